@@ -1,0 +1,1 @@
+"""Adapters to other libraries: one module a library, which alone imports it."""

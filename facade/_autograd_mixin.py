@@ -1,0 +1,292 @@
+"""The autograd side of `Tensor`: flags, gradients, hooks, detaching."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import ref
+
+from . import _graph
+from ._handle import Handle
+from ._record import alias, enter
+from ._storage import detach as _detach
+from ._storage import rebind
+from ._trace import LEAF, NODE, NOWHERE, State, local, resting
+
+
+class AutogradMixin(Handle):
+    """Methods and properties that PyTorch's autograd documentation speaks of."""
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for this tensor."""
+        if self._stale is not None:
+            enter(self, local.trace)
+        return bool(self._v.requires_grad)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value, _setter=True)
+
+    def requires_grad_(self, requires_grad: bool = True, *, _setter: bool = False) -> Any:
+        """Change whether gradients are computed for this leaf, in place; returns it.
+
+        Raises:
+          RuntimeError: for a tensor that is not a leaf, or whose dtype is not floating point
+            or complex.
+        """
+        v = self._v
+        if v.inference and requires_grad and not local.mode.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed."
+            )
+        if not self.is_leaf and not requires_grad:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use "
+                "var_no_grad = var.detach()."
+            )
+        if requires_grad and not (self.dtype.is_floating_point or self.dtype.is_complex):
+            raise RuntimeError(
+                "only Tensors of floating point dtype can require gradients"
+                if _setter
+                else "only Tensors of floating point and complex dtype can require gradients"
+            )
+        if bool(requires_grad) == self.requires_grad:
+            return self
+        self._set_role(bool(requires_grad))
+        return self
+
+    def _set_role(self, leaf: bool) -> None:
+        kind = resting(self._v.aval, leaf, LEAF if leaf else NOWHERE, self._v.inference)
+        trace = local.trace
+        if self._v.index >= 0 and self._trace is trace:
+            value = _with_role(trace, self._v, kind)
+            if leaf:
+                trace.sources[value] = self
+            self._v = value
+            if id(self) in trace.entered:
+                trace.entered[id(self)] = (ref(self), value)
+        else:
+            self._v = kind
+            self._trace = None if self._array is not None else self._trace
+        self._grad_fn = None
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for tensors that no recorded op made, or that need no gradient."""
+        if self._stale is not None:
+            enter(self, local.trace)
+        return not self._v.requires_grad or self._v.role == LEAF
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node of the graph that made this tensor, None for leaves."""
+        return _graph.grad_fn(self)
+
+    @property
+    def grad(self) -> Any:
+        """The accumulated gradient, None before the first `backward()`."""
+        if self._grad is None and not self.is_leaf and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+                ".grad attribute won't be populated during autograd.backward(). If you indeed "
+                "want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() "
+                "on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+                "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 "
+                "for more informations.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is None:
+            self._grad = None
+            return
+        if not isinstance(value, AutogradMixin):
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got grad of type "
+                f"{type(value).__name__}"
+            )
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value._v.dtype != self._v.dtype:
+            raise RuntimeError(
+                f"assigned grad has data of a different type: expected "
+                f"{self.type()}, got {value.type()}"  # type: ignore[attr-defined]
+            )
+        if tuple(value._v.shape) != tuple(self._v.shape):
+            raise RuntimeError("assigned grad has data of a different size")
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        """True for a non-leaf whose `.grad` will be filled."""
+        if self.is_leaf:
+            return False
+        fn, out = _graph.gradient_edge(self)
+        return any(k == out and r() is self for k, r in fn.retains_of())
+
+    def retain_grad(self) -> None:
+        """Let `backward()` fill this non-leaf's `.grad` too.
+
+        Raises:
+          RuntimeError: for a tensor that does not require grad.
+        """
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self.is_leaf or self.retains_grad:
+            return
+        trace = local.trace
+        if self._v.index >= 0 and self._trace is trace and self._v.edge.role == NODE:
+            edge = self._v.edge
+            key = ("retain", edge)
+            after = trace.state.next.get(key)
+            if after is None:
+                after = trace.state.next[key] = State(trace.state, None, trace.state.mode)
+            trace.state = after
+            trace.retains[(edge.state, edge.out)] = ref(self)
+        else:
+            fn, out = _graph.gradient_edge(self)
+            fn.retains = [*fn.retains_of(), (out, ref(self))]
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> Any:
+        """Call `hook(grad)` when this tensor's gradient is known; it may return another.
+
+        Returns:
+          A handle; `handle.remove()` takes the hook off.
+        """
+        if not self.requires_grad:
+            raise RuntimeError(
+                "cannot register a hook on a tensor that doesn't require gradient"
+            )
+        if self.is_leaf:
+            if self._hooks is None:
+                self._hooks = {}
+            handle = _graph.RemovableHandle(self._hooks)
+            self._hooks[handle.id] = hook
+            return handle
+        node, out = _graph.gradient_edge(self)
+        handle = _graph.RemovableHandle(node.tensor_hooks)
+        node.tensor_hooks[handle.id] = (out, hook)
+        node.mark_hooked()
+        return handle
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> Any:
+        """Call `hook(tensor)` after a gradient was accumulated into this leaf."""
+        if not self.requires_grad:
+            raise RuntimeError(
+                "cannot register a hook on a tensor that doesn't require gradient"
+            )
+        if not self.is_leaf:
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            )
+        if self._post_accumulate_hooks is None:
+            self._post_accumulate_hooks = {}
+        handle = _graph.RemovableHandle(self._post_accumulate_hooks)
+        self._post_accumulate_hooks[handle.id] = hook
+        return handle
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Sequence[Any] | Any = None,
+    ) -> None:
+        """Accumulate the gradients of this tensor into the leaves of its graph.
+
+        Args:
+          gradient: gradient of some loss with respect to this tensor, of its shape; may be
+            left out for a tensor of one element.
+          retain_graph: keep what the graph saved; defaults to `create_graph`.
+          create_graph: record the gradients, so that they can be differentiated.
+          inputs: accumulate into these only.
+        """
+        from .autograd import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def detach(self) -> Any:
+        """A tensor that shares this one's storage and is cut from the graph."""
+        return _detach(self)
+
+    def detach_(self) -> Any:
+        """Cut this tensor from the graph, in place; returns it."""
+        if self._base_ is not None:
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead. If you are using "
+                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set "
+                "as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+                "called on these gradients. To fix this error, please refer to the "
+                "Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
+            )
+        if self.requires_grad:
+            self._set_role(False)
+        return self
+
+    @property
+    def data(self) -> Any:
+        """This tensor's data without history or shared version counter."""
+        out = _detach(self)
+        out._vc = [0]
+        return out
+
+    @data.setter
+    def data(self, other: Any) -> None:
+        if not isinstance(other, AutogradMixin):
+            raise TypeError("Variable data has to be a tensor, but got " + type(other).__name__)
+        kind = resting(
+            other._v.aval, self._v.requires_grad and self._v.role == LEAF,
+            LEAF if self._v.requires_grad and self._v.role == LEAF else NOWHERE,
+            self._v.inference,
+        )  # fmt: skip
+        trace = local.trace
+        if other._array is not None:
+            self._v, self._trace, self._array = kind, None, other._array
+            trace.entered.pop(id(self), None)
+        else:
+            value = alias(trace, enter(other, trace), kind)
+            rebind(self, value)
+            if value.role:
+                trace.sources[value] = self
+        self._store, self._lens, self._base_, self._blens = None, (), None, ()
+
+    @property
+    def _version(self) -> int:
+        return 0 if self._vc is None else int(self._vc[0])
+
+    @property
+    def _base(self) -> Any:
+        return self._base_
+
+    def _is_view(self) -> bool:
+        return self._base_ is not None
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its `grad_fn` this tensor is."""
+        return 0 if self.is_leaf else int(_graph.gradient_edge(self)[1])
+
+    def is_inference(self) -> bool:
+        """Whether this tensor was made in inference mode."""
+        return bool(self._v.inference)
+
+
+def _with_role(trace: Any, value: Any, kind: Any) -> Any:
+    """Like `alias`, and also where neither has a role."""
+    if kind.role == NOWHERE:
+        plain = resting(value.aval, False, NOWHERE, value.inference)
+        return alias(trace, value, plain)
+    return alias(trace, value, kind)
+
+

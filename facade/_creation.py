@@ -1,0 +1,334 @@
+"""Tensors from Python data, NumPy arrays and JAX arrays, and the factory functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from leafax.functional import TABLE, default_float
+
+from ._dtype import bool as bool_dtype
+from ._dtype import complex64, complex128, int64, of
+from ._dtype import dtype as dtype_class
+from ._handle import Handle
+from ._random import key as random_key
+from ._record import apply, from_array
+from ._trace import local
+
+
+def wrap(array: Any, requires_grad: bool = False) -> Any:
+    """A tensor on a JAX array, which it holds without a copy."""
+    return from_array(array, requires_grad=requires_grad, inference=local.mode.inference)
+
+
+def to_jax(data: np.ndarray) -> Any:
+    """A NumPy array on the default device, copied, with its dtype kept."""
+    with jax.enable_x64(True):
+        return jnp.array(data)
+
+
+def _numpy(data: Any, dtype: Any) -> np.ndarray:
+    """Python data with PyTorch's default dtypes."""
+    if isinstance(data, (list, tuple)):
+        data = _nested(data)
+    if isinstance(data, Handle):
+        data = data.numpy()  # type: ignore[attr-defined]
+    given = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    array = np.asarray(data)
+    if array.dtype == object:
+        raise TypeError(_object_error(data))
+    if dtype is not None:
+        return array.astype(dtype.np) if array.dtype != dtype.np else array
+    if given:
+        return array
+    if array.dtype.kind == "f":
+        return array.astype(default_float())
+    if array.dtype.kind == "c":
+        wide = default_float() == np.dtype("float64")
+        return array.astype((complex128 if wide else complex64).np)
+    if array.dtype.kind in "iu":
+        return array.astype(int64.np)
+    if array.size == 0:
+        return array.astype(default_float())
+    return array
+
+
+def _nested(data: Any) -> Any:
+    """Lists with tensors in them as lists of numbers; ragged ones are PyTorch's error."""
+    if not isinstance(data, (list, tuple)):
+        return data.item() if isinstance(data, Handle) and data.dim() == 0 else data  # type: ignore[attr-defined]
+    items = [_nested(x) for x in data]
+    if items and isinstance(items[0], Handle):
+        items = [x.tolist() for x in items]  # type: ignore[attr-defined]
+    lengths = [len(x) if isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) else None for x in items]
+    for i, n in enumerate(lengths):
+        if n != lengths[0]:
+            if n is None or lengths[0] is None:
+                bad = items[i] if n is not None else items[0]
+                raise TypeError(f"not a sequence: {bad!r}") if lengths[0] is not None else ValueError(
+                    "only one element tensors can be converted to Python scalars"
+                )
+            raise ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {n})")
+    return items
+
+
+def _object_error(data: Any) -> str:
+    return f"Could not infer dtype of {type(data).__name__}"
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: dtype_class | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
+    """A new leaf with a copy of `data`.
+
+    Args:
+      data: number, nested sequence, NumPy array, JAX array or tensor.
+      dtype: element type; from the data if None (Python floats become the default dtype,
+        ints int64).
+      requires_grad: whether gradients are computed for it.
+
+    >>> import leafax
+    >>> leafax.tensor([1.0, 2.0])
+    tensor([1., 2.])
+    """
+    if isinstance(data, Handle):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach()"
+            ".clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+        out = data.detach().clone()  # type: ignore[attr-defined]
+        out = out if dtype is None else out.to(dtype)
+        return out.requires_grad_(requires_grad) if requires_grad else out
+    out = wrap(to_jax(_numpy(data, dtype)))
+    if device is not None:
+        out = out.to(device)
+    return out.requires_grad_() if requires_grad else out
+
+
+def as_tensor(data: Any, dtype: dtype_class | None = None, device: Any = None) -> Any:
+    """`data` as a tensor: itself if it is one, its array if that is JAX's, else a copy."""
+    if isinstance(data, Handle):
+        out: Any = data
+    elif isinstance(data, jax.Array):
+        out = wrap(data)
+    else:
+        return tensor(data, dtype=dtype, device=device)
+    if dtype is not None and out.dtype is not dtype:
+        out = out.to(dtype)
+    return out if device is None else out.to(device)
+
+
+asarray = as_tensor
+
+
+def from_numpy(array: np.ndarray) -> Any:
+    """A tensor with the data of a NumPy array, copied to the device.
+
+    PyTorch shares the memory; arrays of JAX are immutable, so here later writes to `array` are
+    not seen.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    try:
+        of(array.dtype)
+    except KeyError:
+        raise TypeError(
+            f"can't convert np.ndarray of type {array.dtype.type.__module__}."
+            f"{array.dtype.type.__name__}. The only supported types are: float64, float32, "
+            "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
+            "uint8, and bool."
+        ) from None
+    return wrap(to_jax(array))
+
+
+def size_of(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """`zeros(2, 3)` and `zeros((2, 3))` alike."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        args = tuple(args[0])
+    sizes = tuple(int(a) for a in args)
+    for n in sizes:
+        if n < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {n}: {list(sizes)}"
+            )
+    return sizes
+
+
+def _finish(out: Any, requires_grad: bool, device: Any) -> Any:
+    if device is not None:
+        out = out.to(device)
+    return out.requires_grad_() if requires_grad else out
+
+
+def _np(dtype: Any) -> np.dtype:
+    return default_float() if dtype is None else dtype.np
+
+
+def _filled(name: str) -> Callable[..., Any]:
+    def factory(
+        *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None,
+        out: Any = None, **_: Any,
+    ) -> Any:  # fmt: skip
+        if "size" in _:
+            size = (_["size"],)
+        made = apply(TABLE[name], size_of(size), _np(dtype))
+        made = _finish(made, requires_grad, device)
+        return made if out is None else out.copy_(made)
+
+    factory.__name__ = name
+    factory.__doc__ = f"A tensor of {name}, `size` ints or a tuple; dtype the default float."
+    return factory
+
+
+zeros = _filled("zeros")
+ones = _filled("ones")
+
+
+def empty(*size: Any, memory_format: Any = None, **kwargs: Any) -> Any:
+    """A tensor whose values mean nothing (zeros here)."""
+    return zeros(*size, **kwargs)
+
+
+def full(
+    size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """A tensor of `size` filled with a number; its dtype follows the number's kind."""
+    if isinstance(fill_value, Handle):
+        fill_value = fill_value.item()  # type: ignore[attr-defined]
+    if dtype is None:
+        kinds: dict[type, np.dtype] = {bool: bool_dtype.np, int: int64.np}
+        np_dtype = kinds.get(type(fill_value), default_float())
+        if isinstance(fill_value, complex):
+            np_dtype = complex64.np
+    else:
+        np_dtype = dtype.np
+    made = apply(TABLE["full"], size_of((size,)), fill_value, np_dtype)
+    return _finish(made, requires_grad, device)
+
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None,
+    requires_grad: bool = False, device: Any = None,
+) -> Any:  # fmt: skip
+    """`[start, start + step, ...)` up to `end`; int64 if all are ints."""
+    if end is None:
+        start, end = 0, start
+    numbers = [x.item() if isinstance(x, (Handle, np.generic)) else x for x in (start, end, step)]  # type: ignore[attr-defined]
+    if dtype is None:
+        floats = any(isinstance(x, float) for x in numbers)
+        np_dtype = default_float() if floats else int64.np
+    else:
+        np_dtype = dtype.np
+    return _finish(apply(TABLE["arange"], *numbers, np_dtype), requires_grad, device)
+
+
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """`steps` numbers from `start` to `end`, both included."""
+    made = apply(TABLE["linspace"], float(start), float(end), int(steps), _np(dtype))
+    return _finish(made, requires_grad, device)
+
+
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
+    requires_grad: bool = False, device: Any = None,
+) -> Any:  # fmt: skip
+    """`steps` numbers from `base ** start` to `base ** end`."""
+    made = apply(TABLE["logspace"], float(start), float(end), int(steps), base, _np(dtype))
+    return _finish(made, requires_grad, device)
+
+
+def eye(
+    n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """Ones on the diagonal, zeros elsewhere."""
+    made = apply(TABLE["eye"], n, n if m is None else m, _np(dtype))
+    return _finish(made, requires_grad, device)
+
+
+def _random(name: str) -> Callable[..., Any]:
+    def factory(
+        *size: Any, generator: Any = None, dtype: Any = None, requires_grad: bool = False,
+        device: Any = None, **_: Any,
+    ) -> Any:  # fmt: skip
+        if "size" in _:
+            size = (_["size"],)
+        made = apply(TABLE[name], random_key(generator), size_of(size), _np(dtype))
+        return _finish(made, requires_grad, device)
+
+    factory.__name__ = name
+    return factory
+
+
+rand = _random("rand")
+rand.__doc__ = "Numbers drawn uniformly from [0, 1), of shape `size`."
+randn = _random("randn")
+randn.__doc__ = "Numbers drawn from the standard normal distribution, of shape `size`."
+
+
+def randint(
+    low: int, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None,
+    requires_grad: bool = False, device: Any = None,
+) -> Any:  # fmt: skip
+    """Integers drawn uniformly from [low, high), int64 by default."""
+    if size is None or isinstance(high, (tuple, list)):
+        low, high, size = 0, low, high if size is None else size
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    np_dtype = int64.np if dtype is None else dtype.np
+    made = apply(TABLE["randint"], random_key(generator), low, high, size_of((size,)), np_dtype)
+    return _finish(made, requires_grad, device)
+
+
+def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+    """The numbers 0 to n - 1 in random order, int64 by default."""
+    np_dtype = int64.np if dtype is None else dtype.np
+    return _finish(apply(TABLE["randperm"], random_key(generator), n, np_dtype), False, device)
+
+
+def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
+    def like(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        kwargs.pop("memory_format", None)
+        dtype = input.dtype if dtype is None else dtype
+        if factory is full:
+            return full(tuple(input.shape), *args, dtype=dtype, **kwargs)
+        if factory is randint:
+            return randint(*args, tuple(input.shape), dtype=dtype, **kwargs)
+        return factory(tuple(input.shape), *args, dtype=dtype, **kwargs)
+
+    like.__name__ = factory.__name__ + "_like"
+    like.__doc__ = f"`{factory.__name__}` in the shape and dtype of `input`."
+    return like
+
+
+zeros_like, ones_like, empty_like = _like(zeros), _like(ones), _like(empty)
+full_like, rand_like, randn_like, randint_like = (
+    _like(full), _like(rand), _like(randn), _like(randint),
+)  # fmt: skip
+
+
+def scalar_tensor(value: Any, *, dtype: Any = None, **kwargs: Any) -> Any:
+    """A 0-dim tensor, float by default."""
+    return full((), value, dtype=dtype or of(default_float()), **kwargs)
+
+

@@ -1,0 +1,143 @@
+"""`dtype`, `device` and `Size`: what a tensor says of itself, printed as PyTorch prints it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from leafax.functional import is_complex, is_floating, scalar_name
+
+
+class dtype:
+    """A tensor's element type; one object a type, as `torch.float32` is.
+
+    Attributes:
+      np: the NumPy dtype (`ml_dtypes` for bfloat16).
+    """
+
+    __slots__ = ("np", "_name", "is_floating_point", "is_complex", "itemsize")
+
+    def __init__(self, np_dtype: Any, name: str) -> None:
+        self.np = np.dtype(np_dtype)
+        self._name = name
+        self.is_floating_point = is_floating(self.np)
+        self.is_complex = is_complex(self.np)
+        self.itemsize = self.np.itemsize
+
+    @property
+    def is_signed(self) -> bool:
+        return self.np.kind not in "bu"
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    def to_real(self) -> dtype:
+        return _BY_NP[np.zeros((), self.np).real.dtype]
+
+    def to_complex(self) -> dtype:
+        return {"float64": complex128}.get(self._name, self if self.is_complex else complex64)
+
+
+float32 = float = dtype("float32", "float32")
+float64 = double = dtype("float64", "float64")
+float16 = half = dtype("float16", "float16")
+bfloat16 = dtype(ml_dtypes.bfloat16, "bfloat16")
+complex64 = cfloat = dtype("complex64", "complex64")
+complex128 = cdouble = dtype("complex128", "complex128")
+uint8 = dtype("uint8", "uint8")
+int8 = dtype("int8", "int8")
+int16 = short = dtype("int16", "int16")
+int32 = int = dtype("int32", "int32")
+int64 = long = dtype("int64", "int64")
+uint16 = dtype("uint16", "uint16")
+uint32 = dtype("uint32", "uint32")
+uint64 = dtype("uint64", "uint64")
+bool = dtype("bool", "bool")
+
+ALL = (
+    float32, float64, float16, bfloat16, complex64, complex128,
+    uint8, int8, int16, int32, int64, uint16, uint32, uint64, bool,
+)  # fmt: skip
+_BY_NP = {d.np: d for d in ALL}
+
+
+def of(np_dtype: Any) -> dtype:
+    """The `dtype` object of a NumPy or JAX dtype."""
+    return _BY_NP[np.dtype(np_dtype)]
+
+
+def type_string(np_dtype: Any) -> str:
+    """What `tensor.type()` answers and messages name: `"torch.FloatTensor"`."""
+    return f"torch.{scalar_name(np_dtype)}Tensor"
+
+
+class Size(tuple[Any, ...]):
+    """A shape: a tuple of ints that prints as PyTorch's."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    def numel(self) -> Any:
+        n = 1
+        for k in self:
+            n *= k
+        return n
+
+    def __getitem__(self, key: Any) -> Any:
+        got = tuple.__getitem__(self, key)
+        return Size(got) if isinstance(key, slice) else got
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __mul__(self, n: Any) -> Size:
+        return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__
+
+
+class device:
+    """Where a tensor lives: `device("cpu")`, `device("cuda", 0)`.
+
+    The types are JAX's platforms under PyTorch's names: `cuda` is any GPU backend of JAX.
+    """
+
+    __slots__ = ("type", "index")
+
+    def __init__(self, type: Any = "cpu", index: Any = None) -> None:
+        if isinstance(type, device):
+            type, index = type.type, type.index
+        if isinstance(type, str) and ":" in type:
+            type, _, number = type.partition(":")
+            index = __import__("builtins").int(number)
+        if type not in ("cpu", "cuda", "tpu", "mps", "xpu", "meta"):
+            raise RuntimeError(
+                f"Expected one of cpu, cuda, tpu, mps, xpu, meta device type at start of device "
+                f"string: {type}"
+            )
+        self.type, self.index = type, index
+
+    def __repr__(self) -> str:
+        at = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{at})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, device):
+            return NotImplemented
+        return self.type == other.type and self.index == other.index
+
+    def __hash__(self) -> Any:
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> Any:
+        return (device, (self.type, self.index))

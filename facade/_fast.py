@@ -1,0 +1,87 @@
+"""The hit path of the recorder, written out for elementwise ops.
+
+Each function here does what `_record.apply` does when the step is known, without the loop over
+arguments. Keys must be spelt exactly as `apply` spells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from leafax.functional import Op
+
+from ._record import apply
+from ._trace import local
+
+Method = Callable[..., Any]
+
+
+def unary(op: Op, cls: type) -> Method:
+    """A method `(self) -> Tensor`."""
+    new = object.__new__
+
+    def method(self: Any) -> Any:
+        trace = local.trace
+        state = trace.state.next.get((op, self._v))
+        if state is None:
+            return apply(op, self)
+        trace.state = state
+        out = new(cls)
+        out._v = state.value
+        out._trace = trace
+        trace.refs.append(ref(out))
+        return out
+
+    method.__name__ = op.name
+    method.__doc__ = op.fn.__doc__
+    return method
+
+
+def binary(op: Op, cls: type) -> Method:
+    """A method `(self, other) -> Tensor` for a tensor or a Python number."""
+    new = object.__new__
+
+    def method(self: Any, other: Any) -> Any:
+        trace = local.trace
+        kind = type(other)
+        if kind is cls:
+            state = trace.state.next.get((op, self._v, other._v))
+        elif (kind is float or kind is int) and other:
+            state = trace.state.next.get((op, self._v, kind, other))
+        else:
+            state = None
+        if state is None:
+            if kind is not cls and kind is not float and kind is not int:
+                other = operand(other, cls)
+                if other is NotImplemented:
+                    return NotImplemented
+            return apply(op, self, other)
+        trace.state = state
+        out = new(cls)
+        out._v = state.value
+        out._trace = trace
+        trace.refs.append(ref(out))
+        return out
+
+    method.__name__ = op.name
+    method.__doc__ = op.fn.__doc__
+    return method
+
+
+def operand(x: Any, cls: type) -> Any:
+    """The right-hand side of an operator: a tensor or a number, or NotImplemented."""
+    if isinstance(x, (bool, int, float, complex)) or isinstance(x, cls):
+        return x
+    if isinstance(x, np.generic):
+        return x.item()
+    if isinstance(x, np.ndarray):
+        from ._creation import as_tensor
+
+        return as_tensor(x)
+    return NotImplemented
+
+

@@ -1,0 +1,111 @@
+"""The functions of the `leafax` namespace: those of the op table, and those written here."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from leafax.functional import default_float, promote_types as _promote_types
+from leafax.functional import result_type as _result_type
+from leafax.functional import set_default_float
+
+from . import _table
+from ._dtype import dtype, of
+from ._indexing import nonzero as nonzero
+from ._tensor import Tensor
+
+globals().update(_table.top_level())
+from ._indexing import nonzero  # noqa: E402, F811
+
+
+def is_tensor(obj: Any) -> builtins.bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Any) -> builtins.bool:
+    """Whether a tensor's dtype is floating point."""
+    return builtins.bool(input.is_floating_point())
+
+
+def is_complex(input: Any) -> builtins.bool:
+    """Whether a tensor's dtype is complex."""
+    return builtins.bool(input.is_complex())
+
+
+def numel(input: Any) -> builtins.int:
+    """The number of elements."""
+    return builtins.int(input.numel())
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest dtype that both promote to."""
+    return of(_promote_types(type1.np, type2.np))
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtype:
+    """The dtype of an arithmetic op on tensors and numbers."""
+
+    class _Fact:
+        def __init__(self, t: Any) -> None:
+            self.dtype, self.ndim = t._v.dtype, t.dim()
+
+    facts = [_Fact(t) if isinstance(t, Tensor) else t for t in (tensor1, tensor2)]
+    return of(_result_type(*facts, default_float=default_float()))
+
+
+def can_cast(from_: dtype, to: dtype) -> builtins.bool:
+    """Whether PyTorch's promotion rules allow writing `from_` into `to`."""
+    from leafax.functional import category
+
+    return category(from_.np) <= category(to.np)
+
+
+def get_default_dtype() -> dtype:
+    """What Python floats become."""
+    return of(default_float())
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set what Python floats become: a floating point dtype."""
+    if not d.is_floating_point:
+        raise TypeError(
+            "only floating-point types are supported as the default type"
+        )
+    set_default_float(d.np)
+
+
+def equal(input: Any, other: Any) -> builtins.bool:
+    """Whether two tensors have the same shape and values; runs the program."""
+    if tuple(input.shape) != tuple(other.shape):
+        return False
+    a, b = input.detach().numpy(), other.detach().numpy()
+    return builtins.bool(np.array_equal(a, b))
+
+
+def allclose(
+    input: Any, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08,
+    equal_nan: builtins.bool = False,
+) -> builtins.bool:  # fmt: skip
+    """Whether all elements satisfy `|input - other| <= atol + rtol * |other|`; runs the program."""
+    if input.dtype is not other.dtype:
+        from leafax.functional import scalar_name
+
+        raise RuntimeError(
+            f"{scalar_name(input._v.dtype)} did not match {scalar_name(other._v.dtype)}"
+        )
+    a, b = input.detach().numpy(), other.detach().numpy()
+    return builtins.bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
+
+
+Tensor.nonzero = nonzero  # type: ignore[attr-defined]
+Tensor.equal = equal  # type: ignore[attr-defined]
+Tensor.allclose = allclose  # type: ignore[attr-defined]
+
+__all__ = [  # noqa: PLE0604
+    *_table.top_level(),
+    "is_tensor", "is_floating_point", "is_complex", "numel", "promote_types", "result_type",
+    "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",
+]  # fmt: skip

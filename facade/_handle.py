@@ -1,0 +1,42 @@
+"""The fields of a tensor: a mutable handle on a value of the running trace, or on an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Handle:
+    """What the recorder knows of a tensor; `Tensor` adds all that users see.
+
+    Attributes:
+      _v: its `Value`: in the trace, or resting.
+      _trace: the trace that `_v` belongs to, None or a finished one when it rests.
+      _array: the JAX array, None while it is pending (or is a view that must be read anew).
+      _store: the `Storage` shared with views and detached tensors, None while nobody shares.
+      _lens: how to read this tensor from the storage: `(op, args, kwargs)` steps.
+      _base_: the tensor that this one is a view of, and `_blens` how to read it from there.
+      _stale: set when the storage was written through another tensor: what `_v` was before.
+      _grad_fn: its graph node once an earlier trace is done; `_out` is its output number.
+      _grad: `.grad`.
+      _vc: version counter, a list of one int shared with views; None stands for 0.
+    """
+
+    _array: Any = None
+    _store: Any = None
+    _lens: tuple[Any, ...] = ()
+    _base_: Any = None
+    _blens: tuple[Any, ...] = ()
+    _stale: Any = None
+    _grad_fn: Any = None
+    _out: int = 0
+    _grad: Any = None
+    _vc: Any = None
+    _hooks: Any = None
+    _accumulator: Any = None
+    _accumulator_hooks: Any = None
+    _post_accumulate_hooks: Any = None
+    _made_no_grad: bool = False
+    _multi_view: bool = False
+
+    _v: Any
+    _trace: Any

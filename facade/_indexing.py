@@ -1,0 +1,231 @@
+"""`x[...]` and `x[...] = y`, as PyTorch reads an index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leafax.functional import TABLE, Op
+
+from ._handle import Handle
+from ._record import apply
+from ._storage import apply_inplace, check_inplace
+
+_NARROW = TABLE["narrow"]
+# x[a:b] with step 1: its start may change from call to call without compiling anew.
+_SLICE = Op(
+    _NARROW.fn, name="slice", backward="SliceBackward0", view=True, numbers=("start",),
+    write=_NARROW.write,
+)  # fmt: skip
+
+
+def get(self: Any, index: Any) -> Any:
+    """`self[index]`."""
+    out, advanced = _basic(self, _normalise(self, index))
+    if not advanced:
+        return out if out is not self else apply(TABLE["alias"], self)
+    return apply(TABLE["index"], out, advanced)
+
+
+def put(self: Any, index: Any, value: Any) -> None:
+    """`self[index] = value`."""
+    check_inplace(self)
+    keys = _normalise(self, index)
+    number = isinstance(value, (bool, int, float, complex))
+    if not isinstance(value, Handle):
+        from ._creation import tensor
+
+        if isinstance(value, np.generic):
+            value, number = value.item(), True
+        if not number:
+            value = tensor(value, dtype=self.dtype)
+    if len(keys) == 1 and _is_mask(keys[0]) and (number or value.dim() == 0):
+        mask = keys[0]
+        while mask.dim() < self.dim():
+            mask = mask.unsqueeze(-1)
+        apply_inplace(TABLE["masked_fill"], self, mask, value)
+        return
+    target, advanced = _basic(self, keys)
+    if advanced:
+        if number:
+            from ._creation import tensor
+
+            value = tensor(value, dtype=self.dtype)
+        if value.dtype is not self.dtype:
+            if value.dim() == 0:
+                value = value.to(self.dtype)
+            else:
+                raise RuntimeError(
+                    "Index put requires the source and destination dtypes match, got "
+                    f"{_name(self)} for the destination and {_name(value)} for the source."
+                )
+        apply_inplace(TABLE["index_put"], target, advanced, value)
+    elif number:
+        apply_inplace(TABLE["fill"], target, value)
+    else:
+        shape = list(value.shape)
+        while len(shape) > target.dim() and shape[0] == 1:
+            shape.pop(0)
+            value = value.squeeze(0)
+        target.copy_(value)
+
+
+def _name(t: Any) -> str:
+    from leafax.functional import scalar_name
+
+    return scalar_name(t.dtype.np)
+
+
+def _is_mask(k: Any) -> bool:
+    return isinstance(k, Handle) and k._v.dtype == np.dtype("bool")
+
+
+def _normalise(self: Any, index: Any) -> list[Any]:
+    """The index as a list without Ellipsis; sequences and arrays as tensors."""
+    if isinstance(index, list) and any(isinstance(k, (slice, type(None))) for k in index):
+        index = tuple(index)
+    keys = list(index) if isinstance(index, tuple) else [index]
+    keys = [_key(k) for k in keys]
+    if sum(k is Ellipsis for k in keys) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    used = sum(
+        k.dim() if _is_mask(k) else 0 if k is None or k is Ellipsis or isinstance(k, bool) else 1
+        for k in keys
+    )
+    if used > self.dim():
+        if self.dim() == 0:
+            if all(isinstance(k, int) for k in keys):
+                raise IndexError(
+                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                    "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+                )
+        raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
+    for i, k in enumerate(keys):
+        if k is Ellipsis:
+            keys[i : i + 1] = [slice(None)] * (self.dim() - used)
+            break
+    return keys
+
+
+def _key(k: Any) -> Any:
+    if k is None or k is Ellipsis or isinstance(k, (bool, int, slice)):
+        return k
+    if isinstance(k, Handle):
+        if k._v.dtype.kind in "fc":
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return k
+    if isinstance(k, np.integer):
+        return int(k)
+    if isinstance(k, (list, tuple, np.ndarray, range)):
+        from ._creation import tensor
+
+        made = tensor(list(k) if isinstance(k, range) else k)
+        return made.long() if made.numel() == 0 else made
+    if isinstance(k, str):
+        raise TypeError(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+            "valid indices (got str)"
+        )
+    if hasattr(k, "__index__"):
+        return int(k.__index__())
+    raise TypeError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+        f"indices (got {type(k).__name__})"
+    )
+
+
+def _bound(x: Any, default: int, size: int) -> int:
+    if x is None:
+        return default
+    x = int(x)
+    if x < 0:
+        x += size
+    return min(max(x, 0), size)
+
+
+def _basic(self: Any, keys: list[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Apply ints, slices and None as views; the rest is returned as an advanced index."""
+    out = self
+    dim = 0
+    advanced: list[Any] = []
+    for k in keys:
+        if k is None:
+            out = out.unsqueeze(dim)
+            dim += 1
+            advanced.append(None)
+        elif isinstance(k, bool):
+            out = out.unsqueeze(dim)
+            advanced.append(_bool_index(k))
+            dim += 1
+        elif isinstance(k, int):
+            out = _select(out, dim, k, self)
+        elif isinstance(k, slice):
+            out = _slice(out, dim, k)
+            dim += 1
+            advanced.append(None)
+        elif _is_mask(k) or k._v.dtype == np.dtype("uint8"):
+            for part in _mask_index(out, dim, k):
+                advanced.append(part)
+                dim += 1
+        else:
+            advanced.append(k)
+            dim += 1
+    if all(a is None for a in advanced):
+        return out, ()
+    while advanced and advanced[-1] is None:
+        advanced.pop()
+    return out, tuple(advanced)
+
+
+def _select(out: Any, dim: int, k: int, self: Any) -> Any:
+    size = out.shape[dim]
+    if not -size <= k < size:
+        raise IndexError(
+            f"index {k} is out of bounds for dimension {self.dim() - out.dim() + dim} with size "
+            f"{size}"
+        )
+    return apply(TABLE["select"], out, dim, k if k >= 0 else k + size)
+
+
+def _slice(out: Any, dim: int, k: slice) -> Any:
+    size = out.shape[dim]
+    step = 1 if k.step is None else int(k.step)
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    start, stop = _bound(k.start, 0, size), _bound(k.stop, size, size)
+    if start == 0 and stop == size and step == 1 and k.start is None and k.stop is None:
+        return out
+    if step == 1:
+        return apply(_SLICE, out, dim, start, max(stop - start, 0))
+    return apply(TABLE["slice"], out, dim, start, max(stop, start), step)
+
+
+def _bool_index(k: bool) -> Any:
+    from ._creation import zeros
+
+    return zeros(1 if k else 0, dtype=__import__("leafax").int64)
+
+
+def _mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
+    """The positions where a mask is True: what they are only the data can tell."""
+    for i in range(mask.dim()):
+        if mask.shape[i] != out.shape[dim + i]:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {i} does not match the shape "
+                f"of the indexed tensor {list(out.shape)} at index {dim + i}"
+            )
+    return list(nonzero(mask, as_tuple=True))
+
+
+def nonzero(x: Any, as_tuple: bool = False) -> Any:
+    """Where `x` is not zero, `(n, x.dim())` int64, or one index tensor a dimension.
+
+    The number of results depends on the data, so this runs the program.
+    """
+    from ._creation import from_numpy
+
+    found = np.nonzero(np.asarray(x.detach().numpy()))
+    if as_tuple:
+        return tuple(from_numpy(f.astype(np.int64)) for f in found)
+    return from_numpy(np.stack(found, axis=1).astype(np.int64))

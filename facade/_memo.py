@@ -1,0 +1,111 @@
+"""Remembered backward passes.
+
+What a backward through the running trace records depends on the trie's state, on the root and
+on which leaves hold a gradient already, unless hooks take part. So it is a step like any other:
+the first walks find out where it leads, later ones go there at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ._engine import GraphTask
+from ._record import enter, make
+from ._storage import bump, rebind
+from ._trace import LEAF, NODE, State, Trace, Value, local
+
+
+class Memo(NamedTuple):
+    """Where a backward pass led.
+
+    Attributes:
+      state: the state after it.
+      leaves: the leaf's value, its `.grad` after the pass, whether that was added in place.
+      retained: `(state, output)` of a retaining tensor, and its gradient.
+      freed: the states whose saved tensors it freed.
+    """
+
+    state: State
+    leaves: tuple[tuple[Value, Value, bool], ...]
+    retained: tuple[tuple[Any, Value], ...]
+    freed: frozenset[State]
+
+
+def run(root: Any, edge: Any, gradient: Any, keep_graph: bool) -> None:
+    """Accumulate the gradients of `root` into the leaves.
+
+    Args:
+      root: a tensor that requires grad, with `edge` as its gradient edge.
+      gradient: makes the root's gradient; called only when the pass is walked.
+    """
+    trace = local.trace
+    value = root._v
+    memorable = value.index >= 0 and root._trace is trace and value.role == NODE
+    memorable = memorable and not trace.hooked
+    if not memorable:
+        GraphTask([(edge(), gradient())], keep_graph=keep_graph, create_graph=False).run()
+        return
+    head = trace.state.next.get(("leaves", value, keep_graph))
+    before = trace.state
+    key: Any = None
+    if head is not None:
+        leaves = [trace.sources[v] for v in head]
+        if all(_is_plain(leaf) for leaf in leaves):
+            held = tuple(
+                [None if t._grad is None else enter(t._grad, trace) for t in leaves]
+            )
+            key = ("backward", value, keep_graph, held)
+            memo = trace.state.next.get(key)
+            if memo is not None:
+                _replay(trace, memo)
+                return
+    start = trace.state
+    fresh = {id(t._grad): t for t in trace.sources.values() if t._grad is not None}
+    task = GraphTask([(edge(), gradient())], keep_graph=keep_graph, create_graph=False)
+    task.run()
+    if not task.plain or local.trace is not trace:
+        return
+    by_tensor = {id(t): v for v, t in trace.sources.items() if v.role == LEAF}
+    leaf_effects = [(leaf, g) for kind, leaf, g in task.effects if kind == "leaf"]
+    if any(id(leaf) not in by_tensor for leaf, _ in leaf_effects):
+        return
+    before.next[("leaves", value, keep_graph)] = tuple(by_tensor[id(t)] for t, _ in leaf_effects)
+    if key is None:
+        return
+    start.next[key] = Memo(
+        trace.state,
+        tuple((by_tensor[id(t)], g._v, id(g) in fresh) for t, g in leaf_effects),
+        tuple((_place(trace, r), g._v) for kind, r, g in task.effects if kind == "retain"),
+        frozenset(task.freed),
+    )
+
+
+def _place(trace: Trace, holder: Any) -> Any:
+    return next(k for k, r in trace.retains.items() if r is holder)
+
+
+def _is_plain(leaf: Any) -> bool:
+    """No hooks, and a gradient that nobody else looks at."""
+    if leaf._hooks or leaf._post_accumulate_hooks or leaf._accumulator_hooks:
+        return False
+    node = leaf._accumulator() if leaf._accumulator is not None else None
+    if node is not None and (node.pre_hooks or node.post_hooks):
+        return False
+    return leaf._grad is None or leaf._grad._store is None
+
+
+def _replay(trace: Trace, memo: Memo) -> None:
+    trace.state = memo.state
+    sources = trace.sources
+    for leaf_value, grad_value, in_place in memo.leaves:
+        leaf = sources[leaf_value]
+        if in_place:
+            bump(leaf._grad)
+            rebind(leaf._grad, grad_value)
+        else:
+            leaf._grad = make(grad_value, trace)
+    for place, grad_value in memo.retained:
+        holder = trace.retains[place]()
+        if holder is not None:
+            holder._grad = make(grad_value, trace)
+    trace.freed |= memo.freed

@@ -1,0 +1,168 @@
+"""Grad mode and inference mode: context managers, decorators and functions, per thread."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from ._trace import Mode, local
+
+
+class _Scope:
+    """A mode for a block, a function or a generator function; restores what was before."""
+
+    def _mode(self, now: Mode) -> Mode:
+        raise NotImplementedError
+
+    def _copy(self) -> _Scope:
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        stack = self.__dict__.setdefault("_before", [])
+        stack.append(local.mode)
+        local.set_mode(self._mode(local.mode))
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        local.set_mode(self._before.pop())
+
+    _before: list[Mode]
+
+    def __call__(self, fn: Any) -> Any:
+        if inspect.isclass(fn):
+            import warnings
+
+            warnings.warn(
+                f"Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            fn.__init__ = self(fn.__init__)
+            return fn
+        if inspect.isgeneratorfunction(fn):
+            return self._generator(fn)
+
+        @functools.wraps(fn)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self._copy():
+                return fn(*args, **kwargs)
+
+        return wrapped
+
+    def _generator(self, fn: Any) -> Any:
+        """The mode holds while the generator's own code runs, not while it is suspended."""
+
+        @functools.wraps(fn)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            gen = fn(*args, **kwargs)
+            try:
+                with self._copy():
+                    response = gen.send(None)
+                while True:
+                    try:
+                        request = yield response
+                    except GeneratorExit:
+                        with self._copy():
+                            gen.close()
+                        raise
+                    except BaseException:
+                        with self._copy():
+                            response = gen.throw(*__import__("sys").exc_info())
+                    else:
+                        with self._copy():
+                            response = gen.send(request)
+            except StopIteration as stop:
+                return stop.value
+
+        return wrapped
+
+
+class no_grad(_Scope):
+    """Record without gradients.
+
+    >>> import leafax
+    >>> x = leafax.ones(2, requires_grad=True)
+    >>> with leafax.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        self = super().__new__(cls)
+        return self if orig_func is None else self(orig_func)
+
+    def __init__(self, orig_func: Any = None) -> None:
+        pass
+
+    def _mode(self, now: Mode) -> Mode:
+        return Mode.of(False, now.inference, now.autocast)
+
+
+class enable_grad(no_grad):
+    """Record with gradients, inside `no_grad` too."""
+
+    def _mode(self, now: Mode) -> Mode:
+        return Mode.of(True, now.inference, now.autocast)
+
+
+class set_grad_enabled(_Scope):
+    """Set grad mode at once; as a context manager, until the block's end."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self._prev = local.mode
+        local.set_mode(self._mode(local.mode))
+
+    def _mode(self, now: Mode) -> Mode:
+        return Mode.of(self.mode, now.inference, now.autocast)
+
+    def _copy(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+    def __enter__(self) -> Any:
+        local.set_mode(self._mode(local.mode))
+        return None
+
+    def __exit__(self, *exc: Any) -> None:
+        local.set_mode(self._prev)
+
+    def __call__(self, fn: Any) -> Any:
+        local.set_mode(self._prev)
+        return super().__call__(fn)
+
+    def __repr__(self) -> str:
+        return f"set_grad_enabled(mode={self.mode})"
+
+
+class inference_mode(_Scope):
+    """Record without gradients, and make tensors that can never take part in them."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return super().__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+
+    def _mode(self, now: Mode) -> Mode:
+        if self.mode:
+            return Mode.of(False, True, now.autocast)
+        return Mode.of(True if now.inference else now.grad, False, now.autocast)
+
+    def _copy(self) -> inference_mode:
+        return inference_mode(self.mode)
+
+
+def is_grad_enabled() -> bool:
+    """Whether ops record gradients in this thread."""
+    return local.mode.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether inference mode is on in this thread."""
+    return local.mode.inference

@@ -1,0 +1,139 @@
+"""Any JAX function as one op: `call_jax`.
+
+The function is recorded whole, as one node, differentiated by `jax.vjp` and compiled with the
+rest of the program. It is traced in the user's own JAX configuration: leafax's 64-bit types stop
+at its door, unless the user has turned 64-bit on.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from leafax.functional import Op
+
+from ._handle import Handle
+from ._record import apply, from_array
+
+_MAX_OPS = 1024
+
+
+class _Opaque:
+    """One function with the structure of its arguments; an op is made of it."""
+
+    def __init__(self, fn: Callable[..., Any], treedef: Any, static: Any, wide: bool) -> None:
+        self.fn, self.treedef, self.static, self.wide = fn, treedef, static, wide
+        self.out: Any = None
+        self.op = Op(
+            self.body, name=_name(fn), namespace="opaque", residuals=True,
+            backward=_name(fn).replace("_", " ").title().replace(" ", "") + "Backward",
+        )  # fmt: skip
+
+    def body(self, *arrays: Any) -> Any:
+        with jax.enable_x64(self.wide):
+            it = iter(arrays)
+            leaves = [
+                _narrow(next(it), self.wide) if s is _ARRAY else s for s in self.static
+            ]
+            args, kwargs = jax.tree.unflatten(self.treedef, leaves)
+            out = self.fn(*args, **kwargs)
+            flat, self.out = jax.tree.flatten(out)
+            return tuple(jnp.asarray(x) for x in flat)
+
+
+class _Array:
+    def __repr__(self) -> str:
+        return "<array>"
+
+
+_ARRAY = _Array()
+_OPAQUE: OrderedDict[Any, _Opaque] = OrderedDict()
+
+
+def _narrow(x: Any, wide: bool) -> Any:
+    if wide or not hasattr(x, "dtype"):
+        return x
+    to = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
+    name = to.get(np.dtype(x.dtype).name)
+    return x if name is None else x.astype(name)
+
+
+def _name(fn: Any) -> str:
+    fn = getattr(fn, "func", fn)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return name if name.isidentifier() else "jax_function"
+
+
+def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Record a JAX function on tensors, as one op.
+
+    Args:
+      fn: a pure function of JAX arrays, any pytrees of them, and static values. Two calls with
+        the same (equal) function share their compiled program, so define it once, outside the
+        loop.
+      args, kwargs: pytrees whose leaves are tensors, arrays (JAX or NumPy), or static values:
+        numbers, strings, None. A static value that changes makes another program.
+
+    Returns:
+      What `fn` returns, with tensors for arrays. Gradients flow to tensors of floating point
+      dtype that require them.
+
+    >>> import jax.numpy as jnp, leafax
+    >>> x = leafax.tensor([0.0, 1.0], requires_grad=True)
+    >>> leafax.call_jax(jnp.cos, x).sum().backward()
+    >>> x.grad
+    tensor([-0.0000, -0.8415])
+    """
+    flat, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
+    tensors, static = [], []
+    for x in flat:
+        if isinstance(x, Handle):
+            tensors.append(x)
+            static.append(_ARRAY)
+        elif isinstance(x, (jax.Array, np.ndarray, np.generic)):
+            tensors.append(_constant(x))
+            static.append(_ARRAY)
+        else:
+            static.append(x)
+    wide = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+    key = (fn, treedef, tuple([(type(s), s) for s in static]), wide)
+    opaque = _OPAQUE.get(key)
+    if opaque is None:
+        opaque = _OPAQUE[key] = _Opaque(fn, treedef, static, wide)
+        if len(_OPAQUE) > _MAX_OPS:
+            _OPAQUE.popitem(last=False)
+    outs = apply(opaque.op, *tensors)
+    return jax.tree.unflatten(opaque.out, outs)
+
+
+def _is_leaf(x: Any) -> bool:
+    return isinstance(x, Handle)
+
+
+def _constant(x: Any) -> Any:
+    with jax.enable_x64(True):
+        return from_array(jnp.asarray(x))
+
+
+def jax_function(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: `fn`, written for JAX arrays, becomes a function of tensors.
+
+    >>> import jax, leafax
+    >>> @leafax.jax_function
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(leafax.ones(2))
+    tensor([2., 2.])
+    """
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return call_jax(fn, *args, **kwargs)
+
+    return wrapped

@@ -1,0 +1,136 @@
+"""Random numbers: one stateful generator, whose state is a tensor of the running program.
+
+A generator's state is `(seed, offset)`. Every random op takes a key made of it and moves the
+offset on; both are recorded, so the state is an input and an output of the programs: a loop
+neither compiles anew nor repeats its numbers, and where programs are cut changes no number.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from leafax.functional import Op
+
+from ._record import from_array, record
+from ._record import make
+
+DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val
+
+
+def _next_key(state: Any) -> tuple[Any, Any]:
+    """A key for one random op, and the state after it."""
+    base = jax.random.key(state[0], impl="threefry2x32")
+    key = jax.random.fold_in(base, state[1].astype("uint32"))
+    return jax.random.key_data(key), state + jnp.array([0, 1], "int64")
+
+
+_NEXT_KEY = Op(_next_key, name="next_key", differentiable=False)
+
+
+class Generator:
+    """A source of random numbers.
+
+    >>> import leafax
+    >>> g = leafax.Generator().manual_seed(0)
+    >>> leafax.rand(2, generator=g).shape
+    torch.Size([2])
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        from ._dtype import device as device_class
+
+        self.device = device_class(device)
+        self._lock = threading.Lock()
+        self._set(DEFAULT_SEED, 0)
+
+    def _set(self, seed: int, offset: int) -> None:
+        self._seed = seed
+        signed = np.array([seed], np.uint64).astype(np.int64)[0]
+        with jax.enable_x64(True):
+            self._state = from_array(jnp.array([signed, offset], "int64"))
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin the sequence of `seed`."""
+        self._set(int(seed) % (1 << 64), 0)
+        return self
+
+    def seed(self) -> int:
+        """Begin a sequence that nobody has seen; returns its seed."""
+        seed = int.from_bytes(os.urandom(8), "little")
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed that the sequence began with."""
+        return self._seed
+
+    def get_state(self) -> Any:
+        """The state, to be given to `set_state`: a tensor."""
+        return self._state.clone()
+
+    def set_state(self, state: Any) -> Generator:
+        """Go on from a state that `get_state` returned."""
+        self._state = state.clone()
+        self._seed = int(state[0].item()) % (1 << 64)
+        return self
+
+    def key(self) -> Any:
+        """Record the key of the next random op."""
+        with self._lock:
+            state, trace = record(_NEXT_KEY, (self._state,), {})
+            key, after = state.values
+            self._state = make(after, trace)
+            return make(key, trace)
+
+
+default_generator = Generator()
+
+
+def key(generator: Generator | None = None) -> Any:
+    return (generator or default_generator).key()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator and return it."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Give the default generator a seed that nobody has seen."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The default generator's seed."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Any:
+    """The default generator's state."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state: Any) -> None:
+    """Let the default generator go on from `state`."""
+    default_generator.set_state(state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Leave the default generator as it was before the block."""
+    before = default_generator._state, default_generator._seed
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator._state, default_generator._seed = before
+
+

@@ -1,0 +1,414 @@
+"""Recording: the one door through which every op goes.
+
+`apply` is the door for ops on tensors. It forms the step's key, looks it up in the trie, and on
+a hit makes the result's handle; on a miss it infers shapes, makes the state and its values, and
+goes on. `_fast.py` has the same hit path written out for the commonest ops.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from weakref import ref
+
+import jax
+import numpy as np
+
+from leafax.functional import Aval, Call, Input, Node, Op, Slot, call_of, is_differentiable
+
+from ._handle import Handle
+from ._trace import EXTERNAL, LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
+
+BUDGET = 2000  # computing nodes a program may have before it is cut
+BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
+
+_tensor_class: Any = Handle
+_HERE = str(Path(__file__).parent)
+_SKIP = (_HERE, str(Path(__file__).parent.parent / "functional"), str(Path(__file__).parent.parent / "adapters"))
+
+
+def register(cls: type) -> None:
+    """Tell the recorder which class its results are."""
+    global _tensor_class
+    _tensor_class = cls
+
+
+def user_line() -> tuple[str, int]:
+    """File and line of the innermost frame outside leafax (and jax)."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_SKIP) and "/jax/" not in name and not name.startswith("<frozen"):
+            return (name, frame.f_lineno)
+        frame = frame.f_back
+    return ("?", 0)
+
+
+def make(value: Value, trace: Trace) -> Any:
+    """A new tensor on a value of the running trace."""
+    out = object.__new__(_tensor_class)
+    out._v = value
+    out._trace = trace
+    trace.refs.append(ref(out))
+    return out
+
+
+def from_array(array: Any, *, requires_grad: bool = False, inference: bool = False) -> Any:
+    """A new resting tensor on a JAX array."""
+    out = object.__new__(_tensor_class)
+    out._array = array
+    aval = Aval(tuple(array.shape), np.dtype(array.dtype))
+    out._v = resting(aval, requires_grad, LEAF if requires_grad else NOWHERE, inference)
+    out._trace = None
+    return out
+
+
+# ---------------------------------------------------------------- entering
+
+
+def enter(t: Any, trace: Trace) -> Value:
+    """The value of `t` in the running trace; `t` becomes an input if it was not in it yet."""
+    value = t._v
+    if t._trace is trace and value.index >= 0:
+        return value  # type: ignore[no-any-return]
+    known = trace.entered.get(id(t))
+    if known is not None and known[0]() is t and t._array is not None:
+        return known[1]  # type: ignore[no-any-return]
+    if t._store is not None:
+        from ._storage import read
+
+        value = read(t, trace)
+    else:
+        array = t._array
+        if array is None:
+            array = _foreign(t)
+        value = add_input(trace, t._v.resting, array)
+        if t._vc is not None:
+            trace.versions[value.storage] = t._vc[0]
+    if value.role:
+        trace.sources[value] = t
+    trace.entered[id(t)] = (ref(t), value)
+    if t._array is not None or t._store is not None:
+        t._v, t._trace = value, trace
+        trace.refs.append(ref(t))
+    return value
+
+
+def add_input(trace: Trace, kind: Value, array: Any) -> Value:
+    """Step to an `Input` of this kind (a resting value)."""
+    state = trace.state
+    after = state.next.get(kind)
+    if after is None:
+        after = State(state, Input(kind.aval), state.mode)
+        after.value = value = Value(
+            after.count, kind.aval, requires_grad=kind.requires_grad, role=kind.role, state=after,
+            inference=kind.inference,
+        )  # fmt: skip
+        after.values = (value,)
+        after.count += 1
+        after.where = None
+        local.states += 1
+        state.next[kind] = after
+    trace.state = after
+    trace.arrays.append(array)
+    trace.nbytes += getattr(array, "nbytes", 0)
+    return after.value
+
+
+def alias(trace: Trace, value: Value, kind: Value, fresh: bool = False) -> Value:
+    """Step to a value with the number of `value` and the autograd role of `kind`.
+
+    With `fresh` it counts as a storage of its own: writing to it later does not touch `value`.
+    """
+    if kind.role == value.role == NOWHERE and not fresh and kind.inference == value.inference:
+        return value
+    key = ("as", value, kind, fresh)
+    state = trace.state
+    after = state.next.get(key)
+    if after is None:
+        after = State(state, None, state.mode)
+        after.value = Value(
+            value.index, value.aval, requires_grad=kind.requires_grad, role=kind.role,
+            state=value.state, out=value.out, inference=kind.inference,
+            storage=_fresh_storage(after) if fresh else value.storage,
+            version=0 if fresh else value.version,
+        )  # fmt: skip
+        after.values = (after.value,)
+        local.states += 1
+        state.next[key] = after
+    trace.state = after
+    return after.value
+
+
+def keep_edge(trace: Trace, value: Value, old: Value) -> Value:
+    """Step to a value with the number of `value` and the edge of `old`: data was overwritten
+    behind autograd's back, the gradient's way stays."""
+    key = ("edge", value, old)
+    state = trace.state
+    after = state.next.get(key)
+    if after is None:
+        after = State(state, None, state.mode)
+        after.value = made = Value(
+            value.index, value.aval, requires_grad=old.requires_grad, role=old.role,
+            state=value.state, out=value.out, storage=value.storage, version=value.version,
+            inference=old.inference,
+        )  # fmt: skip
+        made.edge = old.edge
+        after.values = (made,)
+        local.states += 1
+        state.next[key] = after
+    trace.state = after
+    return after.value
+
+
+def _fresh_storage(state: State) -> int:
+    return -2 - state.depth  # no entry's number, and unique along the path
+
+
+def _foreign(t: Any) -> Any:
+    """The array of a tensor that another thread's trace has pending, or that failed."""
+    from ._run import peek
+
+    return peek(t)
+
+
+# ---------------------------------------------------------------- keys
+
+
+def number_part(x: Any) -> Any:
+    """How a Python number stands in a key: 0.0, -0.0 and NaN need their own spelling."""
+    if x == 0 or x != x:
+        return repr(x)
+    return x
+
+
+def key_part(x: Any, trace: Trace) -> Any:
+    """How an argument stands in a key."""
+    kind = type(x)
+    if kind is float or kind is int or kind is bool or kind is complex:
+        return (kind, number_part(x))
+    if isinstance(x, Handle):
+        return enter(x, trace)
+    if kind is Value:
+        return x
+    if kind is tuple or kind is list:
+        return (kind, *[key_part(y, trace) for y in x])
+    if kind is slice:
+        return (slice, key_part((x.start, x.stop, x.step), trace))
+    if isinstance(x, dict):
+        return (dict, *[(k, key_part(v, trace)) for k, v in x.items()])
+    if isinstance(x, np.ndarray):
+        raise TypeError("an array cannot be a static argument of an op: make it a tensor")
+    return x
+
+
+def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
+    """Record `op` on tensors, numbers and static arguments; return its result's tensors.
+
+    Raises what the op's body raises for these shapes and dtypes, at the user's line.
+    """
+    state, trace = record(op, args, kwargs)
+    if state.call.many:
+        outs = [make(v, trace) for v in state.values]
+        if op.view:
+            _share_views(op, args, kwargs, outs)
+        return state.call.wrap(*outs) if state.call.wrap is not None else tuple(outs)
+    out = make(state.value, trace)
+    if op.view:
+        _share_views(op, args, kwargs, [out])
+    return out
+
+
+def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, Trace]:
+    """Step over one op; the door behind `apply`, for those who make the handles themselves.
+
+    Args:
+      budget: whether the trace may be cut here for its length. Operands that are values (not
+        tensors) would not survive that.
+    """
+    if budget and over_budget(local.trace):
+        from ._run import cut_for_budget
+
+        cut_for_budget(local.trace)
+    trace = local.trace
+    parts: list[Any] = [op]
+    for a in args:
+        kind = type(a)
+        if kind is _tensor_class:
+            v = a._v
+            parts.append(v if v.index >= 0 and a._trace is trace else enter(a, trace))
+        elif kind is float or kind is int or kind is bool or kind is complex:
+            parts.append(kind)
+            parts.append(a if a and a == a else number_part(a))
+        else:
+            parts.append(key_part(a, trace))
+    if kwargs:
+        for name, a in kwargs.items():
+            parts.append(name)
+            parts.append(key_part(a, trace))
+    key = tuple(parts)
+    state = trace.state.next.get(key)
+    if state is None:
+        state = _miss(trace, key, op, args, kwargs)
+    trace.state = state
+    return state, trace
+
+
+def _share_views(op: Op, args: Any, kwargs: Any, outs: Any) -> None:
+    from ._storage import share_views
+
+    share_views(op, args, kwargs, outs)
+
+
+def _miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
+    """The state of a step that was not seen at this place."""
+    numbers = _numbers(op, args, kwargs)
+    if numbers:
+        state = trace.state
+        place = _place(op, args, kwargs, numbers, trace)
+        if state.numbers is None:
+            state.numbers = {}
+        baked = state.numbers.get(place)
+        if baked is None:
+            state.numbers[place] = key
+        else:
+            state.next.pop(baked, None)
+            return _with_inputs(trace, op, args, kwargs, numbers)
+    return _new(trace, key, op, args, kwargs)
+
+
+def _new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
+    inputs: list[Value] = []
+    t_args = tuple(_template(a, inputs, trace) for a in args)
+    t_kwargs = {k: _template(a, inputs, trace) for k, a in kwargs.items()}
+    overwrites = inputs[1 if op.random else 0] if op.overwrites else None
+    return step(trace, key, call_of(op, t_args, t_kwargs), inputs, overwrites=overwrites)
+
+
+def over_budget(trace: Trace) -> bool:
+    state = trace.state
+    if local.period and state.nodes == local.budget:
+        return True
+    return state.nodes >= BUDGET or trace.nbytes > BUDGET_BYTES
+
+
+def _template(a: Any, inputs: list[Value], trace: Trace) -> Any:
+    """`a` with its tensors replaced by slots; their values go to `inputs`."""
+    if isinstance(a, Handle):
+        inputs.append(enter(a, trace))
+        return Slot(len(inputs) - 1)
+    if isinstance(a, Value):
+        inputs.append(a)
+        return Slot(len(inputs) - 1)
+    if type(a) in (tuple, list):
+        return type(a)(_template(x, inputs, trace) for x in a)
+    if isinstance(a, dict):
+        return {k: _template(x, inputs, trace) for k, x in a.items()}
+    return a
+
+
+def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """Which arguments are Python numbers that may become runtime inputs."""
+    if not op.numbers:
+        return ()
+    found: list[Any] = []
+    for i, a in enumerate(args):
+        if type(a) in (float, int) and i < len(op.parameters) and op.parameters[i] in op.numbers:
+            found.append(i)
+    found += [k for k, a in kwargs.items() if type(a) in (float, int) and k in op.numbers]
+    return tuple(found)
+
+
+def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:
+    """The key with the numbers' values left out."""
+    parts: list[Any] = []
+    for i, a in enumerate(args):
+        parts.append(type(a) if i in numbers else key_part(a, trace))
+    for k, a in kwargs.items():
+        parts.append((k, type(a) if k in numbers else key_part(a, trace)))
+    return (op, *parts)
+
+
+def _with_inputs(
+    trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any
+) -> State:
+    """The step with its numbers as runtime inputs: they changed from one time to the next."""
+    args, kwargs = list(args), dict(kwargs)
+    for place in numbers:
+        holder: Any = args if type(place) is int else kwargs
+        x = holder[place]
+        holder[place] = add_input(trace, NUMBER[type(x)], x)
+    parts: list[Any] = [op, "numbers"]
+    parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
+    parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]
+    key = tuple(parts)
+    state = trace.state.next.get(key)
+    return state if state is not None else _new(trace, key, op, args, kwargs)
+
+
+NUMBER = {
+    float: resting(Aval((), np.dtype("float64"), True)),
+    int: resting(Aval((), np.dtype("int64"), True)),
+}
+
+
+def step(
+    trace: Trace,
+    key: Any,
+    call: Any,
+    inputs: list[Value],
+    *,
+    differentiable: bool = True,
+    overwrites: Value | None = None,
+    primal: State | None = None,
+) -> State:
+    """Make the state after calling `call` on `inputs`, and enter it into the trie.
+
+    Args:
+      differentiable: False where the caller knows that no gradient may flow.
+      overwrites: the value whose storage the (first) result is written into.
+      primal: for a gradient node, the state that it differentiates.
+    """
+    state = trace.state
+    try:
+        avals = call.abstract(tuple(v.aval for v in inputs))
+    except jax.errors.JAXTypeError:
+        raise
+    except Exception as error:
+        raise error.with_traceback(None) from None
+    mode = state.mode
+    after = State(state, None, mode)
+    where = user_line()
+    node = Node(call, tuple(v.index for v in inputs), avals, None, where)
+    after.entry, after.call, after.where = node, call, where
+    after.nodes += 1
+    after.operands = tuple(inputs)
+    op = getattr(call, "op", None)
+    tracks = mode.grad and differentiable and (op is None or op.differentiable)
+    tracks = tracks and any(v.requires_grad for v in inputs)
+    shared = inputs[0] if op is not None and op.view and inputs else None
+    values = []
+    for k, aval in enumerate(avals):
+        needs = tracks and is_differentiable(aval.dtype)
+        storage, version = -1, 0
+        if k == 0 and overwrites is not None:
+            storage, version = overwrites.storage, overwrites.version + 1
+        elif shared is not None:
+            storage, version = shared.storage, shared.version
+        values.append(
+            Value(
+                after.count + k, aval, requires_grad=needs, role=NODE if needs else NOWHERE,
+                state=after, out=k, storage=storage, version=version, inference=mode.inference,
+            )  # fmt: skip
+        )
+    after.values = tuple(values)
+    after.value = values[0] if values else None
+    after.count += len(values)
+    if primal is not None:
+        node.primal = primal
+    local.states += 1
+    state.next[key] = after
+    return after
+
+

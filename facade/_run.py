@@ -1,0 +1,326 @@
+"""Cuts: when the recorded program runs, and what comes out of it.
+
+`cut` runs all that the thread has pending. The outputs are the tensors that are alive, in
+creation order, and what a later backward will need of the graph. How to do it is remembered
+with the state that was reached (`Recipe`), so a loop pays for collecting its live tensors and
+for the dispatch, nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import jax
+import numpy as np
+
+from leafax.functional import Input, Node, Plan, Program, plan_for
+
+from . import _graph
+from ._record import BUDGET, BUDGET_BYTES, user_line
+from ._trace import NODE, State, Trace, Value, local
+
+
+class Run(NamedTuple):
+    """One line of `leafax.explain()`.
+
+    Attributes:
+      reason: what cut the program.
+      where: the user's file and line there.
+      nodes: how many ops the program computes.
+      how: "compiled", "cached" (compiled before) or "op by op".
+      seconds: to compile and dispatch; the device may still be computing.
+      inputs, outputs, saved: how many arrays went in, came out, and were kept for backward.
+      donated: how many input buffers were reused for outputs.
+    """
+
+    reason: str
+    where: tuple[str, int]
+    nodes: int
+    how: str
+    seconds: float
+    inputs: int
+    outputs: int
+    saved: int
+    donated: int
+
+
+history: deque[Run] = deque(maxlen=1000)
+_plans: deque[tuple[Run, Plan]] = deque(maxlen=50)
+
+
+class Recipe(NamedTuple):
+    """How to run the program of one state for one set of live tensors."""
+
+    plan: Plan
+    places: dict[int, int]  # value number -> position among the outputs
+    saves: Any  # what the graph keeps, see `_graph.Keep`
+
+
+class Pending(NamedTuple):
+    """Fault flags of a run that nobody has looked at yet."""
+
+    flags: Any
+    values: Any
+    sites: Any
+
+
+def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None = None) -> None:
+    """Run the thread's pending program.
+
+    Args:
+      reason: for `explain()`.
+      want: tensors whose arrays are observed: views among them come out as arrays too.
+    """
+    trace = local.trace
+    state = trace.state
+    live = _alive(trace)
+    wanted = {id(t) for t in want}
+    pending = [
+        t for t in live
+        if t._array is None and t._stale is None and t._v.index >= 0
+        and (t._store is None or t is t._store.cell or id(t) in wanted)
+    ]  # fmt: skip
+    keep = _graph.to_keep(trace, live)
+    if not pending and not keep:
+        _leave(trace, live)
+        return
+    donate = _donatable(trace, live, pending)
+    key = (tuple([t._v.index for t in pending]), keep, donate)
+    if state.plans is None:
+        state.plans = {}
+    recipe = state.plans.get(key)
+    if recipe is None:
+        recipe = state.plans[key] = _recipe(state, pending, keep, donate)
+    where = where or user_line()
+    arrays = trace.arrays
+    trace.arrays = []
+    _renew(trace)
+    outcome = recipe.plan.run(arrays)
+    del arrays
+    for t in pending:
+        t._array = outcome.outputs[recipe.places[t._v.index]]
+    if keep:
+        _graph.keep(trace, recipe, outcome, live)
+    _leave(trace, live)
+    record = Run(
+        reason, where, len(recipe.plan.nodes), outcome.how, outcome.seconds,
+        len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(pending),
+        len(outcome.residuals) + len(recipe.places) - len(pending), len(donate),
+    )  # fmt: skip
+    history.append(record)
+    _plans.append((record, recipe.plan))
+    if outcome.flags is not None:
+        local.faults.append(Pending(*outcome.flags, recipe.plan.side.faults))
+
+
+def _alive(trace: Trace) -> list[Any]:
+    live, seen = [], set()
+    for r in trace.refs:
+        t = r()
+        if t is not None and t._trace is trace and id(t) not in seen:
+            seen.add(id(t))
+            live.append(t)
+    return live
+
+
+def _renew(trace: Trace) -> None:
+    """Give the thread a new, empty trace; `trace` is done, but its tensors still wait."""
+    trace.done = True
+    if local.trace is trace:
+        local.trace = Trace(local.root(local.mode))
+
+
+def _leave(trace: Trace, live: list[Any]) -> None:
+    """Let the live tensors leave the trace with what they have."""
+    trace.done = True
+    if local.trace is trace:
+        local.trace = Trace(local.root(local.mode))
+    for t in live:
+        value = t._stale if t._stale is not None else t._v
+        if value.role == NODE and t._grad_fn is None:
+            t._grad_fn, t._out = _graph.later(trace, value), value.edge.out
+        if t._stale is not None:
+            t._stale = value.resting
+        t._v = t._v.resting
+        t._trace = trace if value.role == NODE else None
+    trace.refs.clear()
+    trace.entered.clear()
+    trace.arrays = []
+    trace.grad_fns = WeakValueDictionary(trace.grad_fns)
+
+
+def _recipe(state: State, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:
+    numbers = [t._v.index for t in pending]
+    if keep:
+        numbers += [v.index for v in keep.values]
+    places: dict[int, int] = {}
+    for n in numbers:
+        places.setdefault(n, len(places))
+    entries, index_of = entries_to(state)
+    residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
+    program = Program(tuple(entries), tuple(places), residuals)
+    return Recipe(plan_for(program, donate), places, keep)
+
+
+def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
+    """The program's entries from the root to `state`, and each state's place among them."""
+    entries: list[Any] = []
+    index_of: dict[State, int] = {}
+    for s in state.path():
+        entry = s.entry
+        if entry is None:
+            continue
+        if isinstance(entry, Node) and entry.primal is not None:
+            primal = index_of.get(entry.primal)
+            entry = Node(entry.call, entry.inputs, entry.avals, primal, entry.where)
+        index_of[s] = len(entries)
+        entries.append(entry)
+    return entries, index_of
+
+
+def _donatable(trace: Trace, live: list[Any], pending: list[Any]) -> tuple[int, ...]:
+    """Inputs whose buffers nobody can see any more: the outputs may be written there."""
+    want: dict[Any, int] = {}
+    for t in pending:
+        key = (t._v.shape, t._v.dtype)
+        want[key] = want.get(key, 0) + 1
+    if not want:
+        return ()
+    held = {id(t._array) for t in live if t._array is not None}
+    found = []
+    arrays = trace.arrays
+    for i in range(len(arrays)):
+        array = arrays[i]
+        # The list, the local name and the argument of getrefcount: nobody else.
+        if sys.getrefcount(array) > 3 or id(array) in held or type(array) in (float, int):
+            continue
+        key = (array.shape, array.dtype)
+        if want.get(key, 0) > 0:
+            want[key] -= 1
+            found.append(i)
+    return tuple(found)
+
+
+def observe(t: Any, reason: str) -> Any:
+    """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
+    if t._array is None:
+        if t._trace is not None and not t._trace.done and t._trace is not local.trace:
+            array = peek(t)
+            check_faults()
+            return array
+        from ._record import enter
+
+        enter(t, local.trace)
+        cut(reason, (t,))
+    check_faults()
+    return t._array
+
+
+def check_faults() -> None:
+    """Raise the first data-dependent error of the runs so far, with the user's line."""
+    while local.faults:
+        flags, values, sites = local.faults.popleft()
+        flags = np.asarray(flags)
+        if not flags.any():
+            continue
+        first = int(np.argmax(flags))
+        site = sites[first]
+        local.faults.clear()
+        message = site.message.format(value=int(np.asarray(values)[first]))
+        error = site.error(message)
+        if site.where is not None:
+            error.add_note(f"recorded at {site.where[0]}:{site.where[1]}")
+        raise error
+
+
+def cut_for_budget(trace: Trace) -> None:
+    """Cut a program that got too long, where a loop's next turns will be cut too.
+
+    What repeats is looked for in what was recorded. If the last ops are turns of a loop, the
+    programs that follow hold a whole number of turns: they all have the same structure.
+    """
+    nodes = [s for s in trace.state.path() if isinstance(s.entry, Node)]
+    signs = [(s.call, tuple(v.aval for v in s.operands)) for s in nodes]
+    period = _period(signs)
+    if period:
+        turns = max(1, min(BUDGET, 256) // period)
+        local.period, local.budget = period, turns * period
+    else:
+        local.period = local.budget = 0
+    too_big = trace.nbytes > BUDGET_BYTES
+    cut("the bytes a program may hold are used up" if too_big else "the program is long")
+
+
+def _period(signs: list[Any]) -> int:
+    """The shortest period of the list's end, if it repeats there at least twice; else 0.
+
+    The failure function of Knuth, Morris and Pratt on the reversed list.
+    """
+    back = signs[::-1][: BUDGET]
+    fail = [0] * len(back)
+    k = 0
+    best = 0
+    for i in range(1, len(back)):
+        while k and back[i] != back[k]:
+            k = fail[k - 1]
+        if back[i] == back[k]:
+            k += 1
+        fail[i] = k
+        period = i + 1 - k
+        if k >= 2 * period and i + 1 >= len(back) // 2:
+            best = period
+    return best
+
+
+def peek(t: Any) -> Any:
+    """The array of a tensor that another thread has pending, without touching its trace.
+
+    The values that it depends on are computed anew from that trace's inputs: they are
+    immutable, so the other thread may go on.
+    """
+    trace = t._trace
+    if t._array is not None:
+        return t._array
+    if trace is None or trace.done:
+        import time
+
+        for _ in range(1000):
+            if t._array is not None:
+                return t._array
+            time.sleep(0.001)
+        raise RuntimeError(
+            "this tensor has no value: the program that would have computed it failed. The "
+            "error was raised where the program ran."
+        )
+    value: Value = t._v
+    arrays = list(trace.arrays)
+    state = trace.state
+    entries, _ = entries_to(state)
+    n_inputs, n_values, kept = 0, 0, []
+    for entry in entries:
+        if isinstance(entry, Input):
+            if n_inputs == len(arrays):
+                break
+            n_inputs += 1
+        kept.append(entry)
+        n_values += len(entry.avals)
+        if n_values > value.index:
+            break
+    program = Program(tuple(kept), (value.index,))
+    return plan_for(program).run(arrays[:n_inputs]).outputs[0]
+
+
+def synchronize() -> None:
+    """Run everything that is pending and wait for it; raise data-dependent errors.
+
+    >>> import leafax
+    >>> x = leafax.ones(3) + 1
+    >>> leafax.synchronize()
+    """
+    live = _alive(local.trace)
+    cut("synchronize()")
+    jax.block_until_ready([t._array for t in live if t._array is not None])
+    check_faults()

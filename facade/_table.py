@@ -1,0 +1,164 @@
+"""Functions and methods that follow from the op table.
+
+What a caller may write is wider than what an op's body takes: `dtype` objects, NumPy scalars,
+`axis` for `dim`, sizes as separate arguments. It is made uniform here, once for all ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from leafax.functional import TABLE, Op
+
+from ._dtype import dtype as dtype_class
+from ._handle import Handle
+from ._record import apply
+from ._storage import apply_inplace, check_inplace
+
+# Other names that PyTorch takes for a parameter.
+_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "self": "input"}
+# Ops whose sizes or dims may come as separate arguments: x.view(2, 3).
+_VARIADIC = {
+    "view", "reshape", "permute", "expand", "repeat", "flip", "tile", "sum_to_size", "new_zeros",
+}  # fmt: skip
+
+
+def plain(x: Any) -> Any:
+    """An argument as op bodies take it."""
+    kind = type(x)
+    if kind is int or kind is float or kind is bool or kind is str or x is None:
+        return x
+    if isinstance(x, Handle):
+        return x
+    if kind is dtype_class:
+        return x.np
+    if isinstance(x, tuple):
+        return tuple(plain(y) for y in x)
+    if isinstance(x, list):
+        return tuple(plain(y) for y in x)
+    if isinstance(x, np.generic):
+        return x.item()
+    return x
+
+
+def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Record `op` with a caller's arguments."""
+    args, kwargs = uniform(op, args, kwargs)
+    return apply(op, *args, **kwargs)
+
+
+def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A caller's arguments in the op's own names; errors as PyTorch's argument parser's."""
+    plain_args = tuple([plain(a) for a in args])
+    if kwargs:
+        names = op.parameters
+        made = {}
+        for k, v in kwargs.items():
+            if k not in names:
+                k = _ALIASES.get(k, k)
+                if k == "input" and "input" not in names and names:
+                    k = names[0]
+            if k not in names:
+                raise TypeError(f"{op.name}() got an unexpected keyword argument '{k}'")
+            made[k] = plain(v)
+        kwargs = made
+    offset = 1 if op.random else 0
+    if len(plain_args) > len(op.parameters) - offset and not any(
+        p.kind is p.VAR_POSITIONAL for p in op.signature.parameters.values()
+    ):
+        raise TypeError(
+            f"{op.name}() takes {len(op.parameters) - offset} positional arguments but "
+            f"{len(plain_args)} were given"
+        )
+    if op.random:
+        from ._random import key
+
+        plain_args = (key(kwargs.pop("generator", None)), *plain_args)
+    return plain_args, kwargs
+
+
+def function(op: Op) -> Callable[..., Any]:
+    """The module-level function of an op."""
+
+    def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = call(op, args, kwargs)
+        return result if out is None else write_out(op, result, out)
+
+    return named(fn, op, op.name)
+
+
+def write_out(op: Op, result: Any, out: Any) -> Any:
+    """Write results into the `out=` tensors."""
+    if isinstance(result, tuple):
+        for r, o in zip(result, out, strict=True):
+            write_out(op, r, o)
+        return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
+    if result.requires_grad or out.requires_grad:
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad."
+        )
+    if out.shape != result.shape:
+        out.data = result.to(out.dtype)
+        return out
+    return out.copy_(result)
+
+
+def method(op: Op) -> Callable[..., Any]:
+    """The Tensor method of an op."""
+    if op.name in _VARIADIC:
+
+        def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if len(args) != 1 or isinstance(args[0], (int, np.integer, Handle)):
+                if args:
+                    args = (tuple(int(a) for a in args),)
+            return call(op, (self, *args), kwargs)
+
+    else:
+
+        def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return call(op, (self, *args), kwargs)
+
+    return named(fn, op, op.name)
+
+
+def inplace_method(op: Op) -> Callable[..., Any]:
+    """The in-place method of an op, `name_`."""
+
+    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check_inplace(self)
+        args, kwargs = uniform(op, (self, *args), kwargs)
+        if op.random:  # the key comes first
+            return apply_inplace(op, self, *args[2:], _key=args[0], **kwargs)
+        return apply_inplace(op, *args, **kwargs)
+
+    return named(fn, op, op.name + "_")
+
+
+def named(fn: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = op.fn.__doc__
+    fn.__signature__ = op.signature  # type: ignore[attr-defined]
+    return fn
+
+
+def top_level() -> dict[str, Callable[..., Any]]:
+    """Every function that belongs into the `leafax` namespace, by name."""
+    return {
+        name: function(op)
+        for name, op in TABLE.items()
+        if op.function and not op.namespace and "." not in name
+    }
+
+
+def in_namespace(namespace: str) -> dict[str, Callable[..., Any]]:
+    """Every function of one namespace, such as `"nn.functional"`."""
+    prefix = namespace + "."
+    return {
+        name[len(prefix) :]: function(op)
+        for name, op in TABLE.items()
+        if op.function and op.namespace == namespace and name.startswith(prefix)
+    }

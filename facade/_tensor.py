@@ -1,0 +1,460 @@
+"""`Tensor`: what users hold. Methods come from the op table; here is what is not an op."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import jax
+import numpy as np
+
+from leafax.functional import TABLE
+
+from . import _fast, _indexing, _table
+from ._autograd_mixin import AutogradMixin
+from ._dtype import Size, device, of, type_string
+from ._dtype import dtype as dtype_class
+from ._record import apply, register
+from ._repr import format_tensor
+from ._run import observe
+from ._storage import apply_inplace
+
+
+class Tensor(AutogradMixin):
+    """An array with PyTorch's behaviour, recorded and run as JAX programs.
+
+    Reading a value (`item()`, `print`, `bool()`, NumPy) runs what it takes; all else records.
+
+    >>> import leafax
+    >>> x = leafax.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        from ._legacy import legacy_tensor
+
+        return legacy_tensor(cls, args, kwargs)
+
+    # ------------------------------------------------------------ facts
+
+    @property
+    def shape(self) -> Size:
+        """The sizes of the dimensions."""
+        return self._v.shape  # type: ignore[no-any-return]
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self._v.shape if dim is None else self._v.shape[_dim(dim, self.dim())]
+
+    @property
+    def dtype(self) -> dtype_class:
+        """The element type."""
+        return of(self._v.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._v.shape)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self._v.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self._v.shape, dtype=np.int64))
+
+    nelement = numel
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element takes."""
+        return int(self._v.dtype.itemsize)
+
+    element_size = lambda self: self.itemsize  # noqa: E731
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes all elements take."""
+        return self.numel() * self.itemsize
+
+    @property
+    def device(self) -> device:
+        """Where the values are (or will be)."""
+        return _device_of(self)
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = is_mps = False
+    layout = "torch.strided"
+    names = property(lambda self: (None,) * self.dim())
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is floating point."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the strides are those of a row-major array."""
+        from ._strides import is_contiguous
+
+        return is_contiguous(self)
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Elements between neighbours, for each dimension or one."""
+        from ._strides import stride
+
+        strides = stride(self)
+        return strides if dim is None else strides[_dim(dim, self.dim())]
+
+    def storage_offset(self) -> int:
+        """Elements of the storage before this tensor's first."""
+        from ._strides import offset
+
+        return offset(self)
+
+    def data_ptr(self) -> int:
+        """A number that tensors on the same storage share; no address."""
+        return id(self._store) if self._store is not None else id(self)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The type's name, or this tensor cast to a dtype."""
+        if dtype is None:
+            return type_string(self._v.dtype)
+        if isinstance(dtype, str):
+            from ._dtype import ALL
+
+            dtype = next((d for d in ALL if type_string(d.np) == dtype), None)
+            if dtype is None:
+                raise ValueError(f"invalid type: '{dtype}'")
+        return self.to(getattr(dtype, "dtype", dtype))
+
+    # ------------------------------------------------------------ values
+
+    def _value(self, reason: str) -> np.ndarray:
+        return np.asarray(observe(self, reason))
+
+    def item(self) -> Any:
+        """The value of a tensor of one element, as a Python number; runs the program."""
+        if self.numel() != 1:
+            raise RuntimeError(
+                f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
+            )
+        return self._value("item()").reshape(()).item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers; runs the program."""
+        return self._value("tolist()").tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The values as a NumPy array; runs the program."""
+        if force:
+            return self.detach().numpy()  # type: ignore[no-any-return]
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        array = self._value("numpy()")
+        return array.copy() if not array.flags.writeable else array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def jax(self) -> jax.Array:
+        """The values as the JAX array that holds them, without a copy; runs the program."""
+        return observe(self, "jax()")  # type: ignore[no-any-return]
+
+    def __jax_array__(self) -> jax.Array:
+        return self.jax()
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        return self.jax().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self.jax().__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        if self.numel() == 1:
+            return bool(self._value("bool()").reshape(()))
+        if self.numel() == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.numel() != 1 or self._v.dtype.kind not in "iub":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def _scalar(self, kind: str) -> Any:
+        if self.numel() != 1:
+            raise RuntimeError(
+                f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
+            )
+        if self.requires_grad:
+            _warn_scalar()
+        return self.item()
+
+    def __len__(self) -> int:
+        if self.dim() == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self._v.shape[0])
+
+    def __iter__(self) -> Any:
+        if self.dim() == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, x: Any) -> bool:
+        return bool((self == x).any())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return _repr(self)
+
+    def __format__(self, spec: str) -> str:
+        if self.dim() == 0:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _indexing.get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _indexing.put(self, index, value)
+
+    # ------------------------------------------------------------ copies
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """This tensor with another dtype or on another device; itself if nothing changes."""
+        from ._convert import to
+
+        return to(self, *args, **kwargs)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment.  If you were attempting to deepcopy a module, this may "
+                "be because of a torch.nn.utils.weight_norm usage, see "
+                "https://github.com/pytorch/pytorch/pull/103001"
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        out = self.detach().clone()
+        if type(self) is not Tensor:
+            out.__class__ = type(self)
+        memo[id(self)] = out
+        out.requires_grad_(self.requires_grad)
+        if self._grad is not None:
+            out._grad = copy.deepcopy(self._grad, memo)
+        return out
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "cannot pickle a tensor that is not a leaf: detach it first (`x.detach()`)"
+            )
+        array = self._value("pickling")
+        return (_rebuild, (array, self.requires_grad))
+
+    def apply_(self, fn: Any) -> Any:
+        """Apply a Python function to each element, in place; runs the program."""
+        values = self.detach().numpy()
+        made = np.vectorize(fn, otypes=[values.dtype])(values) if values.size else values
+        from ._creation import from_numpy
+
+        return self.copy_(from_numpy(made))
+
+    def copy_(self, src: Any, non_blocking: bool = False) -> Any:
+        """Copy the values of `src` (broadcast, cast) into this tensor."""
+        if not isinstance(src, Tensor):
+            from ._creation import tensor
+
+            src = tensor(src)
+        return apply_inplace(TABLE["copy"], self, src)
+
+    def fill_(self, value: Any) -> Any:
+        """Set every element to `value`."""
+        return apply_inplace(TABLE["fill"], self, value)
+
+    def zero_(self) -> Any:
+        """Set every element to 0."""
+        return apply_inplace(TABLE["zero"], self)
+
+    def __dir__(self) -> Any:
+        return [n for n in super().__dir__() if not n.startswith("_v")]
+
+
+def _dim(dim: int, ndim: int) -> int:
+    low, high = (-ndim, ndim - 1) if ndim else (-1, 0)
+    if not low <= dim <= high:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})"
+        )
+    return dim
+
+
+def _warn_scalar() -> None:
+    import warnings
+
+    warnings.warn(
+        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
+        "behavior.\nConsider using tensor.detach() first.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+_CPU = device("cpu")
+_PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
+
+
+def _device_of(t: Tensor) -> device:
+    array = t._array
+    platform = None
+    if array is not None and hasattr(array, "devices"):
+        where = next(iter(array.devices()))
+        platform, index = where.platform, where.id
+    else:
+        where = jax.local_devices()[0]
+        platform, index = where.platform, where.id
+    kind = _PLATFORMS.get(platform, platform)
+    return _CPU if kind == "cpu" else device(kind, index)
+
+
+def _repr(t: Tensor) -> str:
+    suffixes = []
+    if not t.is_leaf:
+        suffixes.append(f"grad_fn=<{t.grad_fn.name()}>")
+    elif t.requires_grad:
+        suffixes.append("requires_grad=True")
+    array = np.asarray(observe(t, "print"))
+    return format_tensor(array, suffixes=suffixes, default_dtype=_default_np())
+
+
+def _default_np() -> np.dtype:
+    from leafax.functional import default_float
+
+    return default_float()
+
+
+def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
+    from ._creation import from_numpy
+
+    out = from_numpy(np.asarray(array))
+    return out.requires_grad_() if requires_grad else out
+
+
+_CASTS = {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
+    "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
+    "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
+}  # fmt: skip
+
+
+def _cast_method(name: str) -> Any:
+    def cast(self: Any, memory_format: Any = None) -> Any:
+        from . import _dtype
+
+        return self.to(getattr(_dtype, name))
+
+    cast.__doc__ = f"This tensor as {name}."
+    return cast
+
+
+def _install() -> None:
+    """Give `Tensor` the methods of the op table."""
+    made = set()
+    for name, op in TABLE.items():
+        if "." in name and not op.namespace:
+            continue
+        if op.method and not op.namespace:
+            if not hasattr(Tensor, name) or name in made:
+                setattr(Tensor, name, _table.method(op))
+                made.add(name)
+        if op.inplace and not op.namespace and not hasattr(Tensor, name + "_"):
+            setattr(Tensor, name + "_", _table.inplace_method(op))
+    for name, dtype_name in _CASTS.items():
+        setattr(Tensor, name, _cast_method(dtype_name))
+
+
+register(Tensor)
+_install()
+
+def _operator(name: str) -> Any:
+    return _fast.binary(TABLE[name], Tensor)
+
+
+def _reflected(name: str) -> Any:
+    op = TABLE[name]
+
+    def method(self: Any, other: Any) -> Any:
+        other = _fast.operand(other, Tensor)
+        if other is NotImplemented:
+            return NotImplemented
+        return apply(op, other, self)
+
+    return method
+
+
+def _inplace_operator(name: str) -> Any:
+    op = TABLE[name]
+
+    def method(self: Any, other: Any) -> Any:
+        other = _fast.operand(other, Tensor)
+        if other is NotImplemented:
+            return NotImplemented
+        return apply_inplace(op, self, other)
+
+    return method
+
+
+for _name, _op in {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+    "matmul": "matmul",
+}.items():  # fmt: skip
+    if _op not in TABLE:
+        continue
+    setattr(Tensor, f"__{_name}__", _operator(_op))
+    setattr(Tensor, f"__i{_name}__", _inplace_operator(_op))
+    if _op in ("add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"):
+        setattr(Tensor, f"__r{_name}__", _operator(_op))
+    elif _op == "sub" and "rsub" in TABLE:
+        setattr(Tensor, "__rsub__", _operator("rsub"))
+    else:
+        setattr(Tensor, f"__r{_name}__", _reflected(_op))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    if _name in TABLE:
+        setattr(Tensor, f"__{_name}__", _operator(_name))
+for _name, _op in {"neg": "neg", "abs": "abs", "invert": "bitwise_not", "pos": "positive"}.items():
+    if _op in TABLE:
+        setattr(Tensor, f"__{_name}__", _fast.unary(TABLE[_op], Tensor))

@@ -1,0 +1,251 @@
+"""The recorder's memory: a trie of everything that was recorded before.
+
+A thread has one `Trace`: what it recorded since the last cut. A `State` is a place in the trie
+and stands for a whole history; recording an op is a step to another state, and an op that was
+seen before at this place is found by one dictionary lookup. What the step's result is (shape,
+dtype, whether it requires grad, where its gradient goes) is known from then on: the `Value`s of
+a state hold it, shared by all traces that pass.
+
+So a key must hold all that changes the meaning of what follows. Operands are keyed by their
+`Value` (identity), which tells position, dtype and autograd role; grad mode and autocast are
+steps of their own.
+
+A tensor is *pending* while it has no array: its `Value` belongs to the running trace. A tensor
+with an array enters the trace when it is first used in it; until then its value is `Resting`,
+which no key contains, so that the lookup misses and the slow path lets it enter.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from typing import Any
+from weakref import ref
+
+from leafax.functional import Aval
+
+from ._dtype import Size
+
+# Where gradients that reach a value go.
+NOWHERE, LEAF, NODE, EXTERNAL = range(4)
+
+
+class Value:
+    """What is known for good of a value in the trie.
+
+    Attributes:
+      index: its number in the program; -1 for `resting` values.
+      shape, dtype (NumPy's): its abstract value.
+      requires_grad: PyTorch's flag of the tensor that holds it.
+      role: `NOWHERE`, or how its gradient continues: into a leaf's `.grad` (LEAF), to the op
+        that made it (NODE), to a graph that an earlier trace recorded (EXTERNAL).
+      edge: the value at which `role` happened: a detached or overwritten tensor shares a number
+        with another and yet has an edge of its own.
+      state: the state that made it (the entry that computes it).
+      out: which of the state's outputs it is.
+      storage: number of the storage it lives in, and `version` of that storage then; both count
+        from the trace's beginning.
+      resting: the same facts for a tensor that has left the trace.
+    """
+
+    __slots__ = (
+        "index", "shape", "dtype", "requires_grad", "role", "edge", "state", "out", "storage",
+        "version", "resting", "inference", "weak",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        index: int,
+        aval: Aval,
+        *,
+        requires_grad: bool = False,
+        role: int = NOWHERE,
+        state: Any = None,
+        out: int = 0,
+        storage: int = -1,
+        version: int = 0,
+        inference: bool = False,
+    ) -> None:
+        self.index = index
+        self.shape = Size(aval.shape)
+        self.dtype = aval.dtype
+        self.weak = aval.weak
+        self.requires_grad = requires_grad
+        self.role = role
+        self.edge: Value | None = self if role else None
+        self.state = state
+        self.out = out
+        self.storage = index if storage < 0 else storage
+        self.version = version
+        self.inference = inference
+        self.resting = self if index < 0 else resting(aval, requires_grad, role, inference)
+
+    @property
+    def aval(self) -> Aval:
+        return Aval(tuple(self.shape), self.dtype, self.weak)
+
+    def __repr__(self) -> str:
+        return f"<value {self.index} {self.dtype.name}{list(self.shape)} role={self.role}>"
+
+
+_RESTING: dict[Any, Value] = {}
+
+
+def resting(aval: Aval, requires_grad: bool = False, role: int = NOWHERE, inference: bool = False) -> Value:
+    """The value of tensors that hold an array and are not in a trace: one object a kind."""
+    role = EXTERNAL if role == NODE else role
+    key = (aval, requires_grad, role, inference)
+    value = _RESTING.get(key)
+    if value is None:
+        value = Value(-1, aval, requires_grad=requires_grad, role=role, inference=inference)
+        _RESTING[key] = value
+    return value
+
+
+class Mode:
+    """What a thread's surroundings add to the meaning of an op; one object a combination."""
+
+    __slots__ = ("grad", "inference", "autocast")
+    _made: dict[Any, Mode] = {}
+
+    def __init__(self, grad: bool, inference: bool, autocast: Any) -> None:
+        self.grad, self.inference, self.autocast = grad, inference, autocast
+
+    @classmethod
+    def of(cls, grad: bool = True, inference: bool = False, autocast: Any = None) -> Mode:
+        key = (grad, inference, autocast)
+        mode = cls._made.get(key)
+        if mode is None:
+            mode = cls._made[key] = cls(*key)
+        return mode
+
+
+class State:
+    """A place in the trie.
+
+    Attributes:
+      next: key of a step -> the state after it.
+      parent: the state before.
+      entry: the program's `Input` or `Node` that this step adds, or None (a change of mode).
+      values: the values that the entry adds, or that this step makes of older ones.
+      value: the first of them.
+      count: values in the program up to here.
+      nodes: computing entries up to here; the budget counts them.
+      depth: steps from the root; orders the backward pass as PyTorch's sequence numbers do.
+      mode: grad mode and kin from here on.
+      where: the user's file and line that recorded it.
+      plans: how to run the program that ends here, by what is alive.
+      operands: the values that the entry's call takes; with their edges they are the graph.
+      numbers: places of Python numbers, see `_record.number_key`.
+    """
+
+    __slots__ = (
+        "__weakref__", "next", "parent", "entry", "values", "value", "count", "nodes", "depth", "mode", "where",
+        "plans", "numbers", "operands", "used", "call",
+    )  # fmt: skip
+
+    def __init__(self, parent: State | None, entry: Any, mode: Mode) -> None:
+        self.next: dict[Any, Any] = {}
+        self.parent = parent
+        self.entry = entry
+        self.values: tuple[Value, ...] = ()
+        self.value: Value | None = None
+        self.count = parent.count if parent else 0
+        self.nodes = parent.nodes if parent else 0
+        self.depth = parent.depth + 1 if parent else 0
+        self.mode = mode
+        self.where: tuple[str, int] | None = None
+        self.plans: dict[Any, Any] | None = None
+        self.numbers: Any = None
+        self.operands: tuple[Value, ...] = ()
+        self.used = 0
+        self.call = getattr(entry, "call", None)
+
+    def path(self) -> list[State]:
+        """The states from the root to here."""
+        states: list[State] = []
+        state: State | None = self
+        while state is not None:
+            states.append(state)
+            state = state.parent
+        states.reverse()
+        return states
+
+
+_serial = itertools.count()
+
+
+class Trace:
+    """What one thread recorded since its last cut.
+
+    Attributes:
+      state: where in the trie it stands.
+      arrays: one array (or number) an `Input` so far, in order.
+      refs: weak references to the tensors that are in the trace, in creation order; who is
+        alive at the cut is asked of them.
+      entered: for each tensor that entered, its value (by id), so that it enters once.
+      sources: tensors by the value they entered as: leaves and externals of the graph.
+      grad_fns: graph nodes that somebody asked for, by state.
+      retains: tensors that retain their gradient, by the state and output that made them.
+      freed: states whose saved tensors were freed by a backward.
+      serial: traces in the order of their making.
+    """
+
+    __slots__ = (
+        "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
+        "done", "versions", "nbytes", "hooked", "thread", "lock", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(self, root: State) -> None:
+        self.state = root
+        self.arrays: list[Any] = []
+        self.refs: list[ref[Any]] = []
+        self.entered: dict[int, Any] = {}
+        self.sources: dict[Value, Any] = {}
+        self.grad_fns: Any = {}
+        self.retains: dict[Any, Any] = {}  # (state, output) -> weak reference
+        self.freed: set[State] = set()
+        self.serial = next(_serial)
+        self.done = False
+        self.versions: dict[int, int] = {}
+        self.nbytes = 0
+        self.hooked = 0
+        self.thread = threading.get_ident()
+
+
+class Local(threading.local):
+    """The thread's recorder."""
+
+    def __init__(self) -> None:
+        self.roots: dict[Mode, State] = {}
+        self.mode = Mode.of()
+        self.trace = Trace(self.root(self.mode))
+        self.period = 0  # nodes in one turn of a loop that never observes, 0 if unknown
+        self.budget = 0
+        self.states = 0
+        self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
+
+    def root(self, mode: Mode) -> State:
+        state = self.roots.get(mode)
+        if state is None:
+            state = self.roots[mode] = State(None, None, mode)
+        return state
+
+    def set_mode(self, mode: Mode) -> None:
+        """Go on recording under `mode`: a step, since it changes what the next ops mean."""
+        self.mode = mode
+        trace = self.trace
+        state = trace.state
+        if state.mode is mode:
+            return
+        if state.depth == 0 and not trace.refs:  # nothing recorded: begin at the right root
+            trace.state = self.root(mode)
+            return
+        after = state.next.get(mode)
+        if after is None:
+            after = state.next[mode] = State(state, None, mode)
+        trace.state = after
+
+
+local = Local()

@@ -1,0 +1,10 @@
+"""PyTorch's `torch.autograd`."""
+
+from .._modes import enable_grad as enable_grad
+from .._modes import inference_mode as inference_mode
+from .._modes import no_grad as no_grad
+from .._modes import set_grad_enabled as set_grad_enabled
+from . import graph as graph
+from ._backward import backward as backward
+from ._backward import grad as grad
+from ._variable import Variable as Variable

@@ -1,0 +1,284 @@
+"""`autograd.backward` and `autograd.grad`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .. import _memo
+from .._engine import GraphTask
+from .._graph import gradient_edge
+from .._handle import Handle
+from .._record import from_array
+from .._storage import detach
+
+
+class GradientEdge(tuple[Any, ...]):
+    """A place in the graph: `(node, output_nr)`."""
+
+    def __new__(cls, node: Any, output_nr: int, ownership_token: Any = None) -> GradientEdge:
+        return super().__new__(cls, (node, output_nr))
+
+    node = property(lambda self: self[0])
+    output_nr = property(lambda self: self[1])
+
+
+_ones: dict[Any, Any] = {}
+
+
+def _ones_like(t: Any) -> Any:
+    """The implicit gradient of a scalar: one array a kind, shared."""
+    key = (tuple(t._v.shape), t._v.dtype)
+    array = _ones.get(key)
+    if array is None:
+        with jax.enable_x64(True):
+            array = _ones[key] = jnp.ones(*key)
+    return from_array(array)
+
+
+def _as_tuple(x: Any) -> tuple[Any, ...]:
+    return (x,) if isinstance(x, (Handle, GradientEdge)) or x is None else tuple(x)
+
+
+def _make_grads(outputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
+    """One gradient an output; ones for scalars without."""
+    made: list[Any] = []
+    for i, (out, grad) in enumerate(zip(outputs, grads, strict=True)):
+        if isinstance(out, GradientEdge):
+            made.append(grad if grad is not None else _edge_ones(out))
+        elif grad is None:
+            if out.requires_grad:
+                if out.numel() != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                if not out.dtype.is_floating_point:
+                    raise RuntimeError(
+                        "grad can be implicitly created only for real scalar outputs but got "
+                        f"{out.dtype}"
+                    )
+                made.append(_ones_like(out))
+            else:
+                made.append(None)
+        else:
+            if not isinstance(grad, Handle):
+                raise TypeError(
+                    f"gradients can be either Tensors or None, but got {type(grad).__name__}"
+                )
+            if tuple(grad._v.shape) != tuple(out._v.shape):
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and "  # type: ignore[attr-defined]
+                    f"output[{i}] has a shape of {out.shape}."
+                )
+            if out.dtype.is_complex != grad.dtype.is_complex:  # type: ignore[attr-defined]
+                raise RuntimeError(
+                    f"For complex Tensors, both grad_output and output are required to have the "
+                    f"same dtype. Mismatch in dtype: grad_output[{i}] has a dtype of "
+                    f"{grad.dtype} and output[{i}] has a dtype of {out.dtype}."  # type: ignore[attr-defined]
+                )
+            made.append(grad)
+    return made
+
+
+def _edge_ones(edge: GradientEdge) -> Any:
+    value = edge.node.state.values[edge.output_nr]
+    return from_array(jnp.ones(tuple(value.shape), value.dtype))
+
+
+def _edge(t: Any, i: int) -> tuple[Any, int]:
+    if isinstance(t, GradientEdge):
+        return (t[0], t[1])
+    if not t.requires_grad:
+        raise RuntimeError(
+            f"element {i} of tensors does not require grad and does not have a grad_fn"
+        )
+    return gradient_edge(t)
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradients of `tensors` into the leaves of their graphs.
+
+    Args:
+      tensors: what is differentiated; several are summed.
+      grad_tensors: the gradient of each; None for tensors of one element.
+      retain_graph: keep what the graph saved; defaults to `create_graph`.
+      create_graph: record the gradients, so that they can be differentiated.
+      inputs: accumulate into these only.
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "`backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    if inputs is not None and not isinstance(inputs, (Handle, GradientEdge)) and len(inputs) == 0:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    outputs = _as_tuple(tensors)
+    given = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
+    if len(given) != len(outputs):
+        raise RuntimeError(
+            f"got {len(outputs)} tensors and {len(given)} gradients"
+        )
+    keep = create_graph if retain_graph is None else retain_graph
+    one = len(outputs) == 1 and isinstance(outputs[0], Handle)
+    if one and inputs is None and not create_graph and given[0] is None:
+        root = outputs[0]
+        if root.requires_grad and root.numel() == 1:  # type: ignore[attr-defined]
+            _make_grads_check(root)
+            _memo.run(root, lambda: gradient_edge(root), lambda: _ones_like(root), keep)
+            return
+    grads = _make_grads(outputs, given)
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the "
+            "parameter and its gradient which can cause a memory leak. We recommend using "
+            "autograd.grad when creating the graph to avoid this. If you have to use this "
+            "function, make sure to reset the .grad fields of your parameters to None after use "
+            "to break the cycle and avoid the leak.",
+            UserWarning,
+            stacklevel=3,
+        )
+    roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outputs, grads, strict=True))]
+    captures = None
+    if inputs is not None:
+        captures = []
+        for t in _as_tuple(inputs):
+            if not isinstance(t, GradientEdge) and not t.requires_grad:
+                raise RuntimeError("One of the differentiated Tensors does not require grad")
+            captures.append(_edge(t, 0))
+    task = GraphTask(
+        roots, keep_graph=keep, create_graph=create_graph, captures=captures,
+        accumulate_captured=inputs is not None,
+    )  # fmt: skip
+    captured = task.run()
+    if inputs is not None:
+        _fill_non_leaves(_as_tuple(inputs), captured, create_graph)
+
+
+def _make_grads_check(root: Any) -> None:
+    if root._v.dtype.kind == "c":
+        raise RuntimeError(
+            f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
+        )
+
+
+def _fill_non_leaves(inputs: Sequence[Any], captured: dict[Any, Any], create_graph: bool) -> None:
+    """`backward(inputs=...)` fills the `.grad` of the named non-leaves too."""
+    for t in inputs:
+        if isinstance(t, GradientEdge) or t.is_leaf:
+            continue
+        grad = captured.get(gradient_edge(t))
+        if grad is None:
+            continue
+        grad = grad if create_graph else detach(grad)
+        t._grad = grad if t._grad is None else t._grad + grad
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of the sum of `outputs` with respect to `inputs`, returned.
+
+    Args:
+      outputs, inputs: tensors; what is differentiated, and with respect to what.
+      grad_outputs: the gradient of each output; None for tensors of one element.
+      retain_graph: keep what the graph saved; defaults to `create_graph`.
+      create_graph: record the gradients, so that they can be differentiated.
+      allow_unused: return None for an input that the outputs do not depend on, instead of
+        raising; defaults to `materialize_grads`.
+      is_grads_batched: `grad_outputs` have a leading dimension, over which gradients are
+        computed one by one; so have the results.
+      materialize_grads: zeros instead of None for unused inputs.
+
+    Returns:
+      One gradient an input, in its shape and dtype.
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    outs, ins = _as_tuple(outputs), _as_tuple(inputs)
+    given = _as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(outs, ins, given, keep, create_graph, allow_unused, materialize_grads)
+    if len(given) != len(outs):
+        raise RuntimeError(f"got {len(outs)} tensors and {len(given)} gradients")
+    grads = _make_grads(outs, given)
+    roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outs, grads, strict=True))]
+    edges: list[Any] = []
+    for t in ins:
+        if not isinstance(t, GradientEdge) and not t.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+        edges.append(_edge(t, 0))
+    task = GraphTask(roots, keep_graph=keep, create_graph=create_graph, captures=edges)
+    captured = task.run()
+    found = [captured.get(e) for e in edges]
+    if any(g is None for g in found) and not allow_unused:
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
+        )
+    if materialize_grads:
+        found = [
+            from_array(jnp.zeros(tuple(t._v.shape), t._v.dtype)) if g is None else g
+            for g, t in zip(found, ins, strict=True)
+        ]
+    return tuple(found)
+
+
+def _batched(
+    outs: Any, ins: Any, given: Any, keep: bool, create_graph: bool, allow: bool, materialize: bool
+) -> tuple[Any, ...]:
+    from ..autograd import grad as one
+    from .._table import TABLE
+    from .._record import apply
+
+    n = given[0].shape[0]
+    rows = [
+        one(
+            outs, ins, [None if g is None else g[i] for g in given],
+            retain_graph=True if i < n - 1 else keep, create_graph=create_graph,
+            allow_unused=allow, materialize_grads=materialize,
+        )  # fmt: skip
+        for i in range(n)
+    ]
+    return tuple(
+        None if column[0] is None else apply(TABLE["stack"], tuple(column), 0)
+        for column in zip(*rows, strict=True)
+    )
+
+

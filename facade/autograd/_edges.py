@@ -1,0 +1,24 @@
+"""Helpers of `autograd.graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .._graph import gradient_edge
+from .._handle import Handle
+from .._storage import bump
+from ._backward import GradientEdge
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """The edge at which gradients for `tensor` arrive; `autograd.grad` takes it as an input."""
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    return GradientEdge(*gradient_edge(tensor))
+
+
+def increment_version(tensor: Any | Iterable[Any]) -> None:
+    """Count a write that autograd did not see."""
+    for t in (tensor,) if isinstance(tensor, Handle) else tensor:
+        bump(t)

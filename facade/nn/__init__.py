@@ -1,0 +1,1 @@
+"""PyTorch's `torch.nn` on JAX: modules, parameters, functional forms."""

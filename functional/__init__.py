@@ -1,0 +1,37 @@
+"""Programs, ops and masks: pure, without Tensor or global state, useful to plain JAX code."""
+
+from ._cache import Plan as Plan
+from ._cache import plan_for as plan_for
+from ._cache import residual_arrays as residual_arrays
+from ._dtypes import bfloat16 as bfloat16
+from ._dtypes import cast as cast
+from ._dtypes import category as category
+from ._dtypes import default_float as default_float
+from ._dtypes import is_complex as is_complex
+from ._dtypes import is_differentiable as is_differentiable
+from ._dtypes import is_floating as is_floating
+from ._dtypes import promote as promote
+from ._dtypes import promote_types as promote_types
+from ._dtypes import result_type as result_type
+from ._dtypes import scalar_name as scalar_name
+from ._dtypes import set_default_float as set_default_float
+from ._lower import FaultSite as FaultSite
+from ._lower import Residual as Residual
+from ._lower import lower as lower_program
+from ._lower import needed_inputs as needed_inputs
+from ._op import TABLE as TABLE
+from ._op import Fault as Fault
+from ._op import Op as Op
+from ._op import camel as camel
+from ._op import op as op
+from ._program import Aval as Aval
+from ._program import Call as Call
+from ._program import Input as Input
+from ._program import Node as Node
+from ._program import Program as Program
+from ._program import ResidualCall as ResidualCall
+from ._program import Slot as Slot
+from ._program import VjpCall as VjpCall
+from ._program import call_of as call_of
+from ._program import vjp_of as vjp_of
+from . import ops as ops

@@ -1,0 +1,208 @@
+"""Running programs: what was compiled is found by structure, never by Python identity.
+
+A program met for the first time runs op by op if that is the cheaper way to its values: every
+op that ran alone before dispatches in microseconds, while compiling the program costs more the
+longer it is. Met again, it is compiled whole. `Plan.run` says which it did.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ._lower import Residual, Side, lower, prune
+from ._program import Aval, Input, Node, Program
+
+# Milliseconds, measured on 2 CPU cores (docs/design.md section 7): to compile one op alone, and
+# a program of n nodes whole. They decide only when a program met for the first time is compiled.
+_ALONE = 25.0
+_WHOLE = 60.0
+_WHOLE_PER_NODE = 8.0
+_MAX_PLANS = 4096
+
+
+class Outcome(NamedTuple):
+    """What one run of a plan gave."""
+
+    outputs: tuple[Any, ...]
+    residuals: tuple[Any, ...]
+    flags: Any  # (fault flags, values) arrays, or None without checks
+    how: str  # "compiled", "cached" or "op by op"
+    seconds: float  # spent compiling and dispatching
+
+
+class Plan:
+    """One program and its executable.
+
+    Attributes:
+      program: pruned of what nothing needs.
+      side: residual structures and fault sites, known once the program was traced.
+      runs: how often it ran.
+    """
+
+    def __init__(self, program: Program, donate: tuple[int, ...]) -> None:
+        self.program = prune(program)
+        self.side = Side()
+        self.donate = donate
+        self.runs = 0
+        self.nodes = [e for e in self.program.entries if isinstance(e, Node)]
+        self._checked = any(
+            getattr(getattr(e.call, "op", None), "check", None) is not None for e in self.nodes
+        )
+        self._jitted: Any = None
+        self._sizes: tuple[int, int] = (len(self.program.outputs), 0)
+        self._flat: Any = None
+        self._lock = threading.Lock()
+
+    def run(self, args: Sequence[Any]) -> Outcome:
+        """Run on one array (or Python number) an `Input`."""
+        start = time.perf_counter()
+        self.runs += 1
+        with jax.enable_x64(True):
+            if self._jitted is None and self.runs == 1 and self._alone_is_cheaper():
+                outputs, flags = self._op_by_op(args)
+                return Outcome(outputs, (), flags, "op by op", time.perf_counter() - start)
+            how = "cached"
+            if self._jitted is None:
+                with self._lock:
+                    if self._jitted is None:
+                        self._compile()
+                        how = "compiled"
+            flat = self._jitted(*args)
+        n, r = self._sizes
+        flags = flat[-2:] if self._checked else None
+        return Outcome(flat[:n], flat[n : n + r], flags, how, time.perf_counter() - start)
+
+    def _compile(self) -> None:
+        fn = lower(self.program, self.side)
+        n = len(self.program.outputs)
+
+        def flat(*args: Any) -> tuple[Any, ...]:
+            outs, residuals, flags, values = fn(*args)
+            self._sizes = (n, len(residuals))
+            return (*outs, *residuals, flags, values) if self._checked else (*outs, *residuals)
+
+        self._flat = flat
+        self._jitted = jax.jit(flat, donate_argnums=self.donate, keep_unused=bool(self.donate))
+
+    def lowered(self, args: Sequence[Any]) -> Any:
+        """The `jax.stages.Lowered` of the program, for its text and memory analysis."""
+        with jax.enable_x64(True):
+            if self._jitted is None:
+                self._compile()
+            return self._jitted.lower(*args)
+
+    def _alone_is_cheaper(self) -> bool:
+        if self.program.residuals or self.donate:
+            return False
+        unknown = sum(1 for node in self._described() if node not in _ALONE_KNOWN)
+        return unknown * _ALONE <= _WHOLE + _WHOLE_PER_NODE * len(self.nodes)
+
+    def _described(self) -> list[Any]:
+        avals: list[Aval] = []
+        described = []
+        for entry in self.program.entries:
+            if isinstance(entry, Node):
+                described.append((entry.call, tuple(avals[i] for i in entry.inputs)))
+            avals.extend(entry.avals)
+        return described
+
+    def _op_by_op(self, args: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
+        env: list[Any] = []
+        last_use: dict[int, int] = {}
+        for e, entry in enumerate(self.program.entries):
+            for i in getattr(entry, "inputs", ()):
+                last_use[i] = e
+        kept = set(self.program.outputs)
+        supply = iter(args)
+        flags: list[Any] = []
+        described = iter(self._described())
+        self.side.faults = []
+        for e, entry in enumerate(self.program.entries):
+            if isinstance(entry, Input):
+                env.append(next(supply))
+                continue
+            inputs = [env[i] for i in entry.inputs]
+            _ALONE_KNOWN.add(next(described))
+            out = _alone(entry.call)(*inputs)
+            env.extend(out)
+            if self._checked and getattr(entry.call, "op", None) and entry.call.op.check:
+                flags.extend(self._alone_faults(entry, inputs))
+            for i in set(entry.inputs):
+                if last_use[i] == e and i not in kept:
+                    env[i] = None
+        outputs = tuple(jax.numpy.asarray(env[i]) for i in self.program.outputs)
+        if not self._checked:
+            return outputs, None
+        bad = np.array([bool(f) for f, _ in flags], bool)
+        return outputs, (bad, np.array([int(v) for _, v in flags], np.int64))
+
+    def _alone_faults(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
+        """The checks of one node, as a program of their own."""
+        known = _FAULTS_ALONE.get(node.call)
+        if known is None:
+            known = _FAULTS_ALONE[node.call] = _FaultsAlone(node.call)
+        sites, found = known(inputs)
+        self.side.faults.extend(site._replace(where=node.where) for site in sites)
+        return found
+
+
+class _FaultsAlone:
+    def __init__(self, call: Any) -> None:
+        from ._lower import FaultSite, _summarise
+
+        self.sites: dict[Any, list[FaultSite]] = {}
+
+        def run(*arrays: Any) -> Any:
+            faults = call.faults(*arrays)
+            key = tuple((a.shape, a.dtype) for a in arrays)
+            self.sites[key] = [FaultSite(f.error, f.message, None) for f in faults]
+            return [_summarise(f) for f in faults]
+
+        self.jitted = jax.jit(run)
+
+    def __call__(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        inputs = [jax.numpy.asarray(a) for a in inputs]
+        found = self.jitted(*inputs)
+        return self.sites[tuple((a.shape, a.dtype) for a in inputs)], found
+
+
+_ALONE_KNOWN: set[Any] = set()
+_ALONE_JIT: dict[Any, Any] = {}
+_FAULTS_ALONE: dict[Any, _FaultsAlone] = {}
+
+
+def _alone(call: Any) -> Any:
+    jitted = _ALONE_JIT.get(call)
+    if jitted is None:
+        jitted = _ALONE_JIT[call] = jax.jit(call.evaluate)
+    return jitted
+
+
+_PLANS: OrderedDict[Any, Plan] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def plan_for(program: Program, donate: tuple[int, ...] = ()) -> Plan:
+    """The plan of a program: the same one for equal structure."""
+    key = (program.key, donate)
+    with _LOCK:
+        plan = _PLANS.get(key)
+        if plan is None:
+            plan = _PLANS[key] = Plan(program, donate)
+            if len(_PLANS) > _MAX_PLANS:
+                _PLANS.popitem(last=False)
+        else:
+            _PLANS.move_to_end(key)
+        return plan
+
+
+def residual_arrays(residual: Residual, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """The leaves of one node's pullback, out of all that a run returned."""
+    return tuple(arrays[i] for i in residual.places)

@@ -1,0 +1,212 @@
+"""PyTorch's type promotion over JAX dtypes.
+
+PyTorch sorts the operands of an op into three classes: tensors with dimensions, 0-dim tensors, and
+Python numbers. A later class changes the result only when its *category* (bool < int < float <
+complex) is higher. The rule and the table are those of `torch.result_type`
+(https://pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc).
+
+A Python number that became a runtime input of a program is a weakly typed JAX scalar, so that
+class is still visible while the program is traced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+# PyTorch's order: within a category a later dtype wins over an earlier one.
+_ORDER = [
+    np.dtype(name)
+    for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16")
+] + [bfloat16] + [np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")]
+
+# What PyTorch calls a dtype in messages (`c10::toString`) and in Python.
+SCALAR_NAMES = {
+    np.dtype("bool"): "Bool", np.dtype("uint8"): "Byte", np.dtype("int8"): "Char",
+    np.dtype("int16"): "Short", np.dtype("int32"): "Int", np.dtype("int64"): "Long",
+    np.dtype("uint16"): "UInt16", np.dtype("uint32"): "UInt32", np.dtype("uint64"): "UInt64",
+    np.dtype("float16"): "Half", bfloat16: "BFloat16", np.dtype("float32"): "Float",
+    np.dtype("float64"): "Double", np.dtype("complex64"): "ComplexFloat",
+    np.dtype("complex128"): "ComplexDouble",
+}  # fmt: skip
+
+_BOOL, _INT, _FLOAT, _COMPLEX = range(4)
+_CATEGORIES = {"b": _BOOL, "u": _INT, "i": _INT, "f": _FLOAT, "V": _FLOAT, "c": _COMPLEX}
+
+
+def scalar_name(dtype: Any) -> str:
+    """What PyTorch's messages call a dtype: `"Float"` for float32, `"Long"` for int64."""
+    return SCALAR_NAMES[np.dtype(dtype)]
+
+
+def category(dtype: Any) -> int:
+    """0 for bool, 1 for integers, 2 for floating point, 3 for complex."""
+    dtype = np.dtype(dtype)
+    return _FLOAT if dtype == bfloat16 else _CATEGORIES[dtype.kind]
+
+
+def is_floating(dtype: Any) -> bool:
+    return category(dtype) == _FLOAT
+
+
+def is_complex(dtype: Any) -> bool:
+    return category(dtype) == _COMPLEX
+
+
+def is_differentiable(dtype: Any) -> bool:
+    """True for the dtypes whose tensors may require gradients: floating point and complex."""
+    return category(dtype) >= _FLOAT
+
+
+def is_integral(dtype: Any) -> bool:
+    """True for integers and bool."""
+    return category(dtype) <= _INT
+
+
+_REAL_OF = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
+_COMPLEX_OF = {
+    np.dtype("float64"): np.dtype("complex128"), np.dtype("float32"): np.dtype("complex64"),
+    np.dtype("float16"): np.dtype("complex64"), bfloat16: np.dtype("complex64"),
+}  # fmt: skip
+
+
+def real_of(dtype: Any) -> np.dtype:
+    """The dtype of the real part: float32 for complex64, itself for real dtypes."""
+    dtype = np.dtype(dtype)
+    return _REAL_OF.get(dtype, dtype)
+
+
+def complex_of(dtype: Any) -> np.dtype:
+    """The complex dtype of the same precision, itself for complex dtypes."""
+    dtype = np.dtype(dtype)
+    return _COMPLEX_OF.get(dtype, dtype)
+
+
+def promote_types(a: Any, b: Any) -> np.dtype:
+    """PyTorch's `torch.promote_types` of two dtypes."""
+    a, b = np.dtype(a), np.dtype(b)
+    if a == b:
+        return a
+    ca, cb = category(a), category(b)
+    if ca != cb:
+        high, low = (a, b) if ca > cb else (b, a)
+        # A complex dtype must be as precise as the float that it meets.
+        if category(high) == _COMPLEX and category(low) == _FLOAT:
+            return promote_types(high, complex_of(low))
+        return high
+    if {a, b} == {np.dtype("float16"), bfloat16}:
+        return np.dtype("float32")
+    if ca == _INT:
+        if np.dtype("uint8") in (a, b):
+            # uint8 with int8 needs int16; with wider signed integers those already hold it.
+            other = b if a == np.dtype("uint8") else a
+            return np.dtype("int16") if other == np.dtype("int8") else other
+        if a.kind == "u" or b.kind == "u":
+            raise RuntimeError(
+                f"Promotion for uint16, uint32, uint64 types is not supported, attempted to "
+                f"promote {scalar_name(a)} and {scalar_name(b)}"
+            )
+    return max(a, b, key=_ORDER.index)
+
+
+_DEFAULTS = {
+    bool: np.dtype("bool"), int: np.dtype("int64"),
+    float: np.dtype("float32"), complex: np.dtype("complex64"),
+}  # fmt: skip
+
+
+def is_number(x: Any) -> bool:
+    """True for a Python number and for its runtime form, a weakly typed scalar."""
+    return isinstance(x, (bool, int, float, complex)) or getattr(x, "weak_type", False)
+
+
+def _number_dtype(x: Any, default_float: np.dtype) -> np.dtype:
+    kind = type(x) if isinstance(x, (bool, int, float, complex)) else None
+    if kind is None:
+        cat = category(x.dtype)
+        kind = (bool, int, float, complex)[cat]
+    if kind is float:
+        return default_float
+    if kind is complex:
+        return complex_of(default_float)
+    return _DEFAULTS[kind]
+
+
+def result_type(*operands: Any, default_float: Any = np.dtype("float32")) -> np.dtype:
+    """PyTorch's `torch.result_type` of arrays and Python numbers.
+
+    Args:
+      operands: JAX arrays (or anything with `dtype` and `ndim`) and Python numbers.
+      default_float: the dtype of Python floats that meet no floating point tensor.
+    """
+    classes: list[np.dtype | None] = [None, None, None]
+    for x in operands:
+        if x is None:
+            continue
+        if is_number(x):
+            rank, dtype = 2, _number_dtype(x, np.dtype(default_float))
+        else:
+            rank, dtype = (0 if x.ndim else 1), np.dtype(x.dtype)
+        held = classes[rank]
+        classes[rank] = dtype if held is None else promote_types(held, dtype)
+    result: np.dtype | None = None
+    for dtype in classes:
+        if dtype is None:
+            continue
+        if result is None:
+            result = dtype
+        elif category(dtype) > category(result):
+            # A Python complex takes the precision of the float tensor that it meets.
+            if category(dtype) == _COMPLEX and category(result) == _FLOAT:
+                dtype = complex_of(result)
+            result = promote_types(result, dtype) if category(result) >= _FLOAT else dtype
+    assert result is not None
+    return result
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """`x` (array or number) as a strongly typed JAX array of `dtype`.
+
+    Complex to real drops the imaginary part, as PyTorch does.
+    """
+    dtype = np.dtype(dtype)
+    if not isinstance(x, (bool, int, float, complex)):
+        if x.dtype == dtype and not getattr(x, "weak_type", False):
+            return x
+        if category(x.dtype) == _COMPLEX and category(dtype) not in (_COMPLEX, _BOOL):
+            x = jnp.real(x)
+    return jnp.asarray(x).astype(dtype) if not isinstance(x, (bool, int, float, complex)) else (
+        jnp.asarray(x if category(dtype) == _COMPLEX or not isinstance(x, complex) else x.real)
+        .astype(dtype)
+    )
+
+
+def promote(*operands: Any, to_float: bool = False) -> list[Any]:
+    """Cast arrays and numbers to their common PyTorch dtype.
+
+    Args:
+      operands: arrays and Python numbers.
+      to_float: integers become the default float (`sin`, true division and their like).
+    """
+    dtype = result_type(*operands)
+    if to_float and is_integral(dtype):
+        dtype = default_float()
+    return [cast(x, dtype) for x in operands]
+
+
+_default_float = [np.dtype("float32")]
+
+
+def default_float() -> np.dtype:
+    """The dtype that Python floats become: `torch.get_default_dtype()`."""
+    return _default_float[0]
+
+
+def set_default_float(dtype: Any) -> None:
+    """Set what `default_float` returns; programs keyed on dtypes do not need to know."""
+    _default_float[0] = np.dtype(dtype)

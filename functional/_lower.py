@@ -1,0 +1,221 @@
+"""From a program to one pure JAX function.
+
+A node whose gradient is wanted in the same program is evaluated by `jax.vjp` once, and its
+gradient node calls the closure: nothing is computed twice. Which pairs share is decided here,
+by looking at the program; a gradient node that is itself differentiated stays a plain call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ._program import Aval, Input, Node, Program, PullMeta, VjpCall, differentiate
+
+
+class Residual(NamedTuple):
+    """How to rebuild one node's pullback from the arrays that a program returned."""
+
+    treedef: Any
+    meta: PullMeta
+    places: tuple[int, ...]  # where its leaves are in the list of returned residuals
+
+
+class FaultSite(NamedTuple):
+    """One data-dependent check: how to raise it, should its flag be set."""
+
+    error: type[Exception]
+    message: str
+    where: tuple[str, int] | None
+
+
+class Side:
+    """What tracing a lowered function finds out besides its outputs; the same at every trace."""
+
+    def __init__(self) -> None:
+        self.residuals: list[Residual] = []
+        self.faults: list[FaultSite] = []
+
+
+def prune(program: Program) -> Program:
+    """Without the nodes that no output and no check needs; inputs stay where they are."""
+    firsts = program.first_values()
+    owner: dict[int, int] = {}
+    for e, (entry, first) in enumerate(zip(program.entries, firsts, strict=True)):
+        for k in range(len(entry.avals)):
+            owner[first + k] = e
+    needed = {owner[v] for v in program.outputs} | {e for e, _ in program.residuals}
+    needed |= {e for e, entry in enumerate(program.entries) if _checked(entry)}
+    stack = list(needed)
+    while stack:
+        entry = program.entries[stack.pop()]
+        if isinstance(entry, Node):
+            for v in entry.inputs:
+                if owner[v] not in needed:
+                    needed.add(owner[v])
+                    stack.append(owner[v])
+    if len(needed) == len(program.entries):
+        return program
+    number: dict[int, int] = {}
+    place: dict[int, int] = {}
+    entries: list[Any] = []
+    n = 0
+    for e, (entry, first) in enumerate(zip(program.entries, firsts, strict=True)):
+        if e not in needed and not isinstance(entry, Input):
+            continue
+        place[e] = len(entries)
+        for k in range(len(entry.avals)):
+            number[first + k] = n
+            n += 1
+        if isinstance(entry, Node):
+            inputs = tuple(number[v] for v in entry.inputs)
+            primal = place.get(entry.primal) if entry.primal is not None else None
+            entry = Node(entry.call, inputs, entry.avals, primal, entry.where)
+        entries.append(entry)
+    return Program(
+        tuple(entries),
+        tuple(number[v] for v in program.outputs),
+        tuple((place[e], wanted) for e, wanted in program.residuals),
+    )
+
+
+def _checked(entry: Any) -> bool:
+    op = getattr(getattr(entry, "call", None), "op", None)
+    return op is not None and op.check is not None
+
+
+def shared_pullbacks(program: Program) -> dict[int, tuple[int, ...]]:
+    """Entries to evaluate by `jax.vjp`, with the input positions to differentiate.
+
+    A node shares with its gradient nodes if they take the very values that it took and are not
+    differentiated in their turn.
+    """
+    differentiated = {
+        e.primal for e in program.entries if isinstance(e, Node) and e.primal is not None
+    }
+    wanted: dict[int, set[int]] = {e: set(w) for e, w in program.residuals}
+    for e, entry in enumerate(program.entries):
+        if _shares(program, e, entry, differentiated):
+            wanted.setdefault(entry.primal, set()).update(entry.call.wanted)
+    return {e: tuple(sorted(w)) for e, w in wanted.items()}
+
+
+def _shares(program: Program, e: int, entry: Any, differentiated: set[int]) -> bool:
+    if not isinstance(entry, Node) or entry.primal is None or e in differentiated:
+        return False
+    call = entry.call
+    if not isinstance(call, VjpCall) or call.missing:
+        return False
+    primal = program.entries[entry.primal]
+    return bool(primal.call is call.call and primal.inputs == entry.inputs[: call.n])
+
+
+def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any, ...]]:
+    """The program as a pure JAX function of its inputs.
+
+    Args:
+      program: what to lower.
+      side: filled with what tracing learns (residual structures, checks). If it is given, the
+        function returns `(outputs, residual arrays, fault flags, fault values)`, else only the
+        outputs.
+
+    Returns:
+      A function of one array an `Input`, in order.
+    """
+    firsts = program.first_values()
+    pulls = shared_pullbacks(program)
+    differentiated = {
+        e.primal for e in program.entries if isinstance(e, Node) and e.primal is not None
+    }
+    kept = dict(program.residuals)
+
+    def run(*arrays: Any) -> Any:
+        env: list[Any] = []
+        closures: dict[int, Any] = {}
+        supply = iter(arrays)
+        leaves: list[Any] = []
+        seen: dict[int, int] = {}
+        residuals: list[Residual] = []
+        sites: list[FaultSite] = []
+        flags: list[Any] = []
+        values: list[Any] = []
+        for e, entry in enumerate(program.entries):
+            if isinstance(entry, Input):
+                env.append(next(supply))
+                continue
+            args = [env[i] for i in entry.inputs]
+            call = entry.call
+            if e in pulls:
+                outs, closures[e] = differentiate(call.evaluate, args, pulls[e])
+                if e in kept:
+                    residuals.append(_keep(closures[e], leaves, seen))
+            elif _shares(program, e, entry, differentiated):
+                outs = _pull(closures[entry.primal], pulls[entry.primal], call, args)
+            else:
+                outs = call.evaluate(*args)
+            env.extend(outs)
+            if side is not None:
+                for fault in call.faults(*args):
+                    sites.append(FaultSite(fault.error, fault.message, entry.where))
+                    flag, value = _summarise(fault)
+                    flags.append(flag)
+                    values.append(value)
+        results = tuple(env[i] for i in program.outputs)
+        if side is None:
+            return results
+        side.residuals, side.faults = residuals, sites
+        none = jnp.zeros((0,), "bool"), jnp.zeros((0,), "int64")
+        packed = (jnp.stack(flags), jnp.stack(values)) if flags else none
+        return results, tuple(leaves), *packed
+
+    assert len(firsts) == len(program.entries)
+    return run
+
+
+def _pull(closure: Any, have: Sequence[int], call: VjpCall, args: Sequence[Any]) -> tuple[Any, ...]:
+    cts = dict(zip(call.given, args[call.n :], strict=True))
+    grads = closure([cts.get(k) for k in range(len(closure.meta.avals))])
+    return tuple(grads[have.index(i)] for i in call.wanted)
+
+
+def _keep(closure: Any, leaves: list[Any], seen: dict[int, int]) -> Residual:
+    flat, treedef = jax.tree.flatten(closure.pull)
+    places = []
+    for leaf in flat:
+        if id(leaf) not in seen:
+            seen[id(leaf)] = len(leaves)
+            leaves.append(leaf)
+        places.append(seen[id(leaf)])
+    return Residual(treedef, closure.meta, tuple(places))
+
+
+def _summarise(fault: Any) -> tuple[Any, Any]:
+    bad = jnp.asarray(fault.bad)
+    flag = jnp.any(bad)
+    if fault.value is None:
+        return flag, jnp.zeros((), "int64")
+    if bad.size == 0:
+        return flag, jnp.zeros((), "int64")
+    value = jnp.broadcast_to(fault.value, bad.shape).reshape(-1)
+    return flag, value[jnp.argmax(bad.reshape(-1))].astype("int64")
+
+
+def needed_inputs(call: VjpCall, avals: tuple[Aval, ...]) -> frozenset[int]:
+    """Which inputs of the differentiated call its gradient really reads.
+
+    Found by tracing the gradient and following its equations backwards, so what backward keeps
+    over a cut is what it will use: nothing for `add`, both factors for `mul`.
+    """
+    with jax.enable_x64(True):
+        closed = jax.make_jaxpr(call.evaluate)(*[a.struct() for a in avals])
+    jaxpr = closed.jaxpr
+    live = {v for v in jaxpr.outvars if not hasattr(v, "val")}
+    for eqn in reversed(jaxpr.eqns):
+        if any(v in live for v in eqn.outvars):
+            live.update(v for v in eqn.invars if not hasattr(v, "val"))
+    return frozenset(i for i in range(call.n) if jaxpr.invars[i] in live)
+
+

@@ -1,0 +1,11 @@
+"""The op table, by family: importing this package fills `leafax.functional.TABLE`.
+
+Each file is one family and enters its ops by decorating functions; a new file is found by
+itself.
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+for _file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
+    import_module(f"{__name__}.{_file.stem}")

@@ -1,0 +1,260 @@
+"""Arithmetic, elementwise: PyTorch's promotion, rounding and subgradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._dtypes import cast, category, is_complex, is_integral, is_number, result_type
+from .._op import Fault, op
+from ._dims import broadcast_shapes
+from ._elementwise import BOOL, aligned, category_of, refuse, with_jvp
+from ._nn import cpp_name
+
+Array = jax.Array
+
+_BOTH = {"self": "other", "other": "self"}
+
+
+def _scaled(other: Array, alpha: Any) -> Array:
+    """`alpha * other`, `other` being in the dtype of the result."""
+    if type(alpha) is int and alpha == 1:
+        return other
+    kind, wanted = category_of(alpha), category(other.dtype)
+    if kind == 0 and wanted != 0:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if kind == 2 and wanted < 2:
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if kind == 3 and wanted < 3:
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        )
+    return cast(alpha, other.dtype) * other
+
+
+def _no_bool_difference(input: Any, other: Any) -> None:
+    bools = [hasattr(x, "dtype") and not is_number(x) and x.dtype == BOOL for x in (input, other)]
+    if all(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
+            "or `logical_xor()` operator instead."
+        )
+    if any(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
+            "trying to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+
+
+@op(inplace=True, numbers=("other", "alpha"))
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Array:
+    """Add `alpha * other`; of two bools, "or"."""
+    input, other = aligned(input, other)
+    return input + _scaled(other, alpha)
+
+
+@op(inplace=True, numbers=("other", "alpha"), aliases=("subtract",))
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
+    """Subtract `alpha * other`."""
+    _no_bool_difference(input, other)
+    input, other = aligned(input, other)
+    return input - _scaled(other, alpha)
+
+
+@op(numbers=("other", "alpha"))
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
+    """Subtract `alpha * input` from `other`."""
+    _no_bool_difference(other, input)
+    input, other = aligned(input, other)
+    return other - _scaled(input, alpha)
+
+
+@op(saves=_BOTH, inplace=True, numbers=("other",), aliases=("multiply",))
+def mul(input: Any, other: Any) -> Array:
+    """Multiply; of two bools, "and"."""
+    input, other = aligned(input, other)
+    return input * other
+
+
+def _floored(input: Array, other: Array) -> Array:
+    """Quotient rounded down, as Python's `//` (c10's `div_floor_floating` for floats)."""
+    if is_integral(input.dtype):
+        return jnp.floor_divide(input, other)
+    mod = lax.rem(*jnp.broadcast_arrays(input, other))
+    quotient = (input - mod) / other
+    quotient = quotient - ((mod != 0) & ((other < 0) != (mod < 0))).astype(quotient.dtype)
+    floor = jnp.floor(quotient)
+    floor = floor + (quotient - floor > 0.5).astype(floor.dtype)
+    plain = input / other
+    return jnp.where(other == 0, plain, jnp.where(quotient == 0, plain * 0, floor))
+
+
+def _zero_division(input: Any, other: Any) -> list[Fault]:
+    if category(result_type(input, other)) >= 2:
+        return []
+    empty = 0 in broadcast_shapes(getattr(input, "shape", ()), getattr(other, "shape", ()))
+    other = cast(other, result_type(other))
+    return [] if empty else [Fault(other == 0, RuntimeError, "ZeroDivisionError")]
+
+
+def _div_check(input: Any, other: Any, *, rounding_mode: str | None = None) -> list[Fault]:
+    return [] if rounding_mode is None else _zero_division(input, other)
+
+
+@op(saves=_BOTH, inplace=True, numbers=("other",), check=_div_check,
+    aliases=("divide", "true_divide"))  # fmt: skip
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Array:
+    """Divide; integers give floats unless `rounding_mode` is "trunc" or "floor"."""
+    if rounding_mode is None:
+        input, other = aligned(input, other, to_float=True)
+        return input / other
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    input, other = aligned(input, other)
+    refuse(f"div_{rounding_mode}_cpu", input.dtype, 0, 3)
+    input, other = lax.stop_gradient(input), lax.stop_gradient(other)
+    if rounding_mode == "floor":
+        return _floored(input, other)
+    if is_integral(input.dtype):
+        return lax.div(*jnp.broadcast_arrays(input, other))
+    return jnp.trunc(input / other)
+
+
+@op(backward="NotImplemented", inplace=True, numbers=("other",), check=_zero_division)
+def floor_divide(input: Any, other: Any) -> Array:
+    """Divide and round down; PyTorch has no derivative for it, here it is zero."""
+    return div(input, other, rounding_mode="floor")
+
+
+def _quotient_tangent(quotient: Any) -> Any:
+    """Derivative of `input - other * quotient(input, other)`, the quotient being constant."""
+
+    def tangent(result: Array, primals: Any, tangents: Any) -> Array:
+        (x, y), (dx, dy) = primals, tangents
+        return dx - dy * lax.stop_gradient(quotient(x, y))
+
+    return tangent
+
+
+_remainder = with_jvp(jnp.remainder, _quotient_tangent(_floored))
+_fmod = with_jvp(jnp.fmod, _quotient_tangent(lambda x, y: jnp.trunc(x / y)))
+
+
+@op(backward="RemainderBackward1", saves={"self": "other", "other": "other"}, inplace=True,
+    numbers=("other",), check=_zero_division)  # fmt: skip
+def remainder(input: Any, other: Any) -> Array:
+    """Python's modulus: the sign is the divisor's."""
+    input, other = aligned(input, other)
+    refuse("remainder_cpu", input.dtype, 0, 3)
+    fn = jnp.remainder if is_integral(input.dtype) else _remainder
+    return fn(*jnp.broadcast_arrays(input, other))
+
+
+@op(backward="FmodBackward1", saves={"self": "other", "other": "other"}, inplace=True,
+    numbers=("other",), check=_zero_division)  # fmt: skip
+def fmod(input: Any, other: Any) -> Array:
+    """C++'s modulus: the sign is the dividend's."""
+    input, other = aligned(input, other)
+    refuse("fmod_cpu", input.dtype, 0, 3)
+    fn = jnp.fmod if is_integral(input.dtype) else _fmod
+    return fn(*jnp.broadcast_arrays(input, other))
+
+
+@op(inplace=True, aliases=("negative",))
+def neg(input: Array) -> Array:
+    """Change the sign."""
+    if input.dtype == BOOL:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return -input
+
+
+@op()
+def positive(input: Array) -> Array:
+    """Return the input."""
+    if input.dtype == BOOL:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+@op(saves={"self": "*"}, inplace=True, aliases=("absolute",))
+def abs(input: Array) -> Array:
+    """Take the magnitude; the gradient at 0 is 0."""
+    refuse("abs_cpu", input.dtype, 0)
+    return jnp.abs(input)
+
+
+@op(inplace=True)
+def sign(input: Array) -> Array:
+    """Return -1, 0 or 1; of NaN, 0."""
+    if is_complex(input.dtype):
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+            "torch.sgn instead."
+        )
+    if input.dtype == BOOL:
+        return input
+    return jnp.where(input != input, 0, lax.sign(input)).astype(input.dtype)
+
+
+@op(saves={"self": "*", "result": "*"}, inplace=True)
+def sgn(input: Array) -> Array:
+    """Scale a complex number to magnitude 1; else the same as `sign`."""
+    if not is_complex(input.dtype):
+        return sign(input)
+    size = jnp.abs(input)
+    return input / jnp.where(size == 0, 1, size)
+
+
+@op(saves={"tensor1": "tensor2", "tensor2": "tensor1"}, inplace=True, numbers=("value",))
+def addcmul(input: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    """Add `value * tensor1 * tensor2`."""
+    input, tensor1, tensor2 = aligned(input, tensor1, tensor2)
+    refuse("addcmul_cpu_out", input.dtype, 0)
+    product = tensor1 * tensor2
+    return input + (product if type(value) is int and value == 1 else cast(value, input.dtype)
+                    * product)  # fmt: skip
+
+
+@op(saves={"tensor1": "tensor2", "tensor2": "*"}, inplace=True, numbers=("value",))
+def addcdiv(input: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    """Add `value * tensor1 / tensor2`."""
+    if is_integral(tensor1.dtype) and is_integral(tensor2.dtype):
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release "
+            "addcdiv will perform a true division of tensor1 and tensor2. The historic addcdiv "
+            "behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter "
+            "implementation: (input + value * tensor1 / tensor2), for all dtypes."
+        )
+    input, tensor1, tensor2 = aligned(input, tensor1, tensor2)
+    return input + cast(value, input.dtype) * tensor1 / tensor2
+
+
+@op(saves={"weight": "*", "self": "weight", "end": "weight"}, inplace=True, numbers=("weight",))
+def lerp(input: Array, end: Array, weight: Any) -> Array:
+    """Go from `input` to `end` by `weight`, exactly at both ends."""
+    for name, x in (("end", end), ("weight", weight)):
+        if not is_number(x) and x.dtype != input.dtype:
+            raise RuntimeError(
+                f"expected dtype {cpp_name(input.dtype)} for `{name}` but got dtype "
+                f"{cpp_name(x.dtype)}"
+            )
+    refuse("lerp_kernel_scalar" if is_number(weight) else "lerp_kernel_tensor", input.dtype, 0, 1)
+    broadcast_shapes(broadcast_shapes(input.shape, end.shape), getattr(weight, "shape", ()))
+    far = not -0.5 < weight < 0.5 if isinstance(weight, (int, float)) else None
+    w, way = cast(weight, input.dtype), end - input
+    if far is not None:
+        return end - way * (1 - w) if far else input + w * way
+    return jnp.where(jnp.abs(w) < 0.5, input + w * way, end - way * (1 - w))

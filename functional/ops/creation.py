@@ -1,0 +1,174 @@
+"""Bodies of the factory functions that are not random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._dtypes import cast, default_float, is_complex, is_integral, result_type, scalar_name
+from .._op import op
+
+Array = jax.Array
+
+
+def need_size(name: str, size: Sequence[int]) -> tuple[int, ...]:
+    """A size without negative lengths."""
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"{name}: Dimension size must be non-negative.")
+    return tuple(size)
+
+
+def _number_dtype(*numbers: Any) -> np.dtype:
+    return result_type(*numbers, default_float=default_float())
+
+
+@op(differentiable=False, method=False)
+def zeros(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
+    """A tensor of zeros, of the default float unless told otherwise."""
+    return jnp.zeros(need_size("zeros", size), dtype or default_float())
+
+
+@op(differentiable=False, method=False)
+def ones(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
+    """A tensor of ones, of the default float unless told otherwise."""
+    return jnp.ones(need_size("ones", size), dtype or default_float())
+
+
+@op(differentiable=False, method=False)
+def empty(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
+    """A tensor whose elements mean nothing; here they are zeros."""
+    return jnp.zeros(need_size("empty", size), dtype or default_float())
+
+
+@op(differentiable=False, method=False, numbers=("fill_value",))
+def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) -> Array:
+    """A tensor of one number, of the number's dtype unless told otherwise."""
+    dtype = dtype or np.dtype(
+        fill_value.dtype if getattr(fill_value, "ndim", None) == 0 and not fill_value.weak_type
+        else _number_dtype(fill_value)
+    )  # fmt: skip
+    return jnp.broadcast_to(cast(fill_value, dtype), need_size("full", size))
+
+
+def arange_length(start: Any, end: Any, step: Any, dtype: np.dtype) -> int:
+    """Number of elements of `arange`, checked."""
+    if is_integral(dtype):
+        # Integer results count integer steps, whatever was given.
+        first, last, stride = int(start), int(end), int(step)
+    else:
+        first, last, stride = float(start), float(end), float(step)
+    if stride == 0:
+        raise (RuntimeError if step == 0 else ValueError)("step must be nonzero")
+    if not (math.isfinite(first) and math.isfinite(last)):
+        raise RuntimeError(f"unsupported range: {_short(start)} -> {_short(end)}")
+    if (stride > 0 and last < first) or (stride < 0 and last > first):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if is_integral(dtype) and all(isinstance(n, int) for n in (start, end, step)):
+        return -(-(last - first) // stride)
+    return math.ceil((float(end) - float(start)) / float(step))
+
+
+def _short(number: Any) -> str:
+    return f"{number:g}" if isinstance(number, float) else str(number)
+
+
+@op(differentiable=False, method=False)
+def arange(start: Any, end: Any, step: Any = 1, dtype: np.dtype | None = None) -> Array:
+    """Numbers from `start` up to but without `end`; int64 if all three are ints."""
+    dtype = np.dtype(dtype or _number_dtype(start, end, step))
+    if any(isinstance(n, float) and not math.isfinite(n) for n in (start, end)):
+        raise RuntimeError(f"unsupported range: {_short(start)} -> {_short(end)}")
+    if dtype.name == "bool":
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    length = arange_length(start, end, step, dtype)
+    if is_integral(dtype):
+        steps = lax.iota(dtype, length)
+        return steps * jnp.asarray(int(step), dtype) + jnp.asarray(int(start), dtype)
+    # Each element is computed from its index in double, then rounded once.
+    wide = np.dtype("float64") if dtype == np.float64 else np.dtype("float32")
+    exact = lax.iota(np.dtype("float64"), length) * float(step) + float(start)
+    return exact.astype(wide).astype(dtype)
+
+
+def _need_steps(steps: int) -> None:
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+
+
+def _linspace(start: Any, end: Any, steps: int, dtype: np.dtype) -> Array:
+    """Counts from both ends to the middle, as PyTorch does, so that both are exact."""
+    _need_steps(steps)
+    wide = np.dtype("float64") if is_integral(dtype) else dtype
+    first, last = cast(start, wide), cast(end, wide)
+    if steps < 2:
+        return jnp.broadcast_to(first, (steps,)).astype(dtype)
+    width = (last - first) / jnp.asarray(steps - 1, wide)
+    index = lax.iota(np.dtype("int64"), steps)
+    forwards = first + width * index.astype(wide)
+    backwards = last - width * (steps - 1 - index).astype(wide)
+    return jnp.where(index < steps // 2, forwards, backwards).astype(dtype)
+
+
+def _span_dtype(name: str, dtype: np.dtype | None, *ends: Any) -> np.dtype:
+    given = _number_dtype(*ends) if any(isinstance(x, complex) for x in ends) else default_float()
+    if dtype is None:
+        return given
+    if is_complex(given) and not is_complex(dtype):
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {scalar_name(given)} can't be safely cast to passed "
+            f"dtype {scalar_name(dtype)}"
+        )
+    return np.dtype(dtype)
+
+
+@op(differentiable=False, method=False, numbers=("start", "end"))
+def linspace(start: Any, end: Any, steps: int, dtype: np.dtype | None = None) -> Array:
+    """`steps` numbers at equal distances from `start` to `end`, both included."""
+    return _linspace(start, end, steps, _span_dtype("linspace", dtype, start, end))
+
+
+@op(differentiable=False, method=False, numbers=("start", "end", "base"))
+def logspace(
+    start: Any, end: Any, steps: int, base: Any = 10.0, dtype: np.dtype | None = None
+) -> Array:
+    """Powers of `base` whose exponents are at equal distances."""
+    dtype = _span_dtype("logspace", dtype, start, end)
+    wide = np.dtype("float64") if is_integral(dtype) else dtype
+    return jnp.power(cast(base, wide), _linspace(start, end, steps, wide)).astype(dtype)
+
+
+@op(differentiable=False, method=False)
+def eye(n: int, m: int | None = None, dtype: np.dtype | None = None) -> Array:
+    """A matrix with ones on its diagonal and zeros elsewhere."""
+    m = n if m is None else m
+    for name, length in (("n", n), ("m", m)):
+        if length < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {length}")
+    return jnp.eye(n, m, dtype=dtype or default_float())
+
+
+def _triangle(row: int, col: int, mask: Any, dtype: np.dtype | None) -> Array:
+    for name, length in (("row", row), ("col", col)):
+        if length < 0:
+            raise RuntimeError(f"{name} must be non-negative, got{length}")
+    return jnp.asarray(np.stack(np.nonzero(mask)), dtype or np.dtype("int64"))
+
+
+@op(differentiable=False, method=False)
+def tril_indices(row: int, col: int, offset: int = 0, dtype: np.dtype | None = None) -> Array:
+    """Row and column indices of a lower triangle."""
+    mask = np.tri(max(row, 0), max(col, 0), offset, bool)
+    return _triangle(row, col, mask, dtype)
+
+
+@op(differentiable=False, method=False)
+def triu_indices(row: int, col: int, offset: int = 0, dtype: np.dtype | None = None) -> Array:
+    """Row and column indices of an upper triangle."""
+    mask = ~np.tri(max(row, 0), max(col, 0), offset - 1, bool)
+    return _triangle(row, col, mask, dtype)

@@ -1,0 +1,250 @@
+"""Products over chosen dims: einsum, tensordot and their relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._dtypes import promote, scalar_name
+from .._op import op
+from . import _dims, matmul
+
+Array = jax.Array
+
+
+@op(backward="ViewBackward0", saves={"self": "other", "other": "self"})
+def inner(input: Array, other: Array) -> Array:
+    """Inner products over the last dims of both."""
+    if input.dtype != other.dtype and input.ndim and other.ndim:
+        raise RuntimeError("both inputs should have same dtype")
+    if not input.ndim or not other.ndim:
+        left, right = promote(input, other)
+        return left * right
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{list(input.shape)} and {list(other.shape)}"
+        )
+    return jnp.inner(input, other)
+
+
+@op(backward="MulBackward0", saves={"self": "vec2", "vec2": "self"}, aliases=("ger",))
+def outer(input: Array, vec2: Array) -> Array:
+    """All products of the elements of two vectors."""
+    for name, x in (("self", input), ("vec2", vec2)):
+        if x.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x.ndim}-D")
+    left, right = promote(input, vec2)
+    return left[:, None] * right
+
+
+# Einstein sums -----------------------------------------------------------------------------------
+
+
+def _parse(text: str, start: int, role: str) -> list[str]:
+    """Subscripts of one operand, the ellipsis as one of them."""
+    found, at = [], 0
+    while at < len(text):
+        if text[at] == ".":
+            if not text.startswith("...", at) or "..." in found:
+                raise RuntimeError(
+                    f"einsum(): found '.' for {role} that is not part of any ellipsis"
+                )
+            found.append("...")
+            at += 3
+            continue
+        if text[at] != " ":
+            if not (text[at].isascii() and text[at].isalpha()):
+                raise RuntimeError(
+                    f"einsum(): invalid subscript given at index {start + at} in the equation "
+                    "string, subscripts must be in [a-zA-Z]"
+                )
+            found.append(text[at])
+        at += 1
+    return found
+
+
+def _check_output(output: list[str], seen: dict[str, int]) -> None:
+    for at, label in enumerate(output):
+        if label in output[:at]:
+            raise RuntimeError(
+                f"einsum(): output subscript {label} appears more than once in the output"
+            )
+        if label != "..." and label not in seen:
+            raise RuntimeError(
+                f"einsum(): output subscript {label} does not appear in the equation for any "
+                "input operand"
+            )
+
+
+def _check_ranks(inputs: list[list[str]], operands: Sequence[Array]) -> None:
+    for at, (labels, x) in enumerate(zip(inputs, operands, strict=True)):
+        named = len(labels) - ("..." in labels)
+        if "..." not in labels and named != x.ndim:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({named}) does not match the "
+                f"number of dimensions ({x.ndim}) for operand {at} and no ellipsis was given"
+            )
+        if named > x.ndim:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({named}) is more than the "
+                f"number of dimensions ({x.ndim}) for operand {at}"
+            )
+
+
+def _sized(labels: list[str], x: Array) -> list[tuple[str, int, int]]:
+    """Named subscripts of an operand with their dims and lengths."""
+    after = len(labels) - labels.index("...") - 1 if "..." in labels else 0
+    first = len(labels) - after - 1 if "..." in labels else len(labels)
+    named = [(label, dim) for dim, label in enumerate(labels[:first])]
+    named += [(label, x.ndim - after + i) for i, label in enumerate(labels[len(labels) - after :])]
+    return [(label, dim, x.shape[dim]) for label, dim in named]
+
+
+def _lengths(inputs: list[list[str]], operands: Sequence[Array]) -> dict[str, int]:
+    seen: dict[str, int] = {}
+    for at, (labels, x) in enumerate(zip(inputs, operands, strict=True)):
+        own: dict[str, int] = {}
+        for label, _, n in _sized(labels, x):
+            if own.setdefault(label, n) != n:
+                raise RuntimeError(
+                    f"einsum(): subscript {label} is repeated for operand {at} but the sizes "
+                    f"don't match, {n} != {own[label]}"
+                )
+            if seen.get(label, 1) not in (1, n) and n != 1:
+                raise RuntimeError(
+                    f"einsum(): subscript {label} has size {n} for operand {at} which does not "
+                    f"broadcast with previously seen size {seen[label]}"
+                )
+            seen[label] = n if n != 1 else seen.get(label, 1)
+    return seen
+
+
+@op(method=False, backward="ViewBackward0", saves={"operands": "*"})
+def einsum(equation: str, operands: Sequence[Array]) -> Array:
+    """Sum of products over the subscripts that the output does not name; lengths 1 broadcast."""
+    left, arrow, right = equation.partition("->")
+    parts, start, inputs = left.split(","), 0, []
+    for at, part in enumerate(parts):
+        if at >= len(operands):
+            raise RuntimeError(
+                "einsum(): fewer operands were provided than specified in the equation"
+            )
+        inputs.append(_parse(part, start, f"operand {at}"))
+        start += len(part) + 1
+    if len(parts) < len(operands):
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    _check_ranks(inputs, operands)
+    output = _parse(right, len(left) + 2, "the output") if arrow else None
+    _check_output(output or [], dict.fromkeys(label for labels in inputs for label in labels))
+    lengths = _lengths(inputs, operands)
+    if any(x.dtype != operands[0].dtype for x in operands):
+        other = next(x.dtype for x in operands if x.dtype != operands[0].dtype)
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(operands[0].dtype)} but found {scalar_name(other)}"
+        )
+    if output is None:
+        every = [label for labels in inputs for label in labels]
+        once = sorted(label for label in set(every) if every.count(label) == 1 and label != "...")
+        output = (["..."] if "..." in every else []) + once
+    kept = []
+    for position, x in enumerate(operands):
+        # A dim of length 1 that meets a longer one is dropped; products broadcast without it.
+        sized = _sized(inputs[position], x)
+        short = {label for label, _, n in sized if n != lengths[label]}
+        kept.append(lax.squeeze(x, [dim for label, dim, _ in sized if label in short]))
+        inputs[position] = [label for label in inputs[position] if label not in short]
+    terms = ",".join("".join(labels) for labels in inputs)
+    return jnp.einsum(f"{terms}->{''.join(output)}", *kept)
+
+
+@op(method=False, backward="ViewBackward0", saves={"a": "b", "b": "a"})
+def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
+    """Contract the last dims of `a` with the first of `b`, or the dims given in two lists."""
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims = (range(-dims, 0), range(dims))
+    left, right = list(dims[0]), list(dims[1])
+    if len(left) != len(right):
+        raise RuntimeError("both dimension lists should have same length")
+    if a.dtype != b.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    for x, y in zip(left, right, strict=True):
+        n, m = a.shape[_dims.wrap_dim(x, a.ndim)], b.shape[_dims.wrap_dim(y, b.ndim)]
+        if n != m:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {n} in dim {x} and "
+                f"second has size {m} in dim {y}"
+            )
+    return jnp.tensordot(a, b, (left, right))
+
+
+@op(backward="UnsafeViewBackward0", saves={"self": "other", "other": "self"})
+def kron(input: Array, other: Array) -> Array:
+    """Kronecker product."""
+    return jnp.kron(*promote(input, other))
+
+
+def _cross(input: Array, other: Array, dim: int) -> Array:
+    if input.ndim != other.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    axis = _dims.wrap_dim(dim, input.ndim)
+    if (input.shape[axis], other.shape[axis]) != (3, 3):
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[axis]} and "
+            f"{other.shape[axis]}"
+        )
+    _dims.broadcast_shapes(input.shape, other.shape)
+    if input.dtype != other.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(other.dtype)}"
+        )
+    return jnp.cross(input, other, axis=axis)
+
+
+_CROSS = {"backward": "LinalgCrossBackward0", "saves": {"self": "other", "other": "self"}}
+
+
+@op(**_CROSS)
+def cross(input: Array, other: Array, dim: int | None = None) -> Array:
+    """Cross product over `dim`, by default the first dim of length 3."""
+    if dim is None:
+        if input.ndim == other.ndim and 3 not in input.shape:
+            raise RuntimeError("no dimension of size 3 in input")
+        dim = input.shape.index(3) if 3 in input.shape else -1
+    return _cross(input, other, dim)
+
+
+@op(name="cross", namespace="linalg", method=False, **_CROSS)
+def linalg_cross(input: Array, other: Array, dim: int = -1) -> Array:
+    """Cross product over `dim`."""
+    return _cross(input, other, dim)
+
+
+@op(name="vecdot", namespace="linalg", method=False, backward="SumBackward1",
+    saves={"self": "y", "y": "self"})  # fmt: skip
+def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
+    """Inner products over a dim, the first argument conjugated."""
+    shape = _dims.broadcast_shapes(x.shape, y.shape)
+    left = lax.conj(x) if x.dtype.kind == "c" else x
+    return jnp.sum(left * y, axis=_dims.wrap_dim(dim, len(shape)), dtype=x.dtype)
+
+
+@op(name="multi_dot", namespace="linalg", method=False, backward="MmBackward0",
+    saves={"tensors": "*"})  # fmt: skip
+def multi_dot(tensors: Sequence[Array]) -> Array:
+    """Product of a chain of matrices, in the cheapest order."""
+    if len(tensors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+    return jnp.linalg.multi_dot(tensors)
+
+
+op(name="matmul", namespace="linalg", method=False, backward="MmBackward0",
+   saves={"self": "other", "other": "self"})(matmul.matmul)  # fmt: skip

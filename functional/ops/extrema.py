@@ -1,0 +1,208 @@
+"""Largest and smallest: max, min, argmax, aminmax and their like.
+
+`max()` and `amax` share the gradient among equals, as JAX's own do; `max(dim)` gives all of it to
+the index that it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._dtypes import is_complex, is_integral
+from .._op import op
+from ._dims import wrap_dim
+from ._elementwise import BOOL, refuse
+from .reduction import INT64, Dims, axes
+
+Array = jax.Array
+
+_SAVES = {"self": "*", "result": "*"}
+
+
+class max_return(NamedTuple):
+    """Result of `max` along a dim."""
+
+    values: Array
+    indices: Array
+
+
+class min_return(NamedTuple):
+    """Result of `min` along a dim."""
+
+    values: Array
+    indices: Array
+
+
+class aminmax_return(NamedTuple):
+    """Result of `aminmax`."""
+
+    min: Array
+    max: Array
+
+
+def reduced_dim(name: str, input: Array, dim: int) -> int:
+    """`dim` from the front, not empty."""
+    dim = wrap_dim(dim, input.ndim)
+    if input.ndim and input.shape[dim] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+    return dim
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _picked(x: Array, values: Array, indices: Array, dim: int) -> Array:
+    return values
+
+
+@_picked.defjvp
+def _picked_jvp(dim: int, primals: Any, tangents: Any) -> Any:
+    _, values, indices = primals
+    dx = tangents[0]
+    # A mask is faster to transpose than a gather, whose transpose is a scatter.
+    here = lax.broadcasted_iota(indices.dtype, dx.shape, dim) == indices
+    return values, jnp.sum(jnp.where(here, dx, 0), dim, dtype=dx.dtype, keepdims=True)
+
+
+def picked(x: Array, values: Array, indices: Array, dim: int) -> Array:
+    """`values`, known to be those of `x` at `indices` along `dim` (kept), with that gradient."""
+    return values if is_integral(x.dtype) else _picked(x, values, indices, dim)
+
+
+def finish(pair: tuple[Array, Array], dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """Values and indices without the dim that was kept, indices in int64."""
+    values, indices = pair
+    if not keepdim:
+        values, indices = lax.squeeze(values, (dim,)), lax.squeeze(indices, (dim,))
+    return values, indices.astype(INT64)
+
+
+def _along(name: str, input: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """Extremum and its first index along `dim`."""
+    dim = reduced_dim(name, input, dim)
+    if is_complex(input.dtype):
+        raise RuntimeError(f"{name}(): does not support complex input")
+    if input.ndim == 0:
+        return input, jnp.zeros((), INT64)
+    index, reduce = (lax.argmax, jnp.max) if name == "max" else (lax.argmin, jnp.min)
+    raw = input.astype(np.dtype("uint8")) if input.dtype == BOOL else input
+    still = lax.stop_gradient(raw)
+    indices = jnp.expand_dims(index(still, dim, np.dtype("int32")), dim)
+    values = reduce(still, dim, keepdims=True).astype(input.dtype)
+    return finish((picked(input, values, indices, dim), indices), dim, keepdim)
+
+
+@op(name="max.dim", backward="MaxBackward0")
+def max_dim(input: Array, dim: int, keepdim: bool = False) -> max_return:
+    """Take the largest along a dim, or NaN, and its first index."""
+    return max_return(*_along("max", input, dim, keepdim))
+
+
+@op(name="min.dim", backward="MinBackward0")
+def min_dim(input: Array, dim: int, keepdim: bool = False) -> min_return:
+    """Take the smallest along a dim, or NaN, and its first index."""
+    return min_return(*_along("min", input, dim, keepdim))
+
+
+def _all(name: str, fn: Callable[..., Array], input: Array) -> Array:
+    refuse(f"{name}_all", input.dtype, 3)
+    if input.size == 0:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+            "the reduction dim with the 'dim' argument."
+        )
+    return fn(input)
+
+
+@op(backward="MaxBackward1", saves=_SAVES)
+def max(input: Array) -> Array:
+    """Take the largest of all, or NaN; equals share the gradient."""
+    return _all("max", jnp.max, input)
+
+
+@op(backward="MinBackward1", saves=_SAVES)
+def min(input: Array) -> Array:
+    """Take the smallest of all, or NaN; equals share the gradient."""
+    return _all("min", jnp.min, input)
+
+
+def _many(name: str, kernel: str, fn: Any, input: Array, dim: Dims, keepdim: bool) -> Array:
+    dims = axes(dim, input.ndim)
+    if input.size == 0:
+        if dim is None or dim == () or dim == []:
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+                "Specify the reduction dim with the 'dim' argument."
+            )
+        for d in dims:
+            reduced_dim(name, input, d)
+    refuse(kernel, input.dtype, 3)
+    result: Array = fn(input, dims, keepdims=keepdim)
+    return result
+
+
+@op(saves=_SAVES)
+def amax(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
+    """Take the largest along dims, or NaN; equals share the gradient."""
+    return _many("amax", "max_values_cpu", jnp.max, input, dim, keepdim)
+
+
+@op(saves=_SAVES)
+def amin(input: Array, dim: Dims = (), keepdim: bool = False) -> Array:
+    """Take the smallest along dims, or NaN; equals share the gradient."""
+    return _many("amin", "min_values_cpu", jnp.min, input, dim, keepdim)
+
+
+def _index(name: str, fn: Any, input: Array, dim: int | None, keepdim: bool) -> Array:
+    if dim is not None:
+        dim = reduced_dim(name, input, dim)
+    elif input.size == 0:
+        raise IndexError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        )
+    for refused, what in ((input.dtype == BOOL, "bool"), (is_complex(input.dtype), "complex")):
+        if refused:
+            raise RuntimeError(f"{name}(): does not support {what} input")
+    if input.ndim == 0:
+        return jnp.zeros((), INT64)
+    x = input.reshape(-1) if dim is None else input
+    indices: Array = fn(x, dim or 0, INT64)
+    if not keepdim:
+        return indices
+    return indices.reshape((1,) * input.ndim) if dim is None else jnp.expand_dims(indices, dim)
+
+
+@op(differentiable=False)
+def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Find the first index of the largest, or of NaN; without `dim` in the flat input."""
+    return _index("argmax", lax.argmax, input, dim, keepdim)
+
+
+@op(differentiable=False)
+def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Find the first index of the smallest, or of NaN; without `dim` in the flat input."""
+    return _index("argmin", lax.argmin, input, dim, keepdim)
+
+
+@op(saves={"self": "*", "min": "*", "max": "*"})
+def aminmax(input: Array, *, dim: int | None = None, keepdim: bool = False) -> aminmax_return:
+    """Take the smallest and the largest; equals share the gradient."""
+    if dim is None and input.size == 0:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+            "identity."
+        )
+    if dim is not None and input.ndim and input.shape[wrap_dim(dim, input.ndim)] == 0:
+        raise IndexError(
+            f"aminmax: Expected reduction dim {wrap_dim(dim, input.ndim)} to have non-zero size."
+        )
+    refuse("aminmax_cpu", input.dtype, 3)
+    dims = axes(dim, input.ndim)
+    return aminmax_return(
+        jnp.min(input, dims, keepdims=keepdim), jnp.max(input, dims, keepdims=keepdim)
+    )

@@ -1,0 +1,286 @@
+"""Matrix products and their scaled sums."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._dtypes import cast, is_integral, promote, scalar_name
+from .._op import op
+from . import _dims
+
+Array = jax.Array
+
+_CPP_NAMES = {
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
+    "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+    "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def _cpp(x: Array) -> str:
+    return _CPP_NAMES.get(x.dtype.name, x.dtype.name)
+
+
+def _not_for_bool(kernel: str, x: Array) -> None:
+    if x.dtype.name == "bool":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+
+
+# Checks by rank ----------------------------------------------------------------------------------
+
+
+def _check_mm(rows: int, inner: int, other: Array, input: Array) -> None:
+    if inner != other.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner} and "
+            f"{other.shape[0]}x{other.shape[1]})"
+        )
+    if input.dtype != other.dtype:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got: "
+            f"{_cpp(input)} != {_cpp(other)}"
+        )
+    _not_for_bool("addmm_impl_cpu_", input)
+
+
+def _check_mv(rows: int, inner: int, vec: Array, mat: Array, out: int | None = None) -> None:
+    out = rows if out is None else out
+    if inner != vec.shape[0] or out not in (1, rows):
+        raise RuntimeError(
+            f"size mismatch, got input ({out}), mat ({rows}x{inner}), vec ({vec.shape[0]})"
+        )
+    if mat.dtype != vec.dtype:
+        names = scalar_name(vec.dtype), scalar_name(mat.dtype)
+        raise RuntimeError(
+            "addmv input tensors must have the same dtype, but got "
+            f"{names[0]}, {names[1]}, and {names[0]}"
+        )
+    _not_for_bool("addmv_impl_cpu", mat)
+
+
+def _check_dot(input: Array, tensor: Array) -> None:
+    if input.ndim != 1 or tensor.ndim != 1:
+        raise RuntimeError(
+            f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors"
+        )
+    if input.dtype != tensor.dtype:
+        raise RuntimeError(
+            "dot : expected both vectors to have same dtype, but found "
+            f"{scalar_name(input.dtype)} and {scalar_name(tensor.dtype)}"
+        )
+    if input.size != tensor.size:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{input.size}] and src [{tensor.size}] to "
+            f"have the same number of elements, but got {input.size} and {tensor.size} elements "
+            "respectively"
+        )
+    _not_for_bool("dot", input)
+
+
+def _check_bmm(batch1: Array, batch2: Array, batches: int, other_batches: int) -> None:
+    if (batches, batch1.shape[-1]) != (other_batches, batch2.shape[-2]):
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{batches}, {batch1.shape[-1]}] but got: [{other_batches}, {batch2.shape[-2]}]."
+        )
+    if batch1.dtype != batch2.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(batch1.dtype)} but found "
+            f"{scalar_name(batch2.dtype)}"
+        )
+    _not_for_bool("bmm", batch1)
+
+
+def _need_3d(batch1: Array, batch2: Array) -> None:
+    for name, x in (("batch1", batch1), ("batch2", batch2)):
+        if x.ndim != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+
+
+# Products ----------------------------------------------------------------------------------------
+
+
+@op(backward="MmBackward0", saves={"self": "other", "other": "self"})
+def matmul(input: Array, other: Array) -> Array:
+    """Product of matrices, vectors and batches of them; batch dims broadcast."""
+    left, right = input.ndim, other.ndim
+    if not left or not right:
+        raise RuntimeError(
+            "both arguments to matmul need to be at least 1D, but they are "
+            f"{left}D and {right}D"
+        )
+    if left == right == 1:
+        _check_dot(input, other)
+    elif right == 1:
+        _check_mv(math.prod(input.shape[:-1]), input.shape[-1], other, input)
+    elif right == 2:
+        _check_mm(math.prod(input.shape[:-1]), input.shape[-1], other, input)
+    elif left == 1 and input.dtype == other.dtype:
+        # PyTorch folds the batch into the rows of the transposed matrices.
+        _check_mv(math.prod(other.shape) // max(other.shape[-2], 1), other.shape[-2], input, other)
+    else:
+        batch = math.prod(_dims.broadcast_shapes(input.shape[:-2], other.shape[:-2]))
+        _check_bmm(input, other, batch, batch)
+    return jnp.matmul(input, other)
+
+
+@op(saves={"self": "mat2", "mat2": "self"})
+def mm(input: Array, mat2: Array) -> Array:
+    """Product of two matrices."""
+    if input.ndim != 2:
+        raise RuntimeError("self must be a matrix")
+    if mat2.ndim != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    _check_mm(*input.shape, mat2, input)
+    return lax.dot(input, mat2)
+
+
+@op(saves={"self": "mat2", "mat2": "self"})
+def bmm(input: Array, mat2: Array) -> Array:
+    """Products of two batches of matrices."""
+    _need_3d(input, mat2)
+    _check_bmm(input, mat2, input.shape[0], mat2.shape[0])
+    return lax.batch_matmul(input, mat2)
+
+
+@op(saves={"self": "vec", "vec": "self"})
+def mv(input: Array, vec: Array) -> Array:
+    """Product of a matrix and a vector."""
+    if input.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
+    _check_mv(*input.shape, vec, input)
+    return lax.dot(input, vec)
+
+
+@op(saves={"self": "tensor", "tensor": "self"})
+def dot(input: Array, tensor: Array) -> Array:
+    """Inner product of two vectors."""
+    _check_dot(input, tensor)
+    return lax.dot(input, tensor)
+
+
+@op(saves={"self": "other", "other": "self"})
+def vdot(input: Array, other: Array) -> Array:
+    """Inner product of two vectors, the first conjugated."""
+    _check_dot(input, other)
+    return lax.dot(lax.conj(input) if input.dtype.kind == "c" else input, other)
+
+
+# Scaled sums -------------------------------------------------------------------------------------
+
+
+def _blend(input: Array, product: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * input + alpha * product`; a `beta` of 0 ignores even NaN."""
+    dtype, out = product.dtype, product.shape
+    _dims.expand_size(input.shape, out, scalar_name(input.dtype))
+
+    def scaled(x: Array, factor: Any) -> Array:
+        return x if isinstance(factor, (int, float)) and factor == 1 else x * cast(factor, dtype)
+
+    total = scaled(product, alpha)
+    if isinstance(beta, (int, float)) and beta == 0:
+        return total
+    return total + jnp.broadcast_to(scaled(cast(input, dtype), beta), out)
+
+
+def _check_addmm_dtypes(input: Array, mat1: Array, mat2: Array) -> None:
+    for name, x in (("self", input), ("mat1", mat1)):
+        if x.dtype != mat2.dtype:
+            raise RuntimeError(
+                f"{name} and mat2 must have the same dtype, but got {scalar_name(x.dtype)} and "
+                f"{scalar_name(mat2.dtype)}"
+            )
+
+
+_SCALES = ("beta", "alpha")
+
+
+@op(inplace=True, saves={"mat1": "mat2", "mat2": "mat1"}, numbers=_SCALES)
+def addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * input + alpha * (mat1 @ mat2)`."""
+    _check_addmm_dtypes(input, mat1, mat2)
+    for name, x in (("mat1", mat1), ("mat2", mat2)):
+        if x.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
+    _check_mm(*mat1.shape, mat2, mat1)
+    return _blend(input, lax.dot(mat1, mat2), beta, alpha)
+
+
+@op(inplace=True, saves={"mat": "vec", "vec": "mat"}, numbers=_SCALES)
+def addmv(input: Array, mat: Array, vec: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * input + alpha * (mat @ vec)`."""
+    if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}"
+        )
+    _check_mv(*mat.shape, vec, mat, input.size)
+    if input.dtype != mat.dtype:
+        names = [scalar_name(x.dtype) for x in (input, mat, vec)]
+        raise RuntimeError(
+            "addmv input tensors must have the same dtype, but got "
+            f"{names[0]}, {names[1]}, and {names[2]}"
+        )
+    return _blend(input, lax.dot(mat, vec), beta, alpha)
+
+
+@op(inplace=True, saves={"vec1": "vec2", "vec2": "vec1"}, numbers=_SCALES)
+def addr(input: Array, vec1: Array, vec2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * input + alpha * outer(vec1, vec2)`, with type promotion."""
+    for name, x in (("vec1", vec1), ("vec2", vec2)):
+        if x.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {x.ndim}-D")
+    input, vec1, vec2 = promote(input, vec1, vec2)
+    for name, x in (("beta", beta), ("alpha", alpha)):
+        if is_integral(input.dtype) and np.result_type(x).kind == "f":
+            raise RuntimeError(
+                f"For integral input tensors, argument {name} must not be a floating point number."
+            )
+    return _blend(input, vec1[:, None] * vec2, beta, alpha)
+
+
+_BATCH_SAVES = {"batch1": "batch2", "batch2": "batch1"}
+
+
+@op(inplace=True, saves=_BATCH_SAVES, numbers=_SCALES)
+def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * input + alpha * bmm(batch1, batch2)`."""
+    # PyTorch expands `input` before it checks the ranks.
+    if batch1.ndim > 1 and batch2.ndim == 3:
+        out = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+        _dims.expand_size(input.shape, out, scalar_name(input.dtype))
+    if input.dtype != batch1.dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {_cpp(input)}, batch1: {_cpp(batch1)}, "
+            f"batch2: {_cpp(batch2)}"
+        )
+    _need_3d(batch1, batch2)
+    _check_bmm(batch1, batch2, batch1.shape[0], batch2.shape[0])
+    return _blend(input, lax.batch_matmul(batch1, batch2), beta, alpha)
+
+
+@op(inplace=True, saves=_BATCH_SAVES, numbers=_SCALES)
+def addbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
+    """`beta * input + alpha * sum(bmm(batch1, batch2))` over the batch."""
+    if batch1.ndim > 1 and batch2.ndim == 3:
+        out = (batch1.shape[1], batch2.shape[2])
+        _dims.expand_size(input.shape, out, scalar_name(input.dtype))
+    _need_3d(batch1, batch2)
+    if batch1.shape[0] != batch2.shape[0]:
+        raise RuntimeError(
+            "batch1 and batch2 must have same number of batches, got "
+            f"{batch1.shape[0]} and {batch2.shape[0]}"
+        )
+    if batch1.shape[2] != batch2.shape[1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
+            f"{batch2.shape[1]}x{batch2.shape[2]})"
+        )
+    _check_addmm_dtypes(input, batch1, batch2)
+    product = lax.dot_general(batch1, batch2, (((0, 2), (0, 1)), ((), ())))
+    return _blend(input, product, beta, alpha)

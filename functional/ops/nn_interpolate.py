@@ -1,0 +1,174 @@
+"""Resampling: each dim is a small matrix of weights, made when the program is traced."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._dtypes import cast, is_floating, scalar_name
+from .._op import op
+from ._nn import wide
+from .nn_adaptive_pool import _adaptive_avg
+
+Array = jax.Array
+
+F = "nn.functional"
+
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+_RANKS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+
+
+def _ratio(size: int, out: int, scale: float | None, align: bool) -> float:
+    if align:
+        return (size - 1) / (out - 1) if out > 1 else 0.0
+    return 1 / scale if scale else size / out
+
+
+def _nearest(size: int, out: int, scale: float | None, exact: bool) -> np.ndarray:
+    # PyTorch computes these places in float32.
+    ratio = np.float32(1 / scale) if scale else np.float32(size) / np.float32(out)
+    places = np.arange(out, dtype=np.float32) + np.float32(0.5 if exact else 0)
+    return np.minimum((places * ratio).astype(np.int64), size - 1)
+
+
+def _weights(
+    mode: str, size: int, out: int, scale: float | None, align: bool
+) -> np.ndarray:
+    """Rows of weights `(out, size)`, linear or cubic (Keys, a = -0.75)."""
+    ratio, places = _ratio(size, out, scale, align), np.arange(out)
+    source = places * ratio if align else (places + 0.5) * ratio - 0.5
+    cubic = mode == "bicubic"
+    if not cubic:
+        source = np.maximum(source, 0)
+    left = np.floor(source).astype(np.int64)
+    t = source - left
+    matrix = np.zeros((out, size))
+    if not cubic:
+        taps = [(0, 1 - t), (1, t)]
+    else:
+        a = -0.75
+
+        def near(x: np.ndarray) -> np.ndarray:
+            return ((a + 2) * x - (a + 3)) * x * x + 1
+
+        def far(x: np.ndarray) -> np.ndarray:
+            return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+        taps = [(-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t))]
+    for shift, weight in taps:
+        np.add.at(matrix, (places, np.clip(left + shift, 0, size - 1)), weight)
+    return matrix
+
+
+def _sizes(
+    input: Array, size: Any, scale_factor: Any, mode: str, recompute: bool | None
+) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+    """The output's spatial sizes, and the scales that coordinates follow."""
+    spatial = input.shape[2:]
+    dims = len(spatial)
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        if isinstance(size, (int, np.integer)):
+            return (int(size),) * dims, (None,) * dims
+        if len(size) != dims:
+            raise ValueError(
+                "Input and output must have the same number of spatial dimensions, but got input "
+                f"with spatial dimensions of {list(spatial)} and output size of {size}. Please "
+                "provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, "
+                "o2, ...,oK) format."
+            )
+        return tuple(int(n) for n in size), (None,) * dims
+    if isinstance(scale_factor, (list, tuple)):
+        if len(scale_factor) != dims:
+            raise ValueError(
+                "Input and scale_factor must have the same number of spatial dimensions, but got "
+                f"input with spatial dimensions of {list(spatial)} and scale_factor of shape "
+                f"{scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format "
+                "and scale_factor in (s1, s2, ...,sK) format."
+            )
+        scales = tuple(float(s) for s in scale_factor)
+    else:
+        scales = (float(scale_factor),) * dims
+    out = tuple(math.floor(n * s) for n, s in zip(spatial, scales, strict=True))
+    return out, (None,) * dims if recompute else scales
+
+
+@op(namespace=F, method=False, backward="UpsampleNearest2DBackward0")
+def interpolate(
+    input: Array, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Array:  # fmt: skip
+    """Resample the spatial dims of `(N, C, ...)` to `size`, or by `scale_factor`."""
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | "
+                "bilinear | bicubic | trilinear"
+            )
+    outs, scales = _sizes(input, size, scale_factor, mode, recompute_scale_factor)
+    if antialias:
+        if mode not in ("bilinear", "bicubic", "lanczos") or input.ndim != 4:
+            raise ValueError(
+                "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and "
+                "requires a 4-D tensor as input"
+            )
+        raise NotImplementedError("interpolate(): leafax does not support `antialias`")
+    known = mode in ("nearest", "nearest-exact", "area") or mode in _RANKS
+    if input.ndim not in (3, 4, 5) or not known:
+        raise NotImplementedError(
+            "Input Error: Only 3D, 4D and 5D input Tensors supported (got "
+            f"{input.ndim}D) for the modes: {_MODES} (got {mode})"
+        )
+    if mode in _RANKS and _RANKS[mode] != input.ndim:
+        raise NotImplementedError(
+            f"Got {input.ndim}D input, but {mode} mode needs {_RANKS[mode]}D input"
+        )
+    dims = input.ndim - 2
+    if mode == "area":
+        return _adaptive_avg(dims, input, outs)
+    if min(outs) < 1 or min(input.shape[2:]) < 1:
+        letters = "DHW"[-dims:]
+        before, after = (
+            ", ".join(f"{c}: {n}" for c, n in zip(letters, sizes, strict=True))
+            for sizes in (input.shape[2:], outs)
+        )
+        raise RuntimeError(
+            "Input and output sizes should be greater than 0, but got input "
+            f"({before}) output ({after})"
+        )
+    if not is_floating(input.dtype) and input.dtype != np.dtype("uint8"):
+        kernel = f"upsample_{mode.replace('-', '_')}{dims if 'nearest' in mode else ''}"
+        tail = "d_channels_last" if "nearest" in mode else f"{dims}d_channels_last"
+        raise NotImplementedError(
+            f"\"{kernel}{tail}\" not implemented for '{scalar_name(input.dtype)}'"
+        )
+    if not input.size:
+        return jnp.zeros(input.shape[:2] + outs, input.dtype)
+    x = input if "nearest" in mode else wide(input)
+    if x.dtype == np.dtype("uint8") and "nearest" not in mode:
+        x = cast(x, np.float32)
+    for axis, out, scale in zip(range(2, input.ndim), outs, scales, strict=True):
+        n = x.shape[axis]
+        if "nearest" in mode:
+            index = _nearest(n, out, scale, mode == "nearest-exact")
+            if out % n == 0 and (index == np.arange(out) // (out // n)).all():
+                # A broadcast, whose gradient is a sum; a gather's would be a scatter.
+                x = jnp.repeat(x, out // n, axis) if out != n else x
+            else:
+                x = jnp.take(x, index, axis)
+            continue
+        matrix = jnp.asarray(_weights(mode, n, out, scale, bool(align_corners)), x.dtype)
+        x = jnp.moveaxis(jnp.tensordot(x, matrix, ((axis,), (1,))), -1, axis)
+    if input.dtype == np.dtype("uint8") and x.dtype != input.dtype:
+        x = jnp.clip(jnp.round(x), 0, 255)
+    return cast(x, input.dtype)

@@ -1,0 +1,182 @@
+"""Losses that are one node of the graph in PyTorch; the facade composes the others.
+
+`reduction` is "none", "mean" or "sum". Deprecated `size_average` and `reduce` are the facade's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
+
+from .._dtypes import cast, category, promote, scalar_name
+from .._op import Fault, op
+from ._nn import broadcast, need_float, reduced, reduction_name, size_list, torch_size, wide
+
+Array = jax.Array
+
+F = "nn.functional"
+
+
+def _abs(x: Array) -> Array:
+    """Absolute value with gradient 0 at 0, where JAX's is 1."""
+    return x * jnp.sign(x)
+
+
+def _pair(input: Array, target: Array, kernel: str) -> tuple[Array, Array]:
+    broadcast(input, target)
+    x, y = promote(input, target)
+    need_float(x, kernel)
+    return x, y
+
+
+@op(namespace=F, method=False, saves={"self": "*", "target": "*"})
+def mse_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
+    """Square the difference."""
+    reduction = reduction_name(None, None, reduction)
+    x, y = _pair(input, target, "mse_cpu")
+    return reduced((x - y) * (x - y), reduction)
+
+
+@op(namespace=F, method=False, saves={"self": "*", "target": "*"}, numbers=("beta",),
+    backward="SmoothL1LossBackward0")  # fmt: skip
+def smooth_l1_loss(
+    input: Array, target: Array, reduction: str = "mean", beta: Any = 1.0
+) -> Array:
+    """Square the difference over `2 * beta` below `beta`, linear above."""
+    reduction = reduction_name(None, None, reduction)
+    if isinstance(beta, (int, float)) and beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    x, y = _pair(input, target, "smooth_l1_cpu")
+    size, beta = _abs(x - y), cast(beta, x.dtype)
+    # With beta = 0 nothing is below it, and 0 / 0 must not reach the gradient.
+    square = 0.5 * size * size / jnp.where(beta > 0, beta, jnp.ones((), x.dtype))
+    return reduced(jnp.where(size < beta, square, size - 0.5 * beta), reduction)
+
+
+@op(namespace=F, method=False, saves={"self": "*", "target": "*"}, numbers=("delta",))
+def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any = 1.0) -> Array:
+    """Half the squared difference up to `delta`, linear above; in the input's dtype."""
+    reduction = reduction_name(None, None, reduction)
+    if isinstance(delta, (int, float)) and delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    x, y = _pair(input, target, "huber_cpu")
+    size, delta = jnp.abs(x - y), cast(delta, x.dtype)
+    loss = jnp.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+    return cast(reduced(loss, reduction), input.dtype)
+
+
+@op(namespace=F, method=False, saves={"self": "*", "target": "self"})
+def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
+    """Take `log(1 + exp(-target * input))`, in the input's dtype."""
+    reduction = reduction_name(None, None, reduction)
+    broadcast(input, target)
+    if category(input.dtype) < 2:
+        raise RuntimeError(
+            "result type Float can't be cast to the desired output type "
+            f"{scalar_name(input.dtype)}"
+        )
+    x, y = promote(input, target)
+    return cast(reduced(jnp.log1p(jnp.exp(-x * y)), reduction), input.dtype)
+
+
+@jax.custom_jvp
+def _bce(x: Array, y: Array) -> Array:
+    low = jnp.full((), -100, x.dtype)
+    return (y - 1) * jnp.maximum(jnp.log1p(-x), low) - y * jnp.maximum(jnp.log(x), low)
+
+
+def _bce_jvp(primals: tuple[Array, Array], tangents: tuple[Any, Any]) -> tuple[Array, Array]:
+    # PyTorch's backward keeps the denominator off 0 instead of differentiating the clamp; for
+    # the target it does not clamp, so that zeros must stay symbolic: infinity times 0 is NaN.
+    (x, y), (dx, dy) = primals, tangents
+    slope = (x - y) / jnp.maximum((1 - x) * x, jnp.full((), 1e-12, x.dtype))
+    tangent = jnp.zeros_like(x)
+    if not isinstance(dx, SymbolicZero):
+        tangent = slope * dx
+    if not isinstance(dy, SymbolicZero):
+        tangent = tangent + (jnp.log1p(-x) - jnp.log(x)) * dy
+    return _bce(x, y), tangent
+
+
+_bce.defjvp(_bce_jvp, symbolic_zeros=True)
+
+
+def _bce_check(
+    input: Array, target: Array, weight: Any = None, reduction: str = "mean"
+) -> list[Fault]:
+    message = "all elements of {} should be between 0 and 1"
+    return [
+        Fault(~((input >= 0) & (input <= 1)), RuntimeError, message.format("input")),
+        Fault(~((target >= 0) & (target <= 1)), RuntimeError, message.format("target")),
+    ]
+
+
+@op(
+    namespace=F, method=False, check=_bce_check,
+    saves={"self": "*", "target": "*", "weight": "*"},
+)  # fmt: skip
+def binary_cross_entropy(
+    input: Array, target: Array, weight: Array | None = None, reduction: str = "mean"
+) -> Array:
+    """Cross entropy of probabilities; logarithms are not taken below -100."""
+    reduction = reduction_name(None, None, reduction)
+    if input.shape != target.shape:
+        raise ValueError(
+            f"Using a target size ({torch_size(target.shape)}) that is different to the input "
+            f"size ({torch_size(input.shape)}) is deprecated. Please ensure they have the same "
+            "size."
+        )
+    need_float(input, "binary_cross_entropy")
+    for other in (target, weight):
+        if other is not None and other.dtype != input.dtype:
+            raise RuntimeError(
+                f"Found dtype {scalar_name(other.dtype)} but expected {scalar_name(input.dtype)}"
+            )
+    loss = _bce(wide(input), wide(target))
+    if weight is not None:
+        for i, n in enumerate(reversed(weight.shape), 1):
+            if i > input.ndim or n not in (1, input.shape[-i]):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {n} at {-i}! Mismatching "
+                    f"argument at index 1 had {torch_size(weight.shape)}; but expected shape "
+                    f"should be broadcastable to {size_list(input.shape)}"
+                )
+        loss = loss * jax.lax.stop_gradient(wide(weight))
+    return cast(reduced(loss, reduction), input.dtype)
+
+
+@op(
+    namespace=F, method=False,
+    saves={"self": "*", "target": "*", "weight": "*", "pos_weight": "*"},
+)  # fmt: skip
+def binary_cross_entropy_with_logits(
+    input: Array, target: Array, weight: Array | None = None, pos_weight: Array | None = None,
+    reduction: str = "mean",
+) -> Array:  # fmt: skip
+    """Cross entropy of logits, without overflow; in the target's dtype, as in PyTorch."""
+    reduction = reduction_name(None, None, reduction)
+    if input.shape != target.shape:
+        raise ValueError(
+            f"Target size ({torch_size(target.shape)}) must be the same as input size "
+            f"({torch_size(input.shape)})"
+        )
+    need_float(input, "log_sigmoid_cpu")
+    if category(target.dtype) < 2:
+        raise RuntimeError(
+            "result type Float can't be cast to the desired output type "
+            f"{scalar_name(target.dtype)}"
+        )
+    x, y = wide(input), wide(target)
+    log = jax.nn.log_sigmoid(x)
+    if pos_weight is not None:
+        broadcast(pos_weight, target)
+        pos_weight = jax.lax.stop_gradient(wide(pos_weight))
+        log = log * ((pos_weight - 1) * y + 1)
+    loss = (1 - y) * x - log
+    if weight is not None:
+        broadcast(loss, weight)
+        loss = loss * jax.lax.stop_gradient(wide(weight))
+    return cast(reduced(loss, reduction), target.dtype)

@@ -1,0 +1,104 @@
+"""Powers and roots, elementwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._dtypes import cast, category, is_integral, is_number, promote
+from .._op import Fault, op
+from ._elementwise import BOOL, aligned, unsupported, with_jvp
+
+Array = jax.Array
+
+
+def _pow_tangent(result: Array, primals: Any, tangents: Any) -> Array:
+    """PyTorch's `pow_backward_self` and `pow_backward_exponent`."""
+    (x, y), (dx, dy) = primals, tangents
+    flat = y == 0
+    by_x = jnp.where(flat, 0, y * _pow(x, jnp.where(flat, 1, y - 1)))
+    zero = (x == 0) & (jnp.real(y) >= 0)
+    by_y = jnp.where(zero, 0, result * jnp.log(jnp.where(zero, 1, x)))
+    return dx * by_x + dy * by_y
+
+
+_pow = with_jvp(lambda x, y: lax.pow(x, y), _pow_tangent)
+
+
+def _static_pow(x: Array, n: Any) -> Array | None:
+    """`x ** n` for the Python numbers that have something faster than `pow`."""
+    if n == 0:
+        return jnp.ones_like(x)
+    if is_integral(x.dtype) or n in (1, 2, 3, 4, -1, -2):
+        return lax.integer_pow(x, int(n))
+    if n == 0.5:
+        return lax.sqrt(x)
+    return lax.rsqrt(x) if n == -0.5 else None
+
+
+def _integer_pow(x: Array, n: Array) -> Array:
+    """Integer power; of a negative exponent only ±1 leaves something."""
+    odd = jnp.where(n % 2 == 0, 1, x)
+    rest = jnp.where(x == 1, 1, jnp.where(x == -1, odd, 0)) if x.dtype.kind == "i" else x * 0
+    return jnp.where(n < 0, rest, jnp.power(x, jnp.maximum(n, 0))).astype(x.dtype)
+
+
+def _pow_check(input: Any, exponent: Any) -> list[Fault]:
+    runtime = getattr(exponent, "weak_type", False) and category(exponent.dtype) == 1
+    if not runtime or is_number(input) or not is_integral(input.dtype):
+        return []
+    text = "Integers to negative integer powers are not allowed."
+    return [Fault(exponent < 0, RuntimeError, text)]
+
+
+@op(backward="PowBackward0", saves={"self": "*"}, inplace=True, numbers=("input", "exponent"),
+    check=_pow_check)  # fmt: skip
+def pow(input: Any, exponent: Any) -> Array:
+    """Raise to a power; the gradient is 0 where the exponent is 0."""
+    number = isinstance(exponent, (bool, int, float))
+    x, y = aligned(input, exponent)
+    if x.dtype == BOOL:
+        if number:
+            return x | jnp.logical_not(exponent)
+        raise unsupported("pow", x.dtype)
+    if number:
+        if is_integral(x.dtype) and exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        quick = _static_pow(x, exponent)
+        if quick is not None:
+            return quick
+    x, y = jnp.broadcast_arrays(x, y)
+    return _integer_pow(x, y) if is_integral(x.dtype) else _pow(x, y)
+
+
+@op(backward="PowBackward0", saves={"self": "*"}, inplace=True)
+def square(input: Array) -> Array:
+    """Multiply by itself."""
+    (x,) = promote(input)
+    x = cast(x, np.dtype("int64")) if x.dtype == BOOL else x
+    return lax.integer_pow(x, 2)
+
+
+@op(saves={"result": "*"}, inplace=True)
+def reciprocal(input: Array) -> Array:
+    """Divide one by it."""
+    (x,) = promote(input, to_float=True)
+    return 1 / x
+
+
+@op(saves={"result": "*"}, inplace=True)
+def sqrt(input: Array) -> Array:
+    """Take the square root."""
+    (x,) = promote(input, to_float=True)
+    return lax.sqrt(x)
+
+
+@op(saves={"result": "*"}, inplace=True)
+def rsqrt(input: Array) -> Array:
+    """Divide one by the square root."""
+    (x,) = promote(input, to_float=True)
+    return lax.rsqrt(x)

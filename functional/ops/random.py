@@ -1,0 +1,273 @@
+"""Random factories and fillers; each takes a JAX PRNG key first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._dtypes import cast, default_float, is_complex, is_floating, is_integral, scalar_name
+from .._op import Fault, op
+from .creation import need_size
+
+Array = jax.Array
+
+
+def _is_static(number: Any) -> bool:
+    return isinstance(number, (bool, int, float))
+
+
+def _need_float(kernel: str, dtype: np.dtype) -> None:
+    if is_integral(dtype):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
+
+
+def _uniform(key: Array, shape: Sequence[int], dtype: np.dtype) -> Array:
+    _need_float("check_uniform_bounds", dtype)
+    if is_complex(dtype):
+        parts = jax.random.uniform(key, (2, *shape), jnp.finfo(dtype).dtype)
+        return jax.lax.complex(parts[0], parts[1])
+    return jax.random.uniform(key, shape, dtype)
+
+
+def _normal(key: Array, shape: Sequence[int], dtype: np.dtype) -> Array:
+    _need_float("normal_kernel_cpu", dtype)
+    return jax.random.normal(key, shape, dtype)
+
+
+def _integers(key: Array, shape: Sequence[int], low: Any, high: Any, dtype: np.dtype) -> Array:
+    if _is_static(low) and _is_static(high):
+        if low >= high:
+            raise RuntimeError(
+                f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+            )
+        if dtype.kind in "iu" and high - 1 > np.iinfo(dtype).max:
+            names = {"uint8": "unsigned char", "int8": "signed char", "int16": "short"}
+            name = names.get(dtype.name, dtype.name.removesuffix("32"))
+            raise RuntimeError(f"to - 1 is out of bounds for {name}")
+    return jax.random.randint(key, shape, low, high, jnp.int64).astype(dtype)
+
+
+# Factories ---------------------------------------------------------------------------------------
+
+
+@op(differentiable=False, method=False, random=True)
+def rand(key: Array, size: Sequence[int], dtype: np.dtype | None = None) -> Array:
+    """Uniform on [0, 1)."""
+    return _uniform(key, need_size("rand", size), np.dtype(dtype or default_float()))
+
+
+@op(differentiable=False, method=False, random=True)
+def randn(key: Array, size: Sequence[int], dtype: np.dtype | None = None) -> Array:
+    """Standard normal."""
+    return _normal(key, need_size("randn", size), np.dtype(dtype or default_float()))
+
+
+@op(differentiable=False, method=False, random=True, numbers=("low", "high"))
+def randint(
+    key: Array, low: Any, high: Any, size: Sequence[int], dtype: np.dtype | None = None
+) -> Array:
+    """Uniform integers on [low, high)."""
+    return _integers(key, need_size("randint", size), low, high, np.dtype(dtype or "int64"))
+
+
+@op(differentiable=False, method=False, random=True)
+def randperm(key: Array, n: int, dtype: np.dtype | None = None) -> Array:
+    """A random order of the integers below `n`."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    return jax.random.permutation(key, n).astype(dtype or np.dtype("int64"))
+
+
+_BAD_P = (
+    "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
+    "improved?  If so, please report an enhancement request to PyTorch.)"
+)
+
+
+def _draw(key: Array, p: Any, shape: Sequence[int], dtype: np.dtype) -> Array:
+    return (jax.random.uniform(key, shape, jnp.float32) < p).astype(dtype)
+
+
+def _need_p(p: Any) -> None:
+    if _is_static(p) and not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+
+
+def _check_bernoulli(key: Array, input: Array, p: Any = None) -> list[Fault]:
+    return [] if p is not None else [Fault(~((input >= 0) & (input <= 1)), RuntimeError, _BAD_P)]
+
+
+@op(random=True, numbers=("p",), check=_check_bernoulli)
+def bernoulli(key: Array, input: Array, p: Any = None) -> Array:
+    """Ones with the probabilities that `input` holds, or with probability `p`; zeros otherwise.
+
+    The gradient is zero.
+    """
+    if p is not None:
+        _need_p(p)
+    elif not is_floating(input.dtype):
+        raise NotImplementedError(
+            f"\"bernoulli_tensor_cpu_p_\" not implemented for '{scalar_name(input.dtype)}'"
+        )
+    return _draw(key, input if p is None else p, input.shape, input.dtype)
+
+
+_BAD_WEIGHTS = "probability tensor contains either `inf`, `nan` or element < 0"
+_NO_WEIGHT = "invalid multinomial distribution (sum of probabilities <= 0)"
+
+
+def _check_multinomial(
+    key: Array, input: Array, num_samples: int, replacement: bool = False
+) -> list[Fault]:
+    return [
+        Fault(~(jnp.isfinite(input) & (input >= 0)), RuntimeError, _BAD_WEIGHTS),
+        Fault(jnp.sum(input, axis=-1) <= 0, RuntimeError, _NO_WEIGHT),
+    ]
+
+
+@op(differentiable=False, random=True, check=_check_multinomial)
+def multinomial(key: Array, input: Array, num_samples: int, replacement: bool = False) -> Array:
+    """Indices drawn by the weights in each row, with or without replacement."""
+    if input.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not is_floating(input.dtype):
+        raise RuntimeError(
+            "multinomial only supports floating-point dtypes for input, got: "
+            + scalar_name(input.dtype)
+        )
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > input.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+        )
+    logits = jnp.log(input.astype(jnp.float32) if input.dtype.itemsize < 4 else input)
+    if replacement:
+        shape = (num_samples, *input.shape[:-1])
+        drawn = jnp.moveaxis(jax.random.categorical(key, logits, shape=shape), 0, -1)
+        return drawn.astype(jnp.int64)
+    # The largest of logits with Gumbel noise are a draw without replacement.
+    noisy = logits + jax.random.gumbel(key, logits.shape, logits.dtype)
+    return jax.lax.top_k(noisy, num_samples)[1].astype(jnp.int64)
+
+
+_NEGATIVE_STD = "normal expects all elements of std >= 0.0"
+
+
+def _check_normal(
+    key: Array, mean: Any, std: Any, size: Sequence[int] | None = None,
+    dtype: np.dtype | None = None,
+) -> list[Fault]:  # fmt: skip
+    if _is_static(std) or getattr(std, "weak_type", False):
+        return []
+    return [Fault(std < 0, RuntimeError, _NEGATIVE_STD)]
+
+
+def _need_std(std: Any) -> None:
+    if _is_static(std) and not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+@op(method=False, random=True, numbers=("mean", "std"), check=_check_normal)
+def normal(
+    key: Array, mean: Any, std: Any = 1.0, size: Sequence[int] | None = None,
+    dtype: np.dtype | None = None,
+) -> Array:  # fmt: skip
+    """Normal with the means and standard deviations given, as numbers or tensors."""
+    _need_std(std)
+    tensors = [x for x in (mean, std) if not _is_static(x) and not x.weak_type]
+    if tensors:
+        dtype = np.dtype(tensors[0].dtype)
+        size = jnp.broadcast_shapes(*(x.shape for x in tensors))
+    dtype = np.dtype(dtype or default_float())
+    noise = _normal(key, need_size("normal", size or ()), dtype)
+    # PyTorch's gradient with respect to both is zero.
+    mean, std = (jax.lax.stop_gradient(cast(x, dtype)) for x in (mean, std))
+    return noise * std + mean
+
+
+# Fillers -----------------------------------------------------------------------------------------
+
+_FILLER = {"function": False, "method": False, "inplace": True, "random": True}
+
+
+@op(name="uniform", numbers=("from_", "to"), **_FILLER)
+def uniform(key: Array, input: Array, from_: Any = 0.0, to: Any = 1.0) -> Array:
+    """Fill with uniform numbers on [from_, to)."""
+    if _is_static(from_) and _is_static(to) and from_ > to:
+        raise RuntimeError(
+            "uniform_ expects to return a [from, to) range, but found "
+            f"from={from_:g} > to={to:g}"
+        )
+    start, end = cast(from_, input.dtype), cast(to, input.dtype)
+    return _uniform(key, input.shape, input.dtype) * (end - start) + start
+
+
+@op(name="normal_fill", numbers=("mean", "std"), backward="NormalBackward0", **_FILLER)
+def normal_fill(key: Array, input: Array, mean: Any = 0.0, std: Any = 1.0) -> Array:
+    """Fill with normal numbers, `normal_`."""
+    _need_std(std)
+    noise = _normal(key, input.shape, input.dtype)
+    return noise * cast(std, input.dtype) + cast(mean, input.dtype)
+
+
+@op(name="bernoulli_fill", numbers=("p",), backward="BernoulliBackward2", **_FILLER)
+def bernoulli_fill(key: Array, input: Array, p: Any = 0.5) -> Array:
+    """Fill with ones with probability `p`, a number or a tensor, `bernoulli_`."""
+    _need_p(p)
+    return _draw(key, p, input.shape, input.dtype)
+
+
+@op(name="random", backward="RandomBackward0", numbers=("from_", "to"), **_FILLER)
+def random(key: Array, input: Array, from_: Any = 0, to: Any = None) -> Array:
+    """Fill with integers on [from_, to); by default all that the dtype holds exactly."""
+    if to is None:
+        dtype = input.dtype
+        if dtype.kind in "iu":
+            to = min(int(np.iinfo(dtype).max) + 1, 2**63 - 1)
+        else:
+            to = 2 if dtype.name == "bool" else 2 ** (jnp.finfo(dtype).nmant + 1) + 1
+    return _integers(key, input.shape, from_, to, input.dtype)
+
+
+@op(name="exponential", numbers=("lambd",), **_FILLER)
+def exponential(key: Array, input: Array, lambd: Any = 1.0) -> Array:
+    """Fill with exponential numbers of rate `lambd`."""
+    if not is_floating(input.dtype):
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {scalar_name(input.dtype)}"
+        )
+    if _is_static(lambd) and lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    return jax.random.exponential(key, input.shape, input.dtype) / cast(lambd, input.dtype)
+
+
+@op(name="geometric", numbers=("p",), **_FILLER)
+def geometric(key: Array, input: Array, p: Any) -> Array:
+    """Fill with the number of trials up to the first success of probability `p`."""
+    if _is_static(p) and not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    return jax.random.geometric(key, p, input.shape).astype(input.dtype)
+
+
+@op(name="cauchy", numbers=("median", "sigma"), **_FILLER)
+def cauchy(key: Array, input: Array, median: Any = 0.0, sigma: Any = 1.0) -> Array:
+    """Fill with Cauchy numbers."""
+    if _is_static(sigma) and sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    noise = jax.random.cauchy(key, input.shape, input.dtype)
+    return noise * cast(sigma, input.dtype) + cast(median, input.dtype)
+
+
+@op(name="log_normal", numbers=("mean", "std"), **_FILLER)
+def log_normal(key: Array, input: Array, mean: Any = 1.0, std: Any = 2.0) -> Array:
+    """Fill with numbers whose logarithm is normal."""
+    if _is_static(std) and std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    noise = jax.random.normal(key, input.shape, input.dtype)
+    return jnp.exp(noise * cast(std, input.dtype) + cast(mean, input.dtype))

@@ -1,0 +1,168 @@
+"""Rounding and limits, elementwise: floor, clamp, maximum and their like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._dtypes import category, is_complex, is_integral
+from .._op import op
+from ._elementwise import BOOL, aligned, refuse
+
+Array = jax.Array
+
+_BOTH = {"self": "other", "other": "self"}
+
+
+def _whole(input: Array, name: str, fn: Any) -> Array:
+    """Round with `fn`; integers are whole already."""
+    if is_complex(input.dtype):
+        raise NotImplementedError(f"{name} is not supported for complex inputs")
+    refuse(f"{name}_vml_cpu", input.dtype, 0)
+    return input if is_integral(input.dtype) else fn(input)
+
+
+@op(inplace=True)
+def floor(input: Array) -> Array:
+    """Round down."""
+    return _whole(input, "floor", jnp.floor)
+
+
+@op(inplace=True)
+def ceil(input: Array) -> Array:
+    """Round up."""
+    return _whole(input, "ceil", jnp.ceil)
+
+
+@op(inplace=True, aliases=("fix",))
+def trunc(input: Array) -> Array:
+    """Round towards zero."""
+    return _whole(input, "trunc", jnp.trunc)
+
+
+@op(inplace=True)
+def round(input: Array, *, decimals: int = 0) -> Array:
+    """Round to nearest, ties to even."""
+    refuse("round_cpu" if decimals else "round_vml_cpu", input.dtype, 0, 3)
+    if is_integral(input.dtype):
+        if decimals:
+            refuse("round_cpu", input.dtype, 1)
+        return input
+    unit = np.asarray(10.0 ** (decimals if decimals >= 0 else -decimals)).astype(input.dtype)
+    if decimals == 0:
+        return lax.round(input, lax.RoundingMethod.TO_NEAREST_EVEN)
+    x = input * unit if decimals > 0 else input / unit
+    x = lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    return x / unit if decimals > 0 else x * unit
+
+
+@op(inplace=True)
+def frac(input: Array) -> Array:
+    """Keep the fractional part, with its sign."""
+    refuse("frac_cpu", input.dtype, 0, 1, 3)
+    return input - lax.stop_gradient(jnp.trunc(input))
+
+
+def _is_plain(bound: Any) -> bool:
+    """A Python number that is not NaN."""
+    return isinstance(bound, (int, float)) and bound == bound
+
+
+def _bounded(input: Any, min: Any, max: Any) -> Array:
+    """Clamp; on the bounds the gradient is the input's, outside it is the bound's."""
+    if is_complex(input.dtype):
+        raise NotImplementedError("clamp is not supported for complex types")
+    x, *bounds = aligned(*(v for v in (input, min, max) if v is not None))
+    if x.dtype == BOOL:
+        given = "_min" if max is None else "_max" if min is None else ""
+        scalar = "" if hasattr(min if max is None else max, "shape") else "_scalar"
+        refuse(f"clamp{given}{scalar}_cpu", x.dtype, 0)
+    if min is not None:
+        low = bounds.pop(0)
+        # PyTorch passes on the NaN of a bound.
+        below = x < low if _is_plain(min) else (x < low) | (low != low)
+        x = jnp.where(below & (x == x) if not _is_plain(min) else below, low, x)
+    if max is not None:
+        high = bounds.pop(0)
+        above = x > high if _is_plain(max) else (x > high) | (high != high)
+        x = jnp.where(above & (x == x) if not _is_plain(max) else above, high, x)
+    return x
+
+
+@op(backward="ClampBackward1", saves={"self": "*"}, inplace=True, numbers=("min", "max"),
+    aliases=("clip",))  # fmt: skip
+def clamp(input: Array, min: Any = None, max: Any = None) -> Array:
+    """Limit to [min, max]; the gradient is 1 on the closed interval."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    return _bounded(input, min, max)
+
+
+@op(saves={"self": "*"}, inplace=True, numbers=("min",))
+def clamp_min(input: Array, min: Any) -> Array:
+    """Limit from below."""
+    return _bounded(input, min, None)
+
+
+@op(saves={"self": "*"}, inplace=True, numbers=("max",))
+def clamp_max(input: Array, max: Any) -> Array:
+    """Limit from above."""
+    return _bounded(input, None, max)
+
+
+def _pair(name: str, input: Array, other: Array) -> list[Array]:
+    x, y = aligned(input, other)
+    if is_complex(x.dtype):
+        raise RuntimeError(f"{name} not implemented for complex tensors.")
+    return [x, y]
+
+
+@op(saves=_BOTH)
+def maximum(input: Array, other: Array) -> Array:
+    """Take the larger, or NaN; equals share the gradient."""
+    return jnp.maximum(*_pair("maximum", input, other))
+
+
+@op(saves=_BOTH)
+def minimum(input: Array, other: Array) -> Array:
+    """Take the smaller, or NaN; equals share the gradient."""
+    return jnp.minimum(*_pair("minimum", input, other))
+
+
+@op(saves=_BOTH)
+def fmax(input: Array, other: Array) -> Array:
+    """Take the larger, numbers before NaN; of equals `input` has the gradient."""
+    x, y = _pair("fmax", input, other)
+    return jnp.where((x >= y) | (y != y), x, y)
+
+
+@op(saves=_BOTH)
+def fmin(input: Array, other: Array) -> Array:
+    """Take the smaller, numbers before NaN; of equals `input` has the gradient."""
+    x, y = _pair("fmin", input, other)
+    return jnp.where((x <= y) | (y != y), x, y)
+
+
+@op(saves={"self": "*"}, inplace=True)
+def nan_to_num(
+    input: Array, nan: float | None = None, posinf: float | None = None,
+    neginf: float | None = None,
+) -> Array:  # fmt: skip
+    """Replace NaN by 0 and infinities by the largest numbers, or by what is given."""
+    if category(input.dtype) < 2:
+        return input
+    if is_complex(input.dtype):
+        return lax.complex(
+            nan_to_num(jnp.real(input), nan, posinf, neginf),
+            nan_to_num(jnp.imag(input), nan, posinf, neginf),
+        )
+    limits = jnp.finfo(input.dtype)
+    x = jnp.where(input != input, jnp.asarray(nan or 0.0, input.dtype), input)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    x = jnp.where(input == jnp.inf, jnp.asarray(high, input.dtype), x)
+    return jnp.where(input == -jnp.inf, jnp.asarray(low, input.dtype), x)

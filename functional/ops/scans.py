@@ -1,0 +1,87 @@
+"""Running reductions along a dim: cumsum, cummax and their like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._dtypes import cast, is_integral
+from .._op import op
+from ._dims import wrap_dim
+from ._elementwise import BOOL, refuse
+from .reduction import INT64
+
+Array = jax.Array
+
+
+class cummax_return(NamedTuple):
+    """Result of `cummax`."""
+
+    values: Array
+    indices: Array
+
+
+class cummin_return(NamedTuple):
+    """Result of `cummin`."""
+
+    values: Array
+    indices: Array
+
+
+def _scan(fn: Callable[..., Array], input: Array, dim: int, dtype: Any) -> Array:
+    dim = wrap_dim(dim, input.ndim)
+    if dtype is None and is_integral(input.dtype):
+        dtype = INT64
+    x = input if dtype is None else cast(input, dtype)
+    return fn(x, dim) if x.ndim else x
+
+
+@op(inplace=True)
+def cumsum(input: Array, dim: int, *, dtype: Any = None) -> Array:
+    """Add up along a dim; integers in int64."""
+    return _scan(lax.cumsum, input, dim, dtype)
+
+
+@op(saves={"self": "*", "result": "*"}, inplace=True)
+def cumprod(input: Array, dim: int, *, dtype: Any = None) -> Array:
+    """Multiply up along a dim; integers in int64. The gradient is exact at zeros."""
+    return _scan(lax.cumprod, input, dim, dtype)
+
+
+@op(saves={"self": "*", "result": "*"}, residuals=True)
+def logcumsumexp(input: Array, dim: int) -> Array:
+    """Take the logarithm of running sums of exponentials, without overflow."""
+    dim = wrap_dim(dim, input.ndim)
+    refuse("logcumsumexp_out_cpu", input.dtype, 0, 1)
+    return lax.cumlogsumexp(input, dim) if input.ndim else input
+
+
+def _extreme(name: str, fn: Callable[..., Array], input: Array, dim: int) -> tuple[Array, Array]:
+    """Running extremum and the last index that it is found at."""
+    dim = wrap_dim(dim, input.ndim)
+    refuse(f"{name}_cpu", input.dtype, 3)
+    if input.ndim == 0:
+        return input, jnp.zeros((), INT64)
+    still = lax.stop_gradient(input)
+    raw = still.astype(np.dtype("uint8")) if still.dtype == BOOL else still
+    hit = (raw == fn(raw, dim)) | (raw != raw)
+    iota = lax.broadcasted_iota(INT64, input.shape, dim)
+    indices = lax.cummax(jnp.where(hit, iota, 0), dim)
+    return jnp.take_along_axis(input, indices, dim), indices
+
+
+@op(saves={"self": "*"})
+def cummax(input: Array, dim: int) -> cummax_return:
+    """Take the largest so far, or NaN, and its last index."""
+    return cummax_return(*_extreme("cummax", lax.cummax, input, dim))
+
+
+@op(saves={"self": "*"})
+def cummin(input: Array, dim: int) -> cummin_return:
+    """Take the smallest so far, or NaN, and its last index."""
+    return cummin_return(*_extreme("cummin", lax.cummin, input, dim))

@@ -1,0 +1,163 @@
+"""Functions of one number, elementwise. Integers become the default floating point dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.scipy import special
+
+from .._dtypes import cast, is_complex, promote
+from .._op import op
+from ._elementwise import BOOL, refuse
+
+Array = jax.Array
+
+_SELF = {"self": "*"}
+_RESULT = {"result": "*"}
+
+
+def _entry(
+    name: str,
+    fn: Callable[[Array], Array],
+    doc: str,
+    saves: Mapping[str, str] = _SELF,
+    no_complex: str | None = None,
+    **columns: Any,
+) -> Callable[[Array], Array]:
+    """Enter `fn`, a function of a float array; `no_complex` is the kernel that lacks complex."""
+
+    def body(input: Array) -> Array:
+        if no_complex:
+            refuse(no_complex, input.dtype, 3)
+        (x,) = promote(input, to_float=True)
+        return fn(x)
+
+    body.__name__ = body.__qualname__ = name
+    body.__doc__ = doc
+    return op(saves=saves, inplace=True, **columns)(body)
+
+
+def _digamma(x: Array) -> Array:
+    # At 0 PyTorch's has the sign of 1 / -x, jax's is NaN.
+    return jnp.where(x == 0, -1 / x, special.digamma(jnp.where(x == 0, 1, x)))
+
+
+exp = _entry("exp", lax.exp, "Raise e to it.", _RESULT)
+exp2 = _entry("exp2", jnp.exp2, "Raise 2 to it.", _RESULT)
+expm1 = _entry("expm1", lax.expm1, "Take `exp(x) - 1`, exact near 0.", _RESULT)
+log = _entry("log", lax.log, "Take the natural logarithm.")
+log2 = _entry("log2", jnp.log2, "Take the logarithm to base 2.")
+log10 = _entry("log10", jnp.log10, "Take the logarithm to base 10.")
+log1p = _entry(
+    "log1p", lax.log1p, "Take `log(1 + x)`, exact near 0.", backward="Log1PBackward0"
+)
+sin = _entry("sin", lax.sin, "Take the sine.")
+cos = _entry("cos", lax.cos, "Take the cosine.")
+tan = _entry("tan", lax.tan, "Take the tangent.", _RESULT)
+asin = _entry("asin", lax.asin, "Take the inverse sine.", aliases=("arcsin",))
+acos = _entry("acos", lax.acos, "Take the inverse cosine.", aliases=("arccos",))
+atan = _entry("atan", lax.atan, "Take the inverse tangent.", aliases=("arctan",))
+sinh = _entry("sinh", lax.sinh, "Take the hyperbolic sine.")
+cosh = _entry("cosh", lax.cosh, "Take the hyperbolic cosine.")
+tanh = _entry("tanh", lax.tanh, "Take the hyperbolic tangent.", _RESULT)
+asinh = _entry("asinh", lax.asinh, "Invert `sinh`.", aliases=("arcsinh",))
+acosh = _entry("acosh", lax.acosh, "Invert `cosh`.", aliases=("arccosh",))
+atanh = _entry("atanh", lax.atanh, "Invert `tanh`.", aliases=("arctanh",))
+sigmoid = _entry("sigmoid", lax.logistic, "Take `1 / (1 + exp(-x))`.", _RESULT)
+erf = _entry("erf", lax.erf, "Take the error function.", no_complex="erf_vml_cpu")
+erfc = _entry("erfc", lax.erfc, "Take `1 - erf(x)`.", no_complex="erfc_vml_cpu")
+erfinv = _entry("erfinv", lax.erf_inv, "Invert `erf`.", no_complex="erfinv_vml_cpu")
+lgamma = _entry(
+    "lgamma", lax.lgamma, "Take the logarithm of |gamma(x)|.", no_complex="lgamma_vml_cpu"
+)
+digamma = _entry(
+    "digamma", _digamma, "Take the derivative of `lgamma`.", no_complex="digamma"
+)
+sinc = _entry("sinc", jnp.sinc, "Take `sin(pi x) / (pi x)`, 1 at 0.")
+
+
+def _degrees(name: str, x: Array, factor: float) -> Array:
+    if is_complex(x.dtype):
+        raise RuntimeError(f"{name} is not supported for complex tensors.")
+    (x,) = promote(x, to_float=True)
+    return x * jnp.asarray(factor, x.dtype)
+
+
+@op(backward="Deg2RadBackward0", inplace=True)
+def deg2rad(input: Array) -> Array:
+    """Turn degrees into radians."""
+    return _degrees("deg2rad", input, 0.017453292519943295769236907684886)
+
+
+@op(backward="Rad2DegBackward0", inplace=True)
+def rad2deg(input: Array) -> Array:
+    """Turn radians into degrees."""
+    return _degrees("rad2deg", input, 57.295779513082320876798154814105)
+
+
+@op(saves=_SELF, inplace=True)
+def logit(input: Array, eps: float | None = None) -> Array:
+    """Invert `sigmoid`, after a clamp to [eps, 1 - eps]; outside that the gradient is 0."""
+    refuse("logit_cpu", input.dtype, 3)
+    (x,) = promote(input, to_float=True)
+    if eps is not None:
+        low, high = cast(eps, x.dtype), cast(1 - eps, x.dtype)
+        x = jnp.where(x < low, low, jnp.where(x > high, high, x))
+    return lax.log(x / (1 - x))
+
+
+def _no_complex(name: str, x: Array) -> None:
+    if is_complex(x.dtype):
+        raise RuntimeError(f"{name} does not support complex inputs.")
+
+
+@op(differentiable=False)
+def isnan(input: Array) -> Array:
+    """Where it is NaN."""
+    return input != input
+
+
+@op(differentiable=False)
+def isinf(input: Array) -> Array:
+    """Where it is infinite."""
+    return jnp.isinf(input)
+
+
+@op(differentiable=False)
+def isfinite(input: Array) -> Array:
+    """Where it is neither infinite nor NaN."""
+    return jnp.isfinite(input)
+
+
+@op(differentiable=False)
+def isposinf(input: Array) -> Array:
+    """Where it is +infinity."""
+    _no_complex("isposinf", input)
+    return jnp.isposinf(input)
+
+
+@op(differentiable=False)
+def isneginf(input: Array) -> Array:
+    """Where it is -infinity."""
+    _no_complex("isneginf", input)
+    return jnp.isneginf(input)
+
+
+@op(differentiable=False)
+def isreal(input: Array) -> Array:
+    """Where the imaginary part is 0."""
+    return jnp.isreal(input)
+
+
+@op(differentiable=False)
+def signbit(input: Array) -> Array:
+    """Where the sign is minus, that of -0.0 too."""
+    if is_complex(input.dtype):
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
+    if input.dtype == BOOL or input.dtype.kind == "u":
+        return jnp.zeros(input.shape, BOOL)
+    return jnp.signbit(input)

@@ -1,0 +1,28 @@
+"""Fixtures of all tests; helpers that tests import are in `helpers.py`."""
+
+import sys
+from collections.abc import Iterator
+
+import jax
+import pytest
+
+
+@pytest.fixture
+def key() -> jax.Array:
+    """A JAX PRNG key, the same in every run."""
+    return jax.random.key(20260713)
+
+
+@pytest.fixture
+def strict_promotion() -> Iterator[None]:
+    """JAX without implicit dtype promotion: pure code that needs none must run under it."""
+    with jax.numpy_dtype_promotion("strict"):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_copy_of_each_module() -> Iterator[None]:
+    """Fail when a test imported our folders by name: every module would exist twice."""
+    yield
+    twice = {"facade", "functional", "adapters"} & set(sys.modules)
+    assert not twice, f"import {sorted(twice)} through `leafax`, not by folder"

@@ -1,0 +1,1 @@
+from adapters.optax import *
