@@ -1,6 +1,8 @@
 """An imperative, PyTorch-like Tensor over JAX: `import leafax as torch`."""
 
 from . import autograd as autograd
+from . import nn as nn
+from . import optim as optim
 from ._creation import arange as arange
 from ._creation import as_tensor as as_tensor
 from ._creation import asarray as asarray

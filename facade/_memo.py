@@ -23,12 +23,14 @@ class Memo(NamedTuple):
       leaves: the leaf's value, its `.grad` after the pass, whether that was added in place.
       retained: `(state, output)` of a retaining tensor, and its gradient.
       freed: the states whose saved tensors it freed.
+      arrays: constants that entered on the way: the gradient of the root.
     """
 
     state: State
     leaves: tuple[tuple[Value, Value, bool], ...]
     retained: tuple[tuple[Any, Value], ...]
     freed: frozenset[State]
+    arrays: tuple[Any, ...]
 
 
 def run(root: Any, edge: Any, gradient: Any, keep_graph: bool) -> None:
@@ -60,6 +62,7 @@ def run(root: Any, edge: Any, gradient: Any, keep_graph: bool) -> None:
                 _replay(trace, memo)
                 return
     start = trace.state
+    entered = len(trace.arrays)
     fresh = {id(t._grad): t for t in trace.sources.values() if t._grad is not None}
     task = GraphTask([(edge(), gradient())], keep_graph=keep_graph, create_graph=False)
     task.run()
@@ -77,6 +80,7 @@ def run(root: Any, edge: Any, gradient: Any, keep_graph: bool) -> None:
         tuple((by_tensor[id(t)], g._v, id(g) in fresh) for t, g in leaf_effects),
         tuple((_place(trace, r), g._v) for kind, r, g in task.effects if kind == "retain"),
         frozenset(task.freed),
+        tuple(trace.arrays[entered:]),
     )
 
 
@@ -96,6 +100,7 @@ def _is_plain(leaf: Any) -> bool:
 
 def _replay(trace: Trace, memo: Memo) -> None:
     trace.state = memo.state
+    trace.arrays += memo.arrays
     sources = trace.sources
     for leaf_value, grad_value, in_place in memo.leaves:
         leaf = sources[leaf_value]

@@ -49,17 +49,28 @@ class Generator:
 
         self.device = device_class(device)
         self._lock = threading.Lock()
-        self._set(DEFAULT_SEED, 0)
+        self._set(DEFAULT_SEED)
 
-    def _set(self, seed: int, offset: int) -> None:
+    def _set(self, seed: int) -> None:
         self._seed = seed
-        signed = np.array([seed], np.uint64).astype(np.int64)[0]
-        with jax.enable_x64(True):
-            self._state = from_array(jnp.array([signed, offset], "int64"))
+        self._held: Any = None
+
+    @property
+    def _state(self) -> Any:
+        """The state's tensor; made at the first use, so that importing starts no backend."""
+        if self._held is None:
+            signed = np.array([self._seed], np.uint64).astype(np.int64)[0]
+            with jax.enable_x64(True):
+                self._held = from_array(jnp.array([signed, 0], "int64"))
+        return self._held
+
+    @_state.setter
+    def _state(self, state: Any) -> None:
+        self._held = state
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin the sequence of `seed`."""
-        self._set(int(seed) % (1 << 64), 0)
+        self._set(int(seed) % (1 << 64))
         return self
 
     def seed(self) -> int:

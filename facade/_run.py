@@ -206,6 +206,9 @@ def _donatable(trace: Trace, live: list[Any], pending: list[Any]) -> tuple[int, 
 
 def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
+    store = t._store
+    if t._array is None and store is not None and not t._lens:
+        t._array = store.cell._array  # nothing between the storage and this tensor
     if t._array is None:
         if t._trace is not None and not t._trace.done and t._trace is not local.trace:
             array = peek(t)
@@ -234,6 +237,12 @@ def check_faults() -> None:
         if site.where is not None:
             error.add_note(f"recorded at {site.where[0]}:{site.where[1]}")
         raise error
+
+
+def check_ready_faults() -> None:
+    """Raise the errors of runs that are over, without waiting for those that are not."""
+    if all(not hasattr(p.flags, "is_ready") or p.flags.is_ready() for p in local.faults):
+        check_faults()
 
 
 def cut_for_budget(trace: Trace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional.ops._strides import VIEW_RULES, contiguous_strides
+from leafax.functional import VIEW_RULES, contiguous_strides
 
 
 def layout(t: Any) -> tuple[tuple[int, ...], int]:

@@ -24,6 +24,13 @@ from ._op import Fault as Fault
 from ._op import Op as Op
 from ._op import camel as camel
 from ._op import op as op
+from ._masks import grad as grad
+from ._masks import merge as merge
+from ._masks import partition as partition
+from ._masks import value_and_grad as value_and_grad
+from ._paths import invert as invert
+from ._paths import paths as paths
+from ._paths import select as select
 from ._program import Aval as Aval
 from ._program import Call as Call
 from ._program import Input as Input
@@ -34,4 +41,6 @@ from ._program import Slot as Slot
 from ._program import VjpCall as VjpCall
 from ._program import call_of as call_of
 from ._program import vjp_of as vjp_of
-from . import ops as ops
+from ._tags import tag as tag
+from .ops import VIEW_RULES as VIEW_RULES
+from .ops import contiguous_strides as contiguous_strides

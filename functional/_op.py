@@ -123,9 +123,13 @@ def camel(name: str) -> str:
 def op(**columns: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: enter a JAX function into the table and return it unchanged.
 
-    >>> @op(saves={"self": "other", "other": "self"}, inplace=True, numbers=("other",))
-    ... def mul(input, other):
-    ...     '''Multiply, with PyTorch's type promotion.'''
+    A body reads like this (the name is taken, so the example only defines it)::
+
+        @op(saves={"self": "other", "other": "self"}, inplace=True, numbers=("other",))
+        def mul(input, other):
+            '''Multiply, with PyTorch's type promotion.'''
+            a, b = promote(input, other)
+            return a * b
     """
 
     def enter(fn: Callable[..., Any]) -> Callable[..., Any]:

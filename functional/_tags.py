@@ -82,7 +82,7 @@ def with_probes(
       to `probes[name]`, zeros of the intermediate's shape and dtype, is that of the intermediate.
 
     Raises:
-      ValueError: a name that is not tagged, or more than once, or within a loop.
+      ValueError: a name that is not tagged, or more than once, or within a loop or custom rule.
       TypeError: the intermediate is not floating point or complex.
     """
     closed, shape = jax.make_jaxpr(fn, return_shape=True)(*args)
@@ -134,8 +134,8 @@ def _make_probe(tagged: _Tagged) -> jax.Array:
     name, aval, inside = tagged
     if inside:
         raise ValueError(
-            f"`{name}` is tagged inside `{inside}`, where one name stands for many values: return "
-            f"the value from there and tag it outside"
+            f"`{name}` is tagged inside `{inside}`, which is differentiated as a whole: return the "
+            f"value from there and tag it outside"
         )
     if not jnp.issubdtype(aval.dtype, jnp.inexact):
         raise TypeError(

@@ -56,9 +56,9 @@ def test_fine_tuning_the_head_leaves_the_backbone_out_of_everything() -> None:
         state, loss = step(state, small)
         losses.append(float(loss))
     assert losses[2] < losses[1] < losses[0]
-    # Adam's first steps move every weight by about the learning rate.
+    # Adam moves a weight whose gradient keeps its sign by the learning rate each step.
     moved = np.abs(np.asarray(state.params["kernel"]) - first)
-    assert np.median(moved) == pytest.approx(3 * hand.FINETUNE_RATE, rel=0.2)
+    assert moved.max() == pytest.approx(3 * hand.FINETUNE_RATE, rel=0.01)
     step.func(*step.args, state, small)
     assert step.func._cache_size() == 1
 

@@ -514,6 +514,12 @@ def looped(x: jax.Array) -> Any:
     return jax.lax.scan(lambda h, _: (tag("step", h * 2), None), x, length=3)[0].sum()
 
 
+def ruled(x: jax.Array) -> Any:
+    rule = jax.custom_jvp(lambda x: tag("h", x))
+    rule.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+    return rule(x).sum()
+
+
 def twice(x: jax.Array) -> Any:
     return tag("h", tag("h", x) * 2).sum()
 
@@ -530,8 +536,9 @@ def rounded(x: jax.Array) -> Any:
          "tags are `h`. Name one with `x = leafax.functional.tag('hh', x)`"),
         (jnp.sum, "h", ValueError, "tagged `h`; it has no tags."),
         (twice, "h", ValueError, "2 intermediates are tagged `h`: give each its own name"),
-        (looped, "step", ValueError, "`step` is tagged inside `scan`, where one name stands for "
-         "many values: return the value from there and tag it outside"),
+        (looped, "step", ValueError, "`step` is tagged inside `scan`, which is differentiated as a "
+         "whole: return the value from there and tag it outside"),
+        (ruled, "h", ValueError, "`h` is tagged inside `custom_jvp_call`, which is differentiated"),
         (rounded, "count", TypeError, "`count` has dtype int32: only floating point and complex"),
     ],
 )  # fmt: skip

@@ -10,6 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from ops_nn_helpers import compare, faults, same, same_error, to_jax
+
+from leafax.functional._op import TABLE
 from leafax.functional.ops import arithmetic as A
 from leafax.functional.ops import binary as B
 from leafax.functional.ops import bitwise as W
@@ -17,7 +20,6 @@ from leafax.functional.ops import comparison as C
 from leafax.functional.ops import powers as P
 from leafax.functional.ops import rounding as R
 from leafax.functional.ops import unary as U
-from ops_nn_helpers import compare, faults, same, same_error, to_jax
 
 NAN, INF = float("nan"), float("inf")
 X = torch.tensor([[-2.5, -1.0, -0.3, 0.0], [0.4, 0.5, 1.5, 3.0]])
@@ -59,7 +61,6 @@ SMOOTH: list[tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], dict
     (A.positive, torch.positive, (X,), {}),
     (A.abs, torch.abs, (X,), {}),
     (A.sign, torch.sign, (X,), {}),
-    (A.sgn, torch.sgn, (X,), {}),
     (A.addcmul, torch.addcmul, (X, Y, ROW), {"value": 0.5}),
     (A.addcdiv, torch.addcdiv, (X, ROW, Y), {"value": 2}),
     (A.lerp, torch.lerp, (X, Y, 0.3), {}),
@@ -162,6 +163,7 @@ EXACT: list[tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], dict[
     (A.sign, torch.sign, (ODD,), {}),
     (A.sign, torch.sign, (T,), {}),
     (A.sgn, torch.sgn, (CPLX,), {}),
+    (A.sgn, torch.sgn, (X,), {}),
     (A.addcmul, torch.addcmul, (I, I, J), {"value": 2.5}),
     (P.pow, torch.pow, (I, 2), {}),
     (P.pow, torch.pow, (I, 0), {}),
@@ -367,3 +369,22 @@ def test_second_derivatives() -> None:
 
             ours = jax.grad(lambda v, slope=slope: jnp.sum(slope(v)))(to_jax(x))
             np.testing.assert_allclose(ours, second.numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "module", ["arithmetic", "binary", "bitwise", "comparison", "extrema", "norms", "powers",
+               "reduction", "rounding", "scans", "sorting", "unary"],
+)  # fmt: skip
+def test_columns_name_what_torch_has(module: str) -> None:
+    """Function, method and in-place variant exist in torch exactly where the table says so."""
+    home = f"leafax.functional.ops.{module}"
+    entries = {e.qualified: e for e in TABLE.values() if e.fn.__module__ == home}
+    assert entries
+    for entry in entries.values():
+        base = entry.name.removesuffix(".dim")
+        assert hasattr(torch, base) or not entry.function, base
+        assert hasattr(torch.Tensor, base) == entry.method or base == "where", base
+        if "." not in entry.name:
+            assert hasattr(torch.Tensor, base + "_") == entry.inplace, base
+        for alias in entry.aliases:
+            assert hasattr(torch, alias), alias

@@ -1,1 +1,3 @@
-"""PyTorch's `torch.nn` on JAX: modules, parameters, functional forms."""
+"""PyTorch's `torch.nn`."""
+
+from . import functional as functional

@@ -7,5 +7,8 @@ itself.
 from importlib import import_module
 from pathlib import Path
 
+from ._strides import VIEW_RULES as VIEW_RULES
+from ._strides import contiguous_strides as contiguous_strides
+
 for _file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
     import_module(f"{__name__}.{_file.stem}")

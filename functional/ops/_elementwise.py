@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from .._dtypes import category, is_complex, promote, scalar_name
 from ._dims import broadcast_shapes
@@ -15,7 +17,7 @@ Array = jax.Array
 BOOL = np.dtype("bool")
 
 
-def aligned(*operands: Any, to_float: bool = False) -> list[Any]:
+def aligned(*operands: Any, to_float: bool = False) -> list[Array]:
     """Operands in their common dtype; raises PyTorch's error where shapes do not broadcast."""
     shape: tuple[int, ...] = ()
     for x in operands:
@@ -46,17 +48,31 @@ def refuse_complex(dtype: Any, error: type[Exception], message: str) -> None:
         raise error(message)
 
 
-def with_jvp(value: Callable[..., Any], tangent: Callable[..., Any]) -> Callable[..., Any]:
+def with_jvp(value: Callable[..., Any], tangent: Callable[..., Any]) -> Callable[..., Array]:
     """`value(*arrays)` with derivative `tangent(result, arrays, tangents)`.
 
     `tangent` is differentiated in turn for double backward, so it must not close over anything
     that depends on the arrays but through its arguments.
     """
-    wrapped = jax.custom_jvp(value)
+    wrapped: Any = jax.custom_jvp(value)
 
     def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         result = wrapped(*primals)
         return result, tangent(result, primals, tangents)
 
     wrapped.defjvp(rule)
-    return wrapped
+    smooth: Callable[..., Array] = wrapped
+    return smooth
+
+
+def _magnitude_tangent(result: Array, primals: Any, tangents: Any) -> Array:
+    (x,), (dx,) = primals, tangents
+    return dx * lax.sign(x)
+
+
+_magnitude = with_jvp(lambda x: lax.abs(x), _magnitude_tangent)
+
+
+def magnitude(x: Array) -> Array:
+    """Absolute value with gradient 0 at 0, where JAX's is 1."""
+    return _magnitude(x) if category(x.dtype) == 2 else jnp.abs(x)

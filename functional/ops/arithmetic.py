@@ -11,7 +11,7 @@ from jax import lax
 from .._dtypes import cast, category, is_complex, is_integral, is_number, result_type
 from .._op import Fault, op
 from ._dims import broadcast_shapes
-from ._elementwise import BOOL, aligned, category_of, refuse, with_jvp
+from ._elementwise import BOOL, aligned, category_of, magnitude, refuse, with_jvp
 from ._nn import cpp_name
 
 Array = jax.Array
@@ -66,7 +66,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     return input - _scaled(other, alpha)
 
 
-@op(numbers=("other", "alpha"))
+@op(method=False, numbers=("other", "alpha"))
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Subtract `alpha * input` from `other`."""
     _no_bool_difference(other, input)
@@ -191,7 +191,7 @@ def positive(input: Array) -> Array:
 def abs(input: Array) -> Array:
     """Take the magnitude; the gradient at 0 is 0."""
     refuse("abs_cpu", input.dtype, 0)
-    return jnp.abs(input)
+    return magnitude(input)
 
 
 @op(inplace=True)
@@ -212,7 +212,7 @@ def sgn(input: Array) -> Array:
     """Scale a complex number to magnitude 1; else the same as `sign`."""
     if not is_complex(input.dtype):
         return sign(input)
-    size = jnp.abs(input)
+    size = magnitude(input)
     return input / jnp.where(size == 0, 1, size)
 
 

@@ -57,7 +57,7 @@ def _check_other(input: Array, pad: tuple[int, ...], mode: str) -> None:
             )
         if mode == "circular" and max(left, right) > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        if size + left + right < (1 if mode != "circular" else 0):
+        if mode != "circular" and size + left + right < 1:
             letters = _LETTERS[dims]
             sizes = " ".join(
                 f"{c}: {n}" for c, n in zip(letters, input.shape[-dims:], strict=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._dtypes import cast, category, is_complex, promote_types, real_of, scalar_name
 from .._op import op
+from ._elementwise import magnitude
 from .reduction import Dims, axes, count, root
 
 Array = jax.Array
@@ -27,7 +28,7 @@ def vector_norm(x: Array, p: float, dims: tuple[int, ...], keepdim: bool) -> Arr
     if p == 2:
         square = x * x if not is_complex(x.dtype) else jnp.real(x) ** 2 + jnp.imag(x) ** 2
         return root(jnp.sum(square, dims, dtype=square.dtype, keepdims=keepdim))
-    size = jnp.abs(x)
+    size = magnitude(x)
     if math.isinf(p):
         return (jnp.max if p > 0 else jnp.min)(size, dims, keepdims=keepdim)
     if p == 0:

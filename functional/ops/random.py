@@ -207,7 +207,10 @@ def uniform(key: Array, input: Array, from_: Any = 0.0, to: Any = 1.0) -> Array:
     return _uniform(key, input.shape, input.dtype) * (end - start) + start
 
 
-@op(name="normal_fill", numbers=("mean", "std"), backward="NormalBackward0", **_FILLER)
+# `normal` and `bernoulli` are factories too; their fillers live in a namespace of their own.
+
+
+@op(name="normal", namespace="fill", numbers=("mean", "std"), **_FILLER)
 def normal_fill(key: Array, input: Array, mean: Any = 0.0, std: Any = 1.0) -> Array:
     """Fill with normal numbers, `normal_`."""
     _need_std(std)
@@ -215,14 +218,14 @@ def normal_fill(key: Array, input: Array, mean: Any = 0.0, std: Any = 1.0) -> Ar
     return noise * cast(std, input.dtype) + cast(mean, input.dtype)
 
 
-@op(name="bernoulli_fill", numbers=("p",), backward="BernoulliBackward2", **_FILLER)
+@op(name="bernoulli", namespace="fill", numbers=("p",), backward="BernoulliBackward2", **_FILLER)
 def bernoulli_fill(key: Array, input: Array, p: Any = 0.5) -> Array:
     """Fill with ones with probability `p`, a number or a tensor, `bernoulli_`."""
     _need_p(p)
     return _draw(key, p, input.shape, input.dtype)
 
 
-@op(name="random", backward="RandomBackward0", numbers=("from_", "to"), **_FILLER)
+@op(name="random", backward="RandomBackward2", numbers=("from_", "to"), **_FILLER)
 def random(key: Array, input: Array, from_: Any = 0, to: Any = None) -> Array:
     """Fill with integers on [from_, to); by default all that the dtype holds exactly."""
     if to is None:

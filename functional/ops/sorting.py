@@ -218,7 +218,7 @@ def nanmedian(input: Array) -> Array:
 def mode(input: Array, dim: int = -1, keepdim: bool = False) -> mode_return:
     """Take the most frequent along a dim, the smallest of several, and its last index."""
     dim = reduced_dim("mode", input, dim)
-    refuse("mode", input.dtype, 3)
+    refuse("mode_cpu", input.dtype, 3)
     if input.ndim == 0:
         return mode_return(input, jnp.zeros((), INT64))
     order, _ = _sorted(lax.stop_gradient(input), dim)

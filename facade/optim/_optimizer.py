@@ -1,0 +1,292 @@
+"""`Optimizer`: parameter groups, state, and how `step()` becomes part of the step's program.
+
+A subclass says what one parameter's state holds and how optax updates it. `step()` records the
+update of exactly the parameters that have a gradient and require one, as a single op, and then
+the whole step runs: forward, backward and update are one program. Hyperparameters are inputs of
+it, so a schedule never compiles anything; the old buffers are donated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from leafax.functional import Op
+
+from .._handle import Handle
+from .._modes import enable_grad, no_grad
+from .._record import NUMBER, add_input, from_array, keep_edge, record
+from .._run import check_ready_faults, cut
+from .._storage import rebind, write
+from .._trace import Value, local
+
+ParamGroup = dict[str, Any]
+
+
+class Optimizer:
+    """Base class of the optimizers.
+
+    Args:
+      params: an iterable of tensors, of `(name, tensor)` pairs, or of dicts that define groups.
+      defaults: hyperparameters of groups that do not set their own.
+    """
+
+    #: Hyperparameters that enter the program as numbers, in this order.
+    numbers: tuple[str, ...] = ()
+    #: Hyperparameters that choose what is computed; changing one makes another program.
+    choices: tuple[str, ...] = ()
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[ParamGroup] = []
+        self._ops: dict[Any, Op] = {}
+        if isinstance(params, Handle):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or "
+                f"dicts, but got {type_string(params)}"
+            )
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: ParamGroup) -> None:
+        """Add a group: a dict with `params` and the hyperparameters that differ."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, Handle):
+            param_group["params"] = [params]
+        elif isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering of tensors in sets will change between runs. Please use a list instead."
+            )
+        else:
+            param_group["params"] = list(params)
+        extracted, names = [], []
+        for p in param_group["params"]:
+            if isinstance(p, tuple):
+                names.append(p[0])
+                extracted.append(p[1])
+            else:
+                extracted.append(p)
+        if names:
+            param_group["param_names"] = names
+        param_group["params"] = extracted
+        for p in extracted:
+            if not isinstance(p, Handle):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__module__}.{type(p).__name__}".replace("builtins.", ""))
+            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):  # type: ignore[attr-defined]
+                raise ValueError("can't optimize a non-leaf Tensor")
+        for name, default in self.defaults.items():
+            param_group.setdefault(name, default)
+        if len({id(p) for p in extracted}) != len(extracted):
+            import warnings
+
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this "
+                "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
+                "information",
+                stacklevel=3,
+            )
+        known = {id(p) for g in self.param_groups for p in g["params"]}
+        if any(id(p) in known for p in extracted):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+    # ------------------------------------------------------------ what subclasses say
+
+    def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
+        """The state of one parameter before its first step: arrays by name."""
+        raise NotImplementedError
+
+    def update(
+        self, p: Any, g: Any, state: dict[str, Any], numbers: dict[str, Any], choices: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """One parameter's new value and state, in JAX."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ the step
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, or set them to zero."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p._grad is None:
+                    continue
+                if set_to_none:
+                    p._grad = None
+                else:
+                    if p._grad.grad_fn is not None:
+                        p._grad.detach_()
+                    else:
+                        p._grad.requires_grad_(False)
+                    p._grad.zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters that have a gradient, and run the program.
+
+        Args:
+          closure: computes the loss anew and returns it, for optimizers that ask again.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                self._step_group(group)
+        check_ready_faults()
+        cut("optimizer.step()")
+        return loss
+
+    def trainable(self, group: ParamGroup) -> list[Any]:
+        """The parameters that a step updates: those with a gradient that require one."""
+        return [p for p in group["params"] if p._grad is not None and p._v.requires_grad]
+
+    def _step_group(self, group: ParamGroup) -> None:
+        params = self.trainable(group)
+        if not params:
+            return
+        states = [self.state_of(p, group) for p in params]
+        op = self._op(group, states)
+        trace = local.trace
+        numbers = tuple(
+            add_input(trace, NUMBER[float], float(x)) for x in self.number_values(group)
+        )
+        args = (
+            tuple(params), tuple(p._grad for p in params),
+            tuple(tuple(s.values()) for s in states), numbers,
+        )  # fmt: skip
+        results = iter(record(op, args, {}, budget=False)[0].values)
+        for p in params:
+            write(p, keep_edge(trace, next(results), p._v))
+        for state in states:
+            for t in state.values():
+                self._assign(t, next(results))
+
+    def _assign(self, t: Any, value: Value) -> None:
+        if t._store is None:
+            rebind(t, value)
+        else:
+            write(t, value)
+
+    def number_values(self, group: ParamGroup) -> list[Any]:
+        return [group[name] for name in self.numbers]
+
+    def state_of(self, p: Any, group: ParamGroup) -> dict[str, Any]:
+        """The parameter's state as tensors; made at its first step."""
+        state = self.state[p]
+        if not state:
+            with jax.enable_x64(True):
+                for name, array in self.init_state(p, group).items():
+                    state[name] = from_array(array)
+        return state
+
+    def _op(self, group: ParamGroup, states: list[dict[str, Any]]) -> Op:
+        """The op that updates a group's parameters."""
+        choices = {name: group[name] for name in self.choices}
+        names = tuple(tuple(s) for s in states)
+        key = (tuple(choices.items()), names)
+        op = self._ops.get(key)
+        if op is None:
+            op = self._ops[key] = _update_op(type(self), self, choices, names)
+        return op
+
+    # ------------------------------------------------------------ saving
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state by parameter number, and the groups, in PyTorch's form."""
+        number: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            packed = {k: v for k, v in group.items() if k != "params"}
+            for p in group["params"]:
+                number.setdefault(id(p), len(number))
+            packed["params"] = [number[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {number[id(p)]: dict(s) for p, s in self.state.items() if s}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict()` of an optimizer with equal groups returned."""
+        groups = state_dict["param_groups"]
+        if len(groups) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        for mine, theirs in zip(self.param_groups, groups, strict=True):
+            if len(mine["params"]) != len(theirs["params"]):
+                raise ValueError(
+                    "loaded state dict contains a parameter group that doesn't match the size of "
+                    "optimizer's group"
+                )
+        by_number: dict[int, Any] = {}
+        for mine, theirs in zip(self.param_groups, groups, strict=True):
+            by_number.update(zip(theirs["params"], mine["params"], strict=True))
+            params = mine["params"]
+            mine.clear()
+            mine.update(deepcopy({k: v for k, v in theirs.items() if k != "params"}))
+            mine["params"] = params
+        self.state = defaultdict(dict)
+        for number, held in state_dict["state"].items():
+            p = by_number[number]
+            self.state[p] = {k: _copied(v) for k, v in held.items()}
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def _copied(x: Any) -> Any:
+    return x.detach().clone() if isinstance(x, Handle) else deepcopy(x)
+
+
+def type_string(t: Any) -> str:
+    from .._dtype import type_string as name
+
+    return name(t._v.dtype)
+
+
+_UPDATE_OPS: dict[Any, Op] = {}
+
+
+def _update_op(cls: type[Optimizer], self: Optimizer, choices: Any, names: Any) -> Op:
+    """The update of several parameters as one op; equal for optimizers of equal class."""
+    key = (cls, tuple(choices.items()), names)
+    op = _UPDATE_OPS.get(key)
+    if op is not None:
+        return op
+    update = cls.update
+
+    def body(params: Any, grads: Any, states: Any, numbers: Any) -> Any:
+        named = dict(zip(cls.numbers, numbers, strict=True))
+        new_params, new_states = [], []
+        for p, g, held, keys in zip(params, grads, states, names, strict=True):
+            state = dict(zip(keys, held, strict=True))
+            new, after = update(self, p, g, state, named, choices)
+            new_params.append(new.astype(p.dtype))
+            new_states += [jnp.asarray(after[k]).astype(state[k].dtype) for k in keys]
+        return (*new_params, *new_states)
+
+    op = Op(body, name=cls.__name__, namespace="optim", differentiable=False)
+    _UPDATE_OPS[key] = op
+    return op
+
+
+def params_of(groups: Iterable[ParamGroup]) -> list[Any]:
+    """All parameters of all groups."""
+    return [p for g in groups for p in g["params"]]
+
+
