@@ -15,7 +15,7 @@ from typing import Any
 
 from leafax.functional import Aval, Residual, ResidualCall, vjp_of
 
-from ._graph import FREED, AccumulateGrad, Node, active_saves, check_versions, given_of
+from ._graph import FREED, AccumulateGrad, Node, check_versions, given_of, needed
 from ._record import alias, enter, from_array, make, step
 from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
 
@@ -164,7 +164,7 @@ class GraphTask:
         if node.post_hooks:
             passed = self._post_hooks(node, passed, grads)
         if not self.keep_graph:
-            if node.trace is local.trace and active_saves(node.state):
+            if node.trace is local.trace:
                 self.freed.append(node.state)
             node.free()
         return passed
@@ -252,7 +252,12 @@ class GraphTask:
             return _record(trace, call, [*values, *[enter(c, trace) for c in cts]], None, False)
         saved = node.saved or {}
         if node.trace is not None and node.saved is None:
-            present = {i: node.unpack(i) for i in range(len(state.operands))}
+            if state in node.trace.freed:
+                if needed(state):
+                    raise RuntimeError(FREED)
+                present = {}
+            else:
+                present = {i: node.unpack(i) for i in range(len(state.operands))}
         else:
             present = {i: saved[i].tensor for i in range(len(state.operands)) if i in saved}
         missing = tuple(

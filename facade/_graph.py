@@ -135,16 +135,15 @@ class Node:
 
     def is_freed(self) -> bool:
         if self.trace is not None and self.state in self.trace.freed:
-            return True
+            return active_saves(self.state)
         return self.freed
 
     def free(self) -> None:
         """Drop what the gradient reads; nodes that save nothing can run again."""
-        if not active_saves(self.state):
-            return
         if self.trace is not None:
             self.trace.freed.add(self.state)
-        self.freed, self.saved, self.residual = True, None, None
+        elif active_saves(self.state):
+            self.freed, self.saved, self.residual = True, None, None
 
     def edges(self) -> list[Any]:
         """For each operand of the op: `(node, output number)`, or None without gradient."""

@@ -22,7 +22,7 @@ class Memo(NamedTuple):
       state: the state after it.
       leaves: the leaf's value, its `.grad` after the pass, whether that was added in place.
       retained: `(state, output)` of a retaining tensor, and its gradient.
-      freed: the states whose saved tensors it freed.
+      freed: the states that it passed, unless the graph is kept.
       arrays: constants that entered on the way: the gradient of the root.
     """
 

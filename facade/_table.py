@@ -146,11 +146,16 @@ def named(fn: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
 
 
 def top_level() -> dict[str, Callable[..., Any]]:
-    """Every function that belongs into the `leafax` namespace, by name."""
+    """Every function that belongs into the `leafax` namespace, by name.
+
+    The factories take more than their op's arguments; they are written in `_creation.py`.
+    """
+    from . import _creation
+
     return {
         name: function(op)
         for name, op in TABLE.items()
-        if op.function and not op.namespace and "." not in name
+        if op.function and not op.namespace and "." not in name and not hasattr(_creation, name)
     }
 
 

@@ -188,7 +188,7 @@ class Trace:
       sources: tensors by the value they entered as: leaves and externals of the graph.
       grad_fns: graph nodes that somebody asked for, by state.
       retains: tensors that retain their gradient, by the state and output that made them.
-      freed: states whose saved tensors were freed by a backward.
+      freed: states that a backward passed without keeping the graph.
       serial: traces in the order of their making.
     """
 

@@ -16,8 +16,6 @@ from ._nn import cpp_name
 
 Array = jax.Array
 
-_BOTH = {"self": "other", "other": "self"}
-
 
 def _scaled(other: Array, alpha: Any) -> Array:
     """`alpha * other`, `other` being in the dtype of the result."""
@@ -74,7 +72,8 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     return other - _scaled(input, alpha)
 
 
-@op(saves=_BOTH, inplace=True, numbers=("other",), aliases=("multiply",))
+@op(saves={"self": "other", "other": "self"}, inplace=True, numbers=("other",),
+    aliases=("multiply",))  # fmt: skip
 def mul(input: Any, other: Any) -> Array:
     """Multiply; of two bools, "and"."""
     input, other = aligned(input, other)
@@ -106,7 +105,7 @@ def _div_check(input: Any, other: Any, *, rounding_mode: str | None = None) -> l
     return [] if rounding_mode is None else _zero_division(input, other)
 
 
-@op(saves=_BOTH, inplace=True, numbers=("other",), check=_div_check,
+@op(saves={"self": "other", "other": "*"}, inplace=True, numbers=("other",), check=_div_check,
     aliases=("divide", "true_divide"))  # fmt: skip
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Array:
     """Divide; integers give floats unless `rounding_mode` is "trunc" or "floor"."""

@@ -24,7 +24,7 @@ def _copysign_tangent(result: Array, primals: Any, tangents: Any) -> Array:
 _copysign = with_jvp(jnp.copysign, _copysign_tangent)
 
 
-@op(saves={"self": "*", "result": "*"}, inplace=True, numbers=("other",))
+@op(saves={"self": "self", "result": "self"}, inplace=True, numbers=("other",))
 def copysign(input: Array, other: Any) -> Array:
     """Give `input` the sign of `other`; the gradient at 0 is 0."""
     x, y = aligned(input, other, to_float=True)
@@ -61,7 +61,7 @@ def _xlogy_tangent(result: Array, primals: Any, tangents: Any) -> Array:
 _xlogy = with_jvp(_xlogy_value, _xlogy_tangent)
 
 
-@op(saves={"self": "other", "other": "*"}, inplace=True, numbers=("input", "other"))
+@op(saves={"self": "*", "other": "*"}, inplace=True, numbers=("input", "other"))
 def xlogy(input: Any, other: Any) -> Array:
     """Take `input * log(other)`, 0 where `input` is 0."""
     x, y = aligned(input, other, to_float=True)
@@ -98,7 +98,7 @@ _hypot = with_jvp(jnp.hypot, _hypot_tangent)
 arctan2 = with_jvp(lambda y, x: lax.atan2(y, x), _atan2_tangent)
 
 
-@op(saves={"self": "*", "other": "*", "result": "*"}, inplace=True)
+@op(saves={"self": "self", "other": "other", "result": "*"}, inplace=True)
 def hypot(input: Array, other: Array) -> Array:
     """Take the hypotenuse, without overflow."""
     x, y = aligned(input, other)

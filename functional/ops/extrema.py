@@ -82,6 +82,16 @@ def finish(pair: tuple[Array, Array], dim: int, keepdim: bool) -> tuple[Array, A
     return values, indices.astype(INT64)
 
 
+def _first(x: Array, extremum: Array, dim: int) -> Array:
+    """First index along `dim` (kept) of the extremum, or of NaN.
+
+    Two plain reductions: XLA:CPU runs them ten times as fast as one of pairs, `lax.argmax`.
+    """
+    iota = lax.broadcasted_iota(np.dtype("int32"), x.shape, dim)
+    hit = (x == extremum) | (x != x)
+    return jnp.min(jnp.where(hit, iota, x.shape[dim]), dim, keepdims=True)
+
+
 def _along(name: str, input: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """Extremum and its first index along `dim`."""
     dim = reduced_dim(name, input, dim)
@@ -89,21 +99,19 @@ def _along(name: str, input: Array, dim: int, keepdim: bool) -> tuple[Array, Arr
         raise RuntimeError(f"{name}(): does not support complex input")
     if input.ndim == 0:
         return input, jnp.zeros((), INT64)
-    index, reduce = (lax.argmax, jnp.max) if name == "max" else (lax.argmin, jnp.min)
-    raw = input.astype(np.dtype("uint8")) if input.dtype == BOOL else input
-    still = lax.stop_gradient(raw)
-    indices = jnp.expand_dims(index(still, dim, np.dtype("int32")), dim)
-    values = reduce(still, dim, keepdims=True).astype(input.dtype)
+    still = lax.stop_gradient(input)
+    values = (jnp.max if name == "max" else jnp.min)(still, dim, keepdims=True)
+    indices = _first(still, values, dim)
     return finish((picked(input, values, indices, dim), indices), dim, keepdim)
 
 
-@op(name="max.dim", backward="MaxBackward0")
+@op(name="max.dim", backward="MaxBackward0", saves={"indices": "*"})
 def max_dim(input: Array, dim: int, keepdim: bool = False) -> max_return:
     """Take the largest along a dim, or NaN, and its first index."""
     return max_return(*_along("max", input, dim, keepdim))
 
 
-@op(name="min.dim", backward="MinBackward0")
+@op(name="min.dim", backward="MinBackward0", saves={"indices": "*"})
 def min_dim(input: Array, dim: int, keepdim: bool = False) -> min_return:
     """Take the smallest along a dim, or NaN, and its first index."""
     return min_return(*_along("min", input, dim, keepdim))
@@ -170,23 +178,23 @@ def _index(name: str, fn: Any, input: Array, dim: int | None, keepdim: bool) -> 
             raise RuntimeError(f"{name}(): does not support {what} input")
     if input.ndim == 0:
         return jnp.zeros((), INT64)
-    x = input.reshape(-1) if dim is None else input
-    indices: Array = fn(x, dim or 0, INT64)
-    if not keepdim:
-        return indices
-    return indices.reshape((1,) * input.ndim) if dim is None else jnp.expand_dims(indices, dim)
+    x = lax.stop_gradient(input.reshape(-1) if dim is None else input)
+    indices = _first(x, fn(x, dim or 0, keepdims=True), dim or 0).astype(INT64)
+    if dim is None:
+        return indices.reshape((1,) * input.ndim if keepdim else ())
+    return indices if keepdim else lax.squeeze(indices, (dim,))
 
 
 @op(differentiable=False)
 def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     """Find the first index of the largest, or of NaN; without `dim` in the flat input."""
-    return _index("argmax", lax.argmax, input, dim, keepdim)
+    return _index("argmax", jnp.max, input, dim, keepdim)
 
 
 @op(differentiable=False)
 def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
     """Find the first index of the smallest, or of NaN; without `dim` in the flat input."""
-    return _index("argmin", lax.argmin, input, dim, keepdim)
+    return _index("argmin", jnp.min, input, dim, keepdim)
 
 
 @op(saves={"self": "*", "min": "*", "max": "*"})

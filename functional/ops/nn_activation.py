@@ -145,7 +145,7 @@ def softplus(input: Array, beta: Any = 1, threshold: Any = 20) -> Array:
     return cast(jnp.where(linear, x, curve), input.dtype)
 
 
-@op(namespace=F, backward="DivBackward0", saves={"self": "self", "other": "self"}, method=False)
+@op(namespace=F, backward="DivBackward0", saves={"self": "*"}, method=False)
 def softsign(input: Array) -> Array:
     """Divide by one plus the absolute value."""
     if input.dtype == np.dtype(bool):

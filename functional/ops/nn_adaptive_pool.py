@@ -97,7 +97,7 @@ def _enter(dims: int) -> None:
     ):  # fmt: skip
         fn.__name__ = fn.__qualname__ = name
         fn.__doc__ = f"{what} windows that divide {dims} dims into `output_size` parts."
-        saves = {"self": "*"} if kind == "Avg" else {"self": "*", "result1": "*"}
+        saves = {"self": "*", "result1": "*"} if fn is indexed else {"self": "*"}
         globals()[name] = op(
             namespace=F, method=False, backward=_backward(kind, dims), saves=saves
         )(fn)

@@ -106,7 +106,7 @@ def _grouped(query: Array, key: Array, value: Array, enable_gqa: bool) -> tuple[
     return key, value
 
 
-_SAVES = {"query": "*", "key": "*", "value": "*", "attn_mask": "*", "output": "*"}
+_SAVES = {"query": "*", "key": "*", "value": "*", "attn_mask": "*", "result": "*"}
 
 
 @op(

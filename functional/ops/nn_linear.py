@@ -70,7 +70,7 @@ def _linear_errors(input: Array, weight: Array, bias: Array | None) -> None:
             )
 
 
-@op(namespace=F, backward="AddmmBackward0", method=False, saves={"mat1": "weight", "mat2": "self"})
+@op(namespace=F, backward="AddmmBackward0", method=False, saves={"self": "weight", "weight": "self"})
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """Multiply by the transposed weight `(out, in)` and add the bias."""
     _linear_errors(input, weight, bias)
@@ -83,12 +83,15 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     return y + bias
 
 
-def _embedding_check(input: Array, weight: Array, *args: Any, **kwargs: Any) -> list[Fault]:
+def _embedding_check(
+    input: Array, weight: Array, padding_idx: int | None = None, max_norm: float | None = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> list[Fault]:  # fmt: skip
     bad = (input < 0) | (input >= weight.shape[0])
     return [Fault(bad, IndexError, "index out of range in self")]
 
 
-@op(namespace=F, method=False, saves={"indices": "weight"}, check=_embedding_check)
+@op(namespace=F, method=False, saves={"self": "weight"}, check=_embedding_check)
 def embedding(
     input: Array, weight: Array, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,

@@ -88,9 +88,6 @@ def _max_pool(
     return _maxima_indexed(input, w) if indexed else _maxima(input, w)
 
 
-_MAX_SAVES = {"self": "*", "result1": "*"}
-
-
 def _enter_max(dims: int) -> None:
     """Enter `max_pool{dims}d`, and `max_pool{dims}d_with_indices` (PyTorch's own name)."""
 
@@ -113,7 +110,8 @@ def _enter_max(dims: int) -> None:
         fn.__name__ = fn.__qualname__ = name
         what = "the maximum" if fn is plain else "the maximum and its flat index"
         fn.__doc__ = f"Take {what} of each window of {dims} dims; padding never wins."
-        globals()[name] = op(namespace=F, method=False, backward=backward, saves=_MAX_SAVES)(fn)
+        saves = {"self": "*"} if fn is plain else {"self": "*", "result1": "*"}
+        globals()[name] = op(namespace=F, method=False, backward=backward, saves=saves)(fn)
 
 
 for _dims in (1, 2, 3):

@@ -1,87 +1,150 @@
-"""Vector norms."""
+"""Norms of vectors and matrices, `torch.linalg`'s."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, category, is_complex, promote_types, real_of, scalar_name
+from .._dtypes import cast, is_complex, is_integral, scalar_name
 from .._op import op
-from ._elementwise import magnitude
-from .reduction import Dims, axes, count, root
+from . import _dims
 
 Array = jax.Array
+Dims = int | Sequence[int]
+
+_RESULT = {"self": "*", "result": "*"}
 
 
-def _safe_power(x: Array, p: float) -> Array:
-    """`x ** p` of what is not negative, with gradient 0 at 0."""
+def _need_float(name: str, input: Array, dtype: np.dtype | None) -> Array:
+    if is_integral(input.dtype):
+        raise RuntimeError(
+            f"linalg.{name}: Expected a floating point or complex tensor as input. Got "
+            + scalar_name(input.dtype)
+        )
+    if dtype is None:
+        return input
+    if is_integral(dtype):
+        raise RuntimeError(
+            f"linalg.{name}: dtype should be floating point or complex, but got "
+            + scalar_name(dtype)
+        )
+    return cast(input, dtype)
+
+
+def _abs(x: Array) -> Array:
+    """Absolute value whose gradient is 0 at 0."""
+    if not is_complex(x.dtype):
+        return jnp.sign(x) * x
     zero = x == 0
-    return jnp.where(zero, 0, jnp.where(zero, 1, x) ** np.asarray(p).astype(x.dtype))
+    return jnp.where(zero, 0, jnp.abs(jnp.where(zero, 1, x)))
 
 
-def vector_norm(x: Array, p: float, dims: tuple[int, ...], keepdim: bool) -> Array:
-    """`(sum |x|**p) ** (1/p)` with its limits at 0 and infinity; gradient 0 at 0."""
-    if p == 2:
-        square = x * x if not is_complex(x.dtype) else jnp.real(x) ** 2 + jnp.imag(x) ** 2
-        return root(jnp.sum(square, dims, dtype=square.dtype, keepdims=keepdim))
-    size = magnitude(x)
-    if math.isinf(p):
-        return (jnp.max if p > 0 else jnp.min)(size, dims, keepdims=keepdim)
-    if p == 0:
-        return jnp.sum(size != 0, dims, dtype=size.dtype, keepdims=keepdim)
-    if p == 1:
-        return jnp.sum(size, dims, dtype=size.dtype, keepdims=keepdim)
-    if p < 0:
-        powers = size ** np.asarray(p).astype(size.dtype)
-        return jnp.sum(powers, dims, dtype=size.dtype, keepdims=keepdim) ** (1 / p)
-    total = jnp.sum(_safe_power(size, p), dims, dtype=size.dtype, keepdims=keepdim)
-    return _safe_power(total, 1 / p)
+def _vector_norm(x: Array, order: float, axes: tuple[int, ...], keepdim: bool) -> Array:
+    """The norm over `axes`; its gradient is 0 where the norm is 0."""
+    options = {"axis": axes, "keepdims": keepdim}
+    if order == 2:
+        square = jnp.real(x * jnp.conj(x)) if is_complex(x.dtype) else x * x
+        total = jnp.sum(square, **options, dtype=square.dtype)
+        zero = total == 0
+        return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, total)))
+    size = _abs(x)
+    if order == 1:
+        return jnp.sum(size, **options, dtype=size.dtype)
+    if order == 0:
+        return jnp.sum(size != 0, **options).astype(size.dtype)
+    if math.isinf(order):
+        return (jnp.max if order > 0 else jnp.min)(size, **options)
+    zero = size == 0
+    powers = jnp.where(zero, 0 if order > 0 else jnp.inf, jnp.where(zero, 1, size) ** order)
+    total = jnp.sum(powers, **options, dtype=size.dtype)
+    none = (total == 0) | jnp.isinf(total)
+    root = jnp.where(none, 1, total) ** (1 / order)
+    return jnp.where(none, jnp.where(total == 0, 0, total) if order > 0 else 0, root)
 
 
-@op(backward="LinalgVectorNormBackward0", saves={"self": "*", "result": "*"})
-def norm(
-    input: Array, p: float | str | None = "fro", dim: Dims = None, keepdim: bool = False,
-    dtype: Any = None,
+@op(name="vector_norm", namespace="linalg", method=False, backward="LinalgVectorNormBackward0",
+    saves=_RESULT, residuals=True)  # fmt: skip
+def vector_norm(
+    x: Array, ord: float = 2, dim: Dims | None = None, keepdim: bool = False,
+    dtype: np.dtype | None = None,
 ) -> Array:  # fmt: skip
-    """Take the p-norm of all or along dims; "fro" is 2, "nuc" the sum of singular values."""
-    if category(input.dtype) < 2:
+    """The `ord`-norm of the elements, all or those along dims."""
+    x = _need_float("vector_norm", x, dtype)
+    axes = tuple(range(x.ndim))
+    if dim is not None and (isinstance(dim, int) or len(dim)):
+        axes = tuple(axis for axis in _dims.wrap_dims(dim, x.ndim) if x.ndim)
+    if (ord < 0 or math.isinf(ord)) and math.prod(x.shape[axis] for axis in axes) == 0:
         raise RuntimeError(
-            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-            f"{scalar_name(input.dtype)}"
+            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the "
+            "operation does not have an identity"
         )
-    if dtype is not None and category(dtype) < 2:
+    return _vector_norm(x, float(ord), axes, keepdim)
+
+
+def _matrix_norm(x: Array, order: Any, dim: Sequence[int], keepdim: bool) -> Array:
+    if x.ndim < 2:
         raise RuntimeError(
-            "linalg.vector_norm: dtype should be floating point or complex, but got "
-            f"{scalar_name(dtype)}"
+            "linalg.matrix_norm: The input tensor A must have at least 2 dimensions."
         )
-    if dtype is not None and promote_types(input.dtype, dtype) != np.dtype(dtype):
+    if isinstance(order, str) and order not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.matrix_norm: Order {order} not supported.")
+    if not isinstance(order, str) and abs(order) not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {order:g} not supported.")
+    if len(dim) != 2:
+        text = ", ".join(map(str, dim))
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {text}")
+    rows, columns = (_dims.wrap_dim(axis, x.ndim) for axis in dim)
+    if rows == columns:
         raise RuntimeError(
-            f"linalg.vector_norm: the dtype of the input ({scalar_name(input.dtype)}) should be "
-            f"convertible without narrowing to the specified dtype ({scalar_name(dtype)})"
+            f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})"
         )
-    x = input if dtype is None else cast(input, dtype)
-    out = real_of(x.dtype)
-    if p == "nuc":
-        return jnp.linalg.norm(x, "nuc", axis=axes(dim, x.ndim), keepdims=keepdim)
-    if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    order = 2.0 if p is None or isinstance(p, str) else float(p)
-    dims = axes(dim, x.ndim)
-    if (math.isinf(order) or order < 0) and count(x.shape, dims) == 0:
-        name = "inf" if order > 0 else "-inf"
-        if dim is None:
-            raise RuntimeError(
-                f"linalg.vector_norm cannot compute the {name} norm on an empty tensor because "
-                "the operation does not have an identity"
-            )
-        empty = next(d for d in dims if x.shape[d] == 0)
+    if order == "fro":
+        return _vector_norm(x, 2, (rows, columns), keepdim)
+    if order in ("nuc", 2, -2):
+        values = jnp.linalg.svd(jnp.moveaxis(x, (rows, columns), (-2, -1)), compute_uv=False)
+        pick = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[order]
+        out = pick(values, axis=-1)
+    else:
+        summed, picked = (rows, columns) if abs(order) == 1 else (columns, rows)
+        sums = jnp.sum(_abs(x), axis=summed, keepdims=True)
+        out = (jnp.max if order > 0 else jnp.min)(sums, axis=picked, keepdims=True)
+        out = jnp.squeeze(out, (rows, columns))
+    return jnp.expand_dims(out, sorted((rows, columns))) if keepdim else out
+
+
+@op(name="matrix_norm", namespace="linalg", method=False, backward="LinalgVectorNormBackward0",
+    saves={"self": "*"}, residuals=True)  # fmt: skip
+def matrix_norm(
+    A: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False,  # noqa: N803
+    dtype: np.dtype | None = None,
+) -> Array:  # fmt: skip
+    """The norm of matrices: "fro", "nuc", 1, 2, inf or their negatives."""
+    return _matrix_norm(_need_float("matrix_norm", A, dtype), ord, dim, keepdim)
+
+
+@op(name="norm", namespace="linalg", method=False, backward="LinalgVectorNormBackward0",
+    saves=_RESULT, residuals=True)  # fmt: skip
+def norm(
+    A: Array, ord: Any = None, dim: Dims | None = None, keepdim: bool = False,  # noqa: N803
+    dtype: np.dtype | None = None,
+) -> Array:  # fmt: skip
+    """The norm of vectors or of matrices, by the rank or the number of dims."""
+    dims = (dim,) if isinstance(dim, int) else dim
+    if dims is not None and ord is not None and len(dims) not in (1, 2):
         raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {name} norm on the dimension {empty}because "
-            "this dimension is empty and the operation does not have an identity"
+            "linalg.norm: If dim is specified, it must be of length 1 or 2. Got " + str(list(dims))
         )
-    half = x.dtype.itemsize < 4
-    return cast(vector_norm(cast(x, np.dtype("float32")) if half else x, order, dims, keepdim), out)
+    if dims is None and ord is not None and A.ndim not in (1, 2) and not isinstance(ord, str):
+        raise RuntimeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. "
+            f"Got {A.ndim}D."
+        )
+    rank = A.ndim if dims is None else len(dims)
+    if ord is not None and (rank == 2 or isinstance(ord, str)):
+        return matrix_norm(A, ord, dims or (-2, -1), keepdim, dtype)
+    return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype)

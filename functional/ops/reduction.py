@@ -113,7 +113,7 @@ def nansum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any 
     return sum(jnp.where(input != input, 0, input), dim, keepdim, dtype=dtype)
 
 
-@op(backward="DivBackward0", saves={"self": "*", "other": "*"})
+@op(backward="DivBackward0", saves={"self": "*"})
 def nanmean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Average all but NaN."""
     if is_integral(input.dtype):

@@ -15,7 +15,7 @@ from ._elementwise import BOOL, aligned, refuse
 
 Array = jax.Array
 
-_BOTH = {"self": "other", "other": "self"}
+_BOTH = {"self": "*", "other": "*"}
 
 
 def _whole(input: Array, name: str, fn: Any) -> Array:
@@ -93,8 +93,8 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
     return x
 
 
-@op(backward="ClampBackward1", saves={"self": "*"}, inplace=True, numbers=("min", "max"),
-    aliases=("clip",))  # fmt: skip
+@op(backward="ClampBackward1", saves={"self": "*", "min": "*", "max": "*"}, inplace=True,
+    numbers=("min", "max"), aliases=("clip",))  # fmt: skip
 def clamp(input: Array, min: Any = None, max: Any = None) -> Array:
     """Limit to [min, max]; the gradient is 1 on the closed interval."""
     if min is None and max is None:
@@ -102,13 +102,13 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Array:
     return _bounded(input, min, max)
 
 
-@op(saves={"self": "*"}, inplace=True, numbers=("min",))
+@op(saves={"self": "*", "min": "*"}, inplace=True, numbers=("min",))
 def clamp_min(input: Array, min: Any) -> Array:
     """Limit from below."""
     return _bounded(input, min, None)
 
 
-@op(saves={"self": "*"}, inplace=True, numbers=("max",))
+@op(saves={"self": "*", "max": "*"}, inplace=True, numbers=("max",))
 def clamp_max(input: Array, max: Any) -> Array:
     """Limit from above."""
     return _bounded(input, None, max)

@@ -75,13 +75,13 @@ def _extreme(name: str, fn: Callable[..., Array], input: Array, dim: int) -> tup
     return jnp.take_along_axis(input, indices, dim), indices
 
 
-@op(saves={"self": "*"})
+@op(saves={"self": "*", "indices": "*"})
 def cummax(input: Array, dim: int) -> cummax_return:
     """Take the largest so far, or NaN, and its last index."""
     return cummax_return(*_extreme("cummax", lax.cummax, input, dim))
 
 
-@op(saves={"self": "*"})
+@op(saves={"self": "*", "indices": "*"})
 def cummin(input: Array, dim: int) -> cummin_return:
     """Take the smallest so far, or NaN, and its last index."""
     return cummin_return(*_extreme("cummin", lax.cummin, input, dim))

@@ -81,7 +81,7 @@ def _sort(input: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     return _sorted(input, dim, descending)
 
 
-@op(residuals=True)
+@op(saves={"indices": "*"}, residuals=True)
 def sort(
     input: Array, dim: int = -1, descending: bool = False, *, stable: bool = False
 ) -> sort_return:
@@ -97,7 +97,7 @@ def argsort(
     return _sort(lax.stop_gradient(input), dim, descending)[1]
 
 
-@op(residuals=True)
+@op(saves={"indices": "*"}, residuals=True)
 def topk(
     input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> topk_return:
@@ -133,7 +133,7 @@ def _at(input: Array, dim: int, position: Any, keepdim: bool) -> tuple[Array, Ar
     return finish((picked(input, pair[0], pair[1], dim), pair[1]), dim, keepdim)
 
 
-@op(residuals=True)
+@op(saves={"indices": "*"}, residuals=True)
 def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> kthvalue_return:
     """Take the k-th smallest along a dim, counted from 1."""
     dim = reduced_dim("kthvalue", input, dim)
@@ -159,7 +159,8 @@ def _middle(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Arra
     return _at(input, dim, position, keepdim)
 
 
-@op(name="median.dim", backward="MedianBackward1", residuals=True)
+@op(name="median.dim", backward="MedianBackward1", saves={"indices": "*"},
+    residuals=True)  # fmt: skip
 def median_dim(input: Array, dim: int, keepdim: bool = False) -> median_return:
     """Take the lower median along a dim, or NaN, and its index."""
     dim = reduced_dim("median", input, dim)
@@ -167,7 +168,8 @@ def median_dim(input: Array, dim: int, keepdim: bool = False) -> median_return:
     return median_return(*_middle(input, dim, keepdim, False))
 
 
-@op(name="nanmedian.dim", backward="NanmedianBackward1", residuals=True)
+@op(name="nanmedian.dim", backward="NanmedianBackward1", saves={"indices": "*"},
+    residuals=True)  # fmt: skip
 def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> nanmedian_return:
     """Take the lower median of all but NaN along a dim, and its index."""
     dim = reduced_dim("nanmedian", input, dim)
@@ -214,7 +216,7 @@ def nanmedian(input: Array) -> Array:
     return _median(input, True)
 
 
-@op(residuals=True)
+@op(saves={"indices": "*"}, residuals=True)
 def mode(input: Array, dim: int = -1, keepdim: bool = False) -> mode_return:
     """Take the most frequent along a dim, the smallest of several, and its last index."""
     dim = reduced_dim("mode", input, dim)

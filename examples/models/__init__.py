@@ -1,0 +1,1 @@
+"""Networks of the examples, each in one file."""

@@ -1,0 +1,125 @@
+"""Factorizations of matrices: Cholesky, QR, SVD and eigenvalues."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._dtypes import is_integral, scalar_name
+from .._op import Fault, op
+from .linalg import QR, SVD, Eigh, _cholesky_failures, _need_float, _need_matrix, _need_square, _t
+
+Array = jax.Array
+
+
+def _check_linalg_cholesky(A: Array, upper: bool = False) -> list[Fault]:  # noqa: N803
+    return _cholesky_failures("linalg.cholesky", _t(A) if upper and A.ndim > 1 else A)
+
+
+def _check_cholesky(input: Array, upper: bool = False) -> list[Fault]:
+    return _cholesky_failures("cholesky", _t(input) if upper and input.ndim > 1 else input)
+
+
+def _cholesky(x: Array, upper: bool) -> Array:
+    x = _t(x) if upper else x
+    # Values come from one triangle, but the gradient is that of the symmetric part, as PyTorch's.
+    even = (x + _t(x)) / 2
+    one_sided = jnp.tril(x) + _t(jnp.tril(x, -1))
+    factor = lax.linalg.cholesky(
+        even + lax.stop_gradient(one_sided - even), symmetrize_input=False
+    )
+    return _t(factor) if upper else factor
+
+
+@op(name="cholesky", namespace="linalg", method=False, backward="LinalgCholeskyExBackward0",
+    saves={"L": "*"}, check=_check_linalg_cholesky, residuals=True)  # fmt: skip
+def linalg_cholesky(A: Array, upper: bool = False) -> Array:  # noqa: N803
+    """Lower (or upper) triangular factor of positive-definite matrices."""
+    _need_square("linalg.cholesky", A)
+    return _cholesky(A, upper)
+
+
+@op(saves={"result": "*"}, check=_check_cholesky, residuals=True)
+def cholesky(input: Array, upper: bool = False) -> Array:
+    """Lower (or upper) triangular factor of positive-definite matrices."""
+    _need_square("cholesky", input)
+    return _cholesky(input, upper)
+
+
+@op(name="qr", namespace="linalg", method=False, backward="LinalgQrBackward0",
+    saves={"Q": "*", "R": "*"}, residuals=True)  # fmt: skip
+def linalg_qr(A: Array, mode: str = "reduced") -> QR:  # noqa: N803
+    """Orthogonal and upper triangular factors; mode "r" gives an empty `Q`."""
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
+            "or 'complete'"
+        )
+    _need_matrix("linalg.qr", A)
+    _need_float("linalg.qr", A)
+    if mode == "r":
+        return QR(jnp.zeros(0, A.dtype), jnp.linalg.qr(A, "r"))
+    return QR(*jnp.linalg.qr(A, mode))
+
+
+@op(backward="LinalgQrBackward0", saves={"Q": "*", "R": "*"}, residuals=True)
+def qr(input: Array, some: bool = True) -> QR:
+    """Orthogonal and upper triangular factors."""
+    return linalg_qr(input, "reduced" if some else "complete")
+
+
+def _svd(x: Array, full: bool) -> SVD:
+    rows, columns = x.shape[-2:]
+    u, s, vh = jnp.linalg.svd(x, full_matrices=False)
+    if full and rows != columns:
+        # JAX differentiates the reduced form; what completes the bases has no gradient.
+        whole = jnp.linalg.svd(lax.stop_gradient(x), full_matrices=True)
+        u = jnp.concatenate([u, whole[0][..., columns:]], -1) if rows > columns else u
+        vh = jnp.concatenate([vh, whole[2][..., rows:, :]], -2) if columns > rows else vh
+    return SVD(u, s, vh)
+
+
+@op(name="svd", namespace="linalg", method=False, backward="LinalgSvdBackward0",
+    saves={"U": "*", "S": "*", "Vh": "*"}, residuals=True)  # fmt: skip
+def linalg_svd(A: Array, full_matrices: bool = True) -> SVD:  # noqa: N803
+    """Singular value decomposition, `U @ diag(S) @ Vh`."""
+    _need_matrix("linalg.svd", A)
+    _need_float("linalg.svd", A)
+    return _svd(A, full_matrices)
+
+
+@op(name="svdvals", namespace="linalg", method=False, backward="LinalgSvdBackward0",
+    saves={"S": "*"}, residuals=True)  # fmt: skip
+def svdvals(A: Array) -> Array:  # noqa: N803
+    """Singular values, largest first."""
+    _need_matrix("linalg.svd", A)
+    _need_float("linalg.svd", A)
+    return jnp.linalg.svd(A, compute_uv=False)
+
+
+def _need_uplo(name: str, A: Array, UPLO: str) -> bool:  # noqa: N803
+    _need_square("linalg.eigh", A, floating=False)
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    if is_integral(A.dtype):
+        raise NotImplementedError(
+            f"\"linalg_eigh_cpu\" not implemented for '{scalar_name(A.dtype)}'"
+        )
+    return UPLO.upper() == "L"
+
+
+@op(name="eigh", namespace="linalg", method=False, backward="LinalgEighBackward0",
+    saves={"eigenvalues": "*", "eigenvectors": "*"}, residuals=True)  # fmt: skip
+def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
+    """Eigenvalues, smallest first, and eigenvectors of symmetric matrices, from one triangle."""
+    lower = _need_uplo("eigh", A, UPLO)
+    vectors, values = lax.linalg.eigh(A, lower=lower, symmetrize_input=False)
+    return Eigh(values, vectors)
+
+
+@op(name="eigvalsh", namespace="linalg", method=False, backward="LinalgEighBackward0",
+    saves={"eigenvalues": "*", "eigenvectors": "*"}, residuals=True)  # fmt: skip
+def eigvalsh(A: Array, UPLO: str = "L") -> Array:  # noqa: N803
+    """Eigenvalues of symmetric matrices, smallest first."""
+    return eigh(A, UPLO).eigenvalues

@@ -1,0 +1,259 @@
+"""Decompositions and solvers of `torch.linalg`, batched over leading dims."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._dtypes import is_complex, is_integral, scalar_name
+from .._op import Fault, op
+
+Array = jax.Array
+
+
+class LinAlgError(RuntimeError):
+    """A matrix without the property that an op needs, `torch.linalg.LinAlgError`."""
+
+
+class QR(NamedTuple):
+    Q: Array
+    R: Array
+
+
+class SVD(NamedTuple):
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class Eigh(NamedTuple):
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class Slogdet(NamedTuple):
+    sign: Array
+    logabsdet: Array
+
+
+def _need_matrix(name: str, x: Array) -> None:
+    if x.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+
+
+def _need_float(name: str, x: Array) -> None:
+    if is_integral(x.dtype):
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got "
+            + scalar_name(x.dtype)
+        )
+
+
+def _need_square(name: str, x: Array, floating: bool = True) -> None:
+    _need_matrix(name, x)
+    if x.shape[-1] != x.shape[-2]:
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {x.shape[-2]} by "
+            f"{x.shape[-1]} matrices"
+        )
+    if floating:
+        _need_float(name, x)
+
+
+def _t(x: Array) -> Array:
+    x = jnp.swapaxes(x, -1, -2)
+    return jnp.conj(x) if is_complex(x.dtype) else x
+
+
+# Data-dependent errors -------------------------------------------------------------------------
+
+
+def _failures(name: str, text: str, failed: Array, order: Array, size: int) -> list[Fault]:
+    """Faults for the first matrix of a batch that failed, with `{order}` in the text.
+
+    A fault carries one number, so those of a batch come one for each order.
+    """
+    if not failed.ndim:
+        return [Fault(failed, LinAlgError, f"{name}: {text.format(order='{value}')}", order)]
+    failed, order = failed.reshape(-1), order.reshape(-1)
+    at = jnp.arange(failed.size)
+    first = failed & (at == jnp.argmax(failed))
+    return [
+        Fault(
+            first & (order == k), LinAlgError,
+            f"{name}: (Batch element {{value}}): {text.format(order=k)}", at,
+        )
+        for k in range(1, size + 1)
+    ]  # fmt: skip
+
+
+def _singular(name: str, text: str, x: Array) -> list[Fault]:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or not x.size:
+        return []
+    zero = jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0
+    numbered = "{order}" in text
+    order = jnp.argmax(zero, axis=-1) + 1 if numbered else jnp.ones(zero.shape[:-1], jnp.int64)
+    return _failures(name, text, jnp.any(zero, axis=-1), order, x.shape[-1] if numbered else 1)
+
+
+def _check_inv(input: Array) -> list[Fault]:
+    text = (
+        "The diagonal element {order} is zero, the inversion could not be completed because the "
+        "input matrix is singular."
+    )
+    return _singular("linalg.inv", text, input)
+
+
+def _first_bad_minor(x: Array) -> Array:
+    """Order of the first leading minor that is not positive, by elimination."""
+
+    def eliminate(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        rest, found = state
+        pivot = jnp.real(rest[..., k, k])
+        bad = ~(pivot > 0) & (found == 0)
+        column = rest[..., :, k] / jnp.where(pivot > 0, pivot, 1)[..., None]
+        rest -= column[..., :, None] * jnp.conj(rest[..., None, :, k])
+        return rest, jnp.where(bad, k + 1, found)
+
+    start = (x, jnp.zeros(x.shape[:-2], jnp.int64))
+    return lax.fori_loop(0, x.shape[-1], eliminate, start)[1]
+
+
+def _cholesky_failures(name: str, x: Array) -> list[Fault]:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or not x.size:
+        return []
+    lower = jnp.tril(x) + _t(jnp.tril(x, -1))
+    factor = lax.linalg.cholesky(lower, symmetrize_input=False)
+    failed = jnp.any(~jnp.isfinite(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+    order = lax.cond(
+        jnp.any(failed), _first_bad_minor, lambda m: jnp.zeros(m.shape[:-2], jnp.int64), lower
+    )
+    text = (
+        "The factorization could not be completed because the input is not positive-definite (the "
+        "leading minor of order {order} is not positive-definite)."
+    )
+    return _failures(name, text, failed, order, x.shape[-1])
+
+
+def _check_solve(A: Array, B: Array, left: bool = True) -> list[Fault]:  # noqa: N803
+    text = "The solver failed because the input matrix is singular."
+    return _singular("torch.linalg.solve", text, A)
+
+
+# Inverses and determinants ---------------------------------------------------------------------
+
+
+@op(name="inv", namespace="linalg", method=False, backward="LinalgInvExBackward0",
+    saves={"inverse": "*"}, check=_check_inv, residuals=True)  # fmt: skip
+def linalg_inv(A: Array) -> Array:  # noqa: N803
+    """Inverse of square matrices."""
+    _need_square("linalg.inv", A)
+    return jnp.linalg.inv(A)
+
+
+@op(backward="LinalgInvExBackward0", saves={"inverse": "*"}, check=_check_inv, residuals=True)
+def inverse(input: Array) -> Array:
+    """Inverse of square matrices."""
+    return linalg_inv(input)
+
+
+@op(name="det", namespace="linalg", method=False, backward="LinalgDetBackward0",
+    saves={"A": "*", "result": "*"}, residuals=True)  # fmt: skip
+def linalg_det(A: Array) -> Array:  # noqa: N803
+    """Determinant of square matrices."""
+    _need_square("linalg.det", A)
+    return jnp.linalg.det(A)
+
+
+@op(backward="LinalgDetBackward0", saves={"result": "*"}, residuals=True)
+def det(input: Array) -> Array:
+    """Determinant of square matrices."""
+    return linalg_det(input)
+
+
+@op(name="slogdet", namespace="linalg", method=False, backward="LinalgSlogdetBackward0",
+    saves={"A": "*"}, residuals=True)  # fmt: skip
+def linalg_slogdet(A: Array) -> Slogdet:  # noqa: N803
+    """Sign and logarithm of the absolute determinant."""
+    _need_square("linalg.slogdet", A)
+    return Slogdet(*jnp.linalg.slogdet(A))
+
+
+@op(backward="LinalgSlogdetBackward0", saves={"self": "*"}, residuals=True)
+def slogdet(input: Array) -> Slogdet:
+    """Sign and logarithm of the absolute determinant."""
+    return linalg_slogdet(input)
+
+
+@op(backward="WhereBackward0", saves={"self": "*"}, residuals=True)
+def logdet(input: Array) -> Array:
+    """Logarithm of the determinant; NaN where that is negative."""
+    sign, log = linalg_slogdet(input)
+    return jnp.where(sign < 0, jnp.nan, log) if not is_complex(input.dtype) else log + jnp.log(sign)
+
+
+@op(name="solve", namespace="linalg", method=False, backward="LinalgSolveExBackward0",
+    saves={"A": "*", "result": "*"}, check=_check_solve, residuals=True)  # fmt: skip
+def solve(A: Array, B: Array, left: bool = True) -> Array:  # noqa: N803
+    """Solve `A X = B`, or `X A = B`; `B` may hold vectors."""
+    _need_matrix("linalg.solve", A)
+    _need_float("linalg.solve", A)
+    if A.dtype != B.dtype:
+        raise RuntimeError(
+            "linalg.solve: Expected A and B to have the same dtype, but found A of type "
+            f"{scalar_name(A.dtype)} and B of type {scalar_name(B.dtype)} instead"
+        )
+    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
+    columns = B[..., None] if vector else B
+    _need_square("linalg.solve", A)
+    if A.shape[-1] != columns.shape[-2 if left else -1]:
+        shapes = [f"{x.shape[-2]}x{x.shape[-1]}" for x in (A, columns)]
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            "linalg.solve: Incompatible shapes of A and B for the equation "
+            f"{equation} ({shapes[0]} and {shapes[1]})"
+        )
+    batch = jnp.broadcast_shapes(A.shape[:-2], columns.shape[:-2])
+    full = [jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (A, columns)]
+    if left:
+        out = jnp.linalg.solve(*full)
+    else:
+        out = jnp.swapaxes(jnp.linalg.solve(*(jnp.swapaxes(x, -1, -2) for x in full)), -1, -2)
+    return out[..., 0] if vector else out
+
+
+@op(name="matrix_power", namespace="linalg", method=False, backward="MmBackward0",
+    saves={"A": "*"}, aliases=())  # fmt: skip
+def linalg_matrix_power(A: Array, n: int) -> Array:  # noqa: N803
+    """A square matrix times itself, `n` times; the inverse for negative `n`."""
+    _need_square("linalg.matrix_power", A, floating=n < 0)
+    return jnp.linalg.matrix_power(A, n)
+
+
+@op(backward="MmBackward0", saves={"self": "*"})
+def matrix_power(input: Array, n: int) -> Array:
+    """A square matrix times itself, `n` times; the inverse for negative `n`."""
+    return linalg_matrix_power(input, n)
+
+
+@op(name="pinv", namespace="linalg", method=False, backward="LinalgPinvBackward0",
+    saves={"self": "*", "result": "*"}, residuals=True)  # fmt: skip
+def linalg_pinv(A: Array, rtol: float | None = None, hermitian: bool = False) -> Array:  # noqa: N803
+    """Pseudo-inverse, by singular values."""
+    if A.ndim < 2 or is_integral(A.dtype):
+        raise RuntimeError(
+            f"linalg.pinv({scalar_name(A.dtype)}{{{list(A.shape)}}}): expected a tensor with 2 or "
+            "more dimensions of float, double, cfloat or cdouble types"
+        )
+    if rtol is None:
+        rtol = max(A.shape[-2:]) * float(jnp.finfo(A.dtype).eps)
+    return jnp.linalg.pinv(A, rtol=rtol, hermitian=hermitian)
+
+
+@op(backward="LinalgPinvBackward0", saves={"self": "*", "result": "*"}, residuals=True)
+def pinverse(input: Array, rcond: float = 1e-15) -> Array:
+    """Pseudo-inverse, by singular values."""
+    return linalg_pinv(input, rcond)
