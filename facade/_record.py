@@ -112,7 +112,7 @@ def add_input(trace: Trace, kind: Value, array: Any) -> Value:
         state.next[kind] = after
     trace.state = after
     trace.arrays.append(array)
-    trace.nbytes += getattr(array, "nbytes", 0)
+    trace.nbytes += kind.nbytes
     return after.value
 
 

@@ -66,7 +66,7 @@ class Tensor(AutogradMixin):
 
     def numel(self) -> int:
         """The number of elements."""
-        return int(np.prod(self._v.shape, dtype=np.int64))
+        return self._v.numel  # type: ignore[no-any-return]
 
     nelement = numel
 

@@ -51,7 +51,7 @@ class Value:
 
     __slots__ = (
         "index", "shape", "dtype", "requires_grad", "role", "edge", "state", "out", "storage",
-        "version", "resting", "inference", "weak",
+        "version", "resting", "inference", "weak", "numel", "nbytes",
     )  # fmt: skip
 
     def __init__(
@@ -71,6 +71,8 @@ class Value:
         self.shape = Size(aval.shape)
         self.dtype = aval.dtype
         self.weak = aval.weak
+        self.numel = aval.size
+        self.nbytes = aval.size * aval.dtype.itemsize
         self.requires_grad = requires_grad
         self.role = role
         self.edge: Value | None = self if role else None

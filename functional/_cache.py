@@ -46,7 +46,7 @@ class Plan:
       runs: how often it ran.
     """
 
-    def __init__(self, program: Program, donate: tuple[int, ...]) -> None:
+    def __init__(self, program: Program, donate: tuple[int, ...] = ()) -> None:
         self.program = prune(program)
         self.side = Side()
         self.donate = donate
@@ -190,7 +190,11 @@ _LOCK = threading.Lock()
 
 
 def plan_for(program: Program, donate: tuple[int, ...] = ()) -> Plan:
-    """The plan of a program: the same one for equal structure."""
+    """The plan of a program: the same one for equal structure.
+
+    Args:
+      donate: inputs whose buffers the outputs may take.
+    """
     key = (program.key, donate)
     with _LOCK:
         plan = _PLANS.get(key)

@@ -372,8 +372,8 @@ def test_second_derivatives() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["arithmetic", "binary", "bitwise", "comparison", "extrema", "norms", "powers",
-               "reduction", "rounding", "scans", "sorting", "unary"],
+    "module", ["arithmetic", "binary", "bitwise", "comparison", "extrema", "powers",
+               "reduction", "reduction_norm", "rounding", "scans", "sorting", "unary"],
 )  # fmt: skip
 def test_columns_name_what_torch_has(module: str) -> None:
     """Function, method and in-place variant exist in torch exactly where the table says so."""

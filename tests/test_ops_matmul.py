@@ -108,6 +108,4 @@ EQUATIONS: list[tuple[Any, ...]] = [
 @pytest.mark.parametrize("call", EQUATIONS, ids=lambda c: c[0])
 def test_einsum(call: tuple[Any, ...]) -> None:
     equation, *operands = call
-    agree(
-        "einsum", equation, tuple(operands), theirs=lambda text, many: torch.einsum(text, *many)
-    )
+    agree("einsum", equation, tuple(operands), theirs=lambda text, many: torch.einsum(text, *many))

@@ -13,8 +13,8 @@ import torch
 from ops_nn_helpers import compare, compare_gradients, same, same_error, to_jax
 
 from leafax.functional.ops import extrema as E
-from leafax.functional.ops import norms as N
 from leafax.functional.ops import reduction as R
+from leafax.functional.ops import reduction_norm as N
 from leafax.functional.ops import scans as C
 from leafax.functional.ops import sorting as S
 

@@ -79,9 +79,7 @@ def test_meshgrid(tensors: Any, indexing: str) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "src", [X, t(4), S, t(3, 1), X.float(), X.long(), V, B, t(1, 3, 4)]
-)
+@pytest.mark.parametrize("src", [X, t(4), S, t(3, 1), X.float(), X.long(), V, B, t(1, 3, 4)])
 def test_copy(src: torch.Tensor) -> None:
     agree("copy", X, src, theirs=lambda x, y: x.clone().copy_(y))
 

@@ -213,9 +213,7 @@ def narrow_start(shape: Shape, dim: int, start: int | None, length: int) -> int:
         )
     start += size if start < 0 else 0
     if start + length > size:
-        raise RuntimeError(
-            f"start ({start}) + length ({length}) exceeds dimension size ({size})."
-        )
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return start
 
 

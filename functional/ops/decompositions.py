@@ -26,9 +26,7 @@ def _cholesky(x: Array, upper: bool) -> Array:
     # Values come from one triangle, but the gradient is that of the symmetric part, as PyTorch's.
     even = (x + _t(x)) / 2
     one_sided = jnp.tril(x) + _t(jnp.tril(x, -1))
-    factor = lax.linalg.cholesky(
-        even + lax.stop_gradient(one_sided - even), symmetrize_input=False
-    )
+    factor = lax.linalg.cholesky(even + lax.stop_gradient(one_sided - even), symmetrize_input=False)
     return _t(factor) if upper else factor
 
 
@@ -114,7 +112,11 @@ def _need_uplo(name: str, A: Array, UPLO: str) -> bool:  # noqa: N803
 def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
     """Eigenvalues, smallest first, and eigenvectors of symmetric matrices, from one triangle."""
     lower = _need_uplo("eigh", A, UPLO)
-    vectors, values = lax.linalg.eigh(A, lower=lower, symmetrize_input=False)
+    # JAX's derivative takes the symmetric part for its values; PyTorch reads one triangle.
+    part = (jnp.tril if lower else jnp.triu)(A)
+    whole = part + _t(part) - jnp.real(part * jnp.eye(A.shape[-1], dtype=A.dtype))
+    symmetric = A + lax.stop_gradient(whole.astype(A.dtype) - A)
+    vectors, values = lax.linalg.eigh(symmetric, lower=lower, symmetrize_input=False)
     return Eigh(values, vectors)
 
 

@@ -51,8 +51,7 @@ def _index_key(input: Array, indices: Indices) -> tuple[tuple[Any, ...], _dims.S
     except ValueError:
         shapes = ", ".join(str(list(i.shape)) for i in arrays)
         raise IndexError(
-            "shape mismatch: indexing tensors could not be broadcast together with shapes "
-            + shapes
+            "shape mismatch: indexing tensors could not be broadcast together with shapes " + shapes
         ) from None
     dims = [dim for dim, i in enumerate(indices) if i is not None]
     if math.prod(picked) and any(input.shape[dim] == 0 for dim in dims):
@@ -142,8 +141,7 @@ def index_select(input: Array, dim: int, index: Array) -> Array:
     if not input.ndim:
         if index.size != 1:
             raise RuntimeError(
-                "index_select(): Index to scalar can have only 1 value, got "
-                f"{index.size} value(s)"
+                f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
             )
         return input
     if input.shape[dim] == 0 and index.size:
@@ -152,9 +150,7 @@ def index_select(input: Array, dim: int, index: Array) -> Array:
     return input.at[key].get(mode=IN_BOUNDS)
 
 
-def _check_gather(
-    input: Array, dim: int, index: Array, sparse_grad: bool = False
-) -> list[Fault]:
+def _check_gather(input: Array, dim: int, index: Array, sparse_grad: bool = False) -> list[Fault]:
     axis = _dims.wrap_dim(dim, input.ndim)
     size = input.shape[axis] if input.ndim else 1
     message = f"index {{value}} is out of bounds for dimension {axis} with size {size}"
@@ -235,9 +231,7 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
 
 
 def _check_take(input: Array, index: Array, *args: Any, **kwargs: Any) -> list[Fault]:
-    message = (
-        f"out of range: tried to access index {{value}} on a tensor of {input.size} elements."
-    )
+    message = f"out of range: tried to access index {{value}} on a tensor of {input.size} elements."
     return [outside_wrapped(index, input.size, message)]
 
 

@@ -29,9 +29,7 @@ def _cat(tensors: Sequence[Array], dim: int) -> Array:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for at, x in enumerate(tensors):
         if not x.ndim:
-            raise RuntimeError(
-                f"zero-dimensional tensor (at position {at}) cannot be concatenated"
-            )
+            raise RuntimeError(f"zero-dimensional tensor (at position {at}) cannot be concatenated")
     tensors = _same_dtype(tensors)
     # Empty vectors join with anything, an old habit of PyTorch.
     kept = [(at, x) for at, x in enumerate(tensors) if x.shape != (0,)]
@@ -40,8 +38,7 @@ def _cat(tensors: Sequence[Array], dim: int) -> Array:
     for at, x in kept:
         if x.ndim != first.ndim:
             raise RuntimeError(
-                "Tensors must have same number of dimensions: got "
-                f"{first.ndim} and {x.ndim}"
+                f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
             )
         for axis, (n, m) in enumerate(zip(first.shape, x.shape, strict=True)):
             if axis != dim and n != m:

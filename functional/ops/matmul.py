@@ -43,8 +43,7 @@ def _check_mm(rows: int, inner: int, other: Array, input: Array) -> None:
         )
     if input.dtype != other.dtype:
         raise RuntimeError(
-            "expected m1 and m2 to have the same dtype, but got: "
-            f"{_cpp(input)} != {_cpp(other)}"
+            f"expected m1 and m2 to have the same dtype, but got: {_cpp(input)} != {_cpp(other)}"
         )
     _not_for_bool("addmm_impl_cpu_", input)
 
@@ -66,9 +65,7 @@ def _check_mv(rows: int, inner: int, vec: Array, mat: Array, out: int | None = N
 
 def _check_dot(input: Array, tensor: Array) -> None:
     if input.ndim != 1 or tensor.ndim != 1:
-        raise RuntimeError(
-            f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors"
-        )
+        raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
     if input.dtype != tensor.dtype:
         raise RuntimeError(
             "dot : expected both vectors to have same dtype, but found "
@@ -112,8 +109,7 @@ def matmul(input: Array, other: Array) -> Array:
     left, right = input.ndim, other.ndim
     if not left or not right:
         raise RuntimeError(
-            "both arguments to matmul need to be at least 1D, but they are "
-            f"{left}D and {right}D"
+            f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D"
         )
     if left == right == 1:
         _check_dot(input, other)

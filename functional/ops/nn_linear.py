@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +69,10 @@ def _linear_errors(input: Array, weight: Array, bias: Array | None) -> None:
             )
 
 
-@op(namespace=F, backward="AddmmBackward0", method=False, saves={"self": "weight", "weight": "self"})
+@op(
+    namespace=F, backward="AddmmBackward0", method=False,
+    saves={"self": "weight", "weight": "self"},
+)  # fmt: skip
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """Multiply by the transposed weight `(out, in)` and add the bias."""
     _linear_errors(input, weight, bias)

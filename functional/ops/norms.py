@@ -100,9 +100,7 @@ def _matrix_norm(x: Array, order: Any, dim: Sequence[int], keepdim: bool) -> Arr
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {text}")
     rows, columns = (_dims.wrap_dim(axis, x.ndim) for axis in dim)
     if rows == columns:
-        raise RuntimeError(
-            f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})"
-        )
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
     if order == "fro":
         return _vector_norm(x, 2, (rows, columns), keepdim)
     if order in ("nuc", 2, -2):

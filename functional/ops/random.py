@@ -200,8 +200,7 @@ def uniform(key: Array, input: Array, from_: Any = 0.0, to: Any = 1.0) -> Array:
     """Fill with uniform numbers on [from_, to)."""
     if _is_static(from_) and _is_static(to) and from_ > to:
         raise RuntimeError(
-            "uniform_ expects to return a [from, to) range, but found "
-            f"from={from_:g} > to={to:g}"
+            f"uniform_ expects to return a [from, to) range, but found from={from_:g} > to={to:g}"
         )
     start, end = cast(from_, input.dtype), cast(to, input.dtype)
     return _uniform(key, input.shape, input.dtype) * (end - start) + start

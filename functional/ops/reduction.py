@@ -1,4 +1,4 @@
-"""Reductions: sums, means, variances, norms, all and any."""
+"""Reductions: sums, means, variances, all and any."""
 
 from __future__ import annotations
 

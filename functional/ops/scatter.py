@@ -40,9 +40,7 @@ def _prepare(input: Array, dim: int, index: Array, src: Array | None) -> int:
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     lengths = list(index.shape) or [1]
     own, given = list(input.shape) or [1], lengths if src is None else list(src.shape) or [1]
-    if any(
-        (axis != dim and n > own[axis]) or n > given[axis] for axis, n in enumerate(lengths)
-    ):
+    if any((axis != dim and n > own[axis]) or n > given[axis] for axis, n in enumerate(lengths)):
         suffix = "" if src is None else f" and to be no larger size than src {list(src.shape)}"
         raise RuntimeError(
             f"Expected index {list(index.shape)} to be no larger than self {list(input.shape)} "

@@ -31,9 +31,7 @@ def _repeat(input: Array, repeats: Sequence[int]) -> Array:
     out = [n * times for n, times in zip(shape, repeats, strict=True)]
     for length in out:
         if length < 0:
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {length}: {out}"
-            )
+            raise RuntimeError(f"Trying to create tensor with negative dimension {length}: {out}")
     return jnp.tile(input, tuple(repeats))
 
 
@@ -58,9 +56,7 @@ def repeat_interleave(
         input, dim = lax.reshape(input, (input.size,)), 0
     dim = _dims.wrap_dim(dim, input.ndim)
     if not input.ndim:
-        raise IndexError(
-            "Dimension out of range (expected to be in range of [-1, 0], but got 1)"
-        )
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
     if output_size not in (None, input.shape[dim] * repeats):
@@ -121,15 +117,12 @@ def roll(input: Array, shifts: Dims, dims: Dims = ()) -> Array:
 def rot90(input: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     """Rotate by 90 degrees, `k` times, in the plane of two dims."""
     if len(dims) != 2:
-        raise RuntimeError(
-            f"expected total rotation dims == 2, but got dims = {len(dims)}"
-        )
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if input.ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == input.ndim:
         raise RuntimeError(
-            "expected rotation dims to be different, but got "
-            f"dim0 = {dims[0]} and dim1 = {dims[1]}"
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
     return jnp.rot90(input, k, tuple(_dims.wrap_dim(dim, input.ndim) for dim in dims))
 
@@ -227,7 +220,7 @@ def to_copy(input: Array, dtype: np.dtype | None = None) -> Array:
     return input if dtype is None else cast(input, dtype)
 
 
-@op(inplace=True, numbers=("value",))
+@op(inplace=True, method=False, numbers=("value",))
 def fill(input: Array, value: Any) -> Array:
     """Fill with a number or a 0-dim tensor."""
     if getattr(value, "ndim", 0):

@@ -87,9 +87,7 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     """Write slices of `source` over the slices of a dim that a vector names."""
     dim = _dims.wrap_dim(dim, input.ndim)
     if index.ndim > 1:
-        raise IndexError(
-            f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})"
-        )
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
     if input.ndim != source.ndim and input.ndim and source.ndim:
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality "
@@ -108,6 +106,7 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     ours = input.shape[:dim] + input.shape[dim + 1 :]
     theirs = source.shape[:dim] + source.shape[dim + 1 :]
     if ours != theirs:
+
         def text(shape: _dims.Shape) -> str:
             return " ".join(map(str, shape))
 

@@ -110,9 +110,7 @@ def _diagonal_index(shape: _dims.Shape, offset: int, dim1: int, dim2: int) -> tu
     return tuple(index), dim1, dim2
 
 
-def write_diagonal(
-    base: Array, new: Array, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Array:
+def write_diagonal(base: Array, new: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     index, dim1, dim2 = _diagonal_index(base.shape, offset, dim1, dim2)
     # Adjacent index arrays put their dim in the place of the first, others put it in front.
     target = min(dim1, dim2) if abs(dim1 - dim2) == 1 else 0

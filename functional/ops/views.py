@@ -148,9 +148,7 @@ def swapaxes(input: Array, axis0: int, axis1: int) -> Array:
 def t(input: Array) -> Array:
     """Transpose a matrix; vectors and 0-dim tensors pass through."""
     if input.ndim > 2:
-        raise RuntimeError(
-            f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D"
-        )
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
     return lax.transpose(input, tuple(reversed(range(input.ndim))))
 
 
@@ -198,8 +196,7 @@ def H(input: Array) -> Array:  # noqa: N802
     if input.ndim not in (0, 2):
         hint = ". For batches of matrices, consider using tensor.mH" if input.ndim > 2 else "."
         raise RuntimeError(
-            "tensor.H is only supported on matrices (2-D tensors). "
-            f"Got {input.ndim}-D tensor{hint}"
+            f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor{hint}"
         )
     return _conj(lax.transpose(input, tuple(reversed(range(input.ndim)))))
 

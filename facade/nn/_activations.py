@@ -1,0 +1,123 @@
+"""Activations: the table's, with PyTorch's `inplace` argument, and softmaxes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import TABLE, Op
+
+from .._record import apply
+from .._storage import apply_inplace
+from .._table import named, uniform
+
+
+def with_inplace(op: Op, name: str) -> Callable[..., Any]:
+    """The function of an elementwise op with `inplace` as its last argument."""
+    count = len(op.parameters)
+
+    def fn(input: Any, *args: Any, inplace: bool = False, **kwargs: Any) -> Any:
+        if len(args) == count:
+            *rest, inplace = args
+            args = tuple(rest)
+        args, kwargs = uniform(op, (input, *args), kwargs)
+        return apply_inplace(op, *args, **kwargs) if inplace else apply(op, *args, **kwargs)
+
+    return named(fn, op, name)
+
+
+def inplace(op: Op, name: str) -> Callable[..., Any]:
+    """The in-place function of an op, `relu_`."""
+
+    def fn(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = uniform(op, args, kwargs)
+        return apply_inplace(op, *args, **kwargs)
+
+    return named(fn, op, name)
+
+
+def _softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """`exp(x)` scaled to sum to 1 along `dim`."""
+    if dim is None:
+        dim = _softmax_dim("softmax", input.dim(), _stacklevel)
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
+
+
+def log_softmax(
+    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Any:
+    """The logarithm of `softmax`, without its loss of precision."""
+    if dim is None:
+        dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
+
+
+def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """`softmax` of `-input`."""
+    if dim is None:
+        dim = _softmax_dim("softmin", input.dim(), _stacklevel)
+    return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
+
+
+def gumbel_softmax(
+    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Any:
+    """A sample of the Gumbel-softmax distribution; one-hot if `hard`, with soft gradients."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    from .._creation import empty_like, zeros_like
+
+    noise = -empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    one_hot = zeros_like(logits).scatter_(dim, index, 1.0)
+    return one_hot - soft.detach() + soft
+
+
+def tanh(input: Any) -> Any:
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+def sigmoid(input: Any) -> Any:
+    """`1 / (1 + exp(-input))`."""
+    return input.sigmoid()
+
+
+def normalize(
+    input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None
+) -> Any:
+    """`input` divided by its p-norm along `dim`, which counts as `eps` at least."""
+    scale = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    if out is None:
+        return input / scale
+    from .._functions import div
+
+    return div(input, scale, out=out)
+
+
+FUNCTIONS = {
+    name: with_inplace(TABLE[name] if name in TABLE else TABLE["nn.functional." + name], name)
+    for name in (
+        "relu", "relu6", "hardtanh", "leaky_relu", "elu", "selu", "celu", "silu", "mish",
+        "hardsigmoid", "hardswish", "threshold",
+    )
+}  # fmt: skip
+FUNCTIONS |= {
+    name + "_": inplace(
+        TABLE[name] if name in TABLE else TABLE["nn.functional." + name], name + "_"
+    )
+    for name in ("relu", "hardtanh", "leaky_relu", "elu", "selu", "celu", "threshold")
+}

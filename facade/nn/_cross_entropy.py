@@ -1,0 +1,130 @@
+"""Cross entropy and negative log likelihood for class indices and class probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE, scalar_name
+
+from .._creation import full
+from .._record import apply
+from ._reduction import check_reduction, reduced, reduction_of
+
+_NLL, _NLL2D = TABLE["nn.functional.nll_loss"], TABLE["nn.functional.nll_loss2d"]
+_LOG_SOFTMAX = TABLE["log_softmax"]
+
+
+def nll_loss(
+    input: Any, target: Any, weight: Any = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Minus the log probabilities at the target classes, weighted."""
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    return _nll(input, target, weight, reduction, ignore_index)
+
+
+def _nll(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
+    ndim = input.dim()
+    if ndim in (1, 2):
+        return apply(_NLL, input, target, weight, reduction, ignore_index)
+    out = [*input.shape[:1], *input.shape[2:]]
+    if ndim < 3 or ndim == 4 or [*target.shape] != out or not input.numel():
+        return apply(_NLL2D, input, target, weight, reduction, ignore_index)
+    n, c = input.shape[:2]
+    flat = input.contiguous().view(n, c, 1, -1)
+    target = target.contiguous().view(n, 1, -1)
+    loss = apply(_NLL2D, flat, target, weight, reduction, ignore_index)
+    return loss.view(out) if reduction == "none" else loss
+
+
+def cross_entropy(
+    input: Any, target: Any, weight: Any = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """Cross entropy of logits `(C,)` or `(N, C, ...)`.
+
+    Args:
+      target: int64 class indices `(N, ...)`, or class probabilities in the input's shape.
+      weight: one factor a class, or None.
+      ignore_index: targets of this class count for nothing.
+      reduction: "mean" (weighted), "sum" or "none".
+      label_smoothing: this much of each target is spread evenly over all classes.
+
+    >>> import leafax
+    >>> from leafax.nn import functional as F
+    >>> F.cross_entropy(leafax.zeros(2, 4), leafax.tensor([0, 3]))
+    tensor(1.3863)
+    """
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    dim = 0 if input.dim() == 1 else 1
+    if input.shape == target.shape:
+        return _probabilities(input, target, weight, reduction, ignore_index, label_smoothing, dim)
+    logs = apply(_LOG_SOFTMAX, input, dim, input._v.dtype)
+    loss = _nll(logs, target, weight, reduction, ignore_index)
+    if label_smoothing <= 0.0:
+        return loss
+    _check_smoothing(label_smoothing)
+    smooth = _smooth(logs, target, weight, reduction, ignore_index, dim)
+    return (1 - label_smoothing) * loss + smooth * (label_smoothing / logs.shape[dim])
+
+
+def _check_smoothing(label_smoothing: float) -> None:
+    if label_smoothing > 1.0:
+        raise RuntimeError(
+            f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}"
+        )
+
+
+def _along(weight: Any, input: Any, dim: int) -> Any:
+    """`weight` shaped so that it broadcasts along the class dim."""
+    return weight.view([-1 if i == dim else 1 for i in range(input.dim())])
+
+
+def _smooth(
+    logs: Any, target: Any, weight: Any, reduction: str, ignore_index: int, dim: int
+) -> Any:
+    terms = logs if weight is None else logs * _along(weight, logs, dim)
+    loss = -terms.sum(dim)
+    ignored = target == ignore_index
+    loss = loss.masked_fill_(ignored, 0.0)
+    if reduction != "mean":
+        return reduced(loss, reduction)
+    if weight is None:
+        return loss.sum() / ignored.logical_not().sum()
+    weights = weight.detach().index_select(0, target.masked_fill(ignored, 0).flatten())
+    return loss.sum() / weights.masked_fill(ignored.flatten(), 0).sum()
+
+
+def _probabilities(
+    input: Any, target: Any, weight: Any, reduction: str, ignore_index: int,
+    label_smoothing: float, dim: int,
+) -> Any:  # fmt: skip
+    if not target.is_floating_point():
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{scalar_name(target._v.dtype)}"
+        )
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    classes = input.shape[dim]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or "
+            f"no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
+    logs = apply(_LOG_SOFTMAX, input, dim, input._v.dtype)
+    if label_smoothing > 0.0:
+        _check_smoothing(label_smoothing)
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    terms = logs * target
+    if weight is not None:
+        terms = terms * _along(weight, input, dim)
+    if reduction == "none":
+        return -terms.sum(dim)
+    total = -terms.sum()
+    if reduction == "sum":
+        return total
+    if not input.numel():
+        return full((), float("nan"), dtype=input.dtype)
+    return total / (input.numel() // classes)

@@ -1,0 +1,112 @@
+"""Losses that compare distances and similarities with a margin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import TABLE
+
+from .._creation import zeros_like
+from .._record import apply
+from ._reduction import check_reduction, reduced, reduction_of
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    return apply(TABLE["where"], condition, a, b)
+
+
+def _distance(a: Any, b: Any, p: float = 2.0, eps: float = 1e-6) -> Any:
+    return apply(TABLE["pairwise_distance"], a, b, float(p), eps)
+
+
+def margin_ranking_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """`max(0, -target * (input1 - input2) + margin)`."""
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    if input1.dim() != input2.dim() or input1.dim() != target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def hinge_embedding_loss(
+    input: Any, target: Any, margin: float = 1.0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """`input` where the target is 1, `max(0, margin - input)` where it is -1."""
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    zeros = zeros_like(input)
+    far = _where(target != 1, (margin - input).clamp_min(0), zeros)
+    return reduced(far + _where(target != -1, input, zeros), reduction)
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1."""
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    dim = target.dim()
+    if dim not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if (input1.dim(), input2.dim()) != (dim + 1, dim + 1):
+        raise RuntimeError(
+            f"{dim}D target tensor expects {dim + 1}D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    product = (input1 * input2).sum(dim)
+    square1 = (input1 * input1).sum(dim) + 1e-12
+    square2 = (input2 * input2).sum(dim) + 1e-12
+    cos = product / (square1 * square2).sqrt()
+    zeros = zeros_like(cos)
+    near = _where(target == 1, 1 - cos, zeros)
+    return reduced(near + _where(target == -1, (cos - margin).clamp_min(0), zeros), reduction)
+
+
+def _same_dims(anchor: Any, positive: Any, negative: Any) -> None:
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and "
+            f"negative {negative.dim()}D inputs"
+        )
+
+
+def triplet_margin_loss(
+    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2,
+    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """`max(0, margin + |anchor - positive| - |anchor - negative|)` in the p-norm."""
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _same_dims(anchor, positive, negative)
+    near = _distance(anchor, positive, p, eps)
+    far = _distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(_distance(positive, negative, p, eps))
+    return reduced((margin + near - far).clamp_min(0), reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any, positive: Any, negative: Any, *,
+    distance_function: Callable[[Any, Any], Any] | None = None, margin: float = 1.0,
+    swap: bool = False, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """`triplet_margin_loss` with any distance."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _same_dims(anchor, positive, negative)
+    distance = distance_function or _distance
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return reduced((margin + near - far).clamp_min(0), reduction)

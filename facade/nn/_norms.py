@@ -1,0 +1,115 @@
+"""Normalizations, which write running statistics into the buffers given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE
+
+from .._record import alias, apply
+from .._storage import write
+from .._trace import NOWHERE, local, resting
+
+_F = "nn.functional."
+
+
+def _verify_batch_size(size: Any) -> None:
+    count = size[0]
+    for n in size[2:]:
+        count *= n
+    if count == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {size}"
+        )
+
+
+def _overwrite(buffer: Any, new: Any) -> None:
+    """Let `buffer` hold the value of `new`, without history.
+
+    Like PyTorch's kernel it leaves the version counter alone: a graph that saved the buffer
+    before may still run backward.
+    """
+    value = new._v
+    write(buffer, alias(local.trace, value, resting(value.aval, False, NOWHERE, value.inference)))
+    buffer._vc[0] -= 1
+
+
+def _with_statistics(op: str, input: Any, stats: tuple[Any, Any], *args: Any) -> Any:
+    """Apply an op that returns new statistics behind its result, and keep them."""
+    weight, bias, *rest = args
+    made = apply(TABLE[_F + op], input, weight, bias, *stats, *rest)
+    if not isinstance(made, tuple):
+        return made
+    for old, new in zip(stats, made[1:], strict=True):
+        _overwrite(old, new)
+    return made[0]
+
+
+def batch_norm(
+    input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    """Standardize each channel of `(N, C, ...)`, by the batch if `training`.
+
+    Running statistics, if given, are updated in place with `momentum` while training and used
+    instead of the batch's otherwise.
+    """
+    if training:
+        _verify_batch_size(input.size())
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    stats = (running_mean, running_var)
+    return _with_statistics(
+        "_native_batch_norm", input, stats, weight, bias, bool(training), momentum, eps
+    )
+
+
+def instance_norm(
+    input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None,
+    bias: Any = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    """Standardize each channel of each sample."""
+    if use_input_stats:
+        spatial = 1
+        for n in input.size()[2:]:
+            spatial *= n
+        if spatial == 1:
+            raise ValueError(
+                "Expected more than 1 spatial element when training, got input size "
+                f"{input.size()}"
+            )
+    stats = (running_mean, running_var)
+    return _with_statistics(
+        "_native_instance_norm", input, stats, weight, bias, bool(use_input_stats), momentum, eps
+    )
+
+
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Standardize groups of channels of each sample."""
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
+        )
+    _verify_batch_size(
+        [input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]]
+    )
+    return apply(TABLE[_F + "group_norm"], input, num_groups, weight, bias, eps)
+
+
+def layer_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Standardize over the last dims, `normalized_shape`, then scale and shift."""
+    shape = tuple(normalized_shape)
+    return apply(TABLE[_F + "layer_norm"], input, shape, weight, bias, eps)
+
+
+def rms_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+) -> Any:
+    """Divide by the root mean square over the last dims, then scale."""
+    return apply(TABLE["rms_norm"], input, tuple(normalized_shape), weight, eps)

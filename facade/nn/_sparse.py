@@ -1,0 +1,152 @@
+"""Embedding, one-hot, attention and resizing: what is more than its op."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from leafax.functional import TABLE
+
+from .._modes import no_grad
+from .._random import key as random_key
+from .._record import apply
+from .._table import plain
+
+_F = "nn.functional."
+
+
+def embedding(
+    input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Any:  # fmt: skip
+    """Rows of `weight` at the indices `input`; the row at `padding_idx` gets no gradient.
+
+    With `max_norm`, rows that are used are scaled down in place to that norm first.
+    """
+    if max_norm is not None:
+        with no_grad():
+            _renorm(weight.detach(), input, max_norm, norm_type)
+    return apply(
+        TABLE[_F + "embedding"], input, weight, padding_idx, None, norm_type, scale_grad_by_freq,
+        bool(sparse),
+    )  # fmt: skip
+
+
+def _renorm(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
+    """Scale the rows that `input` names, where longer than `max_norm`."""
+    from .._creation import zeros
+
+    used = zeros(weight.shape[0], dtype=weight.dtype)
+    used = used.index_fill(0, input.flatten(), 1.0) > 0
+    norms = weight.norm(norm_type, 1)
+    scale = (max_norm / (norms + 1e-7)).clamp(max=1.0)
+    scale = scale.masked_fill(used.logical_not() | (norms <= max_norm), 1.0)
+    weight.mul_(scale.unsqueeze(1))
+
+
+def one_hot(input: Any, num_classes: int = -1) -> Any:
+    """Rows of zeros with a 1 at each class; `num_classes=-1` takes what the data need.
+
+    Finding that out runs the program.
+    """
+    op = TABLE[_F + "one_hot"]
+    if num_classes == -1 and input.numel() and str(input.dtype) == "torch.int64":
+        if int(input.min().item()) < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        num_classes = int(input.max().item()) + 1
+    return apply(op, input, int(num_classes))
+
+
+def scaled_dot_product_attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """`softmax(query @ key.mT * scale + mask) @ value` over the last two dims.
+
+    Args:
+      attn_mask: True where to attend, or a float tensor to be added to the scores.
+      dropout_p: probability of dropping each weight; it is applied whenever it is not 0.
+      is_causal: attend to earlier positions only.
+      scale: `1 / sqrt(query.shape[-1])` if None.
+      enable_gqa: let groups of query heads share the heads of keys and values.
+    """
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+            "is_causal=True"
+        )
+    rest = (attn_mask, dropout_p, bool(is_causal), scale, bool(enable_gqa))
+    if dropout_p:
+        op = TABLE[_F + "_attention_dropout"]
+        return apply(op, random_key(), query, key, value, *rest)
+    return apply(TABLE[_F + "scaled_dot_product_attention"], query, key, value, *rest)
+
+
+def interpolate(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:  # fmt: skip
+    """Resize the dims after `(N, C)`, to `size` or by `scale_factor`."""
+    args = [plain(a) for a in (size, scale_factor)]
+    return apply(
+        TABLE[_F + "interpolate"], input, *args, mode, align_corners, recompute_scale_factor,
+        antialias,
+    )  # fmt: skip
+
+
+def upsample(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Any:  # fmt: skip
+    """`interpolate`, by its old name."""
+    _deprecated("upsample")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """`interpolate` with mode "nearest"."""
+    _deprecated("upsample_nearest")
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """`interpolate` with mode "bilinear" and aligned corners."""
+    _deprecated("upsample_bilinear")
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def _deprecated(name: str) -> None:
+    warnings.warn(
+        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=3,
+    )
+
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """`input1 @ weight[k] @ input2` for each `k`, plus `bias`."""
+    if input1.dim() != input2.dim():
+        raise RuntimeError(
+            f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
+        )
+    for i, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        if a != b:
+            raise RuntimeError(
+                f"bilinear(): input batch dimensions do not match at dim {i}: got {a} and {b}"
+            )
+    left, right = input1.shape[-1], input2.shape[-1]
+    if left != weight.shape[1]:
+        raise RuntimeError(
+            f"bilinear(): input1 size does not match weight size: got {left} but expected "
+            f"{weight.shape[1]}"
+        )
+    if right != weight.shape[2]:
+        raise RuntimeError(
+            f"bilinear(): input2 size does not match weight size: got {right} but expected "
+            f"{weight.shape[2]}"
+        )
+    out = apply(TABLE["einsum"], "bi,kij,bj->bk", (
+        input1.reshape(-1, left), weight, input2.reshape(-1, right),
+    ))  # fmt: skip
+    out = out.reshape(*input1.shape[:-1], weight.shape[0])
+    return out if bias is None else out + bias
