@@ -16,8 +16,54 @@ from ._dtype import dtype, of
 from ._indexing import nonzero as nonzero
 from ._tensor import Tensor
 
-globals().update(_table.top_level())
-from ._indexing import nonzero  # noqa: E402, F811
+_TABLE_FUNCTIONS = _table.top_level()
+globals().update(_TABLE_FUNCTIONS)
+
+from . import _methods as _methods  # noqa: E402
+from ._counting import argwhere as argwhere  # noqa: E402
+from ._counting import bincount as bincount  # noqa: E402
+from ._counting import histc as histc  # noqa: E402
+from ._counting import masked_select as masked_select  # noqa: E402
+from ._counting import nonzero_static as nonzero_static  # noqa: E402
+from ._counting import repeat_interleave as repeat_interleave  # noqa: E402
+from ._counting import unique as unique  # noqa: E402
+from ._counting import unique_consecutive as unique_consecutive  # noqa: E402
+from ._fillers import index_put as index_put  # noqa: E402
+from ._fillers import index_put_ as index_put_  # noqa: E402
+from ._fillers import resolve_neg as resolve_neg  # noqa: E402
+from ._fillers import scatter as scatter  # noqa: E402
+from ._reduce import cartesian_prod as cartesian_prod  # noqa: E402
+from ._reduce import combinations as combinations  # noqa: E402
+from ._reduce import corrcoef as corrcoef  # noqa: E402
+from ._reduce import cov as cov  # noqa: E402
+from ._reduce import cumulative_trapezoid as cumulative_trapezoid  # noqa: E402
+from ._reduce import diff as diff  # noqa: E402
+from ._reduce import isin as isin  # noqa: E402
+from ._reduce import max as max  # noqa: E402
+from ._reduce import median as median  # noqa: E402
+from ._reduce import min as min  # noqa: E402
+from ._reduce import msort as msort  # noqa: E402
+from ._reduce import nanmedian as nanmedian  # noqa: E402
+from ._reduce import norm as norm  # noqa: E402
+from ._reduce import trapezoid as trapezoid  # noqa: E402
+from ._reduce import trapezoid as trapz  # noqa: E402
+from ._reduce import where as where  # noqa: E402
+from ._shapes import COPIES as _COPIES  # noqa: E402
+from ._shapes import atleast_1d as atleast_1d  # noqa: E402
+from ._shapes import atleast_2d as atleast_2d  # noqa: E402
+from ._shapes import atleast_3d as atleast_3d  # noqa: E402
+from ._shapes import broadcast_shapes as broadcast_shapes  # noqa: E402
+from ._shapes import dsplit as dsplit  # noqa: E402
+from ._shapes import hsplit as hsplit  # noqa: E402
+from ._shapes import is_conj as is_conj  # noqa: E402
+from ._shapes import is_nonzero as is_nonzero  # noqa: E402
+from ._shapes import is_same_size as is_same_size  # noqa: E402
+from ._shapes import resolve_conj as resolve_conj  # noqa: E402
+from ._shapes import unsafe_chunk as unsafe_chunk  # noqa: E402
+from ._shapes import unsafe_split as unsafe_split  # noqa: E402
+from ._shapes import vsplit as vsplit  # noqa: E402
+
+globals().update(_COPIES)
 
 
 def is_tensor(obj: Any) -> builtins.bool:
@@ -105,7 +151,13 @@ Tensor.equal = equal  # type: ignore[attr-defined]
 Tensor.allclose = allclose  # type: ignore[attr-defined]
 
 __all__ = [  # noqa: PLE0604
-    *_table.top_level(),
+    *_TABLE_FUNCTIONS, *_COPIES,
+    "argwhere", "bincount", "histc", "masked_select", "nonzero_static", "repeat_interleave",
+    "unique", "unique_consecutive", "index_put", "index_put_", "resolve_neg", "scatter",
+    "cartesian_prod", "combinations", "corrcoef", "cov", "cumulative_trapezoid", "diff", "isin",
+    "max", "median", "min", "msort", "nanmedian", "norm", "trapezoid", "trapz", "where",
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "dsplit", "hsplit", "is_conj",
+    "is_nonzero", "is_same_size", "resolve_conj", "unsafe_chunk", "unsafe_split", "vsplit",
     "is_tensor", "is_floating_point", "is_complex", "numel", "promote_types", "result_type",
     "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",
 ]  # fmt: skip

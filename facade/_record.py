@@ -376,6 +376,8 @@ def step(
     except jax.errors.JAXTypeError:
         raise
     except Exception as error:
+        # JAX's frames and notes would hide the user's line and PyTorch's words.
+        error.__dict__.pop("__notes__", None)
         raise error.with_traceback(None) from None
     mode = state.mode
     after = State(state, None, mode)

@@ -19,11 +19,17 @@ from ._record import apply
 from ._storage import apply_inplace, check_inplace
 
 # Other names that PyTorch takes for a parameter.
-_ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "self": "input"}
+_ALIASES = {
+    "axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "self": "input",
+    "from": "from_", "x1": "input", "x2": "other", "sizes": "size",
+}  # fmt: skip
 # Ops whose sizes or dims may come as separate arguments: x.view(2, 3).
 _VARIADIC = {
     "view", "reshape", "permute", "expand", "repeat", "flip", "tile", "sum_to_size", "new_zeros",
 }  # fmt: skip
+
+# Functions whose tensors come as separate arguments: meshgrid(x, y).
+_PACKED = {"meshgrid": 0, "broadcast_tensors": 0, "block_diag": 0, "einsum": 1}
 
 
 def plain(x: Any) -> Any:
@@ -83,7 +89,11 @@ def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def function(op: Op) -> Callable[..., Any]:
     """The module-level function of an op."""
 
+    packed = _PACKED.get(op.name) if not op.namespace else None
+
     def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if packed is not None and len(args) > packed and isinstance(args[packed], Handle):
+            args = (*args[:packed], args[packed:])
         result = call(op, args, kwargs)
         return result if out is None else write_out(op, result, out)
 

@@ -257,6 +257,12 @@ class Tensor(AutogradMixin):
 
         return to(self, *args, **kwargs)
 
+    def __lower__(self, outs: Any, ins: Any) -> Any:
+        """The protocol of `leafax.functional.lower`."""
+        from ._export import function_of
+
+        return function_of(outs, ins)
+
     def __deepcopy__(self, memo: Any) -> Any:
         if not self.is_leaf:
             raise RuntimeError(

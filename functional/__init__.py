@@ -15,6 +15,8 @@ from ._dtypes import promote_types as promote_types
 from ._dtypes import result_type as result_type
 from ._dtypes import scalar_name as scalar_name
 from ._dtypes import set_default_float as set_default_float
+from ._export import Lowered as Lowered
+from ._export import lower as lower
 from ._lower import FaultSite as FaultSite
 from ._lower import Residual as Residual
 from ._lower import lower as lower_program

@@ -1,0 +1,169 @@
+"""Results whose size depends on the data: these run the program.
+
+What they find is data, not history; `masked_select` goes on being differentiable through the
+indices that it finds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leafax.functional import TABLE, Op
+
+from ._creation import from_numpy
+from ._dtype import float32, float64
+from ._indexing import nonzero
+from ._record import apply
+
+_INDEX = TABLE["index"]
+_MASKED_SELECT = Op(
+    _INDEX.fn, name="masked_select", backward="MaskedSelectBackward0", saves=_INDEX.saves
+)
+
+
+def _values(x: Any) -> np.ndarray:
+    return np.asarray(x.detach().numpy())
+
+
+def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
+    """The elements where `mask` is True, as a vector."""
+    if str(mask.dtype) != "torch.bool":
+        raise RuntimeError(
+            "masked_select: expected BoolTensor for mask"
+            if str(mask.dtype) != "torch.uint8"
+            else "masked_select: expected BoolTensor for mask"
+        )
+    x, m = apply(TABLE["broadcast_tensors"], (input, mask))
+    if x.dim() == 0:
+        x, m = x.reshape(1), m.reshape(1)
+    made = apply(_MASKED_SELECT, x, nonzero(m, as_tuple=True))
+    return made if out is None else out.resize_(tuple(made.shape)).copy_(made)
+
+
+def argwhere(input: Any) -> Any:
+    """Where `input` is not zero, one row an element."""
+    return nonzero(input)
+
+
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+    """The first `size` positions that are not zero, filled up with `fill_value`."""
+    found = np.argwhere(_values(input)).reshape(-1, input.dim())[:size]
+    made = np.full((size, input.dim()), fill_value, np.int64)
+    made[: len(found)] = found
+    return from_numpy(made)
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:  # fmt: skip
+    """The distinct elements (or slices along `dim`) in order, with inverse and counts if asked."""
+    values, inverse, counts = np.unique(
+        _values(input), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
+    )
+    if dim is None:
+        inverse = inverse.reshape(tuple(input.shape))
+    return _found(values, inverse.astype(np.int64), counts, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements (or slices along `dim`) without immediate repetitions."""
+    x = _values(input)
+    rows = x.reshape(-1, 1) if dim is None else np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+    starts = np.ones(len(rows), bool)
+    starts[1:] = (rows[1:] != rows[:-1]).any(1)
+    first = np.flatnonzero(starts)
+    values = x.reshape(-1)[first] if dim is None else np.take(x, first, dim)
+    inverse = np.cumsum(starts) - 1
+    counts = np.diff(np.append(first, len(rows)))
+    if dim is None:
+        inverse = inverse.reshape(x.shape)
+    return _found(values, inverse.astype(np.int64), counts, return_inverse, return_counts)
+
+
+def _found(values: Any, inverse: Any, counts: Any, want_inverse: bool, want_counts: bool) -> Any:
+    made = [from_numpy(np.ascontiguousarray(values))]
+    if want_inverse:
+        made.append(from_numpy(inverse))
+    if want_counts:
+        made.append(from_numpy(counts.astype(np.int64)))
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number from 0 up to the largest occurs, or the sums of their weights."""
+    x = _values(input)
+    if x.dtype.kind in "fcb":
+        kernel = {"f": "Float", "c": "ComplexFloat", "b": "Bool"}[x.dtype.kind]
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kernel}'")
+    if x.ndim != 1 or (x.size and x.min() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is None:
+        return from_numpy(np.bincount(x, minlength=minlength).astype(np.int64))
+    if tuple(weights.shape) != x.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    dtype = float32 if weights.dtype is float32 else float64
+    made = np.bincount(x, _values(weights), minlength=minlength)
+    return from_numpy(made.astype(dtype.np))
+
+
+def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Any:
+    """How many elements fall into each of `bins` equal parts of [min, max]."""
+    x = _values(input)
+    if bins <= 0:
+        raise RuntimeError(f"torch.histc(): bins must be > 0, but got {bins}")
+    if min == max and x.size:
+        min, max = x.min(), x.max()
+        if not np.isfinite([min, max]).all():
+            raise RuntimeError(
+                f"torch.histc(): range of [{float(min):g}, {float(max):g}] is not finite"
+            )
+    if min == max:
+        min, max = min - 1, max + 1
+    if min > max:
+        raise RuntimeError("torch.histc(): max must be larger than min")
+    counts, _ = np.histogram(x.astype(np.float64), bins, (float(min), float(max)))
+    made = from_numpy(counts.astype(x.dtype))
+    return made if out is None else out.copy_(made)
+
+
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Any:
+    """Repeat elements: each the same number of times, or as often as a tensor says.
+
+    A tensor of repeats decides the size, so that form runs the program.
+    """
+    if repeats is None:
+        repeats, input = input, None
+    if isinstance(repeats, int):
+        return apply(TABLE["repeat_interleave"], input, repeats, dim, output_size)
+    if isinstance(repeats, (list, tuple)):
+        counts = np.asarray(repeats, np.int64)
+    else:
+        counts = _values(repeats)
+    if counts.dtype not in (np.dtype("int32"), np.dtype("int64")):
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    if counts.size and counts.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    if input is None:
+        index = np.repeat(np.arange(counts.size), counts)
+        return from_numpy(index.astype(counts.dtype))
+    if dim is None:
+        input, dim = input.flatten(), 0
+    if counts.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    size = input.shape[dim]
+    if counts.size not in (1, size):
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{counts.size} and input.size({dim}) = {size}"
+        )
+    index = np.repeat(np.arange(size), np.broadcast_to(counts.reshape(-1), (size,)))
+    return input.index_select(dim, from_numpy(index.astype(np.int64)))

@@ -1,0 +1,140 @@
+"""In-place methods with signatures of their own: fillers, index assignment, in-place views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE
+
+from ._handle import Handle
+from ._random import key
+from ._record import apply
+from ._storage import apply_inplace, check_inplace
+from ._table import plain
+
+
+def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+    """Fill with draws from the normal distribution."""
+    check_inplace(self)
+    return apply_inplace(TABLE["fill.normal"], self, mean, std, _key=key(generator))
+
+
+def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    """Fill with 1 with probability `p` (a number, or a tensor of probabilities), else 0."""
+    check_inplace(self)
+    return apply_inplace(TABLE["fill.bernoulli"], self, p, _key=key(generator))
+
+
+def random_(self: Any, *bounds: Any, generator: Any = None, **kw: Any) -> Any:
+    """Fill with integers: `random_()`, `random_(to)`, `random_(low, to)`."""
+    check_inplace(self)
+    low, high = kw.pop("from", 0), kw.pop("to", None)
+    if len(bounds) == 1:
+        high = bounds[0]
+    elif len(bounds) == 2:
+        low, high = bounds
+    return apply_inplace(TABLE["random"], self, low, high, _key=key(generator))
+
+
+def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
+    """Fill the main diagonal; with `wrap`, go on below in tall matrices."""
+    if self.dim() < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.dim() > 2:
+        if len(set(self.shape)) != 1:
+            raise RuntimeError("all dimensions of input must be of equal length")
+        n = self.shape[0]
+        from ._creation import arange
+
+        every = arange(n)
+        index_put_(self, (every,) * self.dim(), self.new_full((), fill_value))
+        return self
+    rows, columns = self.shape
+    if wrap:
+        start = 0
+        while start < rows:
+            self[start : start + columns].diagonal().fill_(fill_value)
+            start += columns + 1
+        return self
+    self.diagonal().fill_(fill_value)
+    return self
+
+
+def _indices(self: Any, indices: Any) -> tuple[Any, ...]:
+    """Index tensors, with masks as the positions where they are True."""
+    from ._indexing import nonzero
+
+    found: list[Any] = []
+    for k in indices:
+        if isinstance(k, Handle) and str(k.dtype) in ("torch.bool", "torch.uint8"):  # type: ignore[attr-defined]
+            found.extend(nonzero(k, as_tuple=True))
+        else:
+            found.append(k)
+    return tuple(found)
+
+
+def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """`self[indices] = values` in place, or `+=` with `accumulate`."""
+    check_inplace(self)
+    return apply_inplace(
+        TABLE["index_put"], self, _indices(self, indices), values, bool(accumulate)
+    )
+
+
+def index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """A copy with `values` put at `indices`."""
+    return apply(TABLE["index_put"], self, _indices(self, indices), values, bool(accumulate))
+
+
+def _scatter_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """PyTorch's third positional argument is a tensor or a number."""
+    kwargs = dict(kwargs)
+    if len(args) == 3:
+        *args, last = args  # type: ignore[assignment]
+        kwargs["src" if isinstance(last, Handle) else "value"] = last
+    return tuple(plain(a) for a in args), {k: plain(v) for k, v in kwargs.items()}
+
+
+def scatter(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """A copy with elements of `src` (or a number) put at `index` along `dim`.
+
+    Args: `(dim, index, src)` or `(dim, index, value)`, and `reduce`: None, "add" or "multiply".
+    """
+    args, kwargs = _scatter_arguments(args, kwargs)
+    made = apply(TABLE["scatter"], input, *args, **kwargs)
+    return made if out is None else out.copy_(made)
+
+
+def scatter_(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """`scatter` in place."""
+    check_inplace(self)
+    args, kwargs = _scatter_arguments(args, kwargs)
+    return apply_inplace(TABLE["scatter"], self, *args, **kwargs)
+
+
+def resolve_neg(input: Any) -> Any:
+    """The tensor: negation is never lazy here."""
+    return input
+
+
+def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
+    """Change the shape in place; elements beyond the old ones mean nothing (zeros here)."""
+    from ._shapes import size_argument
+
+    shape = tuple(size_argument(size))
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    count = 1
+    for n in shape:
+        count *= n
+    flat = self.detach().reshape(-1)
+    old = flat.shape[0]
+    if count > old:
+        flat = apply(TABLE["cat"], (flat, flat.new_zeros(count - old)))
+    self.data = flat.narrow(0, 0, count).reshape(shape).clone()
+    return self
+
+
+def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
+    """`resize_` to the shape of `other`."""
+    return resize_(self, tuple(other.shape))

@@ -1,0 +1,72 @@
+"""Methods of `Tensor` that are not one op of the table, attached here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE
+
+from . import _counting, _fillers, _reduce, _shapes, _table
+from ._record import apply
+from ._tensor import Tensor
+
+_METHODS = {
+    _shapes: (
+        "view_as", "reshape_as", "expand_as", "type_as", "is_same_size", "sum_to_size",
+        "resolve_conj", "is_conj", "is_nonzero", "hsplit", "vsplit", "dsplit", "unsafe_chunk",
+        "unsafe_split", "new_tensor", "new_zeros", "new_ones", "new_empty", "new_full",
+        "new_empty_strided",
+    ),
+    _reduce: (
+        "max", "min", "median", "nanmedian", "norm", "diff", "cov", "corrcoef", "isin", "msort",
+    ),
+    _counting: (
+        "masked_select", "argwhere", "unique", "unique_consecutive", "bincount", "histc",
+        "repeat_interleave", "nonzero_static",
+    ),
+    _fillers: (
+        "normal_", "bernoulli_", "random_", "fill_diagonal_", "resolve_neg", "index_put",
+        "index_put_", "set_", "scatter", "scatter_", "t_", "squeeze_", "unsqueeze_", "transpose_",
+        "swapaxes_", "swapdims_", "resize_", "resize_as_", 
+    ),
+}  # fmt: skip
+for _module, _names in _METHODS.items():
+    for _name in _names:
+        if hasattr(_module, _name):
+            setattr(Tensor, _name, getattr(_module, _name))
+Tensor.where = _reduce.where_method  # type: ignore[attr-defined]
+
+
+def _view_property(name: str) -> property:
+    op = TABLE[name]
+    return property(lambda self: apply(op, self), doc=op.fn.__doc__)
+
+
+for _name in ("T", "mT", "H", "mH"):
+    setattr(Tensor, _name, _view_property(_name))
+
+
+def _real(self: Any) -> Any:
+    """The real part: a view, or the tensor itself if it is real."""
+    return apply(TABLE["real"], self) if self.is_complex() else self
+
+
+def _imag(self: Any) -> Any:
+    """The imaginary part of a complex tensor, a view."""
+    if not self.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return apply(TABLE["imag"], self)
+
+
+def _set_part(name: str) -> Any:
+    def put(self: Any, value: Any) -> None:
+        getattr(self, name).copy_(value)
+
+    return put
+
+
+Tensor.real = property(_real, _set_part("real"))  # type: ignore[attr-defined]
+Tensor.imag = property(_imag, _set_part("imag"))  # type: ignore[attr-defined]
+for _name in ("square", "multiply"):
+    if not hasattr(Tensor, _name + "_"):
+        setattr(Tensor, _name + "_", _table.inplace_method(TABLE[_name]))

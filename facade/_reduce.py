@@ -1,0 +1,247 @@
+"""Reductions and searches whose Python signature has more than one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import TABLE
+
+from ._handle import Handle
+from ._record import apply
+from ._table import write_out
+
+
+def _extremum(name: str, pairwise: str) -> Callable[..., Any]:
+    whole, along, pair = TABLE[name], TABLE[name + ".dim"], TABLE[pairwise]
+
+    def fn(
+        input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = None,
+        keepdims: bool | None = None, out: Any = None,
+    ) -> Any:  # fmt: skip
+        dim = axis if dim is None else dim
+        keepdim = keepdim if keepdims is None else keepdims
+        if isinstance(dim, Handle):
+            dim, other = None, dim
+        if other is not None:
+            made, op = apply(pair, input, other), pair
+        elif dim is None:
+            made, op = apply(whole, input), whole
+        else:
+            made, op = apply(along, input, dim, bool(keepdim)), along
+        return made if out is None else write_out(op, made, out)
+
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = (
+        f"The {name}imum of all elements; with `dim` a pair of values and indices; with another\n"
+        f"tensor the elementwise {pairwise}."
+    )
+    return fn
+
+
+max = _extremum("max", "maximum")
+min = _extremum("min", "minimum")
+
+
+def _middle(name: str) -> Callable[..., Any]:
+    whole, along = TABLE[name], TABLE[name + ".dim"]
+
+    def fn(
+        input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, out: Any = None
+    ) -> Any:
+        dim = axis if dim is None else dim
+        if dim is None:
+            made, op = apply(whole, input), whole
+        else:
+            made, op = apply(along, input, dim, bool(keepdim)), along
+        return made if out is None else write_out(op, made, out)
+
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = "The lower median of all elements; with `dim` a pair of values and indices."
+    return fn
+
+
+median, nanmedian = _middle("median"), _middle("nanmedian")
+
+
+def msort(input: Any, *, out: Any = None) -> Any:
+    """The elements sorted along the first dim."""
+    made = input.sort(0)[0]
+    return made if out is None else write_out(TABLE["sort"], made, out)
+
+
+def norm(
+    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """The p-norm of all elements or along dims; "fro" is 2, "nuc" the sum of singular values."""
+    dim = tuple(dim) if isinstance(dim, (list, tuple)) else dim
+    np_dtype = None if dtype is None else dtype.np
+    p = p if p is None or isinstance(p, str) else float(p)
+    if p == "nuc":
+        made = apply(
+            TABLE["linalg.matrix_norm"], input, "nuc", (-2, -1) if dim is None else dim, keepdim,
+            np_dtype,
+        )  # fmt: skip
+    elif "norm" in TABLE:
+        made = apply(TABLE["norm"], input, p, dim, keepdim, np_dtype)
+    else:
+        order = 2.0 if p is None or p == "fro" else p
+        made = apply(TABLE["linalg.vector_norm"], input, order, dim, keepdim, np_dtype)
+    return made if out is None else write_out(TABLE["linalg.vector_norm"], made, out)
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None, **kw: Any) -> Any:
+    """`input` where the condition holds, else `other`; alone, where the condition holds.
+
+    The form with one argument runs the program and returns one index tensor a dimension.
+    """
+    input = kw.pop("self", input)
+    if kw:
+        raise TypeError(f"where() got an unexpected keyword argument '{next(iter(kw))}'")
+    if input is None and other is None:
+        from ._indexing import nonzero
+
+        return nonzero(condition, as_tuple=True)
+    made = apply(TABLE["where"], condition, input, other)
+    return made if out is None else write_out(TABLE["where"], made, out)
+
+
+def where_method(self: Any, condition: Any, other: Any) -> Any:
+    """This tensor where the condition holds, else `other`."""
+    return where(condition, self, other)
+
+
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+) -> Any:
+    """Whether each element is among `test_elements`."""
+    if not isinstance(elements, Handle):
+        elements = test_elements.new_full((), elements)
+    if isinstance(test_elements, Handle):
+        found = (elements.unsqueeze(-1) == test_elements.flatten()).any(-1)
+    else:
+        found = elements == test_elements
+    return found.logical_not() if invert else found
+
+
+def diff(
+    input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None, *,
+    out: Any = None,
+) -> Any:  # fmt: skip
+    """The n-th differences along a dim."""
+    if input.dim() == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    parts = [x for x in (prepend, input, append) if x is not None]
+    made = apply(TABLE["cat"], tuple(parts), dim) if len(parts) > 1 else input
+    for _ in range(n if n <= made.shape[dim] else made.shape[dim]):
+        size = made.shape[dim] - 1
+        after, before = made.narrow(dim, 1, size), made.narrow(dim, 0, size)
+        made = after.logical_xor(before) if str(made.dtype) == "torch.bool" else after - before
+    made = made.clone() if n == 0 else made
+    return made if out is None else write_out(TABLE["sub"], made, out)
+
+
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """The covariance matrix of variables (rows) from observations (columns)."""
+    if input.dim() > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.dim()} dimensions"
+        )
+    x = input.view(1, -1) if input.dim() < 2 else input
+    weights = fweights
+    if aweights is not None:
+        weights = aweights if weights is None else weights * aweights
+    count: Any = x.shape[1]
+    total: Any = count if weights is None else weights.sum()
+    if weights is None:
+        mean = x.mean(1, keepdim=True) if count else x.sum(1, keepdim=True) / 0
+    else:
+        mean = (x * weights).sum(1, keepdim=True) / total
+    if aweights is not None and correction:
+        factor: Any = total - correction * (weights * aweights).sum() / total
+    else:
+        factor = total - correction
+    factor = factor.clamp(min=0) if isinstance(factor, Handle) else _larger(factor, 0)
+    x = x - mean
+    y = x if weights is None else x * weights
+    return (y.mm(x.t().conj()) / factor).squeeze()
+
+
+def _larger(a: Any, b: Any) -> Any:
+    return a if a > b else b
+
+
+def corrcoef(input: Any) -> Any:
+    """The matrix of correlation coefficients of variables (rows)."""
+    if input.dim() > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.dim()} dimensions"
+        )
+    c = cov(input)
+    if c.dim() == 0:
+        return c / c
+    d = c.diag()
+    d = (d.real if d.is_complex() else d).sqrt()
+    c = c / d.view(-1, 1) / d.view(1, -1)
+    if not c.is_complex():
+        return c.clip(-1, 1)
+    return apply(TABLE["complex"], c.real.clip(-1, 1), c.imag.clip(-1, 1))
+
+
+def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+    """The integral along a dim by the trapezoidal rule."""
+    if y.shape[dim] == 0:
+        return y.sum(dim)
+    left, right = y.narrow(dim, 0, y.shape[dim] - 1), y.narrow(dim, 1, y.shape[dim] - 1)
+    if x is None:
+        return (left + right).sum(dim) * (1 if dx is None else dx) / 2.0
+    return ((left + right) * _steps(y, x, dim)).sum(dim) / 2.0
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+    """The integrals up to each position by the trapezoidal rule."""
+    left, right = y.narrow(dim, 0, y.shape[dim] - 1), y.narrow(dim, 1, y.shape[dim] - 1)
+    if x is None:
+        return (left + right).cumsum(dim) * ((1 if dx is None else dx) / 2.0)
+    return ((left + right) * _steps(y, x, dim)).cumsum(dim) / 2.0
+
+
+def _steps(y: Any, x: Any, dim: int) -> Any:
+    if x.dim() == 1 and y.dim() > 1:
+        shape = [1] * y.dim()
+        shape[dim] = x.shape[0]
+        x = x.view(shape)
+    elif x.dim() < y.dim():
+        x = x.view((1,) * (y.dim() - x.dim()) + tuple(x.shape))
+    return diff(x, dim=dim)
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All combinations of the elements of vectors, one a row."""
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = apply(TABLE["meshgrid"], tuple(tensors))
+    return apply(TABLE["stack"], tuple(g.flatten() for g in grids), 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All choices of `r` elements of a vector, one a row."""
+    import itertools
+
+    from ._creation import tensor
+
+    if input.dim() != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(input.shape[0]), r))
+    if not rows or r == 0:
+        return input.new_empty((0,) if r == 0 else (0, r))
+    return input[tensor(rows)]

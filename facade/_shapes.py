@@ -1,0 +1,224 @@
+"""Methods and functions about shapes that are not an op of their own."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import TABLE
+
+from ._dtype import Size
+from ._handle import Handle
+from ._record import apply
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes have in common after broadcasting."""
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    ndim = builtins.max((len(s) for s in sizes), default=0)
+    out = [1] * ndim
+    for shape in sizes:
+        for i in range(-1, -1 - len(shape), -1):
+            n = shape[i]
+            if n < 0:
+                raise RuntimeError(
+                    "Trying to create tensor with negative dimension (" + f"{n}): ({n})"
+                )
+            if n in (1, out[i]):
+                continue
+            if out[i] != 1:
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape"
+                )
+            out[i] = n
+    return Size(out)
+
+
+def view_as(self: Any, other: Any) -> Any:
+    """`view` in the shape of `other`."""
+    return self.view(tuple(other.shape))
+
+
+def reshape_as(self: Any, other: Any) -> Any:
+    """`reshape` to the shape of `other`."""
+    return self.reshape(tuple(other.shape))
+
+
+def expand_as(self: Any, other: Any) -> Any:
+    """`expand` to the shape of `other`."""
+    return self.expand(tuple(other.shape))
+
+
+def type_as(self: Any, other: Any) -> Any:
+    """This tensor in the dtype of `other`."""
+    return self.to(other.dtype)
+
+
+def is_same_size(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape."""
+    return tuple(input.shape) == tuple(other.shape)
+
+
+def sum_to_size(self: Any, *size: Any) -> Any:
+    """Sum over what broadcasting from `size` to this shape has repeated."""
+    if len(size) == 1 and not isinstance(size[0], int):
+        size = tuple(size[0])
+    shape = tuple(self.shape)
+    lead = len(shape) - len(size)
+    bad = lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:], strict=True))
+    if bad:
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    dims = [*range(lead)]
+    dims += [i + lead for i, n in enumerate(size) if n == 1 and shape[i + lead] != 1]
+    out = self.sum(tuple(dims), keepdim=True) if dims else self
+    if lead > 0:
+        return out.view(size)
+    return out if dims else apply(TABLE["alias"], self)
+
+
+def resolve_conj(input: Any) -> Any:
+    """The tensor: conjugation is never lazy here."""
+    return input
+
+
+def is_conj(input: Any) -> bool:
+    """False: conjugation is never lazy here."""
+    return False
+
+
+def is_nonzero(input: Any) -> bool:
+    """Whether a tensor of one element is not zero; runs the program."""
+    if input.numel() != 1:
+        raise RuntimeError(
+            f"Boolean value of Tensor with {'no values' if not input.numel() else 'more than one value'} is ambiguous"
+        )
+    return bool(input)
+
+
+def _atleast(ndim: int) -> Callable[..., Any]:
+    def one(x: Any) -> Any:
+        if x.dim() >= ndim:
+            return x
+        if x.dim() == 0:
+            return x.reshape((1,) * ndim)
+        if ndim == 2:
+            return x.unsqueeze(0)
+        return x.unsqueeze(0).unsqueeze(-1) if x.dim() == 1 else x.unsqueeze(-1)
+
+    def atleast(*tensors: Any) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+            tensors = tuple(tensors[0])
+            return tuple(one(x) for x in tensors)
+        return one(tensors[0]) if len(tensors) == 1 else tuple(one(x) for x in tensors)
+
+    atleast.__name__ = atleast.__qualname__ = f"atleast_{ndim}d"
+    atleast.__doc__ = f"Each tensor with {ndim} dimensions or more."
+    return atleast
+
+
+atleast_1d, atleast_2d, atleast_3d = _atleast(1), _atleast(2), _atleast(3)
+
+
+def _split_along(name: str, least: int, place: Callable[[Any], int]) -> Callable[..., Any]:
+    def split(input: Any, indices_or_sections: Any) -> Any:
+        if input.dim() < least:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension"
+                f"{'s' if least > 1 else ''}, but got a tensor with {input.dim()} dimensions!"
+            )
+        dim = place(input)
+        if isinstance(indices_or_sections, int):
+            if indices_or_sections == 0 or input.shape[dim] % indices_or_sections:
+                raise RuntimeError(
+                    f"torch.{name} attempted to split along dimension {dim}, but the size of the "
+                    f"dimension {input.shape[dim]} is not divisible by the split_size "
+                    f"{indices_or_sections}!"
+                )
+        return input.tensor_split(indices_or_sections, dim)
+
+    split.__name__ = split.__qualname__ = name
+    split.__doc__ = "Split along one dim, into equal parts or at indices."
+    return split
+
+
+hsplit = _split_along("hsplit", 1, lambda x: 0 if x.dim() == 1 else 1)
+vsplit = _split_along("vsplit", 2, lambda x: 0)
+dsplit = _split_along("dsplit", 3, lambda x: 2)
+
+
+def _copying(name: str) -> Callable[..., Any]:
+    view = TABLE[name]
+
+    def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        from ._table import call
+
+        made = call(view, args, kwargs)
+        made = tuple(x.clone() for x in made) if isinstance(made, tuple) else made.clone()
+        if out is None:
+            return made
+        from ._table import write_out
+
+        return write_out(view, made, out)
+
+    copy.__name__ = copy.__qualname__ = name + "_copy"
+    copy.__doc__ = f"`{name}` that copies instead of viewing."
+    return copy
+
+
+COPIES = {
+    name + "_copy": _copying(name)
+    for name in (
+        "expand", "diagonal", "alias", "as_strided", "narrow", "view", "permute", "unbind",
+        "unfold", "squeeze", "unsqueeze", "transpose", "t", "split_with_sizes", "select", "slice",
+        "split",
+    )
+    if name in TABLE
+}  # fmt: skip
+
+
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
+    """`chunk`."""
+    return input.chunk(chunks, dim)
+
+
+def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> Any:
+    """`split`."""
+    return input.split(split_size, dim)
+
+
+def new_tensor(
+    self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """A new leaf with a copy of `data`, in this tensor's dtype."""
+    from ._creation import tensor
+
+    return tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+def _new(name: str) -> Callable[..., Any]:
+    def new(self: Any, *size: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        from . import _creation
+
+        for unused in ("layout", "pin_memory"):
+            kwargs.pop(unused, None)
+        return getattr(_creation, name)(*size, dtype=dtype or self.dtype, **kwargs)
+
+    new.__name__ = new.__qualname__ = "new_" + name
+    new.__doc__ = f"`{name}` in this tensor's dtype."
+    return new
+
+
+new_zeros, new_ones, new_empty, new_full = _new("zeros"), _new("ones"), _new("empty"), _new("full")
+
+
+def new_empty_strided(self: Any, size: Any, stride: Any, **kwargs: Any) -> Any:
+    """`empty` in this tensor's dtype; strides are those of a row-major array."""
+    return new_empty(self, tuple(size), **kwargs)
+
+
+def size_argument(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`(2, 3)` for `f(2, 3)` and `f((2, 3))` alike."""
+    if len(args) == 1 and not isinstance(args[0], (int, Handle)):
+        return tuple(args[0])
+    return args
