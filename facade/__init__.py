@@ -1,8 +1,11 @@
 """An imperative, PyTorch-like Tensor over JAX: `import leafax as torch`."""
 
 from . import autograd as autograd
+from . import fft as fft
+from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
+from . import special as special
 from ._creation import arange as arange
 from ._creation import as_tensor as as_tensor
 from ._creation import asarray as asarray

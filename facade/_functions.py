@@ -48,6 +48,7 @@ from ._reduce import norm as norm  # noqa: E402
 from ._reduce import trapezoid as trapezoid  # noqa: E402
 from ._reduce import trapezoid as trapz  # noqa: E402
 from ._reduce import where as where  # noqa: E402
+from .special import polygamma as polygamma  # noqa: E402
 from ._shapes import COPIES as _COPIES  # noqa: E402
 from ._shapes import atleast_1d as atleast_1d  # noqa: E402
 from ._shapes import atleast_2d as atleast_2d  # noqa: E402
@@ -155,7 +156,7 @@ __all__ = [  # noqa: PLE0604
     "argwhere", "bincount", "histc", "masked_select", "nonzero_static", "repeat_interleave",
     "unique", "unique_consecutive", "index_put", "index_put_", "resolve_neg", "scatter",
     "cartesian_prod", "combinations", "corrcoef", "cov", "cumulative_trapezoid", "diff", "isin",
-    "max", "median", "min", "msort", "nanmedian", "norm", "trapezoid", "trapz", "where",
+    "max", "median", "min", "msort", "nanmedian", "norm", "trapezoid", "trapz", "where", "polygamma",
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "dsplit", "hsplit", "is_conj",
     "is_nonzero", "is_same_size", "resolve_conj", "unsafe_chunk", "unsafe_split", "vsplit",
     "is_tensor", "is_floating_point", "is_complex", "numel", "promote_types", "result_type",

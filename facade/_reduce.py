@@ -134,13 +134,15 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    if n == 0:
+        made = input.clone()
+        return made if out is None else write_out(TABLE["sub"], made, out)
     parts = [x for x in (prepend, input, append) if x is not None]
     made = apply(TABLE["cat"], tuple(parts), dim) if len(parts) > 1 else input
     for _ in range(n if n <= made.shape[dim] else made.shape[dim]):
         size = made.shape[dim] - 1
         after, before = made.narrow(dim, 1, size), made.narrow(dim, 0, size)
         made = after.logical_xor(before) if str(made.dtype) == "torch.bool" else after - before
-    made = made.clone() if n == 0 else made
     return made if out is None else write_out(TABLE["sub"], made, out)
 
 

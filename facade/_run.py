@@ -20,6 +20,7 @@ from leafax.functional import Input, Node, Plan, Program, plan_for
 
 from . import _graph
 from ._record import BUDGET, BUDGET_BYTES, user_line
+from ._storage import unshare
 from ._trace import NODE, State, Trace, Value, local
 
 
@@ -146,6 +147,8 @@ def _leave(trace: Trace, live: list[Any]) -> None:
             t._stale = value.resting
         t._v = t._v.resting
         t._trace = trace if value.role == NODE else None
+        if t._store is not None and not t._lens:
+            unshare(t)
     trace.refs.clear()
     trace.entered.clear()
     trace.arrays = []

@@ -61,6 +61,15 @@ def storage_of(t: Any) -> Storage:
     return t._store  # type: ignore[no-any-return]
 
 
+def unshare(t: Any) -> None:
+    """Give a resting tensor its storage back once all that shared it are gone."""
+    store = t._store
+    if t is store.cell or t._stale is not None or store.cell._array is None:
+        return
+    if all(m() is None or m() is t for m in store.members):
+        t._array, t._store = store.cell._array, None
+
+
 def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
     """Let `out` share the storage of `source`, seen through `lens`; as its view, or detached."""
     store = storage_of(source)

@@ -47,6 +47,7 @@ class Optax(Optimizer):
         self._leaves: list[Any] = []
         self._paths: list[str] = []
         self._treedef: Any = None
+        self._wide = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
 
     def step(self, closure: Any = None) -> Any:
         merged = {"params": [p for g in self.param_groups for p in g["params"]]}
@@ -79,7 +80,7 @@ class Optax(Optimizer):
         from .._run import observe
 
         shapes = {str(i): observe(p, "optimizer state") for i, p in zip(active, params, strict=True)}
-        with jax.enable_x64(True):
+        with jax.enable_x64(self._wide):
             fresh = self.transform.init(shapes)
             flat, self._treedef = jax.tree_util.tree_flatten_with_path(fresh)
             before = dict(zip(self._paths, self._leaves, strict=True))
@@ -96,9 +97,13 @@ class Optax(Optimizer):
         op = self._ops.get(active)
         if op is not None:
             return op
-        transform, treedef = self.transform, self._treedef
+        transform, treedef, wide = self.transform, self._treedef, self._wide
 
         def body(params: Any, grads: Any, leaves: Any) -> Any:
+            with jax.enable_x64(wide):  # as in the user's own loop
+                return in_users_setting(params, grads, leaves)
+
+        def in_users_setting(params: Any, grads: Any, leaves: Any) -> Any:
             import optax
 
             named = {str(i): p for i, p in zip(active, params, strict=True)}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import default_float, is_complex, is_floating
+from .._dtypes import default_float, is_complex, is_floating, scalar_name
 from .._op import op
-import jax
 
 Array = jax.Array
 
@@ -35,14 +35,8 @@ def _widened(x: Array, need_complex: bool) -> Array:
 
 def _real(name: str, x: Array) -> Array:
     if is_complex(x.dtype):
-        raise RuntimeError(f"{name} expects a real input tensor, but got {_scalar(x)}")
+        raise RuntimeError(f"{name} expects a real input tensor, but got {scalar_name(x.dtype)}")
     return _widened(x, False)
-
-
-def _scalar(x: Array) -> str:
-    from .._dtypes import scalar_name
-
-    return scalar_name(x.dtype)
 
 
 def _dim(x: Array, dim: int) -> int:

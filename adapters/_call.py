@@ -1,0 +1,147 @@
+"""How a call of a Flax module is recorded: one opaque node, whose function never changes.
+
+`call_jax` finds the compiled program by the function, so a model keeps one `Pure` a mode, and
+models of equal modules share it. Its result names the leaves that the call replaced; the
+tensors are written once it has returned, and no tracer is ever stored in them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+import jax
+
+import leafax
+
+#: Parameters that tell a module whether it trains, and what they say when it does.
+FLAGS = {
+    "train": True, "training": True, "is_training": True,
+    "deterministic": False, "use_running_average": False,
+}  # fmt: skip
+
+Flag = tuple[str, int | None, bool]
+
+
+class Pure:
+    """A module's call as `(leaves, key, args, kwargs) -> (output, {place: new leaf})`.
+
+    Two are equal if their `facts` are.
+
+    Attributes:
+      draws: whether it draws random numbers and so takes a key; None while nobody knows.
+    """
+
+    def __init__(self, name: str, *facts: Any) -> None:
+        self.__name__ = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+        self.facts = tuple(_hashable(fact) for fact in facts)
+        self._hash = hash((type(self), self.facts))
+        self.draws: bool | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is type(self) and other.facts == self.facts)  # type: ignore[attr-defined]
+
+    def __call__(
+        self, leaves: Sequence[Any], key: Any, args: Any, kwargs: Any
+    ) -> tuple[Any, dict[int, Any]]:
+        """Run the module; traced by JAX."""
+        raise NotImplementedError
+
+
+class _Identity:
+    """Stands for an object that has no hash."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.held is self.held
+
+
+def _hashable(fact: Any) -> Hashable:
+    try:
+        hash(fact)
+    except TypeError:
+        return _Identity(fact)
+    return fact  # type: ignore[no-any-return]
+
+
+P = TypeVar("P", bound=Pure)
+_MADE: OrderedDict[Pure, Pure] = OrderedDict()
+_MOST = 256
+
+
+def shared(pure: P) -> P:
+    """The first function that was made equal to this one."""
+    found = _MADE.setdefault(pure, pure)
+    _MADE.move_to_end(found)
+    if len(_MADE) > _MOST:
+        _MADE.popitem(last=False)
+    return found  # type: ignore[return-value]
+
+
+def record(pure: Pure, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
+    """Record the call, write what it replaced into the leaves, return its output."""
+    key = leafax.default_generator.key() if pure.draws else None
+    out, changed = leafax.call_jax(pure, leaves, key, args, kwargs)
+    for place, new in changed.items():
+        leaves[place].data = new
+    return out
+
+
+def abstract(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """The shapes of a tree's tensors, for `jax.eval_shape`, and how to put arrays in their place."""
+    flat, treedef = jax.tree.flatten(tree)
+    places = [i for i, x in enumerate(flat) if isinstance(x, leafax.Tensor)]
+    shapes = [
+        jax.ShapeDtypeStruct(tuple(flat[i].shape), jax.dtypes.canonicalize_dtype(flat[i].dtype.np))
+        for i in places
+    ]
+
+    def fill(arrays: Sequence[Any]) -> Any:
+        filled = list(flat)
+        for i, array in zip(places, arrays, strict=True):
+            filled[i] = array
+        return jax.tree.unflatten(treedef, filled)
+
+    return shapes, fill
+
+
+@functools.cache
+def flags_of(function: Any) -> tuple[Flag, ...]:
+    """The parameters of a method that switch training: name, position, meaning of True."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return tuple(
+        (p.name, None if p.kind is p.KEYWORD_ONLY else i, FLAGS[p.name])
+        for i, p in enumerate(parameters)
+        if p.name in FLAGS
+    )
+
+
+def with_flags(
+    flags: tuple[Flag, ...], training: bool, args: Any, kwargs: dict[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """Keyword arguments with the flags that the caller left out, and whether the call trains.
+
+    A flag that the caller gives wins over the model's mode, for this call.
+    """
+    left_out = []
+    for name, position, meaning in flags:
+        given = kwargs.get(name)
+        if given is None and position is not None and len(args) > position:
+            given = args[position]
+        elif given is None:
+            left_out.append((name, meaning))
+        if given is not None:
+            training = bool(given) is meaning
+    return {**kwargs, **{n: training is m for n, m in left_out}}, training

@@ -1,0 +1,142 @@
+"""A linen module's call as a pure function of flat leaves, and layers switched from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import flax
+import jax
+from flax import linen as nn
+
+from leafax.functional import paths
+
+from . import _call
+
+Path = tuple[str, ...]
+
+
+class Mode(NamedTuple):
+    """What of a model's state changes what a call computes."""
+
+    training: bool
+    mutable: tuple[str, ...]  # collections that the call may write
+    still: frozenset[str]  # statistics that stay as they are, as `collection.path`
+    evaluating: frozenset[Path]  # parts that are in evaluation mode by themselves
+
+
+class Inside(NamedTuple):
+    """A method that calls a submodule, as `apply(method=...)` takes it."""
+
+    path: Path
+    training: bool
+
+    def __call__(self, module: Any, *args: Any, **kwargs: Any) -> Any:
+        for i, name in enumerate(self.path):
+            try:
+                module = getattr(module, name)
+            except AttributeError:
+                raise AttributeError(
+                    f"`{'.'.join(self.path[: i + 1])}` is made inside a compact `__call__` and "
+                    f"cannot be called on its own: assign it in `setup`"
+                ) from None
+        flags = _call.flags_of(type(module).__call__)
+        kwargs, _ = _call.with_flags(flags, self.training, args, kwargs)
+        return module(*args, **kwargs)
+
+
+class Apply(_call.Pure):
+    """`module.apply` on flat leaves."""
+
+    def __init__(
+        self, module: Any, method: Any, layout: Any, mode: Mode, streams: tuple[str, ...]
+    ) -> None:
+        super().__init__(type(module).__name__, module, method, layout, mode, streams)
+        self.module, self.method, self.mode = module, method, mode
+        self.treedef, names = layout
+        self.place = {name: i for i, name in enumerate(names)}
+        self.streams = dict.fromkeys(("params", "dropout", *streams))
+        self.norms = frozenset(
+            tuple(full.split(".")[1:-1]) for full in mode.still if full.startswith("batch_stats.")
+        )
+
+    def __call__(
+        self, leaves: Sequence[Any], key: Any, args: Any, kwargs: Any
+    ) -> tuple[Any, dict[int, Any]]:
+        variables = jax.tree.unflatten(self.treedef, leaves)
+        rngs = None if key is None else self.rngs(key)
+        mutable: Any = list(self.mode.mutable) or False
+        method = None if self.method == "__call__" else self.method
+        switch = bool(self.norms or self.mode.evaluating)
+        scope = nn.intercept_methods(self.switch_off) if switch else contextlib.nullcontext()
+        with scope:
+            out = self.module.apply(
+                variables, *args, rngs=rngs, mutable=mutable, method=method, **kwargs
+            )
+        return (out[0], self.changed(leaves, out[1])) if mutable else (out, {})
+
+    def rngs(self, key: Any) -> dict[str, Any]:
+        """A key for each stream; streams without a name of their own fall back to `params`."""
+        base = jax.random.wrap_key_data(key, impl="threefry2x32")
+        return {name: jax.random.fold_in(base, i) for i, name in enumerate(self.streams)}
+
+    def changed(self, leaves: Sequence[Any], after: Any) -> dict[int, Any]:
+        found = {}
+        for name, leaf in zip(paths(after), jax.tree.leaves(after), strict=True):
+            if name not in self.place:
+                raise ValueError(
+                    f"the call makes a variable `{name}`, which the model's variables lack: "
+                    f"initialise the module so that it is there before making the model"
+                )
+            place = self.place[name]
+            if leaf is not leaves[place] and name not in self.mode.still:
+                found[place] = leaf
+        return found
+
+    def switch_off(self, call: Any, args: Any, kwargs: Any, context: Any) -> Any:
+        """Run a layer of a part that evaluates, or whose statistics are still, accordingly."""
+        module = context.module
+        flags = []
+        if within(module.path, self.mode.evaluating):
+            flags = [f for f in ("use_running_average", "deterministic") if hasattr(module, f)]
+        elif module.path in self.norms and hasattr(module, "use_running_average"):
+            flags = ["use_running_average"]
+        if not flags or context.method_name != "__call__":
+            return call(*args, **kwargs)
+        parameters = list(inspect.signature(type(module).__call__).parameters)[1:]
+        kwargs = {**dict(zip(parameters, args, strict=False)), **kwargs}
+        before = {flag: getattr(module, flag) for flag in flags}
+        try:
+            for flag in flags:
+                # The layer refuses an attribute and an argument at once, so only one is set.
+                given = flag in parameters
+                object.__setattr__(module, flag, None if given else True)
+                if given:
+                    kwargs[flag] = True
+            return call(**kwargs)
+        finally:
+            for flag, value in before.items():
+                object.__setattr__(module, flag, value)
+
+
+def within(path: Path, parts: Iterable[Path]) -> bool:
+    return any(path[: len(part)] == part for part in parts)
+
+
+def needs_rng(pure: Apply, leaves: Any, args: Any, kwargs: Any) -> bool | None:
+    """Whether the module asks for random numbers; None where this cannot be told yet."""
+    shapes, fill = _call.abstract((leaves, args, kwargs))
+
+    def run(*arrays: Any) -> Any:
+        held, args, kwargs = fill(arrays)
+        return pure(held, None, args, kwargs)[1]
+
+    try:
+        jax.eval_shape(run, *shapes)
+    except flax.errors.InvalidRngError:
+        return True
+    except Exception:  # wrong arguments: the call itself raises, at the user's line
+        return None
+    return False

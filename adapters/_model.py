@@ -1,0 +1,288 @@
+"""What models of both Flax libraries share: leaf tensors by dotted path, and how to freeze them.
+
+A model holds its Flax variables as leafax tensors. Parameters are leaves that require grad;
+everything else that the module carries (statistics, caches, random state) is a buffer. The
+subclasses say how a call becomes one pure function of those leaves; `_call.py` records it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+
+import leafax
+from leafax.functional import select
+
+Tensors = dict[str, Any]
+
+
+class Incompatible(NamedTuple):
+    """What `load_state_dict` found no place or no value for."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class Model:
+    """Base of `adapters.linen.Model` and `adapters.nnx.Model`."""
+
+    # ------------------------------------------------------------ what subclasses say
+
+    def _tensors(self) -> tuple[Tensors, Tensors]:
+        """Parameters and buffers by dotted path."""
+        raise NotImplementedError
+
+    def _statistics(self) -> Iterable[str]:
+        """Paths of the buffers that are BatchNorm statistics."""
+        raise NotImplementedError
+
+    def _stop_statistics(self, names: set[str], stop: bool) -> None:
+        """Keep these statistics as they are, and normalise by them; or let them move again."""
+        raise NotImplementedError
+
+    def _name(self) -> str:
+        """The name of the module's class."""
+        raise NotImplementedError
+
+    @property
+    def training(self) -> bool:
+        """Whether calls run the module in its training mode."""
+        raise NotImplementedError
+
+    def train(self, mode: bool = True) -> Self:
+        """Let calls drop out, normalise by the batch and update statistics; returns the model."""
+        raise NotImplementedError
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module on tensors, as one recorded op."""
+        raise NotImplementedError
+
+    def mask(self) -> Any:
+        """A mask of the Flax parameters: True where trainable, for plain JAX and optax users."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ tensors by path
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
+        """Each parameter with its dotted path; a shared one appears once."""
+        return _named(self._tensors()[0], prefix, recurse)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+        """Each parameter, frozen ones too."""
+        return (t for _, t in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
+        """Each tensor that is no parameter, with its dotted path."""
+        return _named(self._tensors()[1], prefix, recurse)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+        """Each tensor that is no parameter: statistics, caches, random state."""
+        return (t for _, t in self.named_buffers(recurse=recurse))
+
+    def get_parameter(self, path: str) -> Any:
+        """The parameter at a dotted path."""
+        return _get(self._tensors()[0], path, "parameter")
+
+    def get_buffer(self, path: str) -> Any:
+        """The buffer at a dotted path."""
+        return _get(self._tensors()[1], path, "buffer")
+
+    def get_submodule(self, path: str) -> Any:
+        """The part of the model at a dotted path; `""` is the model itself."""
+        part: Any = self
+        for name in path.split(".") if path else ():
+            part = part[int(name)] if name.isdigit() else getattr(part, name)
+        return part
+
+    # ------------------------------------------------------------ modes
+
+    def eval(self) -> Self:
+        """Let calls keep all units, normalise by the statistics and leave them alone."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Freeze or unfreeze all parameters; returns the model."""
+        return self.unfreeze() if requires_grad else self.freeze()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, or set them to zero."""
+        for p in self.parameters():
+            if set_to_none:
+                p.grad = None
+            elif p.grad is not None:
+                p.grad = leafax.zeros_like(p.grad)
+
+    def freeze(self, *what: Any, stats: bool = False) -> Self:
+        """Stop training the selected parameters; returns the model.
+
+        A frozen parameter does not require grad: no backward pass, residual, optimizer state,
+        decay or norm includes it, and a gradient that it had is forgotten.
+
+        Args:
+          what: globs over dotted paths (`"backbone"` is all below it, `"**.bias"` every bias),
+            compiled regular expressions, or a predicate `(path, tensor) -> bool`, as in
+            `leafax.functional.select`. Nothing selects all.
+          stats: also stop the BatchNorm statistics of the selected part: it then normalises by
+            them, in training mode too. Statistics are selected by their own path, or with all
+            parameters of their module.
+
+        Raises:
+          ValueError: a pattern that matches nothing; the message has the nearest paths.
+
+        >>> import jax, jax.numpy as jnp
+        >>> from flax import linen as nn
+        >>> from leafax.adapters import linen
+        >>> module = nn.Sequential([nn.Dense(4), nn.Dense(2)])
+        >>> model = linen.Model(module, module.init(jax.random.key(0), jnp.ones((1, 3))))
+        >>> _ = model.freeze("layers_0")
+        >>> [name for name, p in model.named_parameters() if p.requires_grad]
+        ['layers_1.bias', 'layers_1.kernel']
+        """
+        parameters, buffers = self._tensors()
+        still = {name: buffers[name] for name in self._statistics()} if stats else {}
+        chosen = _choose(parameters | still, what)
+        for name in chosen & parameters.keys():
+            parameters[name].requires_grad_(False)
+            parameters[name].grad = None
+        if stats:
+            self._stop_statistics(_with_their_parameters(chosen, parameters, still), True)
+        return self
+
+    def unfreeze(self, *what: Any) -> Self:
+        """Train the selected parameters, and let the selected statistics move; undoes `freeze`.
+
+        Args:
+          what: as in `freeze`. Parameters that have no gradient (integers) stay frozen.
+
+        Raises:
+          ValueError: a pattern that matches nothing; the message has the nearest paths.
+        """
+        parameters, buffers = self._tensors()
+        still = {name: buffers[name] for name in self._statistics()}
+        chosen = _choose(parameters | still, what)
+        for name in chosen & parameters.keys():
+            if differentiable(parameters[name]):
+                parameters[name].requires_grad_(True)
+        self._stop_statistics(_with_their_parameters(chosen, parameters, still), False)
+        return self
+
+    # ------------------------------------------------------------ saving
+
+    def state_dict(self) -> Tensors:
+        """All tensors by path, as they are now.
+
+        Unlike PyTorch's, the values do not follow the model as it trains on: arrays are
+        immutable, so a snapshot costs no copy.
+        """
+        parameters, buffers = self._tensors()
+        return {name: leafax.as_tensor(t.jax()) for name, t in (parameters | buffers).items()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Incompatible:
+        """Take over values by path: tensors, JAX or NumPy arrays.
+
+        Args:
+          state_dict: values by path; their shapes must agree, dtypes are converted.
+          strict: raise for paths that are missing or unexpected.
+
+        Returns:
+          `(missing_keys, unexpected_keys)`.
+
+        Raises:
+          RuntimeError: with all that does not fit; then nothing was loaded.
+        """
+        parameters, buffers = self._tensors()
+        mine = parameters | buffers
+        found = Incompatible(
+            [name for name in mine if name not in state_dict],
+            [name for name in state_dict if name not in mine],
+        )
+        given = {n: leafax.as_tensor(v) for n, v in state_dict.items() if n in mine}
+        errors = _mismatches(mine, given)
+        if strict:
+            errors = [*_listed("Unexpected", found[1]), *_listed("Missing", found[0]), *errors]
+        if errors:
+            text = "\n\t".join(errors)
+            raise RuntimeError(f"Error(s) in loading state_dict for {self._name()}:\n\t{text}")
+        for name, value in given.items():
+            mine[name].data = value.to(mine[name].dtype)
+        return found
+
+    def __repr__(self) -> str:
+        parameters, buffers = self._tensors()
+        total = sum(p.numel() for p in parameters.values())
+        trained = sum(p.numel() for p in parameters.values() if p.requires_grad)
+        return (
+            f"{self._name()}({len(parameters)} parameters of {total:,} numbers, {trained:,} "
+            f"trainable; {len(buffers)} buffers; {'training' if self.training else 'evaluating'})"
+        )
+
+
+def to_tensor(leaf: Any) -> Any:
+    """A Flax leaf as a tensor: a JAX array is held without a copy, NumPy's is copied."""
+    return leafax.as_tensor(leaf if isinstance(leaf, jax.Array) else jnp.array(leaf))
+
+
+def differentiable(t: Any) -> bool:
+    """Whether a tensor of this dtype can require grad."""
+    return bool(t.is_floating_point() or t.is_complex())
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The known names most like `name`, for a message."""
+    found = difflib.get_close_matches(name, list(known), n=3, cutoff=0.0)
+    return ", ".join(f"`{one}`" for one in found) or "none"
+
+
+def _named(tensors: Tensors, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
+    before = f"{prefix}." if prefix else ""
+    return ((before + n, t) for n, t in tensors.items() if recurse or "." not in n)
+
+
+def _get(tensors: Tensors, path: str, kind: str) -> Any:
+    if path not in tensors:
+        raise AttributeError(f"no {kind} `{path}`; the nearest are {near(path, tensors)}")
+    return tensors[path]
+
+
+def _choose(tensors: Tensors, what: tuple[Any, ...]) -> set[str]:
+    if not what:
+        return set(tensors)
+    chosen: set[str] = set()
+    for one in what:
+        several = isinstance(one, (list, tuple, set, frozenset))
+        if not (isinstance(one, (str, re.Pattern)) or callable(one) or several):
+            raise TypeError(
+                f"`{type(one).__name__}` selects no parameters here: give globs, compiled regular "
+                f"expressions, or a predicate `(path, tensor) -> bool`"
+            )
+        mask = select(tensors, one)
+        chosen.update(name for name, yes in mask.items() if yes)
+    return chosen
+
+
+def _with_their_parameters(chosen: set[str], parameters: Tensors, stats: Tensors) -> set[str]:
+    """Statistics that were chosen, or all of whose module's parameters were."""
+    siblings: dict[str, list[str]] = {}
+    for name in parameters:
+        siblings.setdefault(name.rpartition(".")[0], []).append(name)
+    beside = {name: siblings.get(name.rpartition(".")[0], []) for name in stats}
+    return {n for n in stats if n in chosen or (beside[n] and chosen.issuperset(beside[n]))}
+
+
+def _listed(kind: str, names: list[str]) -> list[str]:
+    listed = ", ".join(f'"{name}"' for name in names)
+    return [f"{kind} key(s) in state_dict: {listed}. "] if names else []
+
+
+def _mismatches(mine: Tensors, given: Tensors) -> list[str]:
+    return [
+        f"size mismatch for {name}: copying a param with shape {value.shape} from checkpoint, the "
+        f"shape in current model is {mine[name].shape}."
+        for name, value in given.items()
+        if value.shape != mine[name].shape
+    ]

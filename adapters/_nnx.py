@@ -1,0 +1,75 @@
+"""An nnx module's call as a pure function of flat leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from leafax.functional import paths
+
+from . import _call
+
+
+def key_data(leaf: Any) -> tuple[Any, Any]:
+    """A leaf as an array of numbers, and the implementation if it is a random key, else None."""
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.key_data(leaf), jax.random.key_impl(leaf)
+    return leaf, None
+
+
+class Merge(_call.Pure):
+    """Merge the module from its leaves, call it, and see which leaves it replaced."""
+
+    def __init__(
+        self,
+        name: str,
+        graphdef: Any,
+        treedef: Any,
+        names: tuple[str, ...],
+        kinds: tuple[type, ...],
+        impls: tuple[Any, ...],
+        still: frozenset[int],
+        method: str,
+    ) -> None:
+        super().__init__(name, graphdef, treedef, names, kinds, impls, still, method)
+        self.graphdef, self.treedef, self.names = graphdef, treedef, names
+        self.impls, self.still, self.method = impls, still, method
+        self.keys = [i for i, impl in enumerate(impls) if impl is not None]
+        self.counts = [i for i, kind in enumerate(kinds) if issubclass(kind, nnx.RngCount)]
+
+    def __call__(
+        self, leaves: Sequence[Any], key: Any, args: Any, kwargs: Any
+    ) -> tuple[Any, dict[int, Any]]:
+        held = list(leaves)
+        for i in self.keys:
+            held[i] = jax.random.wrap_key_data(held[i], impl=self.impls[i])
+        if key is not None:
+            self.reseed(held, key)
+        module: Any = nnx.merge(self.graphdef, jax.tree.unflatten(self.treedef, held))
+        out = getattr(module, self.method)(*args, **kwargs)
+        return out, self.changed(nnx.state(module), held, leaves)
+
+    def reseed(self, held: list[Any], key: Any) -> None:
+        """Let every stream start anew, from a key of leafax's generator."""
+        base = jax.random.wrap_key_data(key, impl="threefry2x32")
+        for i in self.keys:
+            stream = jax.random.fold_in(base, i)
+            shape = held[i].shape
+            held[i] = jax.random.split(stream, shape) if shape else stream
+        for i in self.counts:
+            held[i] = jnp.zeros_like(held[i])
+
+    def changed(self, state: Any, held: list[Any], leaves: Sequence[Any]) -> dict[int, Any]:
+        after = dict(zip(paths(state), jax.tree.leaves(state), strict=True))
+        found = {}
+        for i, name in enumerate(self.names):
+            new = after.get(name, held[i])
+            if new is held[i] or i in self.still or i in self.keys:
+                continue
+            # A count goes on from where it was, though the stream began anew.
+            found[i] = leaves[i] + new if i in self.counts and held[i] is not leaves[i] else new
+        return found

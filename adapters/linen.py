@@ -1,0 +1,226 @@
+"""Flax linen modules as models: `Model(module, variables)`.
+
+The collection `params` becomes parameters, all others buffers. The module is told to train or
+not through its own argument (`train`, `deterministic`, ...); where it has none, its BatchNorm
+and Dropout layers are switched from outside.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import flax
+import jax
+from flax import linen as nn
+
+from leafax.functional import paths
+
+from . import _call, _model
+from ._linen import Apply, Inside, Mode, Path, needs_rng, within
+
+
+class Model(_model.Model):
+    """A linen module whose parameters are leaf tensors.
+
+    Args:
+      module: the module, unbound.
+      variables: what `module.init` returned: a dict of collections with `params` among them.
+        JAX arrays are held, not copied.
+      rngs: names of random streams that the module asks for only if it has them. Streams that
+        it needs are found without; all draw from leafax's generator.
+
+    >>> import jax, jax.numpy as jnp, leafax
+    >>> from flax import linen as nn
+    >>> module = nn.Dense(1)
+    >>> model = Model(module, module.init(jax.random.key(0), jnp.ones((1, 3))))
+    >>> model(leafax.ones(2, 3)).sum().backward()
+    >>> model.get_parameter("bias").grad
+    tensor([2.])
+    """
+
+    def __init__(
+        self, module: nn.Module, variables: Mapping[str, Any], *, rngs: Iterable[str] = ()
+    ) -> None:
+        _check(module, variables)
+        leaves, self._treedef = jax.tree.flatten(variables)
+        self._module, self._rngs = module, tuple(rngs)
+        self._paths = paths(variables)  # with the collection before them
+        self._leaves = tuple(_model.to_tensor(leaf) for leaf in leaves)
+        self._parameters: _model.Tensors = {}
+        self._buffers: _model.Tensors = {}
+        self._full: dict[str, str] = {}  # a buffer's path -> with its collection
+        for full, tensor in zip(self._paths, self._leaves, strict=True):
+            self._enter(full, tensor)
+        self._training = True
+        self._still: frozenset[str] = frozenset()
+        self._evaluating: frozenset[Path] = frozenset()
+        self._pures: dict[Any, Apply] = {}
+
+    def _enter(self, full: str, tensor: Any) -> None:
+        collection, _, name = full.partition(".")
+        if collection == "params":
+            self._parameters[name] = tensor
+            tensor.requires_grad_(_model.differentiable(tensor))
+            return
+        taken = name in self._parameters or name in self._buffers
+        name = full if taken or f"params.{name}" in self._paths else name
+        self._buffers[name], self._full[name] = tensor, full
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._run("__call__", args, kwargs)
+
+    def _run(self, method: str | Inside, args: Any, kwargs: dict[str, Any]) -> Any:
+        function = getattr(type(self._module), method) if isinstance(method, str) else None
+        flags = () if function is None else _call.flags_of(function)
+        kwargs, training = _call.with_flags(flags, self._training, args, kwargs)
+        key = (method, training, self._still, self._evaluating)
+        pure = self._pures.get(key)
+        if pure is None:
+            pure = self._pures[key] = self._pure(method, training, bool(flags))
+        if pure.draws is None and training:
+            pure.draws = needs_rng(pure, self._leaves, args, kwargs)
+        try:
+            return _call.record(pure, self._leaves, args, kwargs)
+        except flax.errors.InvalidRngError:
+            if pure.draws:
+                raise
+            pure.draws = True  # a module that draws in evaluation too
+        return _call.record(pure, self._leaves, args, kwargs)
+
+    def _pure(self, method: str | Inside, training: bool, flagged: bool) -> Apply:
+        collections = {full.partition(".")[0] for full in self._paths} - {"params"}
+        mutable = collections if training else collections - {"batch_stats"}
+        evaluating = self._evaluating
+        if not training and not flagged:
+            evaluating = frozenset({()})
+        mode = Mode(training, tuple(sorted(mutable)), self._still, evaluating)
+        layout = (self._treedef, tuple(self._paths))
+        return _call.shared(Apply(self._module, method, layout, mode, self._rngs))
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            if any(n.startswith(f"{name}.") for n in (*self._parameters, *self._buffers)):
+                return Part(self, (name,))
+            if callable(getattr(type(self._module), name, None)):
+                return functools.partial(self._named_method, name)
+            parts = sorted({n.partition(".")[0] for n in self._parameters})
+            raise AttributeError(
+                f"`{self._name()}` has no part or method `{name}`; the nearest parts are "
+                f"{_model.near(name, parts)}"
+            )
+        raise AttributeError(name)
+
+    def _named_method(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self._run(name, args, kwargs)
+
+    # ------------------------------------------------------------ state
+
+    def _tensors(self) -> tuple[_model.Tensors, _model.Tensors]:
+        return self._parameters, self._buffers
+
+    def _statistics(self) -> list[str]:
+        return [name for name, full in self._full.items() if full.startswith("batch_stats.")]
+
+    def _stop_statistics(self, names: set[str], stop: bool) -> None:
+        full = {self._full[name] for name in names}
+        self._still = self._still | full if stop else self._still - full
+
+    def _name(self) -> str:
+        return type(self._module).__name__
+
+    @property
+    def training(self) -> bool:
+        return self._training
+
+    def train(self, mode: bool = True) -> Self:
+        self._training, self._evaluating = bool(mode), frozenset()
+        return self
+
+    # ------------------------------------------------------------ back to Flax
+
+    def variables(self) -> Any:
+        """The Flax variables with the current arrays, not copied. Inverse of `Model`."""
+        return jax.tree.unflatten(self._treedef, [t.jax() for t in self._leaves])
+
+    def to_flax(self) -> tuple[nn.Module, Any]:
+        """The module and its variables: `module, variables = model.to_flax()`."""
+        return self._module, self.variables()
+
+    def mask(self) -> Any:
+        flags = jax.tree.unflatten(self._treedef, [t.requires_grad for t in self._leaves])
+        return flags["params"]
+
+
+class Part(_model.Model):
+    """A submodule of a linen model: the same tensors, by paths from here."""
+
+    def __init__(self, root: Model, path: Path) -> None:
+        self._root, self._path = root, path
+        self._before = ".".join(path) + "."
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the submodule on its own; it must be assigned in its parents' `setup`."""
+        return self._root._run(Inside(self._path, self.training), args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        before = f"{self._before}{name}."
+        if not name.startswith("_") and any(
+            n.startswith(before) for part in self._root._tensors() for n in part
+        ):
+            return Part(self._root, (*self._path, name))
+        raise AttributeError(f"`{self._before[:-1]}` has no part `{name}`")
+
+    def _tensors(self) -> tuple[_model.Tensors, _model.Tensors]:
+        below, n = self._before, len(self._before)
+        parameters, buffers = self._root._tensors()
+        return (
+            {name[n:]: t for name, t in parameters.items() if name.startswith(below)},
+            {name[n:]: t for name, t in buffers.items() if name.startswith(below)},
+        )
+
+    def _statistics(self) -> list[str]:
+        n = len(self._before)
+        return [s[n:] for s in self._root._statistics() if s.startswith(self._before)]
+
+    def _stop_statistics(self, names: set[str], stop: bool) -> None:
+        self._root._stop_statistics({self._before + name for name in names}, stop)
+
+    def _name(self) -> str:
+        return f"{self._root._name()}.{self._before[:-1]}"
+
+    @property
+    def training(self) -> bool:
+        return self._root.training and not within(self._path, self._root._evaluating)
+
+    def train(self, mode: bool = True) -> Self:
+        root, path = self._root, self._path
+        if not mode:
+            root._evaluating |= {path}
+            return self
+        kept = frozenset(p for p in root._evaluating if p[: len(path)] != path)
+        if not root._training or within(path, kept):
+            raise RuntimeError(
+                f"`{self._name()}` cannot train while what it is part of evaluates: call "
+                f"`model.train()`, then `eval()` on the parts that should not"
+            )
+        root._evaluating = kept
+        return self
+
+    def mask(self) -> Any:
+        return functools.reduce(lambda tree, name: tree[name], self._path, self._root.mask())
+
+
+def _check(module: Any, variables: Any) -> None:
+    if not isinstance(module, nn.Module):
+        raise TypeError(
+            f"`module` must be a linen module, got `{type(module).__name__}`; for an nnx module "
+            f"use `leafax.adapters.nnx.Model`"
+        )
+    if not isinstance(variables, Mapping) or (variables and "params" not in variables):
+        got = list(variables) if isinstance(variables, Mapping) else type(variables).__name__
+        raise ValueError(
+            f"`variables` must be what `module.init` returns, with the collection `params`; got "
+            f"{got}. Wrap bare parameters: `{{'params': params}}`"
+        )

@@ -1,0 +1,324 @@
+"""Flax nnx modules as models: `Model(module)`.
+
+The module is copied once, and the copy's variables hold tensors instead of arrays. So the copy
+says at any time what the leaves are: submodules can be replaced, shared variables stay shared,
+and a submodule is a model by itself, on the same tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+import jax
+from flax import nnx
+
+import leafax
+from leafax.functional import paths
+
+from . import _call, _model
+from ._nnx import Merge, key_data
+
+FLAGS = ("deterministic", "use_running_average")
+
+
+class View(NamedTuple):
+    """A module's leaves at one time, in the order of its flat state."""
+
+    graphdef: Any
+    treedef: Any
+    names: tuple[str, ...]
+    leaves: tuple[Any, ...]
+    kinds: tuple[type, ...]  # classes of the variables
+    pures: dict[Any, Merge]
+
+
+class _Shared:
+    """What a model and its submodules have in common.
+
+    Attributes:
+      keys: for the tensors that hold the data of random keys, by id: the tensor and the keys'
+        implementation.
+      modes: modules that were told to train or to evaluate, by id.
+      still: modules whose statistics are stopped, by id.
+      structure: counts changes of the module's attributes; what follows is forgotten then.
+      models, views: of submodules; views by mode.
+      flags, tokens: the attributes that switch modes, and their values.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[int, tuple[Any, Any]] = {}
+        self.modes: dict[int, tuple[Any, bool]] = {}
+        self.still: dict[int, Any] = {}
+        self.restructured()
+
+    def restructured(self) -> None:
+        self.models: dict[int, Model] = {}
+        self.views: dict[Any, View] = {}
+        self.flags: dict[int, list[tuple[Any, str]]] = {}
+        self.tokens: dict[int, Any] = {}
+
+
+class Model(_model.Model):
+    """An nnx module whose parameters are leaf tensors.
+
+    `nnx.Param` variables become parameters, all others buffers. Attributes are the module's:
+    submodules come as models, variables as tensors; assigning a module replaces a submodule.
+
+    Args:
+      module: stays as it is; its arrays are held, not copied.
+
+    >>> import leafax
+    >>> from flax import nnx
+    >>> model = Model(nnx.Linear(3, 1, rngs=nnx.Rngs(0)))
+    >>> model(leafax.ones(2, 3)).sum().backward()
+    >>> model.bias.grad
+    tensor([2.])
+    """
+
+    def __init__(self, module: nnx.Module) -> None:
+        if not isinstance(module, nnx.Module):
+            raise TypeError(
+                f"`module` must be an nnx module, got `{type(module).__name__}`; for a linen module "
+                f"use `leafax.adapters.linen.Model(module, variables)`"
+            )
+        self._shared = _Shared()
+        self._module = self._hold(module)
+
+    @classmethod
+    def _over(cls, module: Any, shared: _Shared) -> Model:
+        """The model of a submodule that holds tensors already."""
+        found = shared.models.get(id(module))
+        if found is None:
+            found = shared.models[id(module)] = object.__new__(cls)
+            found._shared, found._module = shared, module
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._run("__call__", args, kwargs)
+
+    def _run(self, method: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        flags = _call.flags_of(getattr(type(self._module), method))
+        view, training = self._view(), self.training
+        if flags:
+            kwargs, training = _call.with_flags(flags, training, args, kwargs)
+        pure = view.pures.get((method, training))
+        if pure is None:
+            pure = view.pures[method, training] = self._pure(view, method, training)
+        return _call.record(pure, view.leaves, args, kwargs)
+
+    def _pure(self, view: View, method: str, training: bool) -> Merge:
+        impls = tuple(self._shared.keys.get(id(t), (t, None))[1] for t in view.leaves)
+        still = frozenset(
+            i for i, (name, kind) in enumerate(zip(view.names, view.kinds, strict=True))
+            if issubclass(kind, nnx.BatchStat) and id(self._owner(name)) in self._shared.still
+        )  # fmt: skip
+        merge = Merge(
+            self._name(), view.graphdef, view.treedef, view.names, view.kinds, impls, still, method
+        )
+        # In evaluation the module's own streams serve the rare call that draws.
+        merge.draws = training and any(impl is not None for impl in impls)
+        return _call.shared(merge)
+
+    # ------------------------------------------------------------ tensors in the module
+
+    def _hold(self, node: Any) -> Any:
+        """A copy of a module or variable whose variables hold tensors."""
+        variable = isinstance(node, nnx.Variable)
+        graphdef, state = nnx.split({"held": node} if variable else node)
+        leaves, treedef = jax.tree.flatten(state)
+        tensors = [self._tensor(leaf) for leaf in leaves]
+        state = jax.tree.unflatten(treedef, tensors)
+        for kind, tensor in zip(_kinds(state), tensors, strict=True):
+            if issubclass(kind, nnx.Param) and _model.differentiable(tensor):
+                tensor.requires_grad_()
+        held = nnx.merge(graphdef, state)
+        return held["held"] if variable else held
+
+    def _tensor(self, leaf: Any) -> Any:
+        if isinstance(leaf, leafax.Tensor):
+            return leaf
+        array, impl = key_data(leaf)
+        tensor = _model.to_tensor(array)
+        if impl is not None:
+            self._shared.keys[id(tensor)] = (tensor, impl)
+        return tensor
+
+    def _view(self) -> View:
+        shared = self._shared
+        token = shared.tokens.get(id(self._module))
+        if token is None:
+            token = tuple([vars(module)[flag] for module, flag in self._flags()])
+            shared.tokens[id(self._module)] = token
+        key = (id(self._module), token, tuple(shared.still))
+        view = shared.views.get(key)
+        if view is None:
+            graphdef, state = nnx.split(self._module)
+            leaves, treedef = jax.tree.flatten(state)
+            names = tuple(paths(state))
+            view = View(graphdef, treedef, names, tuple(leaves), tuple(_kinds(state)), {})
+            shared.views[key] = view
+        return view
+
+    def _tensors(self) -> tuple[_model.Tensors, _model.Tensors]:
+        parameters, buffers = {}, {}
+        view = self._view()
+        for name, tensor, kind in zip(view.names, view.leaves, view.kinds, strict=True):
+            (parameters if issubclass(kind, nnx.Param) else buffers)[name] = tensor
+        return parameters, buffers
+
+    # ------------------------------------------------------------ attributes
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            value = getattr(self._module, name)
+        except AttributeError:
+            known = [n for n in vars(self._module) if not n.startswith("_")]
+            raise AttributeError(
+                f"`{self._name()}` has no attribute `{name}`; the nearest are "
+                f"{_model.near(name, known)}"
+            ) from None
+        if callable(value) and getattr(value, "__self__", None) is self._module:
+            return functools.partial(self._named_method, name)
+        return self._out(value)
+
+    def _named_method(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self._run(name, args, kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+            return
+        old = getattr(self._module, name, None)
+        if isinstance(value, leafax.Tensor) and isinstance(old, nnx.Variable):
+            old.set_raw_value(value)
+        else:
+            setattr(self._module, name, self._in(value))
+        self._shared.restructured()
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._module, name)
+        self._shared.restructured()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._out(self._module[index])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._module[index] = self._in(value)
+        self._shared.restructured()
+
+    def __len__(self) -> int:
+        return len(self._module)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._out(value) for value in self._module)
+
+    def _in(self, value: Any) -> Any:
+        if isinstance(value, Model):
+            self._shared.keys.update(value._shared.keys)
+            return value._module
+        return self._hold(value) if isinstance(value, (nnx.Pytree, nnx.Variable)) else value
+
+    def _out(self, value: Any) -> Any:
+        if isinstance(value, nnx.Variable):
+            return value.get_raw_value()
+        return Model._over(value, self._shared) if isinstance(value, nnx.Pytree) else value
+
+    def __bool__(self) -> bool:
+        return True
+
+    # ------------------------------------------------------------ modes
+
+    def _flags(self) -> list[tuple[Any, str]]:
+        """The attributes below this module that tell it whether to train."""
+        shared = self._shared
+        found = shared.flags.get(id(self._module))
+        if found is None:
+            found = shared.flags[id(self._module)] = [
+                (module, flag)
+                for _, module in nnx.iter_modules(self._module)
+                for flag in FLAGS
+                if flag in vars(module)
+            ]
+        return found
+
+    @property
+    def training(self) -> bool:
+        known = self._shared.modes.get(id(self._module))
+        if known is not None:
+            return known[1]
+        values = [vars(module)[flag] for module, flag in self._flags()]
+        return not values or not all(values)
+
+    def train(self, mode: bool = True) -> Self:
+        shared = self._shared
+        for _, module in nnx.iter_modules(self._module):
+            shared.modes[id(module)] = (module, bool(mode))
+        for module, flag in self._flags():
+            self._switch(module, flag, not mode)
+        shared.tokens.clear()
+        return self
+
+    def _switch(self, module: Any, flag: str, off: bool) -> None:
+        off = off or (flag == "use_running_average" and id(module) in self._shared.still)
+        if vars(module)[flag] is not off:
+            setattr(module, flag, off)
+
+    def _statistics(self) -> list[str]:
+        view = self._view()
+        pairs = zip(view.names, view.kinds, strict=True)
+        return [name for name, kind in pairs if issubclass(kind, nnx.BatchStat)]
+
+    def _stop_statistics(self, names: set[str], stop: bool) -> None:
+        shared = self._shared
+        for module in {id(m): m for m in map(self._owner, names)}.values():
+            if stop:
+                shared.still[id(module)] = module
+            else:
+                shared.still.pop(id(module), None)
+            if "use_running_average" in vars(module):
+                training = shared.modes.get(id(module), (module, self.training))[1]
+                self._switch(module, "use_running_average", not training)
+        shared.tokens.clear()
+
+    def _owner(self, name: str) -> Any:
+        """The module that has the variable at this path."""
+        owner = self._module
+        for step in name.split(".")[:-1]:
+            owner = owner[int(step)] if step.isdigit() else getattr(owner, step)
+        return owner
+
+    def _name(self) -> str:
+        return type(self._module).__name__
+
+    # ------------------------------------------------------------ back to Flax
+
+    def variables(self) -> nnx.State[Any, Any]:
+        """The module's state with the current arrays, not copied."""
+        view, keys = self._view(), self._shared.keys
+        arrays = [
+            jax.random.wrap_key_data(t.jax(), impl=keys[id(t)][1]) if id(t) in keys else t.jax()
+            for t in view.leaves
+        ]
+        return jax.tree.unflatten(view.treedef, arrays)  # type: ignore[no-any-return]
+
+    def to_flax(self) -> Any:
+        """A new nnx module with the current arrays, not copied. Inverse of `Model`."""
+        return nnx.merge(self._view().graphdef, self.variables())
+
+    def mask(self) -> Any:
+        view = self._view()
+        flags = jax.tree.unflatten(view.treedef, [t.requires_grad for t in view.leaves])
+        return nnx.filter_state(flags, nnx.Param)
+
+
+def _kinds(state: Any) -> list[type]:
+    """The class of the variable of each leaf; leaves without one count as plain variables."""
+    found: list[type] = []
+    for node in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, nnx.Variable)):
+        held = isinstance(node, nnx.Variable)
+        found += [type(node) if held else nnx.Variable] * (len(jax.tree.leaves(node)) if held else 1)
+    return found

@@ -1,0 +1,221 @@
+"""Searching sorted values, quantiles, distances of all pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._dtypes import cast, is_floating, promote, scalar_name
+from .._op import op
+from ._nn import wrap_dim
+
+Array = jax.Array
+
+
+@op(differentiable=False, method=False)
+def searchsorted(
+    sorted_sequence: Array, input: Any, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None, sorter: Array | None = None,
+) -> Array:  # fmt: skip
+    """Where to insert `input` so that the last dim of `sorted_sequence` stays sorted."""
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left "
+            "while right was True"
+        )
+    values = input if hasattr(input, "dtype") else jnp.asarray(input, sorted_sequence.dtype)
+    if sorter is not None:
+        sorted_sequence = jnp.take_along_axis(sorted_sequence, sorter, -1)
+    if sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+            "dimensions of boundaries tensor and input value tensor must match, but we got "
+            f"boundaries tensor {list(sorted_sequence.shape)} and input value tensor "
+            f"{list(values.shape)}"
+        )
+    how = "right" if right or side == "right" else "left"
+
+    def find(row: Array, x: Array) -> Array:
+        return jnp.searchsorted(row, x, side=how)
+
+    if sorted_sequence.ndim == 1:
+        found = find(sorted_sequence, values)
+    else:
+        rows = sorted_sequence.reshape(-1, sorted_sequence.shape[-1])
+        found = jax.vmap(find)(rows, values.reshape(rows.shape[0], values.shape[-1]))
+    return found.reshape(values.shape).astype(np.int32 if out_int32 else np.int64)
+
+
+@op(differentiable=False, method=False)
+def bucketize(
+    input: Any, boundaries: Array, *, out_int32: bool = False, right: bool = False
+) -> Array:
+    """The bucket of each element among sorted boundaries."""
+    if boundaries.ndim != 1:
+        raise RuntimeError(
+            f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
+        )
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+def _quantile(
+    input: Array, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
+) -> Array:
+    name = "nanquantile()" if skip_nan else "quantile()"
+    if input.size == 0:
+        raise RuntimeError(f"{name} input tensor must be non-empty")
+    if input.dtype not in (np.dtype("float32"), np.dtype("float64")):
+        raise RuntimeError(f"{name} input tensor must be either float or double dtype")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(
+            f"{name} interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+            f"got {interpolation}"
+        )
+    if not hasattr(q, "dtype"):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name} q must be in the range [0, 1] but got {q:g}")
+        q = jnp.asarray(q, input.dtype)
+    if q.ndim > 1:
+        raise RuntimeError(f"{name} q must be a scalar or 1D tensor")
+    if q.dtype != input.dtype:
+        raise RuntimeError(f"{name} q tensor must be same dtype as the input tensor")
+    shape = input.shape
+    x = input.reshape(-1) if dim is None else jnp.moveaxis(input, wrap_dim(dim, input.ndim), -1)
+    x = x.reshape(1) if x.ndim == 0 else x
+    x = jnp.sort(x, axis=-1)
+    size = x.shape[-1]
+    nans = jnp.isnan(x)
+    last = (size - nans.sum(-1, keepdims=True) - 1) if skip_nan else size - 1
+    rank = jnp.clip(q * jnp.maximum(last, 0)[..., None, :] if skip_nan else q * last, 0)
+    if skip_nan:
+        rank = rank[..., 0, :]
+    rank = jnp.broadcast_to(rank, (*x.shape[:-1], q.size)).astype(x.dtype)
+    if interpolation == "lower":
+        rank = jnp.floor(rank)
+    elif interpolation == "higher":
+        rank = jnp.ceil(rank)
+    elif interpolation == "nearest":
+        rank = jnp.round(rank)
+    below = jnp.floor(rank)
+    weight = jnp.full_like(rank, 0.5) if interpolation == "midpoint" else rank - below
+    low = jnp.take_along_axis(x, below.astype(np.int64), -1)
+    out = low
+    if interpolation in ("linear", "midpoint"):
+        high = jnp.take_along_axis(x, jnp.ceil(rank).astype(np.int64), -1)
+        out = low + weight * (high - low)
+    if not skip_nan:
+        out = jnp.where(nans.any(-1, keepdims=True), jnp.full((), np.nan, x.dtype), out)
+    if keepdim:
+        kept = (1,) * len(shape) if dim is None else tuple(
+            1 if i == wrap_dim(dim, len(shape)) else n for i, n in enumerate(shape)
+        )
+    else:
+        kept = x.shape[:-1]
+    out = jnp.moveaxis(out, -1, 0)
+    return out.reshape(kept) if q.ndim == 0 else out.reshape((q.size, *kept))
+
+
+@op(backward="SqueezeBackward4")
+def quantile(
+    input: Array, q: Any, dim: int | None = None, keepdim: bool = False, *,
+    interpolation: str = "linear",
+) -> Array:  # fmt: skip
+    """The q-th quantiles of all elements or along `dim`; NaN wins."""
+    return _quantile(input, q, dim, keepdim, interpolation, False)
+
+
+@op(backward="SqueezeBackward4")
+def nanquantile(
+    input: Array, q: Any, dim: int | None = None, keepdim: bool = False, *,
+    interpolation: str = "linear",
+) -> Array:  # fmt: skip
+    """The q-th quantiles of what is not NaN."""
+    return _quantile(input, q, dim, keepdim, interpolation, True)
+
+
+def _safe_root(total: Array, p: float) -> Array:
+    """The p-th root with gradient 0 at 0."""
+    positive = total > 0
+    base = jnp.where(positive, total, jnp.ones((), total.dtype))
+    return jnp.where(positive, base ** (1 / p), jnp.zeros((), total.dtype))
+
+
+def _distance(d: Array, p: float) -> Array:
+    size = d * jnp.sign(d)
+    if p == 0:
+        return jax.lax.stop_gradient((size != 0).sum(-1).astype(d.dtype))
+    if p == 1:
+        return size.sum(-1)
+    if np.isinf(p):
+        return size.max(-1)
+    positive = size > 0
+    power = jnp.where(positive, size, jnp.ones((), d.dtype)) ** p
+    return _safe_root(jnp.where(positive, power, jnp.zeros((), d.dtype)).sum(-1), p)
+
+
+@op(method=False, backward="CdistBackward0", saves={"x1": "*", "x2": "*", "result": "*"})
+def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: Any = None) -> Array:
+    """The p-norm distances of all pairs of rows."""
+    for name, x in (("X1", x1), ("X2", x2)):
+        if not is_floating(x.dtype):
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: "
+                               f"{scalar_name(x.dtype)}")  # fmt: skip
+        if x.ndim < 2:
+            raise RuntimeError(
+                f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D"
+            )
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: "
+            f"{x2.shape[-1]}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    a, b = promote(x1, x2)
+    d = a[..., :, None, :] - b[..., None, :, :]
+    if not d.shape[-1]:
+        return jnp.zeros(d.shape[:-1], d.dtype)
+    return _distance(d, p)
+
+
+@op(saves={"self": "*", "other": "*", "result": "*"}, backward="DistBackward0")
+def dist(input: Array, other: Array, p: float = 2) -> Array:
+    """The p-norm of `input - other`."""
+    a, b = promote(input, other, to_float=True)
+    d = (a - b).reshape(-1)
+    return _distance(d, float(p)) if d.size else jnp.zeros((), d.dtype)
+
+
+@op(method=False, backward="PdistBackward0", saves={"self": "*", "result": "*"})
+def pdist(input: Array, p: float = 2.0) -> Array:
+    """The p-norm distances of all pairs of different rows."""
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not is_floating(input.dtype):
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    i, j = np.triu_indices(input.shape[0], 1)
+    d = input[i] - input[j]
+    return _distance(d, float(p)) if d.size else jnp.zeros(d.shape[:1], d.dtype)
+
+
+@op(backward="RenormBackward0", inplace=True, saves={"self": "*"})
+def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
+    """Scale slices along `dim` whose p-norm exceeds `maxnorm` down to it."""
+    dim = wrap_dim(dim, input.ndim)
+    axes = tuple(i for i in range(input.ndim) if i != dim)
+    size = jnp.abs(input)
+    if np.isinf(p):
+        norms = size.max(axes, keepdims=True)
+    else:
+        norms = (size**p).sum(axes, keepdims=True) ** (1 / p)
+    factor = jnp.where(norms > maxnorm, maxnorm / (norms + 1e-7), jnp.ones((), norms.dtype))
+    return input * cast(factor, input.dtype)

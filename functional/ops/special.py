@@ -1,0 +1,190 @@
+"""Special functions of statistics and physics: gamma, zeta, Bessel, normal distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy import special
+
+from .._dtypes import is_complex, is_floating, is_integral, promote, scalar_name
+from .._op import op
+
+Array = jax.Array
+
+
+def _unary(name: str, fn: Callable[[Array], Array], doc: str, **columns: Any) -> None:
+    def body(input: Array) -> Array:
+        (x,) = promote(input, to_float=True)
+        return fn(x)
+
+    body.__name__ = body.__qualname__ = name
+    body.__doc__ = doc
+    op(saves={"self": "*"}, **columns)(body)
+
+
+_SPECIAL: dict[str, Any] = {"namespace": "special", "method": False}
+_unary("i0", special.i0, "Modified Bessel function of order 0.", inplace=True)
+_unary("i0e", special.i0e, "`i0` scaled by `exp(-|x|)`.", backward="SpecialI0EBackward0",
+       **_SPECIAL)  # fmt: skip
+_unary("i1", special.i1, "Modified Bessel function of order 1.", backward="SpecialI1Backward0",
+       **_SPECIAL)  # fmt: skip
+_unary("i1e", special.i1e, "`i1` scaled by `exp(-|x|)`.", backward="SpecialI1EBackward0",
+       **_SPECIAL)  # fmt: skip
+_unary("ndtri", special.ndtri, "Inverse of the normal distribution function.",
+       backward="SpecialNdtriBackward0", **_SPECIAL)  # fmt: skip
+_unary("log_ndtr", special.log_ndtr, "Logarithm of the normal distribution function.",
+       backward="SpecialLogNdtrBackward0", **_SPECIAL)  # fmt: skip
+_unary("ndtr", special.ndtr, "Normal distribution function.", backward="MulBackward0", **_SPECIAL)
+
+
+def _entr(x: Array) -> Array:
+    positive = x > 0
+    value = -x * jnp.log(jnp.where(positive, x, 1))
+    return jnp.where(jnp.isnan(x) | positive, value, jnp.where(x == 0, x, -jnp.inf))
+
+
+_unary("entr", _entr, "`-x log(x)`.", backward="SpecialEntrBackward0", **_SPECIAL)
+
+
+@op(namespace="special", method=False, backward="SpecialXlog1PyBackward0",
+    saves={"self": "other", "other": "*"})  # fmt: skip
+def xlog1py(input: Any, other: Any) -> Array:
+    """`input * log1p(other)`, 0 where `input` is 0."""
+    a, b = promote(input, other, to_float=True)
+    zero = a == 0
+    value = a * jnp.log1p(jnp.where(zero, jnp.zeros((), b.dtype), b))
+    return jnp.where(jnp.isnan(b), b, jnp.where(zero, jnp.zeros((), a.dtype) * a, value))
+
+
+@op(namespace="special", method=False, backward="SpecialZetaBackward0",
+    saves={"self": "other", "other": "other"})  # fmt: skip
+def zeta(input: Any, other: Any) -> Array:
+    """Hurwitz zeta function."""
+    a, b = promote(input, other, to_float=True)
+    return special.zeta(a, b)
+
+
+@op(name="polygamma", function=False, inplace=True, saves={"self": "*"})
+def polygamma(input: Array, n: int) -> Array:
+    """The n-th derivative of `digamma`."""
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    (x,) = promote(input, to_float=True)
+    if n == 0:
+        return special.digamma(x)
+    return special.polygamma(jnp.full((), n, x.dtype), x)
+
+
+@op(inplace=True, backward="MvlgammaBackward0", saves={"self": "*"})
+def mvlgamma(input: Array, p: int) -> Array:
+    """The multivariate log-gamma function of dimension `p`."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    (x,) = promote(input, to_float=True)
+    steps = jnp.arange(p, dtype=x.dtype) * -0.5
+    constant = p * (p - 1) * 0.25 * np.log(np.pi)
+    return special.gammaln(x[..., None] + steps).sum(-1) + jnp.full((), constant, x.dtype)
+
+
+def _two_floats(name: str, a: Any, b: Any) -> list[Array]:
+    if is_integral(a.dtype) and is_integral(b.dtype):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(a.dtype)}'")
+    return promote(a, b)
+
+
+@op(inplace=True, backward="IgammaBackward0", saves={"self": "other", "other": "other"})
+def igamma(input: Array, other: Array) -> Array:
+    """The lower regularized incomplete gamma function."""
+    a, b = _two_floats("igamma", input, other)
+    return special.gammainc(jax.lax.stop_gradient(a), b)
+
+
+@op(inplace=True, backward="IgammacBackward0", saves={"self": "other", "other": "other"})
+def igammac(input: Array, other: Array) -> Array:
+    """The upper regularized incomplete gamma function."""
+    a, b = _two_floats("igammac", input, other)
+    return special.gammaincc(jax.lax.stop_gradient(a), b)
+
+
+@op(inplace=True, differentiable=False)
+def nextafter(input: Array, other: Array) -> Array:
+    """The next number after `input` towards `other`."""
+    a, b = _two_floats("nextafter", input, other)
+    return jnp.nextafter(a, b)
+
+
+@op(inplace=True, backward="MulBackward0", saves={"self": "other", "other": "*"})
+def ldexp(input: Array, other: Array) -> Array:
+    """`input * 2 ** other`."""
+    (power,) = promote(other, to_float=True)
+    a, b = promote(input, jnp.exp2(power) if not is_complex(power.dtype) else 2**power)
+    return a * b
+
+
+class frexp_return(NamedTuple):  # noqa: N801
+    """Results of `torch.frexp`."""
+
+    mantissa: Array
+    exponent: Array
+
+
+@op(saves={"exponent": "*"})
+def frexp(input: Array) -> frexp_return:
+    """Mantissas in [0.5, 1) and exponents of 2."""
+    if not is_floating(input.dtype):
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    exponent = jnp.frexp(jax.lax.stop_gradient(input))[1].astype(np.int32)
+    half = exponent // 2  # in two steps, so that no power overflows
+    small = jnp.ldexp(jnp.ldexp(jnp.ones((), input.dtype), -half), -(exponent - half))
+    return frexp_return(input * small, exponent)
+
+
+def _two_integers(name: str, a: Array, b: Array) -> list[Array]:
+    a, b = promote(a, b)
+    if not is_integral(a.dtype) or a.dtype == bool:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(a.dtype)}'")
+    return [a, b]
+
+
+@op(inplace=True, differentiable=False)
+def gcd(input: Array, other: Array) -> Array:
+    """The greatest common divisor."""
+    return jnp.gcd(*_two_integers("gcd_cpu", input, other))
+
+
+@op(inplace=True, differentiable=False)
+def lcm(input: Array, other: Array) -> Array:
+    """The least common multiple."""
+    return jnp.abs(jnp.lcm(*_two_integers("lcm_cpu", input, other)))
+
+
+@op(inplace=True, backward="PowBackward0", saves={"self": "*", "exponent": "*"})
+def float_power(input: Any, exponent: Any) -> Array:
+    """`input ** exponent` in float64 or complex128."""
+    from .powers import pow as power
+
+    kinds = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in (input, exponent)]
+    wide = np.dtype("complex128" if any(is_complex(k) for k in kinds) else "float64")
+
+    def widened(x: Any) -> Any:
+        return x.astype(wide) if hasattr(x, "dtype") else jnp.asarray(x, wide)
+
+    if not hasattr(exponent, "dtype"):
+        return power(widened(input), exponent)
+    return power(widened(input), widened(exponent))
+
+
+@op(method=False, saves={"result": "*"})
+def polar(abs: Array, angle: Array) -> Array:
+    """The complex number of this size and angle."""
+    if not is_floating(abs.dtype) or not is_floating(angle.dtype):
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{scalar_name(abs.dtype)} and {scalar_name(angle.dtype)}"
+        )
+    return jax.lax.complex(abs * jnp.cos(angle), abs * jnp.sin(angle))
+
