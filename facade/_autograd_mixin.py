@@ -50,9 +50,9 @@ class AutogradMixin(Handle):
             )
         if requires_grad and not (self.dtype.is_floating_point or self.dtype.is_complex):
             raise RuntimeError(
-                "only Tensors of floating point dtype can require gradients"
+                "only Tensors of floating point and complex dtype can require gradients"
                 if _setter
-                else "only Tensors of floating point and complex dtype can require gradients"
+                else "only Tensors of floating point dtype can require gradients"
             )
         if bool(requires_grad) == self.requires_grad:
             return self

@@ -118,7 +118,13 @@ def tensor(
     out = wrap(to_jax(_numpy(data, dtype)))
     if device is not None:
         out = out.to(device)
-    return out.requires_grad_() if requires_grad else out
+    if not requires_grad:
+        return out
+    if out._v.dtype.kind in "biu":
+        raise RuntimeError(
+            "Only Tensors of floating point and complex dtype can require gradients"
+        )
+    return out.requires_grad_()
 
 
 def as_tensor(data: Any, dtype: dtype_class | None = None, device: Any = None) -> Any:

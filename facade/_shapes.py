@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional import TABLE, scalar_name
 
 from ._dtype import Size
 from ._handle import Handle
@@ -145,6 +145,24 @@ def _split_along(name: str, least: int, place: Callable[[Any], int]) -> Callable
 hsplit = _split_along("hsplit", 1, lambda x: 0 if x.dim() == 1 else 1)
 vsplit = _split_along("vsplit", 2, lambda x: 0)
 dsplit = _split_along("dsplit", 3, lambda x: 2)
+
+
+def tensor_split(
+    input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,
+    sections: int | None = None,
+) -> Any:  # fmt: skip
+    """Split into as many parts, or at these indices; a tensor of them runs the program."""
+    given = [x for x in (indices_or_sections, indices, sections) if x is not None]
+    if len(given) != 1:
+        raise TypeError("tensor_split() needs indices or sections")
+    where = given[0]
+    if isinstance(where, Handle):
+        if str(where.dtype) != "torch.int64":  # type: ignore[attr-defined]
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to have dtype of "
+                               f"long, but got {scalar_name(where._v.dtype)}")  # type: ignore[attr-defined]  # fmt: skip
+        where = where.tolist()  # type: ignore[attr-defined]
+    where = where if isinstance(where, int) else tuple(int(i) for i in where)
+    return apply(TABLE["tensor_split"], input, where, dim)
 
 
 def _copying(name: str) -> Callable[..., Any]:

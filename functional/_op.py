@@ -83,7 +83,8 @@ class Op:
         self.numbers = numbers
         self.check = check
         self.random = random
-        self.residuals = residuals
+        # What PyTorch saves as a result is not computed again here either.
+        self.residuals = residuals or any(name.startswith("result") for name in self.saves)
         self.aliases = aliases
         self.write = write
         self.overwrites = overwrites

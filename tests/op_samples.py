@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -111,7 +112,7 @@ def to_leafax(x: Any, tensors: list[Any]) -> Any:
 def _array(x: torch.Tensor) -> np.ndarray:
     x = x.detach().resolve_conj().resolve_neg()
     x = x.float() if x.dtype is torch.bfloat16 else x
-    return np.array(x.numpy())
+    return np.array(x.numpy(force=True))
 
 
 def to_torch(x: Any, tensors: list[Any]) -> Any:
@@ -265,11 +266,26 @@ def _dropped(name: str, value: Any) -> bool:
     return name in ("device", "layout", "memory_format", "pin_memory", "generator")
 
 
+def _ours(entry: Any) -> Callable[..., Any] | None:
+    """leafax's function; where torch's entry is Python code, the same code on leafax."""
+    code = entry.op
+    if isinstance(code, types.FunctionType) and code.__module__.startswith("torch.testing"):
+        scope = dict(code.__globals__, torch=leafax, wrapper_set_seed=lambda f, *a, **k: f(*a, **k))
+        if any(name.startswith("reference_") for name in code.__code__.co_names):
+            return None
+        return types.FunctionType(
+            code.__code__, scope, code.__name__, code.__defaults__, code.__closure__
+        )
+    return lookup(entry.name)
+
+
 def variants(entry: Any) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
     """Function, method and in-place forms that both libraries have."""
-    ours = lookup(entry.name)
+    ours = _ours(entry)
     theirs = entry.op
-    if ours is not None and not _is_method(entry):
+    if lookup(entry.name) is None and not hasattr(leafax.Tensor, entry.name):
+        return
+    if ours is not None and not (_is_method(entry) and ours is lookup(entry.name)):
         yield "function", ours, theirs
     method = getattr(leafax.Tensor, entry.name, None)
     if method is not None and callable(method):

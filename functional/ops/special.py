@@ -76,7 +76,7 @@ def polygamma(input: Array, n: int) -> Array:
     (x,) = promote(input, to_float=True)
     if n == 0:
         return special.digamma(x)
-    return special.polygamma(jnp.full((), n, x.dtype), x)
+    return special.polygamma(n, x)
 
 
 @op(inplace=True, backward="MvlgammaBackward0", saves={"self": "*"})

@@ -1,0 +1,1 @@
+from adapters import summary as summary

@@ -1,0 +1,193 @@
+"""When programs run, how often they compile, and what `explain()` says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import leafax
+import numpy as np
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def nothing_pending() -> None:
+    leafax.synchronize()
+    leafax.explain(clear=True)
+
+
+def linear_problem() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    w = leafax.tensor(rng.normal(size=(4, 2)), requires_grad=True)
+    x, y = leafax.tensor(rng.normal(size=(8, 4))), leafax.tensor(rng.normal(size=(8, 2)))
+    return w, x, y
+
+
+@pytest.mark.parametrize(
+    ("observe", "reason"),
+    [
+        (lambda t: t.sum().item(), "item()"),
+        (lambda t: t.tolist(), "tolist()"),
+        (lambda t: t.numpy(), "numpy()"),
+        (lambda t: repr(t), "print"),
+        (lambda t: bool(t.sum()), "bool()"),
+        (lambda t: t.jax(), "jax()"),
+        (lambda t: leafax.synchronize(), "synchronize()"),
+    ],
+)
+def test_what_cuts_is_told_with_the_users_line(observe: Any, reason: str) -> None:
+    t = leafax.ones(3) * 2
+    observe(t)
+    run = leafax.explain()[-1]
+    assert run.reason == reason
+    assert run.where[0] == __file__
+    assert f"{reason} at test_cuts.py:{run.where[1]}" in str(leafax.explain())
+
+
+def test_recording_runs_nothing() -> None:
+    w, x, y = linear_problem()
+    ((x @ w - y) ** 2).mean().backward()
+    assert len(leafax.explain()) == 0
+    assert w.grad is not None and w.grad.shape == (4, 2)
+    assert len(leafax.explain()) == 0
+
+
+def test_steady_state_compiles_nothing() -> None:
+    w, x, y = linear_problem()
+    optimizer = leafax.optim.Adam([w], lr=0.1)
+    for step in range(6):
+        optimizer.zero_grad()
+        loss = ((x @ w - y) ** 2).mean() * (1.0 + step) + step
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        if step == 2:
+            leafax.explain(clear=True)
+    report = leafax.explain()
+    assert len(report) == 3, "one program a step"
+    assert report.compiles == 0, "numbers that change are inputs"
+
+
+def test_a_number_that_changes_compiles_twice_at_most() -> None:
+    x = leafax.ones(3)
+    values = []
+    for i in range(20):
+        values.append(((x + 1) * (i * 0.5) - 1).sum().item())
+    np.testing.assert_allclose(values, [3 * (2 * i * 0.5 - 1) for i in range(20)])
+    assert leafax.explain().compiles <= 2
+    assert [run.how for run in leafax.explain()][-10:] == ["cached"] * 10
+
+
+def test_minus_zero_and_nan_are_numbers_of_their_own() -> None:
+    x = leafax.ones(1)
+    assert [str((x * c).item()) for c in (0.0, -0.0, 0.0, -0.0)] == ["0.0", "-0.0", "0.0", "-0.0"]
+    assert all(np.isnan((x * float("nan")).item()) for _ in range(3))
+    assert [(x * c).dtype for c in (1, 1.0, True)] == [leafax.float32] * 3
+    i = leafax.ones(1, dtype=leafax.int64)
+    assert [(i * c).dtype for c in (1, 1.0, True)] == [leafax.int64, leafax.float32, leafax.int64]
+
+
+def test_slices_at_changing_places_compile_once() -> None:
+    data = leafax.arange(100).float()
+    data.tolist()
+    leafax.explain(clear=True)
+    sums = [data[i : i + 10].sum().item() for i in range(0, 100, 10)]
+    assert sums == [45.0 + 100 * i for i in range(10)]
+    assert leafax.explain().compiles <= 2
+
+
+def test_printing_the_loss_before_backward_gives_the_same_in_two_programs() -> None:
+    def train(observe: bool) -> tuple[list[float], Any]:
+        w, x, y = linear_problem()
+        optimizer = leafax.optim.SGD([w], lr=0.1)
+        losses = []
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = ((x @ w).exp() - y).pow(2).mean()
+            if observe:
+                losses.append(loss.item())
+            loss.backward()
+            optimizer.step()
+            losses += [] if observe else [loss.item()]
+        return losses, w.detach().numpy()
+
+    plain, w_plain = train(False)
+    leafax.explain(clear=True)
+    seen, w_seen = train(True)
+    np.testing.assert_allclose(seen, plain, rtol=1e-12)
+    np.testing.assert_allclose(w_seen, w_plain, rtol=1e-12)
+    reasons = [run.reason for run in leafax.explain()]
+    assert reasons[:4] == ["item()", "optimizer.step()"] * 2
+
+
+def test_backward_after_a_cut_computes_no_forward_again() -> None:
+    w, x, _ = linear_problem()
+    loss = ((x @ w).exp() @ w.t()).exp().sum()
+    loss.item()
+    loss.backward()
+    leafax.synchronize()
+    from leafax import _run
+
+    text = _run._plans[-1][1].lowered(_arguments(_run._plans[-1][1])).as_text()
+    assert "exponential" not in text, "residuals carry what the forward computed"
+    # The second product's two gradients and the first's one: `x` requires none.
+    assert text.count("dot_general") == 3, "gradients of products, and nothing else"
+
+
+def _arguments(plan: Any) -> list[Any]:
+    inputs = [e.aval for e in plan.program.entries if hasattr(e, "aval")]
+    return [np.zeros(a.shape, a.dtype) for a in inputs]
+
+
+def test_branching_on_the_loss() -> None:
+    x = leafax.tensor([3.0], requires_grad=True)
+    y = x * 2
+    z = y * y if y.sum() > 5 else y
+    z.backward()
+    assert x.grad is not None and x.grad.item() == 24.0
+
+
+def test_a_loop_that_never_observes_runs_in_bounded_programs() -> None:
+    rng = np.random.default_rng(0)
+    batches = [rng.normal(size=(8, 5)).astype("f") for _ in range(10)]
+    w = leafax.tensor(rng.normal(size=(5, 3)).astype("f"))
+    correct = leafax.tensor(0)
+    for i in range(1500):
+        x = leafax.from_numpy(batches[i % 10])
+        correct += (leafax.relu(x @ w).argmax(1) == 0).sum()
+    expected = sum(
+        int((np.maximum(batches[i % 10] @ w.numpy(), 0).argmax(1) == 0).sum()) for i in range(1500)
+    )
+    assert correct.item() == expected
+    report = leafax.explain()
+    assert report.compiles <= 3
+    assert max(run.nodes for run in report) <= 2001
+    assert any("the program is long" in run.reason for run in report)
+
+
+def test_a_long_differentiable_chain_is_cut_and_still_right() -> None:
+    x = leafax.tensor([1.0], dtype=leafax.float64, requires_grad=True)
+    y = x
+    for _ in range(5000):
+        y = y * 1.0001
+    y.backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.item(), 1.0001**5000, rtol=1e-10)
+
+
+def test_little_programs_run_op_by_op_first() -> None:
+    a = leafax.ones(7)
+    for _ in range(2):
+        (a + 1).tolist()
+        (a * 2).tolist()
+    leafax.explain(clear=True)
+    ((a + 1) * 2).tolist()
+    ((a + 1) * 2).tolist()
+    ((a + 1) * 2).tolist()
+    assert [run.how for run in leafax.explain()] == ["op by op", "compiled", "cached"]
+
+
+def test_temporaries_that_died_are_no_outputs() -> None:
+    a = leafax.ones(3)
+    b = (a + 1) * 2 - 3
+    b.tolist()
+    assert leafax.explain()[-1].outputs == 2  # `a`, which is alive and was pending, and `b`

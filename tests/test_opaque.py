@@ -1,0 +1,99 @@
+"""`call_jax`: JAX functions as ops."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import leafax
+import numpy as np
+import pytest
+
+
+def test_pytrees_go_in_and_out_and_gradients_flow() -> None:
+    def fn(tree: dict[str, jax.Array], scale: float) -> dict[str, jax.Array]:
+        return {"sum": (tree["a"] * scale).sum() + tree["b"], "index": tree["i"] + 1}
+
+    a = leafax.tensor([1.0, 2.0], requires_grad=True)
+    b = leafax.tensor(3.0)
+    out = leafax.call_jax(fn, {"a": a, "b": b, "i": leafax.tensor([1])}, 2.0)
+    assert out["index"].tolist() == [2]
+    assert not out["index"].requires_grad and out["sum"].requires_grad
+    out["sum"].backward()
+    assert a.grad is not None and a.grad.tolist() == [2.0, 2.0] and b.grad is None
+
+
+def test_it_is_part_of_the_one_program() -> None:
+    def fn(x: jax.Array) -> jax.Array:
+        return jnp.tanh(x)
+
+    w = leafax.tensor([0.5], requires_grad=True)
+    optimizer = leafax.optim.SGD([w], lr=0.1)
+    leafax.explain(clear=True)
+    for _ in range(4):
+        optimizer.zero_grad()
+        leafax.call_jax(fn, w * 2).sum().backward()
+        optimizer.step()
+    assert len(leafax.explain()) == 4 and leafax.explain().compiles == 1
+
+
+def test_it_is_traced_in_the_users_setting() -> None:
+    seen = []
+
+    def fn(x: jax.Array, i: jax.Array) -> jax.Array:
+        made = jnp.zeros(2) + jnp.arange(2)
+        seen.append((x.dtype.name, i.dtype.name, made.dtype.name))
+        return x.sum() + made.sum() + i.sum()
+
+    x = leafax.tensor([1.0], dtype=leafax.float64, requires_grad=True)
+    out = leafax.call_jax(fn, x, leafax.tensor([1]))
+    assert out.dtype is leafax.float32
+    out.backward()
+    assert set(seen) == {("float32", "int32", "float32")}
+    assert x.grad is not None and x.grad.dtype is leafax.float64
+
+
+def test_custom_vjp_is_respected_also_after_a_cut() -> None:
+    @jax.custom_vjp
+    def fn(x: jax.Array) -> jax.Array:
+        return x * 2
+
+    fn.defvjp(lambda x: (fn(x), x), lambda x, g: (g * 100,))
+
+    def call(x: jax.Array) -> jax.Array:
+        return fn(x)
+
+    for observe in (False, True):
+        x = leafax.tensor([1.0], requires_grad=True)
+        y = leafax.call_jax(call, x)
+        if observe:
+            y.tolist()
+        y.sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [100.0]
+
+
+def test_double_backward() -> None:
+    x = leafax.tensor([0.3], dtype=leafax.float32, requires_grad=True)
+    (g,) = leafax.autograd.grad(leafax.call_jax(jnp.sin, x).sum(), x, create_graph=True)
+    (h,) = leafax.autograd.grad(g.sum(), x)
+    np.testing.assert_allclose(h.item(), -np.sin(0.3), rtol=1e-6)
+
+
+def test_a_second_backward_needs_retain_graph() -> None:
+    x = leafax.tensor([0.3], requires_grad=True)
+    y = leafax.call_jax(jnp.sin, x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+
+
+def test_decorator_keeps_name_and_doc() -> None:
+    @leafax.jax_function
+    def twice(x: jax.Array) -> jax.Array:
+        """Double."""
+        return 2 * x
+
+    assert twice.__name__ == "twice" and twice.__doc__ == "Double."
+    y = twice(leafax.ones(2).requires_grad_())
+    assert y.tolist() == [2.0, 2.0]
+    assert type(y.grad_fn).__name__ == "TwiceBackward"
