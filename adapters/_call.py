@@ -10,11 +10,13 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 
 import leafax
 
@@ -46,7 +48,7 @@ class Pure:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is type(self) and other.facts == self.facts)  # type: ignore[attr-defined]
+        return self is other or (type(other) is type(self) and other.facts == self.facts)
 
     def __call__(
         self, leaves: Sequence[Any], key: Any, args: Any, kwargs: Any
@@ -90,6 +92,32 @@ def shared(pure: P) -> P:
     return found  # type: ignore[return-value]
 
 
+class Borrowed:
+    """Arrays that models hold and that their caller may hold too, as in `variables`.
+
+    A step cannot reuse such a buffer: it would have to compile once without donating it, and anew
+    for the second step. So what training replaces is copied before the first, if somebody else
+    does hold it. What is frozen is never copied.
+    """
+
+    def __init__(self) -> None:
+        self.held: list[tuple[Any, bool]] = []  # a tensor, and whether it is a parameter
+        self.settled = False
+
+    def settle(self, training: bool) -> None:
+        """Copy what the step of this call will replace."""
+        if not (training and leafax.is_grad_enabled()):
+            return
+        kept: list[tuple[Any, bool]] = []
+        for t, parameter in self.held:
+            if parameter and not t.requires_grad:
+                kept.append((t, parameter))
+            elif sys.getrefcount(t.jax()) > 2:  # the tensor and the argument: nobody else
+                with jax.enable_x64(True):
+                    t.data = leafax.as_tensor(jnp.copy(t.jax()))
+        self.held, self.settled = kept, True
+
+
 def record(pure: Pure, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
     """Record the call, write what it replaced into the leaves, return its output."""
     key = leafax.default_generator.key() if pure.draws else None
@@ -100,7 +128,7 @@ def record(pure: Pure, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
 
 
 def abstract(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The shapes of a tree's tensors, for `jax.eval_shape`, and how to put arrays in their place."""
+    """The shapes of a tree's tensors, and how to put arrays in their place."""
     flat, treedef = jax.tree.flatten(tree)
     places = [i for i, x in enumerate(flat) if isinstance(x, leafax.Tensor)]
     shapes = [

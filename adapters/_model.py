@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import leafax
 from leafax.functional import select
 
+from ._call import Borrowed
+
 Tensors = dict[str, Any]
 
 
@@ -64,6 +66,10 @@ class Model:
 
     def mask(self) -> Any:
         """A mask of the Flax parameters: True where trainable, for plain JAX and optax users."""
+        raise NotImplementedError
+
+    def _loan(self) -> Borrowed:
+        """The arrays that the model was made of, until a step replaces them."""
         raise NotImplementedError
 
     # ------------------------------------------------------------ tensors by path
@@ -168,6 +174,7 @@ class Model:
         for name in chosen & parameters.keys():
             if differentiable(parameters[name]):
                 parameters[name].requires_grad_(True)
+        self._loan().settled = False
         self._stop_statistics(_with_their_parameters(chosen, parameters, still), False)
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,26 @@ def key_data(leaf: Any) -> tuple[Any, Any]:
     if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.key_data(leaf), jax.random.key_impl(leaf)
     return leaf, None
+
+
+class View(NamedTuple):
+    """A module's leaves at one time, in the order of its flat state."""
+
+    graphdef: Any
+    treedef: Any
+    names: tuple[str, ...]
+    leaves: tuple[Any, ...]
+    kinds: tuple[type, ...]  # classes of the variables
+    pures: dict[Any, Merge]
+
+
+def kinds_of(state: Any) -> list[type]:
+    """The class of the variable of each leaf; leaves without one count as plain variables."""
+    found: list[type] = []
+    for node in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, nnx.Variable)):
+        kind = type(node) if isinstance(node, nnx.Variable) else nnx.Variable
+        found += [kind] * len(jax.tree.leaves(node))
+    return found
 
 
 class Merge(_call.Pure):

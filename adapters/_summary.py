@@ -102,7 +102,8 @@ class Summary:
             table.add_column(name, justify="right" if i > 3 else "left", no_wrap=True)
         styles = {"trainable": "green", "frozen": "dim", "buffer": "dim italic"}
         for row in self.rows:
-            table.add_row(*(cell.replace("[", r"\[") for cell in row.cells()), style=styles[row.kind])
+            cells = tuple(cell.replace("[", r"\[") for cell in row.cells())
+            table.add_row(*cells, style=styles[row.kind])
         table.add_section()
         for cells in self._footer():
             table.add_row(*cells, style="bold")
@@ -156,9 +157,7 @@ def _grouped(rows: list[Row], depth: int) -> list[Row]:
 
 def _together(path: str, kind: str, rows: list[Row]) -> Row:
     dtypes = ", ".join(sorted({row.dtype for row in rows}))
-    sums = (
-        sum(column) for column in zip(*(row[4:] for row in rows), (0, 0, 0, 0), strict=True)
-    )
+    sums = (sum(column) for column in zip(*(row[4:] for row in rows), (0, 0, 0, 0), strict=True))
     return Row(path, None, dtypes, kind, *sums)
 
 

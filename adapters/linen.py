@@ -48,11 +48,14 @@ class Model(_model.Model):
         self._module, self._rngs = module, tuple(rngs)
         self._paths = paths(variables)  # with the collection before them
         self._leaves = tuple(_model.to_tensor(leaf) for leaf in leaves)
+        self._borrowed = _call.Borrowed()
         self._parameters: _model.Tensors = {}
         self._buffers: _model.Tensors = {}
         self._full: dict[str, str] = {}  # a buffer's path -> with its collection
-        for full, tensor in zip(self._paths, self._leaves, strict=True):
+        for full, tensor, leaf in zip(self._paths, self._leaves, leaves, strict=True):
             self._enter(full, tensor)
+            if isinstance(leaf, jax.Array):
+                self._borrowed.held.append((tensor, full.startswith("params.")))
         self._training = True
         self._still: frozenset[str] = frozenset()
         self._evaluating: frozenset[Path] = frozenset()
@@ -79,6 +82,8 @@ class Model(_model.Model):
         pure = self._pures.get(key)
         if pure is None:
             pure = self._pures[key] = self._pure(method, training, bool(flags))
+        if not self._borrowed.settled:
+            self._borrowed.settle(training)
         if pure.draws is None and training:
             pure.draws = needs_rng(pure, self._leaves, args, kwargs)
         try:
@@ -126,6 +131,9 @@ class Model(_model.Model):
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         full = {self._full[name] for name in names}
         self._still = self._still | full if stop else self._still - full
+
+    def _loan(self) -> _call.Borrowed:
+        return self._borrowed
 
     def _name(self) -> str:
         return type(self._module).__name__
@@ -186,6 +194,9 @@ class Part(_model.Model):
 
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         self._root._stop_statistics({self._before + name for name in names}, stop)
+
+    def _loan(self) -> _call.Borrowed:
+        return self._root._loan()
 
     def _name(self) -> str:
         return f"{self._root._name()}.{self._before[:-1]}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import jax
 from flax import nnx
@@ -18,26 +18,16 @@ import leafax
 from leafax.functional import paths
 
 from . import _call, _model
-from ._nnx import Merge, key_data
+from ._nnx import Merge, View, key_data, kinds_of
 
 FLAGS = ("deterministic", "use_running_average")
-
-
-class View(NamedTuple):
-    """A module's leaves at one time, in the order of its flat state."""
-
-    graphdef: Any
-    treedef: Any
-    names: tuple[str, ...]
-    leaves: tuple[Any, ...]
-    kinds: tuple[type, ...]  # classes of the variables
-    pures: dict[Any, Merge]
 
 
 class _Shared:
     """What a model and its submodules have in common.
 
     Attributes:
+      borrowed: the arrays that the modules came with.
       keys: for the tensors that hold the data of random keys, by id: the tensor and the keys'
         implementation.
       modes: modules that were told to train or to evaluate, by id.
@@ -49,6 +39,7 @@ class _Shared:
 
     def __init__(self) -> None:
         self.keys: dict[int, tuple[Any, Any]] = {}
+        self.borrowed = _call.Borrowed()
         self.modes: dict[int, tuple[Any, bool]] = {}
         self.still: dict[int, Any] = {}
         self.restructured()
@@ -80,8 +71,8 @@ class Model(_model.Model):
     def __init__(self, module: nnx.Module) -> None:
         if not isinstance(module, nnx.Module):
             raise TypeError(
-                f"`module` must be an nnx module, got `{type(module).__name__}`; for a linen module "
-                f"use `leafax.adapters.linen.Model(module, variables)`"
+                f"`module` must be an nnx module, got `{type(module).__name__}`; for a linen "
+                f"module use `leafax.adapters.linen.Model(module, variables)`"
             )
         self._shared = _Shared()
         self._module = self._hold(module)
@@ -106,6 +97,8 @@ class Model(_model.Model):
         pure = view.pures.get((method, training))
         if pure is None:
             pure = view.pures[method, training] = self._pure(view, method, training)
+        if not self._shared.borrowed.settled:
+            self._shared.borrowed.settle(training)
         return _call.record(pure, view.leaves, args, kwargs)
 
     def _pure(self, view: View, method: str, training: bool) -> Merge:
@@ -128,22 +121,23 @@ class Model(_model.Model):
         variable = isinstance(node, nnx.Variable)
         graphdef, state = nnx.split({"held": node} if variable else node)
         leaves, treedef = jax.tree.flatten(state)
-        tensors = [self._tensor(leaf) for leaf in leaves]
+        kinds = zip(leaves, kinds_of(state), strict=True)
+        tensors = [self._tensor(leaf, issubclass(kind, nnx.Param)) for leaf, kind in kinds]
         state = jax.tree.unflatten(treedef, tensors)
-        for kind, tensor in zip(_kinds(state), tensors, strict=True):
-            if issubclass(kind, nnx.Param) and _model.differentiable(tensor):
-                tensor.requires_grad_()
         held = nnx.merge(graphdef, state)
         return held["held"] if variable else held
 
-    def _tensor(self, leaf: Any) -> Any:
+    def _tensor(self, leaf: Any, parameter: bool) -> Any:
         if isinstance(leaf, leafax.Tensor):
             return leaf
         array, impl = key_data(leaf)
         tensor = _model.to_tensor(array)
         if impl is not None:
             self._shared.keys[id(tensor)] = (tensor, impl)
-        return tensor
+        elif isinstance(leaf, jax.Array):
+            self._shared.borrowed.held.append((tensor, parameter))
+            self._shared.borrowed.settled = False
+        return tensor.requires_grad_(parameter and _model.differentiable(tensor))
 
     def _view(self) -> View:
         shared = self._shared
@@ -157,12 +151,13 @@ class Model(_model.Model):
             graphdef, state = nnx.split(self._module)
             leaves, treedef = jax.tree.flatten(state)
             names = tuple(paths(state))
-            view = View(graphdef, treedef, names, tuple(leaves), tuple(_kinds(state)), {})
+            view = View(graphdef, treedef, names, tuple(leaves), tuple(kinds_of(state)), {})
             shared.views[key] = view
         return view
 
     def _tensors(self) -> tuple[_model.Tensors, _model.Tensors]:
-        parameters, buffers = {}, {}
+        parameters: _model.Tensors = {}
+        buffers: _model.Tensors = {}
         view = self._view()
         for name, tensor, kind in zip(view.names, view.leaves, view.kinds, strict=True):
             (parameters if issubclass(kind, nnx.Param) else buffers)[name] = tensor
@@ -199,10 +194,6 @@ class Model(_model.Model):
             setattr(self._module, name, self._in(value))
         self._shared.restructured()
 
-    def __delattr__(self, name: str) -> None:
-        delattr(self._module, name)
-        self._shared.restructured()
-
     def __getitem__(self, index: Any) -> Any:
         return self._out(self._module[index])
 
@@ -212,6 +203,9 @@ class Model(_model.Model):
 
     def __len__(self) -> int:
         return len(self._module)
+
+    def __bool__(self) -> bool:
+        return True  # a module without layers too
 
     def __iter__(self) -> Iterator[Any]:
         return (self._out(value) for value in self._module)
@@ -226,9 +220,6 @@ class Model(_model.Model):
         if isinstance(value, nnx.Variable):
             return value.get_raw_value()
         return Model._over(value, self._shared) if isinstance(value, nnx.Pytree) else value
-
-    def __bool__(self) -> bool:
-        return True
 
     # ------------------------------------------------------------ modes
 
@@ -291,6 +282,9 @@ class Model(_model.Model):
             owner = owner[int(step)] if step.isdigit() else getattr(owner, step)
         return owner
 
+    def _loan(self) -> _call.Borrowed:
+        return self._shared.borrowed
+
     def _name(self) -> str:
         return type(self._module).__name__
 
@@ -313,12 +307,3 @@ class Model(_model.Model):
         view = self._view()
         flags = jax.tree.unflatten(view.treedef, [t.requires_grad for t in view.leaves])
         return nnx.filter_state(flags, nnx.Param)
-
-
-def _kinds(state: Any) -> list[type]:
-    """The class of the variable of each leaf; leaves without one count as plain variables."""
-    found: list[type] = []
-    for node in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, nnx.Variable)):
-        held = isinstance(node, nnx.Variable)
-        found += [type(node) if held else nnx.Variable] * (len(jax.tree.leaves(node)) if held else 1)
-    return found

@@ -29,3 +29,30 @@ def leafax_programs() -> ModuleType:
             else:
                 sys.modules[name] = was
     return module
+
+
+def leafax_finetune_head() -> Any:
+    """`handwritten.make_finetune_head` as a leafax user writes it."""
+    import handwritten as hand
+    import leafax.nn.functional as F
+    from leafax.adapters import linen
+    from models.efficientnet_lite import load_pretrained
+
+    module, variables = load_pretrained(hand.FINETUNE_CLASSES)
+    model = linen.Model(module, variables)
+    model.freeze("backbone.**", stats=True)
+    optimizer = leafax.optim.Adam(model.parameters(), lr=hand.FINETUNE_RATE)
+
+    def step(state: Any, batch: Any) -> Any:
+        images, labels = batch
+        loss = F.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return state, loss.detach()
+
+    def batch(i: int) -> Any:
+        images, labels = hand.finetune_batch(i)
+        return leafax.from_numpy(images), leafax.from_numpy(labels).long()
+
+    return step, None, batch

@@ -3,6 +3,7 @@
 from . import autograd as autograd
 from . import fft as fft
 from . import linalg as linalg
+from . import masked as masked
 from . import nn as nn
 from . import optim as optim
 from . import special as special

@@ -9,10 +9,11 @@ from weakref import ref
 
 from . import _graph
 from ._handle import Handle
+from ._node import RemovableHandle
 from ._record import alias, enter
 from ._storage import detach as _detach
-from ._storage import rebind
-from ._trace import LEAF, NODE, NOWHERE, State, local, resting
+from ._storage import drop_grad_fn, flag_views, rebind
+from ._trace import LEAF, NODE, NOWHERE, local, resting
 
 
 class AutogradMixin(Handle):
@@ -21,8 +22,9 @@ class AutogradMixin(Handle):
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are computed for this tensor."""
-        if self._stale is not None:
-            enter(self, local.trace)
+        old, base = self._stale, self._base_
+        if old is not None and base is not None:
+            return bool(old.role or base.requires_grad)
         return bool(self._v.requires_grad)
 
     @requires_grad.setter
@@ -72,14 +74,16 @@ class AutogradMixin(Handle):
         else:
             self._v = kind
             self._trace = None if self._array is not None else self._trace
-        self._grad_fn = None
+        if self._grad_fn is not None:
+            drop_grad_fn(self)
+        flag_views(self)
 
     @property
     def is_leaf(self) -> bool:
         """True for tensors that no recorded op made, or that need no gradient."""
         if self._stale is not None:
-            enter(self, local.trace)
-        return not self._v.requires_grad or self._v.role == LEAF
+            _graph.renew(self)
+        return bool(self._v.role <= LEAF)
 
     @property
     def grad_fn(self) -> Any:
@@ -96,7 +100,7 @@ class AutogradMixin(Handle):
                 "want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() "
                 "on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
                 "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 "
-                "for more informations.",
+                "for more information.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -130,10 +134,7 @@ class AutogradMixin(Handle):
     @property
     def retains_grad(self) -> bool:
         """True for a non-leaf whose `.grad` will be filled."""
-        if self.is_leaf:
-            return False
-        fn, out = _graph.gradient_edge(self)
-        return any(k == out and r() is self for k, r in fn.retains_of())
+        return self._retains
 
     def retain_grad(self) -> None:
         """Let `backward()` fill this non-leaf's `.grad` too.
@@ -145,15 +146,9 @@ class AutogradMixin(Handle):
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if self.is_leaf or self.retains_grad:
             return
-        trace = local.trace
-        if self._v.index >= 0 and self._trace is trace and self._v.edge.role == NODE:
-            edge = self._v.edge
-            key = ("retain", edge)
-            after = trace.state.next.get(key)
-            if after is None:
-                after = trace.state.next[key] = State(trace.state, None, trace.state.mode)
-            trace.state = after
-            trace.retains[(edge.state, edge.out)] = ref(self)
+        self._retains = True
+        if self._v.index >= 0 and self._trace is local.trace and self._v.edge.role == NODE:
+            _graph.retain(self, self._v.edge, local.trace)
         else:
             fn, out = _graph.gradient_edge(self)
             fn.retains = [*fn.retains_of(), (out, ref(self))]
@@ -171,11 +166,11 @@ class AutogradMixin(Handle):
         if self.is_leaf:
             if self._hooks is None:
                 self._hooks = {}
-            handle = _graph.RemovableHandle(self._hooks)
+            handle = RemovableHandle(self._hooks)
             self._hooks[handle.id] = hook
             return handle
         node, out = _graph.gradient_edge(self)
-        handle = _graph.RemovableHandle(node.tensor_hooks)
+        handle = RemovableHandle(node.tensor_hooks)
         node.tensor_hooks[handle.id] = (out, hook)
         node.mark_hooked()
         return handle
@@ -192,7 +187,7 @@ class AutogradMixin(Handle):
             )
         if self._post_accumulate_hooks is None:
             self._post_accumulate_hooks = {}
-        handle = _graph.RemovableHandle(self._post_accumulate_hooks)
+        handle = RemovableHandle(self._post_accumulate_hooks)
         self._post_accumulate_hooks[handle.id] = hook
         return handle
 
@@ -237,9 +232,7 @@ class AutogradMixin(Handle):
     @property
     def data(self) -> Any:
         """This tensor's data without history or shared version counter."""
-        out = _detach(self)
-        out._vc = [0]
-        return out
+        return _detach(self, own=True)
 
     @data.setter
     def data(self, other: Any) -> None:

@@ -49,7 +49,7 @@ def argwhere(input: Any) -> Any:
 
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """The first `size` positions that are not zero, filled up with `fill_value`."""
-    found = np.argwhere(_values(input)).reshape(-1, input.dim())[:size]
+    found = np.stack(np.nonzero(np.atleast_1d(_values(input))), 1)[:, : input.dim()][:size]
     made = np.full((size, input.dim()), fill_value, np.int64)
     made[: len(found)] = found
     return from_numpy(made)

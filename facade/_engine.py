@@ -15,8 +15,10 @@ from typing import Any
 
 from leafax.functional import Aval, Residual, ResidualCall, vjp_of
 
-from ._graph import FREED, AccumulateGrad, Node, check_versions, given_of, needed
+from ._keep import given_of, needed
+from ._node import AccumulateGrad, Node
 from ._record import alias, enter, from_array, make, step
+from ._saved import FREED, check_versions
 from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
 
 Edge = tuple[Any, int]
@@ -157,7 +159,7 @@ class GraphTask:
             return None
         if not any(e is not None and e[0] in needed for e in node.edges()):
             return None
-        if all(g is None for g in grads):
+        if all(g is None for g in grads) and not hasattr(node, "apply_custom"):
             passed = [None] * len(node.edges())
         else:
             passed = self._apply(node, grads, needed)
@@ -199,7 +201,11 @@ class GraphTask:
         for out, holder in retains:
             t = holder()
             if t is not None and out < len(grads) and grads[out] is not None:
-                t._grad = _own(grads[out], self.create_graph)
+                if t._grad is None:
+                    t._grad = _own(grads[out], self.create_graph)
+                else:
+                    self.plain = False
+                    t._grad = t._grad + grads[out]
                 self.effects.append(("retain", holder, t._grad))
 
     def _post_hooks(self, node: Any, passed: Any, grads: list[Any]) -> Any:

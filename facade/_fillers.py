@@ -7,9 +7,9 @@ from typing import Any
 from leafax.functional import TABLE
 
 from ._handle import Handle
+from ._inplace import apply_inplace, check_inplace
 from ._random import key
 from ._record import apply
-from ._storage import apply_inplace, check_inplace
 from ._table import plain
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import default_float, promote_types as _promote_types
+from leafax.functional import default_float, set_default_float
+from leafax.functional import promote_types as _promote_types
 from leafax.functional import result_type as _result_type
-from leafax.functional import set_default_float
 
 from . import _table
 from ._dtype import dtype, of
@@ -48,7 +48,6 @@ from ._reduce import norm as norm  # noqa: E402
 from ._reduce import trapezoid as trapezoid  # noqa: E402
 from ._reduce import trapezoid as trapz  # noqa: E402
 from ._reduce import where as where  # noqa: E402
-from .special import polygamma as polygamma  # noqa: E402
 from ._shapes import COPIES as _COPIES  # noqa: E402
 from ._shapes import atleast_1d as atleast_1d  # noqa: E402
 from ._shapes import atleast_2d as atleast_2d  # noqa: E402
@@ -64,6 +63,7 @@ from ._shapes import tensor_split as tensor_split  # noqa: E402
 from ._shapes import unsafe_chunk as unsafe_chunk  # noqa: E402
 from ._shapes import unsafe_split as unsafe_split  # noqa: E402
 from ._shapes import vsplit as vsplit  # noqa: E402
+from .special import polygamma as polygamma  # noqa: E402
 
 globals().update(_COPIES)
 

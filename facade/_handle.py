@@ -15,6 +15,9 @@ class Handle:
       _store: the `Storage` shared with views and detached tensors, None while nobody shares.
       _lens: how to read this tensor from the storage: `(op, args, kwargs)` steps.
       _base_: the tensor that this one is a view of, and `_blens` how to read it from there.
+      _creation: how a view was made, where that forbids writes later: "no_grad", "inference",
+        "multi" (one of several results); else "".
+      _retains: `retain_grad()` was called.
       _stale: set when the storage was written through another tensor: what `_v` was before.
       _grad_fn: its graph node once an earlier trace is done; `_out` is its output number.
       _grad: `.grad`.
@@ -35,8 +38,8 @@ class Handle:
     _accumulator: Any = None
     _accumulator_hooks: Any = None
     _post_accumulate_hooks: Any = None
-    _made_no_grad: bool = False
-    _multi_view: bool = False
+    _creation: str = ""
+    _retains: bool = False
 
     _v: Any
     _trace: Any

@@ -9,8 +9,8 @@ import numpy as np
 from leafax.functional import TABLE, Op
 
 from ._handle import Handle
+from ._inplace import apply_inplace, check_inplace
 from ._record import apply
-from ._storage import apply_inplace, check_inplace
 
 _NARROW = TABLE["narrow"]
 # x[a:b] with step 1: its start may change from call to call without compiling anew.
@@ -225,7 +225,9 @@ def nonzero(x: Any, as_tuple: bool = False) -> Any:
     """
     from ._creation import from_numpy
 
-    found = np.nonzero(np.asarray(x.detach().numpy()))
+    values = np.asarray(x.detach().numpy())
+    found = np.nonzero(np.atleast_1d(values))
     if as_tuple:
         return tuple(from_numpy(f.astype(np.int64)) for f in found)
-    return from_numpy(np.stack(found, axis=1).astype(np.int64))
+    rows = np.stack(found, axis=1).astype(np.int64)
+    return from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))

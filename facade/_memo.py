@@ -43,7 +43,7 @@ def run(root: Any, edge: Any, gradient: Any, keep_graph: bool) -> None:
     trace = local.trace
     value = root._v
     memorable = value.index >= 0 and root._trace is trace and value.role == NODE
-    memorable = memorable and not trace.hooked
+    memorable = memorable and not trace.hooked and not _retained(trace)
     if not memorable:
         GraphTask([(edge(), gradient())], keep_graph=keep_graph, create_graph=False).run()
         return
@@ -82,6 +82,11 @@ def run(root: Any, edge: Any, gradient: Any, keep_graph: bool) -> None:
         frozenset(task.freed),
         tuple(trace.arrays[entered:]),
     )
+
+
+def _retained(trace: Trace) -> bool:
+    """Whether a retained gradient is there already: another would be added to it."""
+    return any((t := r()) is not None and t._grad is not None for r in trace.retains.values())
 
 
 def _place(trace: Trace, holder: Any) -> Any:

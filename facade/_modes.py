@@ -34,7 +34,7 @@ class _Scope:
             import warnings
 
             warnings.warn(
-                f"Decorating classes is deprecated and will be disabled in future versions. You "
+                "Decorating classes is deprecated and will be disabled in future versions. You "
                 "should only decorate functions or methods. To preserve the current behavior of "
                 "class decoration, you can directly decorate the `__init__` method and nothing "
                 "else.",

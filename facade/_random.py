@@ -19,8 +19,7 @@ import numpy as np
 
 from leafax.functional import Op
 
-from ._record import from_array, record
-from ._record import make
+from ._record import from_array, make, record
 
 DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val
 

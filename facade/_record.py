@@ -15,10 +15,10 @@ from weakref import ref
 import jax
 import numpy as np
 
-from leafax.functional import Aval, Call, Input, Node, Op, Slot, call_of, is_differentiable
+from leafax.functional import Aval, Input, Node, Op, Slot, call_of, is_differentiable
 
 from ._handle import Handle
-from ._trace import EXTERNAL, LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
+from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
 
 BUDGET = 2000  # computing nodes a program may have before it is cut
 BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
@@ -79,6 +79,8 @@ def enter(t: Any, trace: Trace) -> Value:
         from ._storage import read
 
         value = read(t, trace)
+        if t._stale is not None:  # it may not be used where gradients are recorded
+            return value
     else:
         array = t._array
         if array is None:
@@ -250,9 +252,19 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
     key = tuple(parts)
     state = trace.state.next.get(key)
     if state is None:
+        if trace.state.mode.hooks:
+            hooked = _with_hooks(op, args, kwargs)
+            if hooked is not None:
+                return hooked  # type: ignore[no-any-return]
         state = _miss(trace, key, op, args, kwargs)
     trace.state = state
     return state, trace
+
+
+def _with_hooks(op: Op, args: Any, kwargs: Any) -> Any:
+    from .autograd._hooked_node import recorded
+
+    return recorded(op, args, kwargs)
 
 
 def _share_views(op: Op, args: Any, kwargs: Any, outs: Any) -> None:

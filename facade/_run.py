@@ -18,10 +18,11 @@ import numpy as np
 
 from leafax.functional import Input, Node, Plan, Program, plan_for
 
-from . import _graph
+from . import _graph, _keep
+from ._bound import bound
 from ._record import BUDGET, BUDGET_BYTES, user_line
 from ._storage import unshare
-from ._trace import NODE, State, Trace, Value, local
+from ._trace import EXTERNAL, NODE, State, Trace, Value, local
 
 
 class Run(NamedTuple):
@@ -57,7 +58,7 @@ class Recipe(NamedTuple):
 
     plan: Plan
     places: dict[int, int]  # value number -> position among the outputs
-    saves: Any  # what the graph keeps, see `_graph.Keep`
+    saves: Any  # what the graph keeps, see `_keep.Keep`
 
 
 class Pending(NamedTuple):
@@ -84,17 +85,22 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
         if t._array is None and t._stale is None and t._v.index >= 0
         and (t._store is None or t is t._store.cell or id(t) in wanted)
     ]  # fmt: skip
-    keep = _graph.to_keep(trace, live)
+    keep = _keep.to_keep(trace, live)
     if not pending and not keep:
         _leave(trace, live)
         return
-    donate = _donatable(trace, live, pending)
-    key = (tuple([t._v.index for t in pending]), keep, donate)
     if state.plans is None:
         state.plans = {}
+    outputs = tuple([t._v.index for t in pending])
+    donate = state.plans.get(outputs)  # what could be donated last time
+    if not donate or not _still_donatable(trace, live, donate):
+        donate = state.plans[outputs] = _donatable(trace, live, pending)
+    key = (outputs, keep, donate)
     recipe = state.plans.get(key)
     if recipe is None:
         recipe = state.plans[key] = _recipe(state, pending, keep, donate)
+    local.clock += 1
+    state.used = local.clock
     where = where or user_line()
     arrays = trace.arrays
     trace.arrays = []
@@ -104,8 +110,9 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     for t in pending:
         t._array = outcome.outputs[recipe.places[t._v.index]]
     if keep:
-        _graph.keep(trace, recipe, outcome, live)
+        _keep.keep(trace, recipe, outcome, live)
     _leave(trace, live)
+    bound(local)
     record = Run(
         reason, where, len(recipe.plan.nodes), outcome.how, outcome.seconds,
         len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(pending),
@@ -136,13 +143,14 @@ def _renew(trace: Trace) -> None:
 
 def _leave(trace: Trace, live: list[Any]) -> None:
     """Let the live tensors leave the trace with what they have."""
-    trace.done = True
-    if local.trace is trace:
-        local.trace = Trace(local.root(local.mode))
+    if not trace.done:
+        _renew(trace)
     for t in live:
         value = t._stale if t._stale is not None else t._v
         if value.role == NODE and t._grad_fn is None:
             t._grad_fn, t._out = _graph.later(trace, value), value.edge.out
+        elif value.role == EXTERNAL and t._grad_fn is None:
+            t._grad_fn, t._out = _graph.edge_of(trace, value)
         if t._stale is not None:
             t._stale = value.resting
         t._v = t._v.resting
@@ -152,7 +160,8 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     trace.refs.clear()
     trace.entered.clear()
     trace.arrays = []
-    trace.grad_fns = WeakValueDictionary(trace.grad_fns)
+    # Nodes now live as long as somebody holds them.
+    trace.grad_fns = WeakValueDictionary(trace.grad_fns) if trace.grad_fns else None
 
 
 def _recipe(state: State, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:
@@ -205,6 +214,16 @@ def _donatable(trace: Trace, live: list[Any], pending: list[Any]) -> tuple[int, 
             want[key] -= 1
             found.append(i)
     return tuple(found)
+
+
+def _still_donatable(trace: Trace, live: list[Any], donate: tuple[int, ...]) -> bool:
+    held = {id(t._array) for t in live if t._array is not None}
+    arrays = trace.arrays
+    for i in donate:
+        array = arrays[i]
+        if sys.getrefcount(array) > 3 or id(array) in held:
+            return False
+    return True
 
 
 def observe(t: Any, reason: str) -> Any:

@@ -7,27 +7,23 @@ through a member writes the cell and makes the others stale; a stale member is r
 is next used, so nothing is paid for views that nobody looks at again. A version counter, shared
 by all members, counts the writes.
 
-Autograd follows PyTorch: a write through a view in grad mode gives its base a new history (the
-written part from the view's new value, the rest from the base's old one), and the other views
-of that base get theirs from it. Written behind autograd's back (no_grad, detached), a tensor
-keeps its edge and only the data changes.
+Autograd follows PyTorch: a write through a view in grad mode gives its base a new history
+(`CopySlices`), and all views of that base get theirs from it (`AsStridedBackward0`). Written
+behind autograd's back (no_grad, detached), a tensor keeps its edge and only the data changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 from weakref import ref
 
-import jax.numpy as jnp
+from leafax.functional import Op, is_differentiable
 
-from leafax.functional import Op, cast, category, scalar_name
-
+from ._handle import Handle
+from ._lens import Lens, pick, reader, spell, writer
 from ._record import alias, enter, from_array, keep_edge, make, record
-from ._trace import NODE, NOWHERE, Mode, Trace, Value, local, resting
-
-Lens = tuple[tuple[Op, tuple[Any, ...], dict[str, Any]], ...]
+from ._trace import LEAF, NODE, NOWHERE, Mode, State, Trace, Value, local, resting
 
 
 class Storage:
@@ -56,6 +52,7 @@ def storage_of(t: Any) -> Storage:
         else:
             value = enter(t, trace)
             cell = make(alias(trace, value, _plain(value)), trace)
+            cell._vc = t._vc
         t._store = Storage(cell, t._vc)
         t._store.members.append(ref(t))
     return t._store  # type: ignore[no-any-return]
@@ -73,64 +70,136 @@ def unshare(t: Any) -> None:
 def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
     """Let `out` share the storage of `source`, seen through `lens`; as its view, or detached."""
     store = storage_of(source)
-    out._store, out._vc = store, store.vc
+    out._store, out._vc = store, source._vc
     out._lens = source._lens + lens
     if view:
         out._base_ = source if source._base_ is None else source._base_
         out._blens = source._blens + lens
-        out._made_no_grad = not local.mode.grad or source._made_no_grad
     store.members.append(ref(out))
     return out
 
 
 def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: list[Any]) -> None:
     """Tie the results of a view op to its first argument."""
-    source = args[0]
+    source, mode = args[0], local.mode
+    creation = "inference" if mode.inference else "" if mode.grad else "no_grad"
+    many = len(outs) > 1 or op.name in ("unbind", "split", "chunk")
+    if many and not creation:
+        creation = "multi"
     for k, out in enumerate(outs):
-        step = op if len(outs) == 1 else _pick(op, k)
+        step = pick(op, k) if many else op
         share(source, out, ((step, args[1:], kwargs),), view=True)
-        out._multi_view = source._multi_view or len(outs) > 1
+        out._creation = creation or source._creation
+        if not out._v.requires_grad and source.requires_grad:
+            flag(out, True)
 
 
-@lru_cache(maxsize=None)
-def _pick(op: Op, k: int) -> Op:
-    """One output of a view op that has several, as an op of its own."""
+def flag(view: Any, requires_grad: bool) -> None:
+    """A view without history requires grad as its base does; its gradient leads nowhere."""
+    kind = resting(view._v.aval, requires_grad, NOWHERE, view._v.inference)
+    if view._v.role or view._v.requires_grad == requires_grad or not is_differentiable(view._v.dtype):
+        return
+    if view._v.index >= 0 and view._trace is local.trace:
+        view._v = tag(local.trace, view._v, kind)
+        if id(view) in local.trace.entered:
+            local.trace.entered[id(view)] = (ref(view), view._v)
+    else:
+        view._v = kind
 
-    def fn(*args: Any, **kwargs: Any) -> Any:
-        return op.fn(*args, **kwargs)[k]
 
-    return Op(fn, name=op.name, backward=op.backward, view=True)
+def flag_views(base: Any) -> None:
+    """Tell the views of `base` that its `requires_grad` changed."""
+    if base._store is not None and base._base_ is None:
+        for member in base._store.members:
+            m = member()
+            if m is not None and m._base_ is base and m._stale is None:
+                flag(m, base.requires_grad)
 
 
-@lru_cache(maxsize=None)
-def _writer(op: Op) -> Op:
-    """`(base, new, *rest) -> base` with what the view op sees replaced by `new`."""
-
-    def generic(base: Any, new: Any, *args: Any, **kwargs: Any) -> Any:
-        places = op.fn(jnp.arange(base.size).reshape(base.shape), *args, **kwargs)
-        flat = base.reshape(-1).at[places.reshape(-1)].set(new.reshape(-1))
-        return flat.reshape(base.shape)
-
-    return Op(op.write or generic, name="copy_slices", backward="CopySlices")
+# ---------------------------------------------------------------- reading
 
 
 def read(t: Any, trace: Trace) -> Value:
     """The value of a tensor that shares its storage, read through its lens."""
-    old = t._stale
-    base = t._base_
+    old, base = t._stale, t._base_
+    if old is not None and base is not None and (base.requires_grad or old.role > LEAF):
+        return _regenerate(t, trace)
     t._stale = None
-    if old is not None and base is not None and not t._made_no_grad and base.requires_grad:
-        value = enter(base, trace)
-        for op, args, kwargs in t._blens:
-            value = record(op, (value, *args), kwargs, budget=False)[0].value
-        return value
     value = _without_grad(lambda: _through(trace, t._store.cell, t._lens))
-    if old is not None and old.index >= 0 and old.role == NODE and base is None:
-        return keep_edge(trace, value, old)
+    own = t._vc is not t._store.vc  # `.data` counts its own versions
+    if own:
+        value = alias(trace, value, _plain(value), fresh=True)
+        trace.versions[value.storage] = t._vc[0]
+    if old is not None and old.index >= 0 and t._trace is trace and base is None:
+        kind = old.resting
+        if old.role == NODE:
+            kind = value = keep_edge(trace, value, old)
+        return tag(trace, value, kind, old.storage, _version(t, trace, old.storage))
     kind = t._v.resting
-    if old is not None and base is not None:
+    if old is not None and base is not None and old.role != LEAF:
         kind = _plain(kind)
-    return alias(trace, value, kind)
+    return value if own and not kind.requires_grad else alias(trace, value, kind)
+
+
+def _regenerate(t: Any, trace: Trace) -> Value:
+    """The value of a view whose base has a new history, with its own from there."""
+    mode = local.mode
+    if t._creation:
+        if mode.grad:
+            raise RuntimeError(ambiguous(t, "its base or another view of its base has been"))
+        return _through(trace, t._store.cell, t._lens)  # and it stays stale
+    t._stale = None
+    structure, flat = spell(t._blens)
+    local.set_mode(Mode.of(True, mode.inference, mode.autocast))
+    try:
+        op = reader(structure)
+        value = record(op, (enter(t._base_, trace), *flat), {}, budget=False)[0].value
+    finally:
+        local.set_mode(mode)
+    assert value is not None
+    move_retain(t, value, trace)
+    if t._grad_fn is not None:
+        drop_grad_fn(t)
+    return value
+
+
+def ambiguous(t: Any, what: str) -> str:
+    """PyTorch's words for a view that may not be written to (or whose base may not)."""
+    old = t._stale if t._stale is not None else t._v
+    node = _maker(t, old)
+    maker = f"Output {node[1]} of {node[0]}" if node else ""
+    why = t._creation
+    if why == "multi" and maker:
+        return (
+            f"{maker} is a view and {what} modified inplace. This view is the output of a "
+            "function that returns multiple views. Such functions do not allow the output views "
+            "to be modified inplace. You should replace the inplace operation by an out-of-place "
+            "one."
+        )
+    begin = f"{maker} is a view of a view which was created in" if maker else "A view was created in"
+    if why == "inference":
+        scope, end = "inference mode", "modified inplace in normal mode."
+        block, not_tracked = "inference_mode block", "you don't want the inplace to be tracked"
+    else:
+        scope, end = "no_grad mode", "modified inplace with grad mode enabled."
+        block, not_tracked = "no_grad block", "you don't want the inplace to be tracked"
+    return (
+        f"{begin} {scope} and {what} {end} Given that this use case is ambiguous and "
+        "error-prone, it is forbidden. You can clarify your code by moving both the view and the "
+        f"inplace either both inside the {block} (if {not_tracked}) or both outside (if you want "
+        "the inplace to be tracked)."
+    )
+
+
+def _maker(t: Any, value: Value) -> tuple[str, int] | None:
+    from ._graph import backward_name
+
+    name = None
+    if value.role == NODE and value.edge is not None:
+        name, out = backward_name(value.edge.state.call), value.edge.out
+    elif value.role > LEAF and t._grad_fn is not None:
+        name, out = type(t._grad_fn).__name__, t._out
+    return None if name is None else (name.removesuffix("Backward0"), out)
 
 
 def _through(trace: Trace, cell: Any, lens: Lens) -> Value:
@@ -154,52 +223,113 @@ def _plain(value: Value) -> Value:
     return resting(value.aval, False, NOWHERE, value.inference)
 
 
+def _version(t: Any, trace: Trace, storage: int) -> int:
+    return int(t._vc[0]) - trace.versions.get(storage, 0)
+
+
+def tag(
+    trace: Trace, value: Value, kind: Value, storage: int | None = None, version: int = 0
+) -> Value:
+    """Step to a value with the number of `value`, the role of `kind` and this storage."""
+    storage, version = (value.storage, value.version) if storage is None else (storage, version)
+    same = kind.role == value.role and kind.requires_grad == value.requires_grad
+    if same and storage == value.storage and version == value.version:
+        return value
+    key = ("tag", value, kind, storage, version)
+    state = trace.state
+    after = state.next.get(key)
+    if after is None:
+        after = State(state, None, state.mode)
+        after.value = made = Value(
+            value.index, value.aval, requires_grad=kind.requires_grad, role=kind.role,
+            state=value.state, out=value.out, storage=storage, version=version,
+            inference=kind.inference,
+        )  # fmt: skip
+        if kind.index >= 0:
+            made.edge = kind.edge
+        after.values = (made,)
+        local.states += 1
+        state.next[key] = after
+    trace.state = after
+    return after.value  # type: ignore[return-value]
+
+
+# ---------------------------------------------------------------- writing
+
+
 def rebind(t: Any, value: Value) -> None:
     """Let `t` hold `value` of the running trace from now on, as after a write."""
     trace = local.trace
+    if t._grad_fn is not None:
+        drop_grad_fn(t)
     t._v, t._trace, t._array, t._stale = value, trace, None, None
-    t._grad_fn = None
     trace.refs.append(ref(t))
 
 
-def write(t: Any, value: Value) -> None:
-    """Write `value` (same shape and dtype) into `t`, for itself and all that share its storage."""
+def drop_grad_fn(t: Any) -> None:
+    """`t` gets another history; what the running trace made of it keeps the old one."""
+    sources = local.trace.sources
+    for value, source in list(sources.items()):
+        if source is t and value.role > LEAF:
+            sources[value] = old = Handle()
+            old._v, old._grad_fn, old._out = value, t._grad_fn, t._out
+    t._grad_fn = None
+
+
+def write(t: Any, value: Value, tracked: bool = False) -> None:
+    """Write `value` (same shape and dtype) into `t`, for itself and all that share its storage.
+
+    Args:
+      tracked: `value` has a history that the write made; views go through `write_view` then.
+    """
     trace = local.trace
     bump(t)
     store = t._store
+    if tracked and t._retains:
+        move_retain(t, value, trace)
     if store is None:
         rebind(t, value)
         return
-    base = t if t._base_ is None else t._base_
-    tracked = local.mode.grad and (value.requires_grad or base.requires_grad)
-    if t is base:
-        rebind(t, value)
-        raw = alias(trace, value, _plain(value))
-        if t._lens:
-            raw = _without_grad(lambda: _write_through(trace, store.cell, t._lens, raw))
-    elif tracked:
-        rebind(base, _write_through(trace, base, t._blens, value))
-        whole = alias(trace, base._v, _plain(base._v))
-        raw = whole
-        if base._lens:
-            raw = _without_grad(lambda: _write_through(trace, store.cell, base._lens, whole))
-        rebind(t, value)
-    else:
-        plain = alias(trace, value, _plain(value))
-        raw = _without_grad(lambda: _write_through(trace, store.cell, t._lens, plain))
-        rebind(t, value)
-    rebind(store.cell, raw)
-    skip = {id(t), id(base)} if tracked else {id(t)}
+    rebind(t, value)
+    raw = alias(trace, value, _plain(value))
+    _write_cell(trace, t, raw, t._lens)
+    _outdate(store, t)
+    if t._base_ is not None and (value.requires_grad or t._base_.requires_grad):
+        make_stale(t)  # the version of its history is no longer the base's
+
+
+def write_view(t: Any, whole: Value) -> None:
+    """After a recorded write through a view: `whole` is what its base now holds."""
+    trace, base = local.trace, t._base_
+    bump(t)
+    if base._retains:
+        move_retain(base, whole, trace)
+    rebind(base, whole)
+    _write_cell(trace, t, alias(trace, whole, _plain(whole)), base._lens)
+    _outdate(t._store, base)
+
+
+def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens) -> None:
+    """Put `raw` at `lens` in the cell; versions go on counting as the cell's."""
+    cell, store = t._store.cell, t._store
+    old = enter(cell, trace)
+    if lens:
+        structure, flat = spell(lens)
+        call = writer(structure)
+        raw = _without_grad(lambda: record(call, (old, raw, *flat), {}, budget=False)[0].value)
+    version = old.version + (1 if t._vc is store.vc else 0)
+    rebind(cell, tag(trace, raw, raw, old.storage, version))
+
+
+def _outdate(store: Storage, writer: Any) -> None:
+    """Make all members but the writer stale."""
     alive = []
     for member in store.members:
         m = member()
-        if m is None:
-            continue
-        alive.append(member)
-        if id(m) not in skip:
-            make_stale(m)
-    if tracked and t is not base:
-        make_stale(t)  # its history now starts from the base's
+        if m is not None:
+            alive.append(member)
+            if m is not writer:
+                make_stale(m)
     store.members[:] = alive
 
 
@@ -209,16 +339,6 @@ def make_stale(t: Any) -> None:
     t._v, t._array = t._v.resting, None
 
 
-def _write_through(trace: Trace, whole: Any, lens: Lens, value: Value) -> Value:
-    """`whole` with the part that `lens` sees replaced by `value`."""
-    parts = [enter(whole, trace)]
-    for op, args, kwargs in lens[:-1]:
-        parts.append(record(op, (parts[-1], *args), kwargs, budget=False)[0].value)
-    for (op, args, kwargs), part in zip(reversed(lens), reversed(parts), strict=True):
-        value = record(_writer(op), (part, value, *args), kwargs, budget=False)[0].value
-    return value
-
-
 def bump(t: Any) -> None:
     """Count a write in the version counter that `t` shares."""
     if t._vc is None:
@@ -226,78 +346,29 @@ def bump(t: Any) -> None:
     t._vc[0] += 1
 
 
-@lru_cache(maxsize=None)
-def inplace_of(op: Op) -> Op:
-    """The in-place variant of an op: the result takes the first input's shape and dtype."""
+def move_retain(t: Any, value: Value, trace: Trace) -> None:
+    """A tensor that retains its gradient does so at its new history from now on."""
+    if t._retains and value.role == NODE and value.edge is not None:
+        from ._graph import retain, unretain
 
-    def fn(*args: Any, **kwargs: Any) -> Any:
-        out = op.fn(*args, **kwargs)
-        self = args[1] if op.random else args[0]
-        if out.shape != self.shape:
-            raise RuntimeError(
-                f"output with shape {list(self.shape)} doesn't match the broadcast shape "
-                f"{list(out.shape)}"
-            )
-        if category(out.dtype) > category(self.dtype):
-            raise RuntimeError(
-                f"result type {scalar_name(out.dtype)} can't be cast to the desired output type "
-                f"{scalar_name(self.dtype)}"
-            )
-        return cast(out, self.dtype)
-
-    fn.__signature__ = op.signature  # type: ignore[attr-defined]
-    return Op(
-        fn, name=op.name, namespace=op.namespace, backward=op.backward, saves=op.saves,
-        differentiable=op.differentiable, numbers=op.numbers, check=op.check, random=op.random,
-        residuals=op.residuals, overwrites=True,
-    )  # fmt: skip
+        unretain(t)
+        retain(t, value.edge, trace)
 
 
-def check_inplace(t: Any) -> None:
-    """Raise PyTorch's error where it forbids writing to `t` in this mode."""
-    if not local.mode.grad:
-        if t._v.inference and not local.mode.inference:
-            raise RuntimeError(
-                "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
-                "make a clone to get a normal tensor before doing inplace update.See "
-                "https://github.com/pytorch/rfcs/pull/17 for more details."
-            )
-        return
-    if t.requires_grad and t.is_leaf and t._base_ is None:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
-        )
-    base = t._base_
-    if base is not None and base.requires_grad and base.is_leaf:
-        raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
-        )
+def detach(t: Any, own: bool = False) -> Any:
+    """A tensor on the same storage without history; the pair of a later in-place write.
 
-
-def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
-    """Record the in-place variant of `op` on `t` and write its result; returns `t`."""
-    check_inplace(t)
-    before = () if _key is None else (_key,)
-    state, trace = record(inplace_of(op), (*before, t, *args), kwargs)
-    value = state.value
-    assert value is not None
-    old = t._v
-    if old.requires_grad and not value.requires_grad:
-        value = keep_edge(trace, value, old)
-        if value.edge in trace.sources:
-            trace.sources[value] = t
-    write(t, value)
-    return t
-
-
-def detach(t: Any) -> Any:
-    """A tensor on the same storage without history; the pair of a later in-place write."""
+    Args:
+      own: it counts its versions for itself, as `.data` does.
+    """
     trace = local.trace
     if t._v.index < 0 and t._array is not None and t._store is None and not t._v.requires_grad:
-        out = from_array(t._array)
+        out = from_array(t._array, inference=t._v.inference)
     else:
-        value = enter(t, trace)
-        out = make(alias(trace, value, _plain(value), fresh=False), trace)
-    return share(t, out, (), view=False)
-
-
+        value = _without_grad(lambda: enter(t, trace))
+        kind = _plain(value)
+        out = make(alias(trace, value, kind, True) if own else tag(trace, value, kind), trace)
+    share(t, out, (), view=False)
+    if own:
+        out._vc = [0]
+    return out

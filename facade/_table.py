@@ -15,8 +15,8 @@ from leafax.functional import TABLE, Op
 
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
+from ._inplace import apply_inplace, check_inplace
 from ._record import apply
-from ._storage import apply_inplace, check_inplace
 
 # Other names that PyTorch takes for a parameter.
 _ALIASES = {

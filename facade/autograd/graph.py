@@ -1,6 +1,9 @@
 """PyTorch's `torch.autograd.graph`: the graph's nodes and edges."""
 
-from .._graph import Node as Node
+from .._node import Node as Node
 from ._backward import GradientEdge as GradientEdge
 from ._edges import get_gradient_edge as get_gradient_edge
 from ._edges import increment_version as increment_version
+from ._saved_hooks import disable_saved_tensors_hooks as disable_saved_tensors_hooks
+from ._saved_hooks import save_on_cpu as save_on_cpu
+from ._saved_hooks import saved_tensors_hooks as saved_tensors_hooks

@@ -8,8 +8,8 @@ from typing import Any
 
 from leafax.functional import TABLE, Op
 
+from .._inplace import apply_inplace
 from .._record import apply
-from .._storage import apply_inplace
 from .._table import named, uniform
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._inplace import apply_inplace
 from .._random import key
 from .._record import apply
-from .._storage import apply_inplace
 
 
 def _drop(name: str, input: Any, p: float, training: bool, inplace: bool) -> Any:

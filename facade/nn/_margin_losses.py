@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -110,3 +111,64 @@ def triplet_margin_with_distance_loss(
     if swap:
         far = far.minimum(distance(positive, negative))
     return reduced((margin + near - far).clamp_min(0), reduction)
+
+
+def multi_margin_loss(
+    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """How far other classes come within `margin` of the target's score."""
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    op = TABLE["nn.functional.multi_margin_loss"]
+    return apply(op, input, target, p, margin, weight, reduction)
+
+
+def multilabel_margin_loss(
+    input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Margins between target classes and all others."""
+    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    return apply(TABLE["nn.functional.multilabel_margin_loss"], input, target, reduction)
+
+
+def ctc_loss(
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: str = "mean", zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """Connectionist temporal classification: `log_probs` `(T, N, C)`, `targets` padded or joined.
+
+    Joined targets, a vector, are taken apart by `target_lengths`, which runs the program.
+    """
+    from .._creation import tensor
+
+    reduction = check_reduction(reduction)
+    batched = log_probs.dim() == 3
+    if not batched:
+        log_probs = log_probs.unsqueeze(1)
+        targets = targets.unsqueeze(0)
+    lengths = [
+        x.reshape(-1).long() if hasattr(x, "reshape") else tensor([*x]).long()
+        for x in (input_lengths, target_lengths)
+    ]
+    if targets.dim() == 1:
+        sizes = [int(n) for n in lengths[1].tolist()]
+        rows = targets.new_zeros((len(sizes), builtins.max(sizes, default=0)))
+        start = 0
+        for i, n in enumerate(sizes):
+            rows[i, :n] = targets[start : start + n]
+            start += n
+        targets = rows
+    op = TABLE["nn.functional._ctc_loss"]
+    loss = apply(op, log_probs, targets.long(), *lengths, int(blank))
+    if zero_infinity:
+        loss = _where(loss == float("inf"), zeros_like(loss), loss)
+    if reduction == "mean":
+        return (loss / lengths[1].clamp_min(1).to(loss.dtype)).mean()
+    if reduction == "sum":
+        return loss.sum()
+    return loss if batched else loss.squeeze(0)

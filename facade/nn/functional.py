@@ -11,7 +11,7 @@ from . import _activations, _pooling
 _ALSO = (  # of the top level and here
     "prelu", "hardshrink", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
     "conv_transpose3d", "cosine_similarity", "pairwise_distance", "pixel_shuffle",
-    "pixel_unshuffle", "channel_shuffle",
+    "pixel_unshuffle", "channel_shuffle", "pdist",
 )  # fmt: skip
 _made = _in_namespace("nn.functional")
 _made |= {name: _function(_TABLE[name]) for name in _ALSO if name in _TABLE}
@@ -47,8 +47,11 @@ from ._losses import poisson_nll_loss as poisson_nll_loss  # noqa: E402
 from ._losses import smooth_l1_loss as smooth_l1_loss  # noqa: E402
 from ._losses import soft_margin_loss as soft_margin_loss  # noqa: E402
 from ._margin_losses import cosine_embedding_loss as cosine_embedding_loss  # noqa: E402
+from ._margin_losses import ctc_loss as ctc_loss  # noqa: E402
 from ._margin_losses import hinge_embedding_loss as hinge_embedding_loss  # noqa: E402
 from ._margin_losses import margin_ranking_loss as margin_ranking_loss  # noqa: E402
+from ._margin_losses import multi_margin_loss as multi_margin_loss  # noqa: E402
+from ._margin_losses import multilabel_margin_loss as multilabel_margin_loss  # noqa: E402
 from ._margin_losses import triplet_margin_loss as triplet_margin_loss  # noqa: E402
 from ._margin_losses import (  # noqa: E402
     triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
@@ -84,6 +87,7 @@ __all__ = [  # noqa: PLE0604
     "binary_cross_entropy_with_logits", "gaussian_nll_loss", "huber_loss", "kl_div", "l1_loss",
     "mse_loss", "multilabel_soft_margin_loss", "poisson_nll_loss", "smooth_l1_loss",
     "soft_margin_loss", "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss",
+    "ctc_loss", "multi_margin_loss", "multilabel_margin_loss",
     "triplet_margin_loss", "triplet_margin_with_distance_loss", "batch_norm", "group_norm",
     "instance_norm", "layer_norm", "rms_norm", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d",

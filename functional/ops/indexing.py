@@ -172,7 +172,7 @@ def gather_along(input: Array, dim: int, index: Array) -> Array:
 def gather(input: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
     """Take one element along a dim for each element of `index`."""
     dim = _dims.wrap_dim(dim, input.ndim)
-    if index.dtype.name not in INT32_INT64:
+    if index.dtype.name not in INT32_INT64 and index.size:
         raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if index.size == 0:
         return jnp.zeros(index.shape, input.dtype)

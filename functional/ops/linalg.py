@@ -165,7 +165,7 @@ def inverse(input: Array) -> Array:
 def linalg_det(A: Array) -> Array:  # noqa: N803
     """Determinant of square matrices."""
     _need_square("linalg.det", A)
-    return jnp.linalg.det(A)
+    return jnp.linalg.det(A) if A.size else jnp.ones(A.shape[:-2], A.dtype)
 
 
 @op(backward="LinalgDetBackward0", saves={"result": "*"}, residuals=True)

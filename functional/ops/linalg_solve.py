@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.scipy import linalg as scipy_linalg
 
-from .._dtypes import promote
+from .._dtypes import complex_of, promote
 from .._op import op
 from .linalg import _need_float, _need_matrix, _need_square, _t
 
@@ -265,7 +265,12 @@ def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Array:  # noqa: 
 def eig(A: Array) -> Eig:  # noqa: N803
     """Eigenvalues and eigenvectors of square matrices, complex."""
     _need_square("linalg.eig", A)
-    values, vectors = jnp.linalg.eig(A)
+    if not A.size:
+        kind = complex_of(A.dtype)
+        return Eig(jnp.zeros(A.shape[:-1], kind), jnp.zeros(A.shape, kind))
+    values, vectors = lax.linalg.eig(
+        A, compute_left_eigenvectors=False, enable_eigvec_derivs=True
+    )
     return Eig(values, vectors)
 
 
@@ -298,8 +303,7 @@ def matrix_rank(
 @op(name="vander", backward="CumprodBackward0", **L)
 def vander(x: Array, *, N: int | None = None) -> Array:  # noqa: N803
     """Powers of `x`, 0 to `N - 1`, along a new last dim."""
-    if x.ndim == 0:
-        raise RuntimeError("Input dim must be greater than or equal to 1.")
+    x = x.reshape(1) if x.ndim == 0 else x
     n = x.shape[-1] if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")

@@ -35,6 +35,8 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: Any = 1e-8) -> Ar
         )
     shape = broadcast(x1, x2)
     dim = wrap_dim(dim, len(shape))
+    scalar = not shape
+    shape = shape or (1,)
     a, b = (jnp.broadcast_to(wide(x), shape) for x in promote(x1, x2))
     units = []
     for x in (a, b):
@@ -42,7 +44,8 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: Any = 1e-8) -> Ar
         # The clamp is outside of PyTorch's graph.
         clamped = jnp.maximum(norm, cast(eps, norm.dtype))
         units.append(x / (norm + jax.lax.stop_gradient(clamped - norm)))
-    return cast((units[0] * units[1]).sum(dim), dtype)
+    out = cast((units[0] * units[1]).sum(dim), dtype)
+    return out.reshape(()) if scalar else out
 
 
 @op(method=False, backward="NormBackward1", saves={"x1": "*", "x2": "*"}, numbers=("eps",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -41,7 +42,7 @@ def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square "
             f"of upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
         )
-    x = input.reshape(-1, c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
+    x = input.reshape(math.prod(lead), c // (r * r), r, r, h, w).transpose(0, 1, 4, 2, 5, 3)
     return x.reshape(*lead, c // (r * r), h * r, w * r)
 
 
@@ -59,7 +60,7 @@ def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
                 f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
                 f"input.size({dim})={n} is not divisible by {r}"
             )
-    x = input.reshape(-1, c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
+    x = input.reshape(math.prod(lead), c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
     return x.reshape(*lead, c * r * r, h // r, w // r)
 
 
@@ -167,7 +168,8 @@ def unfold(
                 s + (n - 1) * t + 1 for s, n, t in zip(start[2:], counts, steps, strict=True)
             )
             parts.append(jax.lax.slice(x, start, stop, (1, 1, *steps)))
-    y = jnp.stack(parts, 2).reshape(x.shape[0], -1, counts[0] * counts[1])
+    rows = x.shape[1] * kernel[0] * kernel[1]
+    y = jnp.stack(parts, 2).reshape(x.shape[0], rows, counts[0] * counts[1])
     return y if input.ndim == 4 else y[0]
 
 

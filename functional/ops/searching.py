@@ -87,8 +87,11 @@ def _quantile(
     if q.dtype != input.dtype:
         raise RuntimeError(f"{name} q tensor must be same dtype as the input tensor")
     shape = input.shape
-    x = input.reshape(-1) if dim is None else jnp.moveaxis(input, wrap_dim(dim, input.ndim), -1)
-    x = x.reshape(1) if x.ndim == 0 else x
+    if dim is None or not shape:
+        dim = dim if dim is None else wrap_dim(dim, 0)
+        x = input.reshape(-1)
+    else:
+        x = jnp.moveaxis(input, wrap_dim(dim, input.ndim), -1)
     x = jnp.sort(x, axis=-1)
     size = x.shape[-1]
     nans = jnp.isnan(x)

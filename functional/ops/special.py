@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -75,8 +77,31 @@ def polygamma(input: Array, n: int) -> Array:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     (x,) = promote(input, to_float=True)
     if n == 0:
-        return special.digamma(x)
-    return special.polygamma(n, x)
+        from .unary import digamma
+
+        return digamma(x)
+    return _polygamma(n, x)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _polygamma(n: int, x: Array) -> Array:
+    # JAX's is for positive numbers: negative ones are moved there by the recurrence.
+    steps = jnp.arange(16, dtype=x.dtype)
+    left = x < 0.5
+    terms = (jnp.where(left, x, 1)[..., None] + steps) ** -(n + 1)
+    factor = jnp.full((), (-1) ** n * math.factorial(n), x.dtype)
+    value = special.polygamma(n, jnp.where(left, x + 16, x))
+    return jnp.where(left, value - factor * terms.sum(-1), value)
+
+
+@_polygamma.defjvp
+def _polygamma_jvp(n: int, primals: tuple[Array], tangents: tuple[Array]) -> Any:
+    return _polygamma(n, *primals), _polygamma(n + 1, *primals) * tangents[0]
+
+
+def trigamma(x: Array) -> Array:
+    """The second derivative of `lgamma`."""
+    return _polygamma(1, x)
 
 
 @op(inplace=True, backward="MvlgammaBackward0", saves={"self": "*"})
@@ -110,7 +135,7 @@ def igammac(input: Array, other: Array) -> Array:
     return special.gammaincc(jax.lax.stop_gradient(a), b)
 
 
-@op(inplace=True, differentiable=False)
+@op(inplace=True, backward="NotImplemented")
 def nextafter(input: Array, other: Array) -> Array:
     """The next number after `input` towards `other`."""
     a, b = _two_floats("nextafter", input, other)

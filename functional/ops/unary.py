@@ -13,6 +13,7 @@ from jax.scipy import special
 from .._dtypes import cast, is_complex, promote
 from .._op import op
 from ._elementwise import BOOL, refuse
+from .special import trigamma
 
 Array = jax.Array
 
@@ -41,9 +42,16 @@ def _entry(
     return op(saves=saves, inplace=True, **columns)(body)
 
 
+@jax.custom_jvp
 def _digamma(x: Array) -> Array:
     # At 0 PyTorch's has the sign of 1 / -x, jax's is NaN.
     return jnp.where(x == 0, -1 / x, special.digamma(jnp.where(x == 0, 1, x)))
+
+
+@_digamma.defjvp
+def _digamma_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    # JAX's own derivative, a zeta function, is wrong for negative numbers.
+    return _digamma(*primals), trigamma(*primals) * tangents[0]
 
 
 exp = _entry("exp", lax.exp, "Raise e to it.", _RESULT)

@@ -1,0 +1,110 @@
+"""In-place ops: where PyTorch forbids them, and how they are recorded."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from leafax.functional import Op, cast, category, scalar_name
+
+from ._handle import Handle
+from ._lens import spell, writing
+from ._record import enter, keep_edge, record
+from ._storage import ambiguous, write, write_view
+from ._trace import LEAF, NODE, local
+
+
+@cache
+def inplace_of(op: Op) -> Op:
+    """The in-place variant of an op: the result takes the first input's shape and dtype."""
+
+    def fn(*args: Any, **kwargs: Any) -> Any:
+        out = op.fn(*args, **kwargs)
+        self = args[1] if op.random else args[0]
+        if out.shape != self.shape:
+            raise RuntimeError(
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                f"{list(out.shape)}"
+            )
+        if category(out.dtype) > category(self.dtype):
+            raise RuntimeError(
+                f"result type {scalar_name(out.dtype)} can't be cast to the desired output type "
+                f"{scalar_name(self.dtype)}"
+            )
+        return cast(out, self.dtype)
+
+    fn.__signature__ = op.signature  # type: ignore[attr-defined]
+    return Op(
+        fn, name=op.name, namespace=op.namespace, backward=op.backward, saves=op.saves,
+        differentiable=op.differentiable, numbers=op.numbers, check=op.check, random=op.random,
+        residuals=op.residuals, overwrites=True,
+    )  # fmt: skip
+
+
+def check_inplace(t: Any, tracked: bool | None = None) -> None:
+    """Raise PyTorch's error where it forbids writing to `t` in this mode.
+
+    Args:
+      tracked: whether autograd records the write; by default, whether `t` requires grad.
+    """
+    mode = local.mode
+    if t._v.inference and not mode.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
+            "make a clone to get a normal tensor before doing inplace update.See "
+            "https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+    if tracked is None:
+        tracked = mode.grad and t.requires_grad
+    if not tracked:
+        return
+    base = t._base_
+    if base is not None:
+        if t._creation:
+            raise RuntimeError(ambiguous(t, "is being"))
+        if t.requires_grad and base.is_leaf:
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place "
+                "operation."
+            )
+    if t._v.role == LEAF:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
+
+
+def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
+    """Record the in-place variant of `op` on `t` and write its result; returns `t`."""
+    tracked = local.mode.grad and op.differentiable and _wants(t, args, kwargs)
+    check_inplace(t, tracked)
+    before = () if _key is None else (_key,)
+    if tracked and t._base_ is not None:
+        structure, flat = spell(t._blens)
+        op = writing(inplace_of(op), len(args), structure)
+        state, _ = record(op, (*before, t._base_, *args, *flat), kwargs)
+        assert state.value is not None
+        write_view(t, state.value)
+        return t
+    state, trace = record(inplace_of(op), (*before, t, *args), kwargs)
+    value = state.value
+    assert value is not None
+    old = enter(t, trace)
+    if old.requires_grad and not value.requires_grad and old.role:
+        value = keep_edge(trace, value, old)
+        if value.edge in trace.sources:
+            trace.sources[value] = t
+    write(t, value, tracked and value.role == NODE)
+    return t
+
+
+def _wants(t: Any, args: Any, kwargs: Any) -> bool:
+    """Whether an operand requires grad."""
+    if t.requires_grad:
+        return True
+    for a in (*args, *kwargs.values()):
+        if isinstance(a, Handle):
+            if a.requires_grad:  # type: ignore[attr-defined]
+                return True
+        elif type(a) in (tuple, list) and _wants(t, a, {}):
+            return True
+    return False

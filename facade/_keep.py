@@ -1,0 +1,144 @@
+"""The graph over a cut: what a later `backward()` may need is written out of the trace.
+
+Each node that somebody can still reach gets its edges and the arrays that its gradient reads.
+What an earlier backward has freed is not kept; such nodes can still be walked.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from leafax.functional import is_differentiable, needed_inputs, residual_arrays, vjp_of
+
+from ._graph import edge_of, node_of
+from ._record import from_array
+from ._saved import Saved, saved_places
+from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
+
+
+class Keep(NamedTuple):
+    """What the run of a program must return for later backwards."""
+
+    states: tuple[State, ...]
+    values: tuple[Value, ...]
+    residuals: tuple[tuple[State, tuple[int, ...]], ...]
+
+
+def to_keep(trace: Trace, live: list[Any]) -> Keep | None:
+    """What the graph's live part needs to be differentiated after this cut."""
+    stack: list[State] = []
+    for t in live:
+        value = t._stale if t._stale is not None else t._v
+        if value.role == NODE and value.edge.state not in trace.freed:
+            stack.append(value.edge.state)
+    if trace.grad_fns:
+        stack += [s for s, n in trace.grad_fns.items() if not n.is_freed()]
+    if not stack:
+        return None
+    seen: set[State] = set()
+    while stack:
+        state = stack.pop()
+        if state in seen or state in trace.freed:
+            continue
+        seen.add(state)
+        for v in state.operands:
+            if v.requires_grad and v.edge is not None and v.edge.role == NODE:
+                stack.append(v.edge.state)
+    states = tuple(sorted(seen, key=lambda s: s.depth))
+    values: dict[Value, None] = {}
+    residuals = []
+    for state in states:
+        for i in needed(state):
+            values[state.operands[i]] = None
+        for name, index in saved_places(state):
+            if index < 0:
+                values[state.values[-1 - index]] = None
+            elif name:
+                values[state.operands[index]] = None
+        if state.call.residuals:
+            residuals.append((state, wanted_of(state)))
+    return Keep(states, tuple(values), tuple(residuals))
+
+
+def wanted_of(state: State) -> tuple[int, ...]:
+    return tuple(i for i, v in enumerate(state.operands) if v.requires_grad)
+
+
+def given_of(state: State) -> tuple[int, ...]:
+    return tuple(k for k, v in enumerate(state.values) if is_differentiable(v.dtype))
+
+
+_needed: dict[Any, frozenset[int]] = {}
+
+
+def needed(state: State) -> frozenset[int]:
+    """Which operands the gradient of this state reads."""
+    wanted = wanted_of(state)
+    if not wanted:
+        return frozenset()
+    given = given_of(state)
+    vjp = vjp_of(state.call, len(state.operands), wanted, given)
+    avals = (*[v.aval for v in state.operands], *[state.values[k].aval for k in given])
+    key = (vjp, avals)
+    found = _needed.get(key)
+    if found is None:
+        found = _needed[key] = needed_inputs(vjp, avals)
+    return found
+
+
+def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
+    """Write the kept part of the graph out into nodes that stand on their own."""
+    kept: Keep = recipe.saves
+    counters: dict[int, Any] = {}
+    for t in live:
+        if t._vc is not None:
+            counters[t._v.storage] = t._vc
+    residuals = iter(recipe.plan.side.residuals)
+    nodes = [node_of(trace, s) for s in kept.states]
+    tensors: dict[Value, Any] = {}
+    for node in nodes:
+        node.edges()
+        node.retains = node.retains_of()
+    holders = {id(t._v): t for t in live}
+
+    def saved_result(value: Value) -> Saved:
+        # Without its grad_fn, which would close a cycle; `unpack` puts it back.
+        version = trace.versions.get(value.storage, 0) + value.version
+        array = outcome.outputs[recipe.places[value.index]]
+        return Saved(from_array(array), version, counters.get(value.storage))
+
+    def saved(value: Value) -> Saved:
+        version = trace.versions.get(value.storage, 0) + value.version
+        tensor = tensors.get(value)
+        if tensor is None:
+            holder = holders.get(id(value))
+            if holder is not None and holder._array is not None and holder._stale is None:
+                tensor = holder if value.role == LEAF or not value.requires_grad else None
+            if tensor is None:
+                array = outcome.outputs[recipe.places[value.index]]
+                tensor = from_array(array)
+                edge = edge_of(trace, value)
+                if edge is not None:
+                    if edge[0].accumulates:
+                        tensor = tensor if edge[0].variable._array is None else edge[0].variable
+                    else:
+                        tensor._v = resting(value.aval, True, EXTERNAL)
+                        tensor._grad_fn, tensor._out = edge
+            tensors[value] = tensor
+        vc = counters.get(value.storage)
+        if vc is None and tensor._vc is not None:
+            vc = tensor._vc
+        return Saved(tensor, version, vc)
+
+    for node in nodes:
+        state = node.state
+        node.saved = {i: saved(state.operands[i]) for i in needed(state)}
+        for _, index in saved_places(state):
+            if index >= 0:
+                node.saved[index] = saved(state.operands[index])
+            else:
+                node.saved[index] = saved_result(state.values[-1 - index])
+        if state.call.residuals:
+            residual = next(residuals)
+            node.residual = (residual, residual_arrays(residual, outcome.residuals))
+        node.trace = None

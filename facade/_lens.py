@@ -1,0 +1,150 @@
+"""Lenses: the view ops from a tensor to one of its views, as single ops of a program.
+
+PyTorch knows views by their strides, so whatever led from a base to a view is one node of its
+graph: `AsStridedBackward0` reads the view anew, `CopySlices` writes through it. Here a lens is a
+chain of view ops; `reader`, `writer` and `writing` make one op of it. They are made once for a
+chain's structure, and its static arguments are passed along: the numbers among them may change
+from call to call without compiling anew.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import jax.numpy as jnp
+
+from leafax.functional import Op
+
+Lens = tuple[tuple[Op, tuple[Any, ...], dict[str, Any]], ...]
+# For each op of a lens: the op, how many positional arguments follow the tensor, the named ones.
+Structure = tuple[tuple[Op, int, tuple[str, ...]], ...]
+
+
+def spell(lens: Lens) -> tuple[Structure, tuple[Any, ...]]:
+    """A lens as its structure and the flat list of its arguments."""
+    structure, flat = [], []
+    for op, args, kwargs in lens:
+        structure.append((op, len(args), tuple(kwargs)))
+        flat += [*args, *kwargs.values()]
+    return tuple(structure), tuple(flat)
+
+
+@lru_cache(maxsize=None)
+def reader(structure: Structure) -> Op:
+    """`(base, *flat) -> view`."""
+
+    def fn(base: Any, *flat: Any) -> Any:
+        return _path(structure, base, flat)[-1]
+
+    numbers = _sign(fn, ["input"], structure)
+    return Op(fn, name="as_strided", backward="AsStridedBackward0", view=True, numbers=numbers)
+
+
+@lru_cache(maxsize=None)
+def writer(structure: Structure) -> Op:
+    """`(base, new, *flat) -> base` with what the lens sees replaced by `new`."""
+
+    def fn(base: Any, new: Any, *flat: Any) -> Any:
+        return _put(structure, _path(structure, base, flat), new, flat)
+
+    numbers = _sign(fn, ["input", "new"], structure)
+    return Op(fn, name="copy_slices", backward="CopySlices", numbers=numbers, overwrites=True)
+
+
+@lru_cache(maxsize=None)
+def writing(op: Op, count: int, structure: Structure) -> Op:
+    """An in-place op with `count` arguments, applied to what a lens sees of a base.
+
+    `(base, *args, *flat, **kwargs) -> base`, one node in the graph: the gradients of the base
+    and of the op's other arguments come from it. The key of a random op is the first argument.
+    """
+    first = 1 if op.random else 0
+
+    def split(args: Any) -> Any:
+        head, base, rest = args[:first], args[first], args[first + 1 :]
+        path = _path(structure, base, rest[count:])
+        return path, (*head, path[-1], *rest[:count]), rest[count:]
+
+    def fn(*args: Any, **kwargs: Any) -> Any:
+        path, inner, flat = split(args)
+        return _put(structure, path, op.fn(*inner, **kwargs), flat)
+
+    def check(*args: Any, **kwargs: Any) -> Any:
+        return op.check(*split(args)[1], **kwargs)  # type: ignore[misc]
+
+    taken = first + 1 + count
+    names = [*op.parameters[:taken]]
+    names += [f"more{i}" for i in range(taken - len(names))]
+    numbers = _sign(fn, names, structure, op.signature)
+    return Op(
+        fn, name="copy_slices", backward="CopySlices", saves=op.saves, random=op.random,
+        differentiable=op.differentiable, numbers=(*op.numbers, *numbers), overwrites=True,
+        check=check if op.check is not None else None,
+    )  # fmt: skip
+
+
+def _path(structure: Structure, base: Any, flat: Any) -> list[Any]:
+    """What each op of the lens sees, the base first."""
+    arguments = iter(flat)
+    path = [base]
+    for op, count, names in structure:
+        args = [next(arguments) for _ in range(count)]
+        path.append(op.fn(path[-1], *args, **{name: next(arguments) for name in names}))
+    return path
+
+
+def _put(structure: Structure, path: list[Any], new: Any, flat: Any) -> Any:
+    """The base with the last of `path` replaced by `new`."""
+    end = len(flat)
+    for (op, count, names), whole in zip(reversed(structure), reversed(path[:-1]), strict=True):
+        start = end - count - len(names)
+        args, named = flat[start : start + count], flat[start + count : end]
+        write = op.write or _scatter(op)
+        new = write(whole, new, *args, **dict(zip(names, named, strict=True)))
+        end = start
+    return new
+
+
+def _scatter(op: Op) -> Callable[..., Any]:
+    """The write-back of a view op that brings none of its own."""
+
+    def write(base: Any, new: Any, *args: Any, **kwargs: Any) -> Any:
+        places = op.fn(jnp.arange(base.size).reshape(base.shape), *args, **kwargs)
+        flat = base.reshape(-1).at[places.reshape(-1)].set(new.reshape(-1))
+        return flat.reshape(base.shape)
+
+    return write
+
+
+def _sign(
+    fn: Any, names: list[str], structure: Structure, like: inspect.Signature | None = None
+) -> tuple[str, ...]:
+    """Give `fn` a signature; returns which of the lens's arguments may become inputs."""
+    kind = inspect.Parameter
+    parameters = [kind(name, kind.POSITIONAL_ONLY) for name in names]
+    numbers = []
+    for i, (op, count, named) in enumerate(structure):
+        own = [*op.parameters[1 : 1 + count], *named]
+        own += ["?"] * (count + len(named) - len(own))
+        for j, name in enumerate(own):
+            parameters.append(kind(f"lens{i}_{j}", kind.POSITIONAL_ONLY))
+            if name in op.numbers:
+                numbers.append(f"lens{i}_{j}")
+    for name, p in (like.parameters if like is not None else {}).items():
+        if name not in names:
+            parameters.append(kind(name, kind.KEYWORD_ONLY, default=p.default))
+    fn.__signature__ = inspect.Signature(parameters)
+    return tuple(numbers)
+
+
+@lru_cache(maxsize=None)
+def pick(op: Op, k: int) -> Op:
+    """One output of a view op that has several, as an op of its own."""
+
+    def fn(*args: Any, **kwargs: Any) -> Any:
+        return op.fn(*args, **kwargs)[k]
+
+    return Op(fn, name=op.name, backward=op.backward, view=True)

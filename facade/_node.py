@@ -1,0 +1,263 @@
+"""Nodes of the autograd graph, as users see them: `grad_fn` and what hangs on it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+from leafax.functional import Call, Residual, Slot
+
+from ._record import from_array, make
+from ._saved import FREED, Saved, active_saves, saved_places, static_argument
+from ._trace import EXTERNAL, State, Trace, resting
+
+_hook_ids = itertools.count()
+
+
+class RemovableHandle:
+    """Removes a hook; also a context manager."""
+
+    def __init__(self, hooks: dict[int, Any], extra: Any = None) -> None:
+        self.id = next(_hook_ids)
+        self._hooks: ref[Any] | Any = hooks
+        self._extra = extra
+
+    def remove(self) -> None:
+        """Take the hook off; calling it again does nothing."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.remove()
+
+
+class Node:
+    """A node of the graph, PyTorch's `torch.autograd.graph.Node`.
+
+    One subclass a name exists (`AddBackward0`), made when first needed.
+    """
+
+    __slots__ = (
+        "trace", "state", "_edges", "saved", "residual", "freed", "pre_hooks", "tensor_hooks",
+        "post_hooks", "retains", "_metadata", "__weakref__",
+    )  # fmt: skip
+    accumulates = False
+    _name = "Node"
+
+    def __init__(self, trace: Trace, state: State) -> None:
+        self.trace: Trace | None = trace
+        self.state = state
+        self._edges: Any = None
+        self.saved: dict[int, Saved] | None = None  # by operand; results by -1 - output
+        self.residual: tuple[Residual, tuple[Any, ...]] | None = None
+        self.freed = False
+        self.tensor_hooks: dict[int, tuple[int, Any]] = {}
+        self.pre_hooks: dict[int, Any] = {}
+        self.post_hooks: dict[int, Any] = {}
+        self.retains: list[tuple[int, Any]] | None = None
+        self._metadata: Any = None
+
+    def retains_of(self) -> list[tuple[int, Any]]:
+        """`(output, weak reference)` of the tensors that retain their gradient here."""
+        if self.retains is not None:
+            return self.retains
+        if self.trace is None or not self.trace.retains:
+            return []
+        found = [(k, self.trace.retains.get((self.state, k))) for k in range(len(self.state.values))]
+        return [(k, r) for k, r in found if r is not None]
+
+    def name(self) -> str:
+        """The node's name, `"AddBackward0"`."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {hex(id(self))}>"
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dictionary for the user's own notes."""
+        if self._metadata is None:
+            self._metadata = {}
+        return self._metadata  # type: ignore[no-any-return]
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """Nodes recorded later run earlier."""
+        return (self._serial(), self.state.depth)
+
+    def _serial(self) -> int:
+        return self.trace.serial if self.trace is not None else self._edges.serial
+
+    def _sequence_nr(self) -> int:
+        return self.state.depth
+
+    def is_freed(self) -> bool:
+        if self.trace is not None and self.state in self.trace.freed:
+            return active_saves(self.state)
+        return self.freed
+
+    def free(self) -> None:
+        """Drop what the gradient reads; nodes that save nothing can run again."""
+        if self.trace is not None:
+            self.trace.freed.add(self.state)
+        elif active_saves(self.state):
+            self.freed, self.saved, self.residual = True, None, None
+
+    def edges(self) -> list[Any]:
+        """For each operand of the op: `(node, output number)`, or None without gradient."""
+        if self._edges is None:
+            trace = self.trace
+            assert trace is not None
+            from ._graph import edge_of
+
+            made = Edges(edge_of(trace, v) for v in self.state.operands)
+            made.serial = trace.serial
+            self._edges = made
+        return self._edges  # type: ignore[no-any-return]
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The graph's next nodes, with the number of their output that is used here."""
+        edges = self.edges()
+        call = self.state.call
+        if not isinstance(call, Call):
+            return tuple(e if e is not None else (None, 0) for e in edges)
+        found: list[tuple[Any, int]] = []
+
+        def visit(template: Any, name: str) -> None:
+            if isinstance(template, Slot):
+                edge = edges[template.index]
+                found.append(edge if edge is not None else (None, 0))
+            elif isinstance(template, (tuple, list)):
+                for x in template:
+                    visit(x, name)
+            elif name == "other" and isinstance(template, (int, float, complex)):
+                found.append((None, 0))  # a number was wrapped as a tensor without gradient
+
+        for name, a in zip(call.op.parameters, call.args, strict=False):
+            visit(a, name)
+        for name, a in call.kwargs.items():
+            visit(a, name)
+        return tuple(found)
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new ones."""
+        return self._hook(self.post_hooks, fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node runs; it may return new ones."""
+        return self._hook(self.pre_hooks, fn)
+
+    def _hook(self, hooks: dict[int, Any], fn: Any) -> RemovableHandle:
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = fn
+        self.mark_hooked()
+        return handle
+
+    def mark_hooked(self) -> None:
+        """The trace's remembered gradient plans do not hold for hooked nodes."""
+        if self.trace is not None:
+            self.trace.hooked += 1
+            self.trace.grad_fns[self.state] = self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            return self._saved_attribute(name[len("_saved_") :])
+        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+
+    def _saved_attribute(self, name: str) -> Any:
+        call = self.state.call
+        op = getattr(call, "op", None)
+        if op is None or (name not in op.saves and name not in op.parameters):
+            raise AttributeError(f"'{self.name()}' object has no attribute '_saved_{name}'")
+        if name not in op.saves:
+            return static_argument(call, name)
+        if self.is_freed():
+            raise RuntimeError(FREED)
+        for saved, index in saved_places(self.state):
+            if saved == name:
+                return self.unpack(index)
+        return None
+
+    def unpack(self, index: int) -> Any:
+        """The tensor of operand `index` (or of result `-1 - index`), as it was saved."""
+        if self.saved is not None and index in self.saved:
+            tensor = self.saved[index].tensor
+            if index >= 0:
+                return tensor
+            out = from_array(tensor._array)
+            out._v = resting(out._v.aval, True, EXTERNAL)
+            out._grad_fn, out._out = self, -1 - index
+            return out
+        trace = self.trace
+        assert trace is not None
+        if index < 0:
+            value = self.state.values[-1 - index]
+        else:
+            value = self.state.operands[index]
+            source = trace.sources.get(value)
+            if source is not None and source._v is value:
+                return source
+            for r in trace.refs:
+                t = r()
+                if t is not None and t._v is value and t._stale is None:
+                    return t
+        return make(value, trace)
+
+
+class Edges(list[Any]):
+    """A node's edges, with the number of the trace that recorded them."""
+
+    serial: int = 0
+
+
+class AccumulateGrad:
+    """The end of a path: adds what arrives to its leaf's `.grad`."""
+
+    __slots__ = ("variable", "tensor_hooks", "pre_hooks", "post_hooks", "_metadata", "__weakref__")
+    accumulates = True
+    next_functions = ()
+    trace = None
+    _name = "torch::autograd::AccumulateGrad"
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
+        self.pre_hooks: dict[int, Any] = {}
+        self.post_hooks: dict[int, Any] = {}
+        self._metadata: Any = None
+
+    @property
+    def order(self) -> tuple[float, float]:
+        return (float("inf"), 0)
+
+    name = Node.name
+    metadata = Node.metadata
+
+    def __repr__(self) -> str:
+        return f"<AccumulateGrad object at {hex(id(self))}>"
+
+    def edges(self) -> list[Any]:
+        return []
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn((), grads)` after the gradient was accumulated."""
+        handle = RemovableHandle(self.post_hooks)
+        self.post_hooks[handle.id] = fn
+        _keep_accumulator(self)
+        return handle
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grads)` before the gradient is accumulated; it may return new ones."""
+        handle = RemovableHandle(self.pre_hooks)
+        self.pre_hooks[handle.id] = fn
+        _keep_accumulator(self)
+        return handle
+
+
+def _keep_accumulator(node: AccumulateGrad) -> None:
+    # Hooks live as long as the variable does, though the node itself may go.
+    node.variable._accumulator_hooks = (node.pre_hooks, node.post_hooks)

@@ -1,0 +1,140 @@
+"""What a node's gradient reads: PyTorch's saved tensors, their versions and their errors."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from leafax.functional import Call, Slot
+
+from ._dtype import type_string
+from ._trace import State, Value
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you "
+    "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
+    "through the graph a second time or if you need to access saved tensors after calling "
+    "backward."
+)
+
+
+class Saved(NamedTuple):
+    """An input or result that a node's gradient reads, and the version it had."""
+
+    tensor: Any
+    version: int
+    vc: Any  # the live version counter, None if nobody can write to it any more
+
+    @property
+    def now(self) -> int:
+        return self.version if self.vc is None else int(self.vc[0])
+
+
+@lru_cache(maxsize=100_000)
+def saved_places(state: State) -> tuple[tuple[str, int], ...]:
+    """`(saved name, operand index or -1 - output)` for what PyTorch would save here."""
+    call = state.call
+    op = getattr(call, "op", None)
+    if op is None:
+        return ()
+    slots = slots_of(call)
+    first = op.parameters[1 if op.random else 0] if op.parameters else ""
+    found = []
+    for name, needed_by in op.saves.items():
+        if needed_by != "*":
+            param = first if needed_by == "self" else needed_by
+            if not any(state.operands[i].requires_grad for i in slots.get(param, ())):
+                continue
+        if name in ("result", "result0"):
+            found.append((name, -1))
+        elif name.startswith("result") and name[6:].isdigit():
+            found.append((name, -1 - int(name[6:])))
+        elif name in slots or name == "self":
+            for i in slots.get(first if name == "self" and "self" not in slots else name, ()):
+                found.append((name, i))
+        else:
+            fields = getattr(call.wrap, "_fields", ())
+            if name in fields:
+                found.append((name, -1 - fields.index(name)))
+    return tuple(found)
+
+
+def slots_of(call: Call) -> dict[str, list[int]]:
+    """Parameter name -> the operand indices that it took."""
+    slots: dict[str, list[int]] = {}
+
+    def visit(template: Any, name: str) -> None:
+        if isinstance(template, Slot):
+            slots.setdefault(name, []).append(template.index)
+        elif isinstance(template, (tuple, list)):
+            for x in template:
+                visit(x, name)
+
+    for name, a in zip(call.op.parameters, call.args, strict=False):
+        visit(a, name)
+    for name, a in call.kwargs.items():
+        visit(a, name)
+    return slots
+
+
+def static_argument(call: Call, name: str) -> Any:
+    """A static argument under its parameter's name: `grad_fn._saved_dim`."""
+    names = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
+    if name in names:
+        return names[name]
+    return call.op.signature.parameters[name].default
+
+
+def active_saves(state: State) -> bool:
+    """Whether the node has anything that a backward without `retain_graph` frees."""
+    op = getattr(state.call, "op", None)
+    if op is None or not op.saves and op.namespace == "opaque":
+        return True
+    return bool(saved_places(state))
+
+
+def modified(value: Value, expected: int, now: int, origin: str) -> RuntimeError:
+    """PyTorch's error for a saved tensor that was written to."""
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [{type_string(value.dtype)} {list(value.shape)}]{origin} is at version "
+        f"{now}; expected version {expected} instead. Hint: enable anomaly detection to find the "
+        "operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True)."
+    )
+
+
+def check_versions(node: Node, latest: dict[int, int]) -> None:
+    """Raise if a tensor that this node saved was written to since.
+
+    Args:
+      latest: the version of each storage of the running trace.
+    """
+    state = node.state
+    overwrites = getattr(getattr(state.call, "op", None), "overwrites", False)
+    for name, index in saved_places(state):
+        if overwrites and name == "self":
+            continue  # PyTorch saves a clone of what an in-place op overwrites
+        if node.saved is not None:
+            saved = node.saved.get(index)
+            if saved is None or saved.now == saved.version:
+                continue
+            value = state.operands[index] if index >= 0 else state.values[-1 - index]
+            raise modified(value, saved.version, saved.now, _origin(value, node, index))
+        if node.trace is None:
+            continue
+        value = state.operands[index] if index >= 0 else state.values[-1 - index]
+        now = latest.get(value.storage, 0)
+        if now != value.version:
+            start = node.trace.versions.get(value.storage, 0)
+            raise modified(value, start + value.version, start + now, _origin(value, node, index))
+
+
+def _origin(value: Value, node: Node, index: int) -> str:
+    if index < 0:
+        return f", which is output {-1 - index} of {node.name()},"
+    edge = node.edges()[index]
+    if edge is None or edge[0].accumulates:
+        return ""
+    return f", which is output {edge[1]} of {edge[0].name()},"

@@ -1,0 +1,278 @@
+"""The context of an `autograd.Function` call: what `ctx` offers, and the graph node it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+from .._handle import Handle
+from .._record import alias, enter, from_array, make
+from .._saved import FREED, Saved, modified
+from .._storage import write
+from .._trace import NOWHERE, local, resting
+from ._node import CustomNode, external, set_history
+
+
+class FunctionCtx(CustomNode):
+    """Passed to `forward` and `backward` as `ctx`; it is the outputs' `grad_fn`.
+
+    Attributes:
+      needs_input_grad: for each argument of forward, whether a gradient for it is needed.
+    """
+
+    _forward_cls: Any
+    needs_input_grad: tuple[bool, ...] = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._to_save: tuple[Any, ...] = ()
+        self._saved: list[Any] | None = []
+        self._dirty: tuple[Any, ...] = ()
+        self._plain: tuple[Any, ...] = ()
+        self._materialize = True
+        self._is_tensor: tuple[bool, ...] = ()
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{self.name()} object at {hex(id(self))}>"
+
+    # ------------------------------------------------------------ what forward calls
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Save tensors (or None) for `ctx.saved_tensors`; writes to them are noticed."""
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Save tensors for forward mode, which leafax does by other means: nothing happens."""
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Say which inputs forward wrote to; they must be outputs as well."""
+        self._dirty = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Say which outputs need no gradient."""
+        self._plain = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether missing gradients reach backward as zeros (the default) or as None."""
+        self._materialize = value
+
+    materialize_grads = property(lambda self: self._materialize, lambda self, v: self.set_materialize_grads(v))
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` was given.
+
+        Raises:
+          RuntimeError: once backward freed them, or if one was written to since.
+        """
+        if self.freed or self._saved is None:
+            raise RuntimeError(FREED)
+        return tuple(self._unpack(s) for s in self._saved)
+
+    saved_variables = saved_tensors
+
+    # ------------------------------------------------------------ after forward
+
+    def _prepare(self, outputs: tuple[Any, ...], tensors: list[Any]) -> list[Any]:
+        """The outputs, none of them an untouched input: those are viewed."""
+        for i, t in enumerate(self._to_save):
+            if t is not None and not isinstance(t, Handle):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {i} is of type "
+                    f"{type(t).__name__}"
+                )
+        for t in self._dirty:
+            if not isinstance(t, Handle):
+                raise RuntimeError("mark_dirty can only accept variables, but argument ")
+        for t in self._plain:
+            if not isinstance(t, Handle):
+                raise RuntimeError("mark_non_differentiable only accepts variable arguments, but got ")
+        inputs = {id(t) for t in tensors}
+        dirty = {id(t) for t in self._dirty}
+        plain = {id(t) for t in self._plain}
+        if not dirty <= {id(o) for o in outputs}:
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as "
+                "output. The inputs that are modified inplace must all be outputs of the Function."
+            )
+        outs = []
+        for o in outputs:
+            if isinstance(o, Handle) and id(o) in inputs and id(o) not in dirty:
+                viewed = o.detach() if id(o) in plain else o.view_as(o)  # type: ignore[attr-defined]
+                if id(o) in plain:
+                    self._plain += (viewed,)
+                o = viewed
+            outs.append(o)
+        return outs
+
+    def _finish(self, outs: list[Any], tensors: list[Any], records: bool) -> list[Any]:
+        plain = {id(t) for t in self._plain}
+        dirty = {id(t) for t in self._dirty}
+        if not records:
+            self._to_save = ()
+            return outs
+        self._outputs = [o._v.resting if isinstance(o, Handle) else None for o in outs]
+        for k, o in enumerate(outs):
+            if not isinstance(o, Handle) or id(o) in plain:
+                continue
+            if o._v.dtype.kind not in "fcV":  # V: bfloat16
+                continue
+            if id(o) in dirty:
+                self._rebase(o, k)
+            else:
+                set_history(o, self, k)
+        self._save(outs)
+        return outs
+
+    def _rebase(self, t: Any, k: int) -> None:
+        """Give an input that was written to its new history."""
+        if t.requires_grad and t.is_leaf:
+            raise RuntimeError(
+                "a leaf Variable that requires grad has been used in an in-place operation."
+            )
+        value = external(enter(t, local.trace), self, k)
+        version = t._version
+        write(t, value)
+        if t._vc is not None:
+            t._vc[0] = version  # it was written once, by forward
+        if t._base_ is None:
+            t._grad_fn, t._out = self, k
+
+    def _save(self, outs: list[Any]) -> None:
+        place = {id(o): k for k, o in enumerate(outs) if isinstance(o, Handle)}
+        saved: list[Any] = []
+        from ._saved_hooks import pack_one
+
+        for t in self._to_save:
+            if t is None:
+                saved.append(None)
+                continue
+            out = place.get(id(t))
+            packed = pack_one(t, out)
+            if packed is not None:
+                packed.node = None
+                saved.append(packed)
+            elif out is None:
+                saved.append((Saved(t, t._version, t), None))
+            else:  # its own output: kept without history, which would close a cycle
+                vc = t._vc if t._vc is not None else [0]
+                t._vc = vc
+                saved.append((Saved(snapshot(t), t._version, vc), (out, t.requires_grad)))
+        self._saved, self._to_save = saved, ()
+
+    def _unpack(self, saved: Any) -> Any:
+        if saved is None:
+            return None
+        if not isinstance(saved, tuple):
+            return saved.unpack(self)
+        (t, version, vc), out = saved
+        now = vc[0] if out is not None else vc._version
+        if now != version:
+            raise modified(t._v, version, now, _origin(t) if out is None else _own_origin(self, out))
+        if out is None or not out[1]:
+            return t
+        return set_history(snapshot(t), self, out[0])
+
+    # ------------------------------------------------------------ in the engine's walk
+
+    def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
+        grads = list(grads) + [None] * (len(self._outputs) - len(grads))
+        if self._materialize:
+            grads = [
+                zeros(o) if g is None and o is not None else g
+                for g, o in zip(grads, self._outputs, strict=True)
+            ]
+        cls = self._forward_cls
+        fn = cls.backward
+        if fn is _base("backward") and cls.vjp is not _base("vjp"):
+            fn = cls.vjp
+        result = fn(self, *grads)
+        results = list(result) if isinstance(result, tuple) else [result]
+        n = len(self._is_tensor)
+        if len(results) > n and all(r is None for r in results[n:]):
+            results = results[:n]
+        if len(results) != n:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {n}, "
+                f"got {len(results)})"
+            )
+        passed = []
+        for i, (r, is_tensor) in enumerate(zip(results, self._is_tensor, strict=True)):
+            if is_tensor:
+                if r is not None and not isinstance(r, Handle):
+                    raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
+                passed.append(r)
+            elif r is not None:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different than None at position "
+                    f"{i + 1}, but the corresponding forward input was not a Variable"
+                )
+        return [
+            None if e is None or r is None else self._fit(i, r, kind)
+            for i, (r, e, kind) in enumerate(zip(passed, self._edges, self._inputs, strict=True))
+        ]
+
+    def _fit(self, i: int, grad: Any, kind: Any) -> Any:
+        """`grad` in the shape and dtype of input `i`, as the engine checks it."""
+        return fit(self.name(), i, grad, kind)
+
+    def free(self) -> None:
+        if self._saved:
+            self.freed, self._saved = True, None
+
+
+def fit(name: str, i: int, grad: Any, kind: Any) -> Any:
+    """`grad` summed and cast to an input's shape and dtype; PyTorch's error if it cannot be."""
+    have, want = tuple(grad.shape), tuple(kind.shape)
+    if have != want:
+        lead = len(have) - len(want)
+        if lead < 0 or any(w not in (1, h) for h, w in zip(have[lead:], want, strict=True)):
+            raise RuntimeError(
+                f"Function {name} returned an invalid gradient at index {i} - got {list(have)} "
+                f"but expected shape compatible with {list(want)}"
+            )
+        grad = grad.sum_to_size(want)
+    if grad._v.dtype != kind.dtype:
+        from .._dtype import of
+
+        if (grad._v.dtype.kind == "c") != (kind.dtype.kind == "c"):
+            raise RuntimeError(
+                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
+                "grad_is_complex) to be true, but got false.  (Could this error message be "
+                "improved?  If so, please report an enhancement request to PyTorch.)"
+            )
+        grad = grad.to(of(kind.dtype))
+    return grad
+
+
+def _base(name: str) -> Any:
+    from ._function import Function
+
+    return getattr(Function, name)
+
+
+def zeros(kind: Any) -> Any:
+    """A tensor of zeros of a value's shape and dtype."""
+    with jax.enable_x64(True):
+        return from_array(jnp.zeros(tuple(kind.shape), kind.dtype))
+
+
+def snapshot(t: Any) -> Any:
+    """A tensor of its own with what `t` holds now, without history."""
+    trace = local.trace
+    value = enter(t, trace)
+    return make(alias(trace, value, resting(value.aval, False, NOWHERE), fresh=True), trace)
+
+
+def _origin(t: Any) -> str:
+    fn = t.grad_fn
+    return "" if fn is None else f", which is output {t.output_nr} of {fn.name()},"
+
+
+def _own_origin(node: Any, out: Any) -> str:
+    return f", which is output {out[0]} of {node.name()},"

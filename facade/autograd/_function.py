@@ -1,0 +1,175 @@
+"""`autograd.Function`: an op whose gradient the user writes.
+
+`forward` records its ops without gradients; the outputs' gradients go to the context, which is
+a graph node. `backward` is called in the engine's walk with lazy tensors, so both are part of
+the compiled step.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from typing import Any
+
+from .._handle import Handle
+from .._modes import no_grad
+from .._trace import local
+from ._context import FunctionCtx
+from ._node import edge_from
+
+
+class FunctionMeta(type):
+    """Makes the context class `<Name>Backward` of each Function."""
+
+    def __init__(cls, name: str, bases: Any, attrs: dict[str, Any]) -> None:
+        super().__init__(name, bases, attrs)
+        cls._backward_cls = type(  # type: ignore[attr-defined]
+            name + "Backward", (FunctionCtx,),
+            {"_forward_cls": cls, "__module__": "torch.autograd.function"},
+        )  # fmt: skip
+
+
+class Function(metaclass=FunctionMeta):
+    """Subclass with static `forward` and `backward`, and call `apply`.
+
+    `forward(ctx, *args)` computes the outputs; or `forward(*args)` does, and
+    `setup_context(ctx, inputs, output)` saves what backward needs. `backward(ctx, *grads)` takes
+    one gradient an output and returns one (or None) an argument of forward.
+
+    >>> import leafax
+    >>> class Square(leafax.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2 * x * grad
+    >>> x = leafax.tensor([3.0], requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor([6.])
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{self.__class__} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; override it."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Save what backward needs, where `forward` takes no context; override it."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Gradients of the inputs from those of the outputs; override it."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Forward mode's rule; leafax does not call it yet."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """Batching rule; leafax does not call it yet."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod "
+            "or set generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Record `forward` on `args`, differentiated by `backward`."""
+        separate = cls.setup_context is not Function.setup_context
+        if separate:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        ctx = cls._backward_cls()  # type: ignore[attr-defined]
+        tensors = [a for a in args if isinstance(a, Handle)]
+        ctx.needs_input_grad = tuple(isinstance(a, Handle) and a.requires_grad for a in args)  # type: ignore[attr-defined]
+        records = local.mode.grad and any(ctx.needs_input_grad)
+        ctx._is_tensor = tuple(isinstance(a, Handle) for a in args)
+        if records:
+            ctx._edges = [edge_from(t) for t in tensors]
+            ctx._inputs = [t._v.resting for t in tensors]
+        with no_grad():
+            if separate:
+                output = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args, **kwargs)
+            outputs = output if isinstance(output, tuple) else (output,)
+            outs = ctx._prepare(outputs, tensors)
+        made = ctx._finish(outs, tensors, records)
+        return tuple(made) if isinstance(output, tuple) else made[0]
+
+
+def once_differentiable(fn: Any) -> Any:
+    """Decorator of a `backward` that cannot be differentiated: doing so raises."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        with no_grad():
+            outputs = fn(ctx, *args)
+        if not local.mode.grad:
+            return outputs
+        if not any(isinstance(a, Handle) and a.requires_grad for a in args):  # type: ignore[attr-defined]
+            return outputs
+        many = isinstance(outputs, tuple)
+        flat = outputs if many else (outputs,)
+        results = tuple(_fake(x) for x in flat)
+        error = _OnceError.apply(*results)
+        return error if many else error[0]
+
+    return wrapper
+
+
+def _fake(x: Any) -> Any:
+    return x.detach().requires_grad_() if isinstance(x, Handle) else x  # type: ignore[attr-defined]
+
+
+class _OnceError(Function):
+    """The identity; its backward raises."""
+
+    @staticmethod
+    def forward(ctx: Any, *xs: Any) -> Any:
+        return tuple(x.clone() if isinstance(x, Handle) else x for x in xs)  # type: ignore[attr-defined]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )

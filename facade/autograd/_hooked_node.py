@@ -1,0 +1,162 @@
+"""The graph node of an op recorded while saved-tensor hooks are in force."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from leafax.functional import vjp_of
+
+from .._graph import backward_name, edge_of
+from .._keep import given_of, needed
+from .._record import alias, enter, make, record
+from .._saved import FREED, saved_places
+from .._trace import NOWHERE, Mode, State, Value, local, resting
+from ._context import fit
+from ._node import CustomNode, external
+from ._saved_hooks import Packed, hooks_now
+
+
+class Recorded(NamedTuple):
+    """What the recorder's door needs of a state."""
+
+    call: Any
+    values: tuple[Value, ...]
+    value: Value | None
+
+
+# Gradients that PyTorch takes from the result: what it saves is then all that is kept.
+RESULT_RULES: dict[str, Any] = {
+    "exp": lambda r, g: g * r,
+    "sigmoid": lambda r, g: g * (1 - r) * r,
+    "tanh": lambda r, g: g * (1 - r * r),
+    "sqrt": lambda r, g: g / (2 * r),
+    "rsqrt": lambda r, g: -0.5 * g * r**3,
+    "reciprocal": lambda r, g: -g * r * r,
+    "relu": lambda r, g: g * (r > 0),
+}
+
+
+class HookedNode(CustomNode):
+    """Differentiates one op from what the hooks unpack.
+
+    Attributes:
+      packed: by operand, or by -1 - output.
+      kept: operands that the gradient reads and no hook can see: keys, masks, indices.
+    """
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self.call = state.call
+        self.avals = [v.aval for v in state.operands]
+        self.kinds = [v.resting for v in state.operands]
+        self.outs = [v.resting for v in state.values]
+        self.given = given_of(state)
+        self.places = saved_places(state)
+        self.packed: dict[int, Packed] = {}
+        self.kept: dict[int, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {hex(id(self))}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            for saved, index in self.__dict__.get("places", ()):
+                if saved == name[len("_saved_") :]:
+                    if self.freed:
+                        raise RuntimeError(FREED)
+                    return self.packed[index].unpack(self)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def free(self) -> None:
+        self.freed = True
+        self.packed, self.kept = {}, {}
+
+    def apply_custom(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any]:
+        if self.freed:
+            raise RuntimeError(FREED)
+        wanted = tuple(
+            k for k, e in enumerate(self._edges) if e is not None and e[0] in needed_nodes
+        )
+        passed: list[Any] = [None] * len(self._edges)
+        rule = RESULT_RULES.get(self.call.op.name)
+        if rule is not None and -1 in self.packed:
+            grad = rule(self.packed[-1].unpack(self), grads[0])
+            passed[wanted[0]] = fit(self.name(), 0, grad, self.kinds[0])
+            return passed
+        given = tuple(k for k in self.given if k < len(grads) and grads[k] is not None)
+        present = dict(self.kept)
+        present.update({i: p.unpack(self) for i, p in self.packed.items() if i >= 0})
+        absent = tuple((i, a) for i, a in enumerate(self.avals) if i not in present)
+        cts = [fit(self.name(), k, grads[k], self.outs[k]) for k in given]
+        call = vjp_of(self.call, len(self.avals), wanted, given, absent)
+        trace = local.trace
+        values = [enter(present[i], trace) for i in sorted(present)]
+        values += [enter(c, trace) for c in cts]
+        from .._engine import _record
+
+        outs = _record(trace, call, values, None, local.mode.grad)
+        for k, out in zip(wanted, outs, strict=True):
+            passed[k] = out
+        return passed
+
+
+@lru_cache(maxsize=None)
+def _class(name: str) -> type[HookedNode]:
+    return type(name, (HookedNode,), {"__module__": "torch.autograd"})
+
+
+def recorded(op: Any, args: Any, kwargs: Any) -> Any:
+    """Record one op under hooks: what `_record.record` returns, or None if nothing is saved."""
+    mode = local.mode
+    if not mode.grad or not op.saves or op.view or not op.differentiable:
+        return None
+    local.set_mode(Mode.of(False, mode.inference, mode.autocast, False))
+    try:
+        state, trace = record(op, args, kwargs, budget=False)
+    finally:
+        local.set_mode(mode)
+    if not any(v.requires_grad for v in state.operands):
+        return _as_is(state), trace
+    node = _class(backward_name(state.call))(state)
+    node._edges = [edge_of(trace, v) for v in state.operands]
+    outs = [
+        make(external(v, node, k) if k in node.given else v, trace)
+        for k, v in enumerate(state.values)
+    ]
+    _pack(node, state, outs, trace)
+    trace = local.trace  # a hook that observes cuts: the outputs are on arrays then
+    values = tuple(enter(t, trace) for t in outs)
+    return Recorded(state.call, values, values[0]), trace
+
+
+def _as_is(state: State) -> Recorded:
+    return Recorded(state.call, state.values, state.value)
+
+
+def _pack(node: HookedNode, state: State, outs: list[Any], trace: Any) -> None:
+    """Call the pack hook on all that the gradient will read."""
+    pair = hooks_now()
+    by_result = state.call.op.name in RESULT_RULES and any(i == -1 for _, i in node.places)
+    wanted = [i for _, i in node.places]
+    if not by_result:
+        floats = [i for i in sorted(needed(state)) if state.operands[i].dtype.kind in "fcV"]
+        wanted += [i for i in floats if i not in wanted]
+        node.kept = {
+            i: make(_plain(trace, state.operands[i]), trace)
+            for i in sorted(needed(state)) if i not in wanted
+        }  # fmt: skip
+    tensors = {}
+    for i in dict.fromkeys(wanted):
+        tensors[i] = make(state.operands[i], trace) if i >= 0 else outs[-1 - i]
+    while tensors:
+        i = next(iter(tensors))
+        t = tensors.pop(i)
+        edge = node._edges[i] if i >= 0 else (-1 - i if t.requires_grad else None)
+        node.packed[i] = Packed(t, pair, edge)
+
+
+def _plain(trace: Any, value: Value) -> Value:
+    return alias(trace, value, resting(value.aval, False, NOWHERE), fresh=True)
+
+

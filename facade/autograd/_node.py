@@ -1,0 +1,119 @@
+"""Graph nodes whose gradient is Python code: the base of `autograd.Function` and its kin.
+
+Such a node is no step of the trie. Its outputs are values of role EXTERNAL: their gradient goes
+to a node that lives outside the trace, with edges of its own, so it survives cuts by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+from .._graph import gradient_edge
+from .._node import RemovableHandle
+from .._record import alias, enter
+from .._trace import EXTERNAL, Value, local, resting
+
+
+class CustomNode:
+    """What the engine needs of a node; subclasses define `apply_custom`."""
+
+    accumulates = False
+    trace = None
+    state: Any = None
+
+    def __init__(self) -> None:
+        state = local.trace.state
+        self.order = (local.trace.serial, state.depth + 0.5)
+        self._edges: list[Any] = []
+        self.tensor_hooks: dict[int, tuple[int, Any]] = {}
+        self.pre_hooks: dict[int, Any] = {}
+        self.post_hooks: dict[int, Any] = {}
+        self.retains: list[tuple[int, Any]] = []
+        self.freed = False
+
+    def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
+        """One gradient (or None) an edge, from one (or None) an output."""
+        raise NotImplementedError
+
+    def name(self) -> str:
+        """The node's name."""
+        return type(self).__name__
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dictionary for the user's own notes."""
+        return self.__dict__.setdefault("_metadata", {})  # type: ignore[no-any-return]
+
+    def _sequence_nr(self) -> int:
+        return int(self.order[1])
+
+    def edges(self) -> list[Any]:
+        return self._edges
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The graph's next nodes, with the number of their output that is used here."""
+        return tuple(e if e is not None else (None, 0) for e in self._edges)
+
+    def retains_of(self) -> list[tuple[int, Any]]:
+        return self.retains
+
+    def is_freed(self) -> bool:
+        return self.freed
+
+    def free(self) -> None:
+        """Drop what the gradient reads."""
+        self.freed = True
+
+    def mark_hooked(self) -> None:
+        pass  # a backward through this node is never remembered
+
+    def register_hook(self, fn: Any) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new ones."""
+        handle = RemovableHandle(self.post_hooks)
+        self.post_hooks[handle.id] = fn
+        return handle
+
+    def register_prehook(self, fn: Any) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node runs; it may return new ones."""
+        handle = RemovableHandle(self.pre_hooks)
+        self.pre_hooks[handle.id] = fn
+        return handle
+
+
+class Source:
+    """Where the gradient of an EXTERNAL value goes; stands among a trace's sources."""
+
+    __slots__ = ("_grad_fn", "_out")
+    _grad = _v = None
+
+    def __init__(self, node: Any, out: int) -> None:
+        self._grad_fn, self._out = node, out
+
+
+def edge_from(t: Any) -> Any:
+    """`(node, output number)` for gradients of `t`; None if it needs none."""
+    return gradient_edge(t) if t.requires_grad else None
+
+
+def external(value: Value, node: Any, out: int) -> Value:
+    """`value` of the running trace with its gradient going to output `out` of `node`."""
+    trace = local.trace
+    made = alias(trace, value, resting(value.aval, True, EXTERNAL, value.inference))
+    trace.sources[made] = Source(node, out)
+    trace.hooked += 1  # no remembered backward knows this node
+    return made
+
+
+def set_history(t: Any, node: Any, out: int) -> Any:
+    """Let gradients for `t` go to output `out` of `node`, from now on; returns `t`."""
+    trace = local.trace
+    value = external(enter(t, trace), node, out)
+    t._v, t._trace = value, trace
+    if id(t) in trace.entered:
+        trace.entered[id(t)] = (ref(t), value)
+    t._grad_fn, t._out = node, out
+    return t
+
+

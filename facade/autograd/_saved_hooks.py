@@ -1,0 +1,164 @@
+"""Hooks on saved tensors: `saved_tensors_hooks`, `save_on_cpu`, `disable_saved_tensors_hooks`.
+
+Inside the block every op that saves something goes through `recorded`: it is recorded without
+gradients, and its outputs' gradients go to a `HookedNode` that holds what the pack hook
+returned, and nothing else of what it packed. A pack hook that looks at values (to write them to
+disk) runs the program that far, as every observation does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .._handle import Handle
+from .._trace import Mode, local
+
+PACK_WROTE = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
+    "hook cannot be modified by in-place operations as this can lead to unexpected side-effects. "
+    "Please open an issue if you need to perform in-place operations on the input to a pack hook."
+)
+
+
+class _Active(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[tuple[Any, Any]] = []
+        self.disabled: str | None = None
+
+
+_active = _Active()
+
+
+def _switch() -> None:
+    """Let the recorder call us exactly while a pair of hooks is in force."""
+    mode = local.mode
+    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, bool(_active.stack)))
+
+
+class saved_tensors_hooks:
+    """Within the block, saved tensors are replaced by what `pack_hook` makes of them.
+
+    Args:
+      pack_hook: called with each tensor when it is saved; returns anything.
+      unpack_hook: called in backward with what `pack_hook` returned; returns a tensor of the
+        same value.
+
+    >>> import leafax
+    >>> x = leafax.tensor([2.0], requires_grad=True)
+    >>> with leafax.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), leafax.from_numpy):
+    ...     y = x.detach() * x
+    >>> y.backward()
+    >>> x.grad
+    tensor([2.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        if _active.disabled is not None:
+            raise RuntimeError(_active.disabled)
+        _active.stack.append((self.pack_hook, self.unpack_hook))
+        _switch()
+
+    def __exit__(self, *args: object) -> None:
+        _active.stack.pop()
+        _switch()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Within the block, saved tensors wait in host memory until backward needs them."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(t: Any) -> Any:
+            return t.device, t.cpu()
+
+        def unpack(packed: Any) -> Any:
+            device, t = packed
+            return t.to(device)
+
+        super().__init__(pack, unpack)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within the block, `saved_tensors_hooks` raises `error_message`."""
+    before = _active.disabled
+    if _active.stack:
+        raise RuntimeError(error_message)
+    _active.disabled = error_message
+    try:
+        yield
+    finally:
+        _active.disabled = before
+
+
+class Packed:
+    """What a pack hook made of one saved tensor.
+
+    Attributes:
+      value: what it returned.
+      edge: where the gradient of the unpacked tensor goes, None if it needs none; for a
+        node's own output its number, since the node must not hold itself.
+    """
+
+    __slots__ = ("value", "hook", "edge", "node")
+
+    def __init__(self, t: Any, pair: tuple[Any, Any], edge: Any) -> None:
+        pack, self.hook = pair
+        version = t._version
+        with _paused():
+            self.value = pack(t)
+        if t._version != version:
+            raise RuntimeError(PACK_WROTE)
+        self.edge: Any = edge
+        self.node: Any = None
+
+    def unpack(self, node: Any) -> Any:
+        """The saved tensor again, with its place in the graph."""
+        from ._node import set_history
+
+        with _paused():
+            t = self.hook(self.value)
+        if not isinstance(t, Handle):
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+                f"type {type(t).__name__}"
+            )
+        edge = (node, self.edge) if isinstance(self.edge, int) else self.edge
+        out = t.detach()  # type: ignore[attr-defined]
+        return out if edge is None else set_history(out, *edge)
+
+
+def pack_one(t: Any, own: int | None) -> Packed | None:
+    """`t` packed by the innermost hooks; None if there are none.
+
+    Args:
+      own: which output of the saving node `t` is, None if it is not one.
+    """
+    if not _active.stack:
+        return None
+    from ._node import edge_from
+
+    edge = edge_from(t) if own is None else (own if t.requires_grad else None)
+    return Packed(t, _active.stack[-1], edge)
+
+
+@contextmanager
+def _paused() -> Iterator[None]:
+    """Hooks are not applied to what hooks record, and their ops need no gradients."""
+    stack, _active.stack = _active.stack, []
+    mode = local.mode
+    local.set_mode(Mode.of(False, mode.inference, mode.autocast, False))
+    try:
+        yield
+    finally:
+        _active.stack = stack
+        local.set_mode(mode)
+
+
+def hooks_now() -> tuple[Any, Any]:
+    return _active.stack[-1]

@@ -1,0 +1,5 @@
+"""PyTorch's `torch.autograd.function`: writing one's own differentiable functions."""
+
+from ._context import FunctionCtx as FunctionCtx
+from ._function import Function as Function
+from ._function import once_differentiable as once_differentiable

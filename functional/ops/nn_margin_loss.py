@@ -1,0 +1,120 @@
+"""Margin losses over classes, and connectionist temporal classification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._op import Fault, op
+from ._nn import need_float, reduced, reduction_name, size_list
+
+Array = jax.Array
+
+F = "nn.functional"
+
+
+def _rows(input: Array, target: Array) -> Array:
+    if input.ndim > 2 or input.shape[-1:] == (0,):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{size_list(input.shape)}"
+        )
+    return jnp.atleast_2d(input)
+
+
+def _check_multi_margin(
+    input: Array, target: Array, p: int = 1, margin: Any = 1.0, weight: Array | None = None,
+    reduction: str = "mean",
+) -> list[Fault]:  # fmt: skip
+    bad = (target < 0) | (target >= jnp.atleast_2d(input).shape[-1])
+    return [Fault(bad, RuntimeError, "target out of range")]
+
+
+@op(namespace=F, method=False, check=_check_multi_margin, saves={"self": "*", "target": "*"})
+def multi_margin_loss(
+    input: Array, target: Array, p: int = 1, margin: Any = 1.0, weight: Array | None = None,
+    reduction: str = "mean",
+) -> Array:  # fmt: skip
+    """How far other classes come within `margin` of the target's score, per class."""
+    reduction = reduction_name(None, None, reduction)
+    x = _rows(input, target)
+    need_float(x, "MultiMarginLoss")
+    count = 1 if input.ndim < 2 else input.shape[0]
+    if target.ndim > 1 or target.size != count:
+        raise RuntimeError(
+            f"inconsistent target size, expected {count} but got {size_list(target.shape)}"
+        )
+    index = target.reshape(-1).astype(np.int64)
+    own = jnp.take_along_axis(x, index[:, None], 1, mode="clip")
+    excess = margin - own + x
+    loss = jnp.where(excess > 0, excess, jnp.zeros((), x.dtype)) ** p
+    if weight is not None:
+        loss = loss * jnp.take(weight, index, mode="clip")[:, None]
+    others = jnp.arange(x.shape[1]) != index[:, None]
+    loss = jnp.where(others, loss, jnp.zeros((), x.dtype)).sum(1) / x.shape[1]
+    return reduced(loss if target.ndim else loss[0], reduction)
+
+
+@op(namespace=F, method=False, saves={"self": "*", "target": "*"})
+def multilabel_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
+    """Margins between target classes (up to the first -1 of a row) and all others."""
+    reduction = reduction_name(None, None, reduction)
+    x = _rows(input, target)
+    need_float(x, "multilabel_margin_loss_forward_out_frame")
+    if target.shape != input.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {size_list(target.shape)} for input of size: "
+            f"{size_list(input.shape)}"
+        )
+    y = target.reshape(x.shape)
+    classes = x.shape[1]
+    listed = jnp.cumsum(y < 0, axis=1) == 0
+    places = jnp.where(listed, y, 0)
+    is_target = ((places[..., None] == jnp.arange(classes)) & listed[..., None]).any(1)
+    own = jnp.take_along_axis(x, places, 1)
+    excess = 1 - own[:, :, None] + x[:, None, :]
+    counted = listed[:, :, None] & ~is_target[:, None, :] & (excess > 0)
+    loss = jnp.where(counted, excess, jnp.zeros((), x.dtype)).sum((1, 2)) / classes
+    return reduced(loss if input.ndim > 1 else loss[0], reduction)
+
+
+@op(namespace=F, name="_ctc_loss", method=False, backward="CtcLossBackward0", residuals=True,
+    saves={"log_probs": "*", "targets": "*"})  # fmt: skip
+def ctc_loss(
+    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int
+) -> Array:
+    """Minus the log likelihood of padded `targets` `(N, S)` under `log_probs` `(T, N, C)`."""
+    time, batch, _ = log_probs.shape
+    size = targets.shape[1]
+    low = jnp.full((), -np.inf, log_probs.dtype)
+    labels = jnp.full((batch, 2 * size + 1), blank, targets.dtype).at[:, 1::2].set(targets)
+    before = jnp.pad(labels, ((0, 0), (2, 0)), constant_values=-1)[:, :-2]
+    skips = (labels != blank) & (labels != before)
+    at = jnp.arange(2 * size + 1)
+    rows = jnp.broadcast_to(labels[None], (time, *labels.shape))
+    scores = jnp.take_along_axis(log_probs, rows, 2, mode="clip")
+
+    def add(a: Array, b: Array) -> Array:
+        top = jax.lax.stop_gradient(jnp.maximum(a, b))
+        safe = jnp.where(top == low, jnp.zeros((), top.dtype), top)
+        total = jnp.exp(a - safe) + jnp.exp(b - safe)
+        some = total > 0
+        return jnp.where(some, jnp.log(jnp.where(some, total, 1)) + safe, low)
+
+    def step(alpha: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
+        score, t = row
+        one = jnp.pad(alpha, ((0, 0), (1, 0)), constant_values=-np.inf)[:, :-1]
+        two = jnp.pad(alpha, ((0, 0), (2, 0)), constant_values=-np.inf)[:, :-2]
+        new = add(add(alpha, one), jnp.where(skips, two, low)) + score
+        return jnp.where((t < input_lengths)[:, None], new, alpha), None
+
+    start = jnp.where((at < 2) & (at <= 2 * target_lengths[:, None]), scores[0], low)
+    start = jnp.where((input_lengths > 0)[:, None], start, jnp.where(at == 0, 0.0, low))
+    alpha, _ = jax.lax.scan(step, start, (scores[1:], jnp.arange(1, time)))
+    last = 2 * target_lengths[:, None]
+    end = jnp.take_along_axis(alpha, last, 1)[:, 0]
+    other = jnp.take_along_axis(alpha, jnp.maximum(last - 1, 0), 1)[:, 0]
+    return -add(end, jnp.where(target_lengths > 0, other, low))
