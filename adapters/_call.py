@@ -96,22 +96,27 @@ class Borrowed:
     """Arrays that models hold and that their caller may hold too, as in `variables`.
 
     A step cannot reuse such a buffer: it would have to compile once without donating it, and anew
-    for the second step. So what training replaces is copied before the first, if somebody else
-    does hold it. What is frozen is never copied.
+    for the next step. So what training replaces is copied before, if somebody else does hold it.
+    What is frozen is never copied.
     """
 
     def __init__(self) -> None:
-        self.held: list[tuple[Any, bool]] = []  # a tensor, and whether it is a parameter
+        self.held: dict[int, tuple[Any, bool]] = {}  # a tensor, and whether it is a parameter
+        self.settled = False
+
+    def lend(self, tensor: Any, parameter: bool) -> None:
+        """Note that somebody may hold this tensor's array from now on."""
+        self.held[id(tensor)] = (tensor, parameter)
         self.settled = False
 
     def settle(self, training: bool) -> None:
         """Copy what the step of this call will replace."""
         if not (training and leafax.is_grad_enabled()):
             return
-        kept: list[tuple[Any, bool]] = []
-        for t, parameter in self.held:
+        kept: dict[int, tuple[Any, bool]] = {}
+        for t, parameter in self.held.values():
             if parameter and not t.requires_grad:
-                kept.append((t, parameter))
+                kept[id(t)] = (t, parameter)
             elif sys.getrefcount(t.jax()) > 2:  # the tensor and the argument: nobody else
                 with jax.enable_x64(True):
                     t.data = leafax.as_tensor(jnp.copy(t.jax()))

@@ -186,6 +186,7 @@ class Model:
         Unlike PyTorch's, the values do not follow the model as it trains on: arrays are
         immutable, so a snapshot costs no copy.
         """
+        self._lend()
         parameters, buffers = self._tensors()
         return {name: leafax.as_tensor(t.jax()) for name, t in (parameters | buffers).items()}
 
@@ -217,7 +218,14 @@ class Model:
             raise RuntimeError(f"Error(s) in loading state_dict for {self._name()}:\n\t{text}")
         for name, value in given.items():
             mine[name].data = value.to(mine[name].dtype)
+        self._lend()
         return found
+
+    def _lend(self) -> None:
+        """Note that all arrays may be held elsewhere too."""
+        for parameter, tensors in zip((True, False), self._tensors(), strict=True):
+            for t in tensors.values():
+                self._loan().lend(t, parameter)
 
     def __repr__(self) -> str:
         parameters, buffers = self._tensors()

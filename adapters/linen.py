@@ -55,7 +55,7 @@ class Model(_model.Model):
         for full, tensor, leaf in zip(self._paths, self._leaves, leaves, strict=True):
             self._enter(full, tensor)
             if isinstance(leaf, jax.Array):
-                self._borrowed.held.append((tensor, full.startswith("params.")))
+                self._borrowed.lend(tensor, full.startswith("params."))
         self._training = True
         self._still: frozenset[str] = frozenset()
         self._evaluating: frozenset[Path] = frozenset()
@@ -150,6 +150,7 @@ class Model(_model.Model):
 
     def variables(self) -> Any:
         """The Flax variables with the current arrays, not copied. Inverse of `Model`."""
+        self._lend()
         return jax.tree.unflatten(self._treedef, [t.jax() for t in self._leaves])
 
     def to_flax(self) -> tuple[nn.Module, Any]:

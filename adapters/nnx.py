@@ -135,8 +135,7 @@ class Model(_model.Model):
         if impl is not None:
             self._shared.keys[id(tensor)] = (tensor, impl)
         elif isinstance(leaf, jax.Array):
-            self._shared.borrowed.held.append((tensor, parameter))
-            self._shared.borrowed.settled = False
+            self._shared.borrowed.lend(tensor, parameter)
         return tensor.requires_grad_(parameter and _model.differentiable(tensor))
 
     def _view(self) -> View:
@@ -292,6 +291,7 @@ class Model(_model.Model):
 
     def variables(self) -> nnx.State[Any, Any]:
         """The module's state with the current arrays, not copied."""
+        self._lend()
         view, keys = self._view(), self._shared.keys
         arrays = [
             jax.random.wrap_key_data(t.jax(), impl=keys[id(t)][1]) if id(t) in keys else t.jax()

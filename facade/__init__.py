@@ -6,6 +6,8 @@ from . import linalg as linalg
 from . import masked as masked
 from . import nn as nn
 from . import optim as optim
+from . import return_types as return_types
+from . import signal as signal
 from . import special as special
 from ._creation import arange as arange
 from ._creation import as_tensor as as_tensor
@@ -89,6 +91,8 @@ from ._repr import get_printoptions as get_printoptions
 from ._repr import printoptions as printoptions
 from ._repr import set_printoptions as set_printoptions
 from ._run import synchronize as synchronize
+from ._serialization import load as load
+from ._serialization import save as save
 from ._tensor import Tensor as Tensor
 
 __version__ = "0.1.0"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import ml_dtypes
-import numpy as np
+import numpy
 
 from leafax.functional import is_complex, is_floating, scalar_name
 
@@ -18,16 +19,18 @@ class dtype:
     """
 
     __slots__ = ("np", "_name", "is_floating_point", "is_complex", "itemsize")
+    np: Any
 
     def __init__(self, np_dtype: Any, name: str) -> None:
-        self.np = np.dtype(np_dtype)
+        self.np = numpy.dtype(np_dtype)
         self._name = name
         self.is_floating_point = is_floating(self.np)
         self.is_complex = is_complex(self.np)
         self.itemsize = self.np.itemsize
 
     @property
-    def is_signed(self) -> bool:
+    def is_signed(self) -> Any:
+        """Whether negative numbers exist."""
         return self.np.kind not in "bu"
 
     def __repr__(self) -> str:
@@ -37,7 +40,7 @@ class dtype:
         return self._name
 
     def to_real(self) -> dtype:
-        return _BY_NP[np.zeros((), self.np).real.dtype]
+        return _BY_NP[numpy.zeros((), self.np).real.dtype]
 
     def to_complex(self) -> dtype:
         return {"float64": complex128}.get(self._name, self if self.is_complex else complex64)
@@ -68,7 +71,7 @@ _BY_NP = {d.np: d for d in ALL}
 
 def of(np_dtype: Any) -> dtype:
     """The `dtype` object of a NumPy or JAX dtype."""
-    return _BY_NP[np.dtype(np_dtype)]
+    return _BY_NP[numpy.dtype(np_dtype)]
 
 
 def type_string(np_dtype: Any) -> str:
@@ -110,13 +113,15 @@ class device:
     """
 
     __slots__ = ("type", "index")
+    type: Any
+    index: Any
 
     def __init__(self, type: Any = "cpu", index: Any = None) -> None:
         if isinstance(type, device):
             type, index = type.type, type.index
         if isinstance(type, str) and ":" in type:
             type, _, number = type.partition(":")
-            index = __import__("builtins").int(number)
+            index = builtins.int(number)
         if type not in ("cpu", "cuda", "tpu", "mps", "xpu", "meta"):
             raise RuntimeError(
                 f"Expected one of cpu, cuda, tpu, mps, xpu, meta device type at start of device "

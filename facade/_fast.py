@@ -30,7 +30,7 @@ def unary(op: Op, cls: type) -> Method:
         if state is None:
             return apply(op, self)
         trace.state = state
-        out = new(cls)
+        out: Any = new(cls)
         out._v = state.value
         out._trace = trace
         trace.refs.append(ref(out))
@@ -61,7 +61,7 @@ def binary(op: Op, cls: type) -> Method:
                     return NotImplemented
             return apply(op, self, other)
         trace.state = state
-        out = new(cls)
+        out: Any = new(cls)
         out._v = state.value
         out._trace = trace
         trace.refs.append(ref(out))

@@ -6,12 +6,11 @@ cut `_keep.py` writes out what a later backward may need.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
-from leafax.functional import Call, VjpCall, camel
-
+from ._names import node_name, qualified
 from ._node import AccumulateGrad, Node
 from ._record import enter
 from ._storage import ambiguous
@@ -51,27 +50,15 @@ def node_of(trace: Trace, state: State) -> Node:
         trace.grad_fns = WeakValueDictionary()
     node = trace.grad_fns.get(state)
     if node is None:
-        node = node_class(state)(trace, state)
+        node = _class(node_name(state))(trace, state)
         trace.grad_fns[state] = node
     return node  # type: ignore[no-any-return]
 
 
-def node_class(state: State) -> type[Node]:
-    return _class(backward_name(state.call))
-
-
-def backward_name(call: Any) -> str:
-    if isinstance(call, Call):
-        return call.op.backward
-    inner = call.call if isinstance(call, VjpCall) else call.source
-    op = getattr(inner, "op", None)
-    return (camel(op.name) if op is not None else "Vjp") + "BackwardBackward0"
-
-
 @lru_cache(maxsize=None)
 def _class(name: str) -> type[Node]:
-    qualified = f"torch::autograd::{name}" if name == "CopySlices" else name
-    return type(name, (Node,), {"__slots__": (), "__module__": "torch.autograd", "_name": qualified})
+    members = {"__slots__": (), "__module__": "torch.autograd", "_name": qualified(name)}
+    return type(name, (Node,), members)
 
 
 def grad_fn(t: Any) -> Any:

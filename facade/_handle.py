@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class Handle:
@@ -43,3 +43,7 @@ class Handle:
 
     _v: Any
     _trace: Any
+
+    if TYPE_CHECKING:  # methods that follow from the op table
+
+        def __getattr__(self, name: str) -> Any: ...

@@ -141,4 +141,6 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         if state.call.residuals:
             residual = next(residuals)
             node.residual = (residual, residual_arrays(residual, outcome.residuals))
+        for index in node.packed or ():
+            node.saved.pop(index, None)
         node.trace = None

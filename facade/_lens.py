@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ def spell(lens: Lens) -> tuple[Structure, tuple[Any, ...]]:
     return tuple(structure), tuple(flat)
 
 
-@lru_cache(maxsize=None)
+@cache
 def reader(structure: Structure) -> Op:
     """`(base, *flat) -> view`."""
 
@@ -43,7 +43,7 @@ def reader(structure: Structure) -> Op:
     return Op(fn, name="as_strided", backward="AsStridedBackward0", view=True, numbers=numbers)
 
 
-@lru_cache(maxsize=None)
+@cache
 def writer(structure: Structure) -> Op:
     """`(base, new, *flat) -> base` with what the lens sees replaced by `new`."""
 
@@ -54,7 +54,7 @@ def writer(structure: Structure) -> Op:
     return Op(fn, name="copy_slices", backward="CopySlices", numbers=numbers, overwrites=True)
 
 
-@lru_cache(maxsize=None)
+@cache
 def writing(op: Op, count: int, structure: Structure) -> Op:
     """An in-place op with `count` arguments, applied to what a lens sees of a base.
 
@@ -140,11 +140,13 @@ def _sign(
     return tuple(numbers)
 
 
-@lru_cache(maxsize=None)
+@cache
 def pick(op: Op, k: int) -> Op:
     """One output of a view op that has several, as an op of its own."""
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         return op.fn(*args, **kwargs)[k]
 
-    return Op(fn, name=op.name, backward=op.backward, view=True)
+    made = Op(fn, name=op.name, backward=op.backward, view=True)
+    PICKED[made] = k
+    return made

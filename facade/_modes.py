@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
+import warnings
 from typing import Any
 
 from ._trace import Mode, local
@@ -31,8 +33,6 @@ class _Scope:
 
     def __call__(self, fn: Any) -> Any:
         if inspect.isclass(fn):
-            import warnings
-
             warnings.warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You "
                 "should only decorate functions or methods. To preserve the current behavior of "
@@ -41,7 +41,7 @@ class _Scope:
                 FutureWarning,
                 stacklevel=2,
             )
-            fn.__init__ = self(fn.__init__)
+            setattr(fn, "__init__", self(fn.__init__))  # noqa: B010
             return fn
         if inspect.isgeneratorfunction(fn):
             return self._generator(fn)
@@ -71,7 +71,7 @@ class _Scope:
                         raise
                     except BaseException:
                         with self._copy():
-                            response = gen.throw(*__import__("sys").exc_info())
+                            response = gen.throw(*sys.exc_info())
                     else:
                         with self._copy():
                             response = gen.send(request)

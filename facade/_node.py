@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-from leafax.functional import Call, Residual, Slot
+from leafax.functional import Residual
 
+from ._names import next_functions
 from ._record import from_array, make
 from ._saved import FREED, Saved, active_saves, saved_places, static_argument
 from ._trace import EXTERNAL, State, Trace, resting
@@ -42,7 +43,7 @@ class Node:
     """
 
     __slots__ = (
-        "trace", "state", "_edges", "saved", "residual", "freed", "pre_hooks", "tensor_hooks",
+        "trace", "state", "_edges", "saved", "packed", "residual", "freed", "pre_hooks", "tensor_hooks",
         "post_hooks", "retains", "_metadata", "__weakref__",
     )  # fmt: skip
     accumulates = False
@@ -55,6 +56,7 @@ class Node:
         self.saved: dict[int, Saved] | None = None  # by operand; results by -1 - output
         self.residual: tuple[Residual, tuple[Any, ...]] | None = None
         self.freed = False
+        self.packed: dict[int, Any] | None = None  # saved tensors that hooks replaced
         self.tensor_hooks: dict[int, tuple[int, Any]] = {}
         self.pre_hooks: dict[int, Any] = {}
         self.post_hooks: dict[int, Any] = {}
@@ -102,6 +104,7 @@ class Node:
 
     def free(self) -> None:
         """Drop what the gradient reads; nodes that save nothing can run again."""
+        self.packed = None
         if self.trace is not None:
             self.trace.freed.add(self.state)
         elif active_saves(self.state):
@@ -122,27 +125,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The graph's next nodes, with the number of their output that is used here."""
-        edges = self.edges()
-        call = self.state.call
-        if not isinstance(call, Call):
-            return tuple(e if e is not None else (None, 0) for e in edges)
-        found: list[tuple[Any, int]] = []
-
-        def visit(template: Any, name: str) -> None:
-            if isinstance(template, Slot):
-                edge = edges[template.index]
-                found.append(edge if edge is not None else (None, 0))
-            elif isinstance(template, (tuple, list)):
-                for x in template:
-                    visit(x, name)
-            elif name == "other" and isinstance(template, (int, float, complex)):
-                found.append((None, 0))  # a number was wrapped as a tensor without gradient
-
-        for name, a in zip(call.op.parameters, call.args, strict=False):
-            visit(a, name)
-        for name, a in call.kwargs.items():
-            visit(a, name)
-        return tuple(found)
+        return next_functions(self.state, self.edges())
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new ones."""
@@ -165,6 +148,10 @@ class Node:
             self.trace.grad_fns[self.state] = self
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_raw_saved_") or (name == "apply_custom" and self.packed):
+            from .autograd._raw_saved import attribute
+
+            return attribute(self, name)
         if name.startswith("_saved_"):
             return self._saved_attribute(name[len("_saved_") :])
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
@@ -180,6 +167,8 @@ class Node:
             raise RuntimeError(FREED)
         for saved, index in saved_places(self.state):
             if saved == name:
+                if self.packed is not None and index in self.packed:
+                    return self.packed[index].unpack(self)
                 return self.unpack(index)
         return None
 

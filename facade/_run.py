@@ -121,7 +121,8 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     history.append(record)
     _plans.append((record, recipe.plan))
     if outcome.flags is not None:
-        local.faults.append(Pending(*outcome.flags, recipe.plan.side.faults))
+        flags, values = outcome.flags
+        local.faults.append(Pending(flags, values, recipe.plan.side.faults))
 
 
 def _alive(trace: Trace) -> list[Any]:

@@ -79,11 +79,17 @@ def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
     return out
 
 
+# Views that come as a tuple; what PyTorch allows with them differs.
+_MANY = frozenset({
+    "unbind", "split", "split_with_sizes", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit",
+})  # fmt: skip
+
+
 def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: list[Any]) -> None:
     """Tie the results of a view op to its first argument."""
     source, mode = args[0], local.mode
     creation = "inference" if mode.inference else "" if mode.grad else "no_grad"
-    many = len(outs) > 1 or op.name in ("unbind", "split", "chunk")
+    many = op.name in _MANY
     if many and not creation:
         creation = "multi"
     for k, out in enumerate(outs):
@@ -176,6 +182,14 @@ def ambiguous(t: Any, what: str) -> str:
             "to be modified inplace. You should replace the inplace operation by an out-of-place "
             "one."
         )
+    if why == "function":
+        return (
+            f"{maker} is a view and {what} modified inplace. This view was created inside a "
+            "custom Function (or because an input was returned as-is) and the autograd logic to "
+            "handle view+inplace would override the custom backward associated with the custom "
+            "Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
+            "this by cloning the output of the custom Function."
+        )
     begin = f"{maker} is a view of a view which was created in" if maker else "A view was created in"
     if why == "inference":
         scope, end = "inference mode", "modified inplace in normal mode."
@@ -192,14 +206,14 @@ def ambiguous(t: Any, what: str) -> str:
 
 
 def _maker(t: Any, value: Value) -> tuple[str, int] | None:
-    from ._graph import backward_name
+    from ._names import node_name
 
     name = None
     if value.role == NODE and value.edge is not None:
-        name, out = backward_name(value.edge.state.call), value.edge.out
+        name, out = node_name(value.edge.state), value.edge.out
     elif value.role > LEAF and t._grad_fn is not None:
         name, out = type(t._grad_fn).__name__, t._out
-    return None if name is None else (name.removesuffix("Backward0"), out)
+    return None if name is None else (name.removesuffix("Backward0").removesuffix("Backward"), out)
 
 
 def _through(trace: Trace, cell: Any, lens: Lens) -> Value:

@@ -4,30 +4,57 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import VIEW_RULES, contiguous_strides
+from leafax.functional import TABLE, VIEW_RULES, Op, contiguous_strides
+from leafax.functional.ops._strides import Layout
+
+from ._lens import PICKED
+
+# Where these cannot be a view of what they get, PyTorch copies.
+COPYING = frozenset({"reshape", "flatten", "ravel", "contiguous"})
+_NARROW = TABLE["narrow"].fn
 
 
-def layout(t: Any) -> tuple[tuple[int, ...], int]:
-    """Strides and storage offset of `t`, by following its lens from the storage."""
+def layout(t: Any) -> Layout:
+    """Shape, strides and storage offset of `t`, by following its lens from the storage."""
     if t._store is None or not t._lens:
-        return tuple(contiguous_strides(tuple(t._v.shape))), 0
-    shape = tuple(t._store.cell._v.shape)
-    strides, offset = tuple(contiguous_strides(shape)), 0
+        return _contiguous(t._v.shape)
+    found: Layout | None = _contiguous(t._store.cell._v.shape)
     for op, args, kwargs in t._lens:
-        rule = VIEW_RULES.get(op.name)
-        found = rule(shape, strides, offset, *args, **kwargs) if rule is not None else None
-        if found is None or isinstance(found, list):
-            return tuple(contiguous_strides(tuple(t._v.shape))), 0
-        shape, strides, offset = found
-    return tuple(strides), int(offset)
+        found = after(op, found, args, kwargs)
+        if found is None:
+            return _contiguous(t._v.shape)
+    return found  # type: ignore[return-value]
+
+
+def after(op: Op, base: Layout, args: Any, kwargs: Any) -> Layout | None:
+    """The layout of a view of `base`; None if there cannot be such a view (or none is known)."""
+    rule = VIEW_RULES.get("narrow" if op.fn is _NARROW else op.name)
+    if rule is None:
+        return None
+    found = rule(base, *args, **kwargs)
+    return found[PICKED[op]] if isinstance(found, list) else found  # type: ignore[no-any-return]
+
+
+def _contiguous(shape: Any) -> Layout:
+    return Layout(tuple(shape), tuple(contiguous_strides(tuple(shape))), 0)
+
+
+def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a view op that may copy has to, for `t` is not laid out for a view."""
+    if op.name not in COPYING or not t._lens:
+        return False
+    base = layout(t)
+    if op.name == "contiguous":
+        return not is_contiguous(t)
+    return op.name in VIEW_RULES and after(op, base, args, kwargs) is None
 
 
 def stride(t: Any) -> tuple[int, ...]:
-    return layout(t)[0]
+    return layout(t).strides
 
 
 def offset(t: Any) -> int:
-    return layout(t)[1]
+    return int(layout(t).offset)
 
 
 def is_contiguous(t: Any) -> bool:

@@ -174,11 +174,11 @@ class Tensor(AutogradMixin):
         array = self.numpy()
         return array if dtype is None else array.astype(dtype)
 
-    def jax(self) -> jax.Array:
+    def jax(self) -> Any:
         """The values as the JAX array that holds them, without a copy; runs the program."""
         return observe(self, "jax()")  # type: ignore[no-any-return]
 
-    def __jax_array__(self) -> jax.Array:
+    def __jax_array__(self) -> Any:
         return self.jax()
 
     def __dlpack__(self, **kwargs: Any) -> Any:
@@ -187,7 +187,7 @@ class Tensor(AutogradMixin):
         return self.jax().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> Any:
-        return self.jax().__dlpack_device__()
+        return self.jax().__dlpack_device__()  # of the JAX array
 
     def __bool__(self) -> bool:
         if self.numel() == 1:
@@ -455,7 +455,7 @@ for _name, _op in {
     if _op in ("add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"):
         setattr(Tensor, f"__r{_name}__", _operator(_op))
     elif _op == "sub" and "rsub" in TABLE:
-        Tensor.__rsub__ = _operator("rsub")
+        setattr(Tensor, "__rsub__", _operator("rsub"))  # noqa: B010
     else:
         setattr(Tensor, f"__r{_name}__", _reflected(_op))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):

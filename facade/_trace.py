@@ -158,17 +158,17 @@ class State:
         self.parent = parent
         self.entry = entry
         self.values: tuple[Value, ...] = ()
-        self.value: Value | None = None
-        self.count = parent.count if parent else 0
-        self.nodes = parent.nodes if parent else 0
-        self.depth = parent.depth + 1 if parent else 0
+        self.value: Any = None
+        self.count: int = parent.count if parent else 0
+        self.nodes: int = parent.nodes if parent else 0
+        self.depth: int = parent.depth + 1 if parent else 0
         self.mode = mode
         self.where: tuple[str, int] | None = None
         self.plans: dict[Any, Any] | None = None
         self.numbers: Any = None
         self.operands: tuple[Value, ...] = ()
         self.used = 0
-        self.call = getattr(entry, "call", None)
+        self.call: Any = getattr(entry, "call", None)
 
     def path(self) -> list[State]:
         """The states from the root to here."""

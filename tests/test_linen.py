@@ -172,6 +172,25 @@ def test_steady_state_compiles_nothing() -> None:
     assert torch.explain().compiles == 0
 
 
+def test_held_values_compile_nothing_more() -> None:
+    module, variables = net()
+    model = Model(module, variables)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x = torch.from_numpy(IMAGES)
+    torch.synchronize()
+    torch.explain(clear=True)
+    held: list[Any] = [variables]
+    for _ in range(3):
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        held += [model.state_dict(), model.variables()]
+        model.load_state_dict(held[-2])
+    assert [run.how for run in torch.explain()] == ["compiled", "cached", "cached"]
+    close(held[2]["params"]["head"]["bias"], held[1]["head.bias"].numpy(), 0)
+
+
 def test_models_of_equal_modules_share_their_programs() -> None:
     train(Model(*net()), 2)
     torch.explain(clear=True)

@@ -263,9 +263,9 @@ def grad(
 def _batched(
     outs: Any, ins: Any, given: Any, keep: bool, create_graph: bool, allow: bool, materialize: bool
 ) -> tuple[Any, ...]:
-    from ..autograd import grad as one
-    from .._table import TABLE
     from .._record import apply
+    from .._table import TABLE
+    from ..autograd import grad as one
 
     n = given[0].shape[0]
     rows = [

@@ -7,11 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-
 from .._handle import Handle
-from .._record import alias, enter, from_array, make
+from .._lens import spell, writer
+from .._record import alias, enter, from_array, make, record
 from .._saved import FREED, Saved, modified
-from .._storage import write
+from .._storage import write, write_view
 from .._trace import NOWHERE, local, resting
 from ._node import CustomNode, external, set_history
 
@@ -126,6 +126,8 @@ class FunctionCtx(CustomNode):
                 self._rebase(o, k)
             else:
                 set_history(o, self, k)
+                if o._base_ is not None:
+                    o._creation = "function"
         self._save(outs)
         return outs
 
@@ -136,12 +138,14 @@ class FunctionCtx(CustomNode):
                 "a leaf Variable that requires grad has been used in an in-place operation."
             )
         value = external(enter(t, local.trace), self, k)
-        version = t._version
-        write(t, value)
-        if t._vc is not None:
-            t._vc[0] = version  # it was written once, by forward
         if t._base_ is None:
+            write(t, value)
             t._grad_fn, t._out = self, k
+            return
+        structure, flat = spell(t._blens)
+        state, _ = record(writer(structure), (t._base_, value, *flat), {}, budget=False)
+        assert state.value is not None
+        write_view(t, state.value)
 
     def _save(self, outs: list[Any]) -> None:
         place = {id(o): k for k, o in enumerate(outs) if isinstance(o, Handle)}
@@ -271,8 +275,12 @@ def snapshot(t: Any) -> Any:
 
 def _origin(t: Any) -> str:
     fn = t.grad_fn
-    return "" if fn is None else f", which is output {t.output_nr} of {fn.name()},"
+    return "" if fn is None else f", which is output {t.output_nr} of {_short(fn)},"
 
 
 def _own_origin(node: Any, out: Any) -> str:
-    return f", which is output {out[0]} of {node.name()},"
+    return f", which is output {out[0]} of {_short(node)},"
+
+
+def _short(node: Any) -> str:
+    return str(node.name().removesuffix("0").removesuffix("Backward"))

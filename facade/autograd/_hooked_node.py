@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 from leafax.functional import vjp_of
@@ -101,7 +101,7 @@ class HookedNode(CustomNode):
         return passed
 
 
-@lru_cache(maxsize=None)
+@cache
 def _class(name: str) -> type[HookedNode]:
     return type(name, (HookedNode,), {"__module__": "torch.autograd"})
 

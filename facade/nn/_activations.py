@@ -9,6 +9,7 @@ from typing import Any
 from leafax.functional import TABLE, Op
 
 from .._inplace import apply_inplace
+from .._random import key as random_key
 from .._record import apply
 from .._table import named, uniform
 
@@ -84,6 +85,26 @@ def gumbel_softmax(
     index = soft.max(dim, keepdim=True)[1]
     one_hot = zeros_like(logits).scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft
+
+
+def rrelu(
+    input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    inplace: bool = False,
+) -> Any:  # fmt: skip
+    """Leaky relu with slopes drawn from [lower, upper) while training."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    op = TABLE["rrelu"]
+    if inplace:
+        return apply_inplace(op, input, lower, upper, training, _key=random_key())
+    return apply(op, random_key(), input, lower, upper, training)
+
+
+def rrelu_(
+    input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
+) -> Any:
+    """`rrelu` in place."""
+    return rrelu(input, lower, upper, training, True)
 
 
 def tanh(input: Any) -> Any:

@@ -21,6 +21,8 @@ globals().update(_made)
 from ._activations import gumbel_softmax as gumbel_softmax  # noqa: E402
 from ._activations import log_softmax as log_softmax  # noqa: E402
 from ._activations import normalize as normalize  # noqa: E402
+from ._activations import rrelu as rrelu  # noqa: E402
+from ._activations import rrelu_ as rrelu_  # noqa: E402
 from ._activations import sigmoid as sigmoid  # noqa: E402
 from ._activations import softmax as softmax  # noqa: E402
 from ._activations import softmin as softmin  # noqa: E402
@@ -78,6 +80,10 @@ from ._sparse import scaled_dot_product_attention as scaled_dot_product_attentio
 from ._sparse import upsample as upsample  # noqa: E402
 from ._sparse import upsample_bilinear as upsample_bilinear  # noqa: E402
 from ._sparse import upsample_nearest as upsample_nearest  # noqa: E402
+from ._unpool import embedding_bag as embedding_bag  # noqa: E402
+from ._unpool import max_unpool1d as max_unpool1d  # noqa: E402
+from ._unpool import max_unpool2d as max_unpool2d  # noqa: E402
+from ._unpool import max_unpool3d as max_unpool3d  # noqa: E402
 
 __all__ = [  # noqa: PLE0604
     *_made,
@@ -93,4 +99,5 @@ __all__ = [  # noqa: PLE0604
     "adaptive_max_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d",
     "max_pool3d", "bilinear", "embedding", "interpolate", "one_hot",
     "scaled_dot_product_attention", "upsample", "upsample_bilinear", "upsample_nearest",
+    "embedding_bag", "max_unpool1d", "max_unpool2d", "max_unpool3d", "rrelu", "rrelu_",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ def _entry(name: str, first: Callable[[Array], Array], step: Step, shift: bool =
 
     def body(input: Any, n: Any) -> Array:
         x, degree = promote(input, n, to_float=True)
-        x, degree = jnp.broadcast_arrays(x, degree)
+        x, degree = jnp.broadcast_arrays(x, jnp.trunc(degree))
         x = 2 * x - 1 if shift else x
         one = jnp.ones_like(x)
 

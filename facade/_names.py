@@ -1,0 +1,126 @@
+"""Names and edges of graph nodes where PyTorch has several overloads behind one name.
+
+The op table has one entry for `x ** 2` and `x ** y`; PyTorch has two, whose nodes are called
+`PowBackward0` and `PowBackward1`, and only the second has an edge for the exponent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import Call, Slot, VjpCall, camel
+
+from ._trace import State
+
+# What PyTorch saves as an index or a mask has no edge.
+_NO_EDGE = frozenset({"mask", "condition", "index", "indices"})
+# A Python number in these is made a tensor, which has an edge that leads nowhere.
+_WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide"})
+_ALWAYS_WRITTEN_OUT = ("CopySlices", "CopyBackwards", "NotImplemented")
+
+Arguments = dict[str, Any]
+
+
+def _given(name: str, no: str, yes: str) -> Callable[[Arguments], str]:
+    return lambda a: yes if a.get(name) is not None else no
+
+
+def _tensor(name: str, no: str, yes: str) -> Callable[[Arguments], str]:
+    return lambda a: yes if isinstance(a.get(name), Slot) else no
+
+
+def _pow(a: Arguments) -> str:
+    values = list(a.values())
+    if not isinstance(values[0], Slot):
+        return "PowBackward2"
+    return "PowBackward1" if isinstance(values[1], Slot) else "PowBackward0"
+
+
+def _clamp(a: Arguments) -> str:
+    tensors = isinstance(a.get("min"), Slot) or isinstance(a.get("max"), Slot)
+    return "ClampBackward0" if tensors else "ClampBackward1"
+
+
+def _squeeze(a: Arguments) -> str:
+    dim = a.get("dim")
+    return f"SqueezeBackward{0 if dim is None else 1 if isinstance(dim, int) else 2}"
+
+
+_RULES: dict[str, Callable[[Arguments], str]] = {
+    "clamp": _clamp,
+    "div": _given("rounding_mode", "DivBackward0", "DivBackward2"),
+    "fmod": _tensor("other", "FmodBackward0", "FmodBackward1"),
+    "lerp": _tensor("weight", "LerpBackward0", "LerpBackward1"),
+    "masked_fill": _tensor("value", "MaskedFillBackward0", "MaskedFillBackward1"),
+    "mean": _given("dim", "MeanBackward0", "MeanBackward1"),
+    "pow": _pow,
+    "prod": _given("dim", "ProdBackward0", "ProdBackward1"),
+    "remainder": _tensor("other", "RemainderBackward0", "RemainderBackward1"),
+    "rsub": _tensor("other", "RsubBackward1", "RsubBackward0"),
+    "squeeze": _squeeze,
+    "sum": _given("dim", "SumBackward0", "SumBackward1"),
+}
+
+
+def arguments(state: State) -> Arguments:
+    """The call's arguments by parameter; numbers that became inputs count as numbers."""
+    call = state.call
+
+    def number(a: Any) -> Any:
+        return 0 if isinstance(a, Slot) and state.operands[a.index].weak else a
+
+    named = zip(call.op.parameters, call.args, strict=False)
+    return {k: number(a) for k, a in [*named, *call.kwargs.items()]}
+
+
+def node_name(state: State) -> str:
+    """The name of a state's node, `"AddBackward0"`."""
+    call = state.call
+    if isinstance(call, Call):
+        op = call.op
+        if op.name == "fill" and op.overwrites:
+            value = arguments(state).get("value")
+            return "FillBackward3" if isinstance(value, Slot) else "FillBackward2"
+        rule = _RULES.get(op.name)
+        known = rule is not None and op.backward == camel(op.name) + "Backward" + op.backward[-1]
+        return rule(arguments(state)) if rule is not None and known else op.backward
+    inner = call.call if isinstance(call, VjpCall) else call.source
+    op = getattr(inner, "op", None)
+    return (camel(op.name) if op is not None else "Vjp") + "BackwardBackward0"
+
+
+def qualified(name: str) -> str:
+    """What `grad_fn.name()` says of a node class."""
+    return f"torch::autograd::{name}" if name in _ALWAYS_WRITTEN_OUT else name
+
+
+def next_functions(state: State, edges: list[Any]) -> tuple[tuple[Any, int], ...]:
+    """The node's edges as PyTorch lists them."""
+    call = state.call
+    if not isinstance(call, Call):
+        return tuple(e if e is not None else (None, 0) for e in edges)
+    found: list[tuple[Any, int]] = []
+    wraps = call.op.name in _WRAPS
+    given = arguments(state)
+
+    def visit(template: Any, name: str) -> None:
+        if isinstance(template, Slot):
+            edge = edges[template.index]
+            found.append(edge if edge is not None else (None, 0))
+        elif isinstance(template, (tuple, list)):
+            for x in template:
+                visit(x, name)
+        elif type(template) in (int, float, complex) and wraps and name in ("input", "other"):
+            found.append((None, 0))
+        elif template is None and name in ("min", "max") and clamp:
+            found.append((None, 0))
+
+    clamp = call.op.name == "clamp" and _clamp(given) == "ClampBackward0"
+    if clamp:
+        given.setdefault("min")
+        given.setdefault("max")
+    for name, a in given.items():
+        if name not in _NO_EDGE:
+            visit(a, name)
+    return tuple(found)

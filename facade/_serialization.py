@@ -1,0 +1,154 @@
+"""`save` and `load`: tensors and plain containers of them in one file, without pickle.
+
+The file is a zip archive: `structure.json` says how the object is built, each tensor's bytes are
+a member of their own. Loading runs no code from the file, so a stranger's file is only data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections import OrderedDict
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._dtype import Size, device, dtype, of
+from ._handle import Handle
+from ._record import from_array
+
+_STRUCTURE = "structure.json"
+_FORMAT = "leafax 1"
+
+
+def save(obj: Any, f: Any) -> None:
+    """Write tensors, and dicts, lists, tuples, numbers and strings around them, to a file.
+
+    Args:
+      obj: what to write: a tensor, a `state_dict()`, an optimizer's `state_dict()`, ...
+      f: a path, or a binary file that can be written.
+
+    Raises:
+      TypeError: for an object of any other type: the file holds data, not code.
+
+    >>> import io, leafax
+    >>> file = io.BytesIO()
+    >>> leafax.save({"step": 3, "w": leafax.ones(2)}, file)
+    >>> _ = file.seek(0)
+    >>> leafax.load(file)
+    {'step': 3, 'w': tensor([1., 1.])}
+    """
+    tensors: list[Any] = []
+    places: dict[int, int] = {}
+    structure = _encode(obj, tensors, places)
+    target = os.fspath(f) if isinstance(f, (str, os.PathLike)) else f
+    with zipfile.ZipFile(target, "w") as archive:
+        for k, t in enumerate(tensors):
+            array = np.asarray(t.detach().jax())
+            archive.writestr(f"data/{k}", np.ascontiguousarray(array).tobytes())
+        archive.writestr(_STRUCTURE, json.dumps({"format": _FORMAT, "object": structure}))
+
+
+def load(
+    f: Any, map_location: Any = None, *, weights_only: bool | None = None, mmap: Any = None
+) -> Any:
+    """Read what `save` wrote.
+
+    Args:
+      f: a path, or a binary file.
+      map_location: the device to put tensors on; None for the default device.
+      weights_only: accepted for PyTorch's sake: nothing but data is ever loaded.
+      mmap: ignored.
+
+    Raises:
+      RuntimeError: if the file was not written by `save`.
+    """
+    source = os.fspath(f) if isinstance(f, (str, os.PathLike)) else f
+    try:
+        archive = zipfile.ZipFile(source)
+        header = json.loads(archive.read(_STRUCTURE))
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise RuntimeError(
+            "this file was not written by leafax.save: for a file that torch.save wrote, see "
+            "leafax.adapters"
+        ) from error
+    with archive:
+        if header.get("format") != _FORMAT:
+            raise RuntimeError(f"unknown file format {header.get('format')!r}")
+        return _decode(header["object"], archive, {}, map_location)
+
+
+def _encode(x: Any, tensors: list[Any], places: dict[int, int]) -> Any:
+    if isinstance(x, Handle):
+        t: Any = x
+        if id(t) not in places:
+            places[id(t)] = len(tensors)
+            tensors.append(t)
+        facts = [places[id(t)], np.dtype(t._v.dtype).name, list(t.shape), bool(t.requires_grad)]
+        return {"tensor": facts, "leaf": bool(t.is_leaf)}
+    kind = type(x)
+    if x is None or kind in (bool, int, str):
+        return {"value": x}
+    if kind is float:
+        return {"float": x.hex()}
+    if kind is complex:
+        return {"complex": [x.real.hex(), x.imag.hex()]}
+    if kind is bytes:
+        return {"bytes": x.hex()}
+    if isinstance(x, np.generic):
+        return _encode(x.item(), tensors, places)
+    if isinstance(x, dtype):
+        return {"dtype": x.np.name}
+    if isinstance(x, device):
+        return {"device": str(x)}
+    if kind in (list, tuple, Size, set, frozenset):
+        return {kind.__name__: [_encode(y, tensors, places) for y in x]}
+    if kind in (dict, OrderedDict):
+        pairs = [[_encode(k, tensors, places), _encode(v, tensors, places)] for k, v in x.items()]
+        return {kind.__name__: pairs}
+    raise TypeError(
+        f"leafax.save cannot write a {kind.__name__}: it writes tensors, numbers, strings, dicts, "
+        "lists and tuples. Save a state_dict() rather than the object"
+    )
+
+
+_SEQUENCES: dict[str, Any] = {
+    "list": list, "tuple": tuple, "Size": Size, "set": set, "frozenset": frozenset,
+}  # fmt: skip
+
+
+def _decode(x: Any, archive: Any, made: dict[int, Any], where: Any) -> Any:
+    if "tensor" in x:
+        k, name, shape, needs = x["tensor"]
+        if k not in made:
+            kind = jnp.dtype(name) if name == "bfloat16" else np.dtype(name)
+            array = np.frombuffer(archive.read(f"data/{int(k)}"), kind).reshape(shape)
+            with jax.enable_x64(True):
+                t = from_array(jnp.asarray(array), requires_grad=bool(needs))
+            made[k] = t if where is None else _moved(t, where)
+        return made[k]
+    (kind, value), *_ = x.items()
+    if kind == "value":
+        return value
+    if kind == "float":
+        return float.fromhex(value)
+    if kind == "complex":
+        return complex(float.fromhex(value[0]), float.fromhex(value[1]))
+    if kind == "bytes":
+        return bytes.fromhex(value)
+    if kind == "dtype":
+        return of(np.dtype(value) if value != "bfloat16" else jnp.dtype(value))
+    if kind == "device":
+        return device(value)
+    if kind in _SEQUENCES:
+        return _SEQUENCES[kind](_decode(y, archive, made, where) for y in value)
+    pairs = [(_decode(k, archive, made, where), _decode(v, archive, made, where)) for k, v in value]
+    return OrderedDict(pairs) if kind == "OrderedDict" else dict(pairs)
+
+
+def _moved(t: Any, where: Any) -> Any:
+    moved = t.detach().to(where)
+    return moved.requires_grad_() if t.requires_grad else moved

@@ -1,0 +1,100 @@
+"""Hooks on several tensors at once, and saved tensors that may be written to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from .._engine import GraphTask
+from .._graph import gradient_edge
+
+
+class MultiHandle:
+    """Removes the hooks of one `register_multi_grad_hook`."""
+
+    def __init__(self, handles: Sequence[Any]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Take all of them off."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> MultiHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Any], fn: Callable[..., None], *, mode: str = "all"
+) -> MultiHandle:
+    """Call `fn` when the gradients of several tensors are known.
+
+    Args:
+      tensors: all of them must require grad.
+      fn: with `mode="all"`, called with a list of one gradient (or None) a tensor, once all
+        that this backward computes are known; with `mode="any"`, with the first one.
+
+    Returns:
+      A handle; `handle.remove()` takes the hooks off.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    if mode == "any":
+        seen: dict[int, bool] = {}
+
+        def first(grad: Any) -> None:
+            task = id(current_task())
+            with lock:
+                if seen.get(task):
+                    return
+                seen.clear()
+                seen[task] = True
+            fn(grad)
+
+        return MultiHandle([t.register_hook(first) for t in tensors])
+
+    edges = [gradient_edge(t) for t in tensors]
+    state: dict[int, Any] = {}
+
+    def inner(k: int) -> Callable[[Any], None]:
+        def hook(grad: Any) -> None:
+            task = current_task()
+            with lock:
+                if id(task) not in state:
+                    state.clear()
+                    state[id(task)] = [[None] * len(edges), sum(e[0] in task.reached for e in edges)]
+                found = state[id(task)]
+                found[0][k] = grad
+                found[1] -= 1
+                done = found[1] == 0
+            if done:
+                fn(state.pop(id(task))[0])
+
+        return hook
+
+    return MultiHandle([t.register_hook(inner(k)) for k, t in enumerate(tensors)])
+
+
+def current_task() -> Any:
+    """The backward pass that is walking in this thread."""
+    return GraphTask.running[-1]
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[Any]:
+    """PyTorch's context in which saved tensors may be written to in place.
+
+    Values are immutable in leafax, so backward could always use what was saved; the version
+    check that forbids it is not switchable yet.
+    """
+    raise NotImplementedError(
+        "allow_mutation_on_saved_tensors is not implemented in leafax: write `x = x.mul(2)` "
+        "instead of `x.mul_(2)` where x is saved for backward"
+    )
+    yield

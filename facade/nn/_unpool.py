@@ -1,0 +1,150 @@
+"""Max unpooling and `embedding_bag`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from leafax.functional import TABLE
+
+from .._creation import arange, from_numpy, zeros
+from .._record import apply
+
+
+def _tuple(x: Any, dims: int) -> tuple[int, ...]:
+    return (int(x),) * dims if isinstance(x, int) else tuple(int(n) for n in x)
+
+
+def _size(
+    input: Any, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
+    output_size: Any,
+) -> tuple[int, ...]:  # fmt: skip
+    """The spatial size before pooling: the smallest possible, or the one asked for."""
+    dims = len(kernel)
+    spatial = tuple(input.shape)[-dims:]
+    default = [
+        (n - 1) * s + k - 2 * p
+        for n, s, k, p in zip(spatial, stride, kernel, padding, strict=True)
+    ]
+    if output_size is None:
+        return tuple(default)
+    size = list(output_size)
+    if len(size) == dims + 2:
+        size = size[2:]
+    if len(size) != dims:
+        raise ValueError(
+            f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it "
+            f"has a length of '{len(size)}'"
+        )
+    for n, d, s in zip(size, default, stride, strict=True):
+        if not d - s < n < d + s:
+            raise ValueError(
+                f'invalid output_size "{size}" (dim {size.index(n)} must be between {d - s} and '
+                f"{d + s})"
+            )
+    return tuple(int(n) for n in size)
+
+
+def _max_unpool(dims: int) -> Callable[..., Any]:
+    def unpool(
+        input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+        output_size: Any = None,
+    ) -> Any:  # fmt: skip
+        kernel = _tuple(kernel_size, dims)
+        steps = kernel if stride is None else _tuple(stride, dims)
+        size = _size(input, kernel, steps, _tuple(padding, dims), output_size)
+        return apply(TABLE["nn.functional._max_unpool"], input, indices, size)
+
+    unpool.__name__ = unpool.__qualname__ = f"max_unpool{dims}d"
+    unpool.__doc__ = "Put maxima back where `indices` say they came from; zeros elsewhere."
+    return unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = _max_unpool(1), _max_unpool(2), _max_unpool(3)
+
+
+def embedding_bag(
+    input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,
+    norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
+    sparse: bool = False, per_sample_weights: Any = None, include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:  # fmt: skip
+    """Sums, means or maxima of the rows of `weight` that bags of indices name.
+
+    Args:
+      input: bags of equal size `(bags, size)`, or all indices `(n,)` with where bags begin in
+        `offsets`, which runs the program.
+    """
+    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then "
+            f"it must have the same shape as the input ({input.shape})"
+        )
+    if weight.dim() != 2:
+        raise ValueError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
+        )
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+            f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
+        )
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a "
+                f"mini-batch of fixed length sequences. However, found offsets of type "
+                f"{type(offsets)}"
+            )
+        bags = arange(input.shape[0]).unsqueeze(1).expand(input.shape).reshape(-1)
+        count = input.shape[0]
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+        starts = np.asarray(offsets.numpy())
+        starts = starts[:-1] if include_last_offset else starts
+        count = len(starts)
+        bags = from_numpy(np.searchsorted(starts, np.arange(input.shape[0]), "right") - 1)
+    else:
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
+        )
+    return _bag(input.reshape(-1), weight, bags, count, mode, per_sample_weights, padding_idx,
+                max_norm, norm_type)  # fmt: skip
+
+
+def _bag(
+    input: Any, weight: Any, bags: Any, count: int, mode: str, per_sample_weights: Any,
+    padding_idx: int | None, max_norm: float | None, norm_type: float,
+) -> Any:  # fmt: skip
+    from ._sparse import embedding
+
+    rows = embedding(input, weight, padding_idx, max_norm, norm_type)
+    used = None
+    if padding_idx is not None:
+        used = input != padding_idx % weight.shape[0]
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)
+    shape = (count, weight.shape[1])
+    if mode == "max":
+        index = bags.unsqueeze(1).expand(rows.shape)
+        if used is not None:
+            rows = rows.masked_fill(used.logical_not().unsqueeze(1), -float("inf"))
+        out = zeros(shape, dtype=rows.dtype).scatter_reduce(
+            0, index, rows, "amax", include_self=False
+        )
+        return out.masked_fill(out == -float("inf"), 0) if used is not None else out
+    if used is not None:
+        rows = rows.masked_fill(used.logical_not().unsqueeze(1), 0)
+    out = zeros(shape, dtype=rows.dtype).index_add(0, bags, rows)
+    if mode == "sum":
+        return out
+    ones = (input == input if used is None else used).to(rows.dtype)
+    sizes = zeros(count, dtype=rows.dtype).index_add(0, bags, ones)
+    return out / sizes.clamp(min=1).unsqueeze(1)

@@ -1,0 +1,68 @@
+"""The inverse of max pooling, and random slopes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._dtypes import cast
+from .._op import Fault, op
+from ._nn import need_float
+
+Array = jax.Array
+
+F = "nn.functional"
+
+
+def _check(input: Array, indices: Array, size: tuple[int, ...]) -> list[Fault]:
+    count = int(np.prod(size))
+    return [
+        Fault(
+            (indices < 0) | (indices >= count), RuntimeError,
+            f"Found an invalid max index: {{value}} (output volumes are of size "
+            f"{'x'.join(str(n) for n in size)}",
+            indices,
+        )
+    ]  # fmt: skip
+
+
+@op(name="_max_unpool", namespace=F, method=False, backward="MaxUnpool2DBackward0", check=_check,
+    saves={"indices": "*"})  # fmt: skip
+def max_unpool(input: Array, indices: Array, size: tuple[int, ...]) -> Array:
+    """Zeros of spatial `size`, with `input` at the flat positions `indices`."""
+    if indices.dtype != np.dtype("int64"):
+        raise RuntimeError(
+            f"elements in indices should be type int64 but got: {indices.dtype.name}"
+        )
+    if input.shape != indices.shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor "
+            f"({list(input.shape)}) but got indices tensor with shape: {list(indices.shape)}"
+        )
+    lead = input.shape[: input.ndim - len(size)]
+    rows = int(np.prod(lead))
+    inner = int(np.prod(input.shape[len(lead) :]))
+    x, at = input.reshape(rows, inner), indices.reshape(rows, inner)
+    out = jnp.zeros((rows, int(np.prod(size))), input.dtype)
+    place = (jnp.arange(rows)[:, None], at)
+    # Of maxima at one place the last stays, but all receive its gradient, as in PyTorch.
+    same = x - jax.lax.stop_gradient(x)
+    out = out.at[place].set(jax.lax.stop_gradient(x), mode="drop").at[place].add(same, mode="drop")
+    return out.reshape(lead + tuple(size))
+
+
+@op(name="rrelu", method=False, inplace=True, random=True, residuals=True,
+    backward="RreluWithNoiseBackward0")  # fmt: skip
+def rrelu(
+    key: Array, input: Array, lower: Any = 1.0 / 8, upper: Any = 1.0 / 3, training: bool = False
+) -> Array:
+    """Leaky relu whose slope is drawn while training, and the middle of the range otherwise."""
+    need_float(input, "rrelu_with_noise_out_cpu")
+    if training:
+        slope = jax.random.uniform(key, input.shape, np.float32, lower, upper)
+    else:
+        slope = (lower + upper) / 2
+    return jnp.where(input > 0, input, input * cast(slope, input.dtype))
