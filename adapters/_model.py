@@ -7,8 +7,6 @@ subclasses say how a call becomes one pure function of those leaves; `_call.py` 
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -16,11 +14,9 @@ import jax
 import jax.numpy as jnp
 
 import leafax
-from leafax.functional import select
 
 from ._call import Borrowed
-
-Tensors = dict[str, Any]
+from ._select import Tensors, choose, near, with_their_parameters
 
 
 class Incompatible(NamedTuple):
@@ -151,12 +147,12 @@ class Model:
         """
         parameters, buffers = self._tensors()
         still = {name: buffers[name] for name in self._statistics()} if stats else {}
-        chosen = _choose(parameters | still, what)
+        chosen = choose(parameters | still, what)
         for name in chosen & parameters.keys():
             parameters[name].requires_grad_(False)
             parameters[name].grad = None
         if stats:
-            self._stop_statistics(_with_their_parameters(chosen, parameters, still), True)
+            self._stop_statistics(with_their_parameters(chosen, parameters, still), True)
         return self
 
     def unfreeze(self, *what: Any) -> Self:
@@ -170,12 +166,12 @@ class Model:
         """
         parameters, buffers = self._tensors()
         still = {name: buffers[name] for name in self._statistics()}
-        chosen = _choose(parameters | still, what)
+        chosen = choose(parameters | still, what)
         for name in chosen & parameters.keys():
             if differentiable(parameters[name]):
                 parameters[name].requires_grad_(True)
         self._loan().settled = False
-        self._stop_statistics(_with_their_parameters(chosen, parameters, still), False)
+        self._stop_statistics(with_their_parameters(chosen, parameters, still), False)
         return self
 
     # ------------------------------------------------------------ saving
@@ -247,12 +243,6 @@ def differentiable(t: Any) -> bool:
     return bool(t.is_floating_point() or t.is_complex())
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """The known names most like `name`, for a message."""
-    found = difflib.get_close_matches(name, list(known), n=3, cutoff=0.0)
-    return ", ".join(f"`{one}`" for one in found) or "none"
-
-
 def _named(tensors: Tensors, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
     before = f"{prefix}." if prefix else ""
     return ((before + n, t) for n, t in tensors.items() if recurse or "." not in n)
@@ -262,31 +252,6 @@ def _get(tensors: Tensors, path: str, kind: str) -> Any:
     if path not in tensors:
         raise AttributeError(f"no {kind} `{path}`; the nearest are {near(path, tensors)}")
     return tensors[path]
-
-
-def _choose(tensors: Tensors, what: tuple[Any, ...]) -> set[str]:
-    if not what:
-        return set(tensors)
-    chosen: set[str] = set()
-    for one in what:
-        several = isinstance(one, (list, tuple, set, frozenset))
-        if not (isinstance(one, (str, re.Pattern)) or callable(one) or several):
-            raise TypeError(
-                f"`{type(one).__name__}` selects no parameters here: give globs, compiled regular "
-                f"expressions, or a predicate `(path, tensor) -> bool`"
-            )
-        mask = select(tensors, one)
-        chosen.update(name for name, yes in mask.items() if yes)
-    return chosen
-
-
-def _with_their_parameters(chosen: set[str], parameters: Tensors, stats: Tensors) -> set[str]:
-    """Statistics that were chosen, or all of whose module's parameters were."""
-    siblings: dict[str, list[str]] = {}
-    for name in parameters:
-        siblings.setdefault(name.rpartition(".")[0], []).append(name)
-    beside = {name: siblings.get(name.rpartition(".")[0], []) for name in stats}
-    return {n for n in stats if n in chosen or (beside[n] and chosen.issuperset(beside[n]))}
 
 
 def _listed(kind: str, names: list[str]) -> list[str]:

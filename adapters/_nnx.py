@@ -1,4 +1,4 @@
-"""An nnx module's call as a pure function of flat leaves."""
+"""An nnx module's leaves, and its call as a pure function of them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,34 @@ def kinds_of(state: Any) -> list[type]:
         kind = type(node) if isinstance(node, nnx.Variable) else nnx.Variable
         found += [kind] * len(jax.tree.leaves(node))
     return found
+
+
+class Shared:
+    """What a model and its submodules have in common.
+
+    Attributes:
+      borrowed: the arrays that the modules came with.
+      keys: for the tensors that hold the data of random keys, by id: the tensor and the keys'
+        implementation.
+      modes: modules that were told to train or to evaluate, by id.
+      still: modules whose statistics are stopped, by id.
+      structure: counts changes of the module's attributes; what follows is forgotten then.
+      models, views: of submodules; views by mode.
+      flags, tokens: the attributes that switch modes, and their values.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[int, tuple[Any, Any]] = {}
+        self.borrowed = _call.Borrowed()
+        self.modes: dict[int, tuple[Any, bool]] = {}
+        self.still: dict[int, Any] = {}
+        self.restructured()
+
+    def restructured(self) -> None:
+        self.models: dict[int, Any] = {}
+        self.views: dict[Any, View] = {}
+        self.flags: dict[int, list[tuple[Any, str]]] = {}
+        self.tokens: dict[int, Any] = {}
 
 
 class Merge(_call.Pure):

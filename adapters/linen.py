@@ -19,6 +19,7 @@ from leafax.functional import paths
 
 from . import _call, _model
 from ._linen import Apply, Inside, Mode, Path, needs_rng, within
+from ._select import Tensors, near
 
 
 class Model(_model.Model):
@@ -49,8 +50,8 @@ class Model(_model.Model):
         self._paths = paths(variables)  # with the collection before them
         self._leaves = tuple(_model.to_tensor(leaf) for leaf in leaves)
         self._borrowed = _call.Borrowed()
-        self._parameters: _model.Tensors = {}
-        self._buffers: _model.Tensors = {}
+        self._parameters: Tensors = {}
+        self._buffers: Tensors = {}
         self._full: dict[str, str] = {}  # a buffer's path -> with its collection
         for full, tensor, leaf in zip(self._paths, self._leaves, leaves, strict=True):
             self._enter(full, tensor)
@@ -113,7 +114,7 @@ class Model(_model.Model):
             parts = sorted({n.partition(".")[0] for n in self._parameters})
             raise AttributeError(
                 f"`{self._name()}` has no part or method `{name}`; the nearest parts are "
-                f"{_model.near(name, parts)}"
+                f"{near(name, parts)}"
             )
         raise AttributeError(name)
 
@@ -122,7 +123,7 @@ class Model(_model.Model):
 
     # ------------------------------------------------------------ state
 
-    def _tensors(self) -> tuple[_model.Tensors, _model.Tensors]:
+    def _tensors(self) -> tuple[Tensors, Tensors]:
         return self._parameters, self._buffers
 
     def _statistics(self) -> list[str]:
@@ -181,7 +182,7 @@ class Part(_model.Model):
             return Part(self._root, (*self._path, name))
         raise AttributeError(f"`{self._before[:-1]}` has no part `{name}`")
 
-    def _tensors(self) -> tuple[_model.Tensors, _model.Tensors]:
+    def _tensors(self) -> tuple[Tensors, Tensors]:
         below, n = self._before, len(self._before)
         parameters, buffers = self._root._tensors()
         return (

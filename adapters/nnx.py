@@ -18,37 +18,10 @@ import leafax
 from leafax.functional import paths
 
 from . import _call, _model
-from ._nnx import Merge, View, key_data, kinds_of
+from ._nnx import Merge, Shared, View, key_data, kinds_of
+from ._select import Tensors, near
 
 FLAGS = ("deterministic", "use_running_average")
-
-
-class _Shared:
-    """What a model and its submodules have in common.
-
-    Attributes:
-      borrowed: the arrays that the modules came with.
-      keys: for the tensors that hold the data of random keys, by id: the tensor and the keys'
-        implementation.
-      modes: modules that were told to train or to evaluate, by id.
-      still: modules whose statistics are stopped, by id.
-      structure: counts changes of the module's attributes; what follows is forgotten then.
-      models, views: of submodules; views by mode.
-      flags, tokens: the attributes that switch modes, and their values.
-    """
-
-    def __init__(self) -> None:
-        self.keys: dict[int, tuple[Any, Any]] = {}
-        self.borrowed = _call.Borrowed()
-        self.modes: dict[int, tuple[Any, bool]] = {}
-        self.still: dict[int, Any] = {}
-        self.restructured()
-
-    def restructured(self) -> None:
-        self.models: dict[int, Model] = {}
-        self.views: dict[Any, View] = {}
-        self.flags: dict[int, list[tuple[Any, str]]] = {}
-        self.tokens: dict[int, Any] = {}
 
 
 class Model(_model.Model):
@@ -74,11 +47,11 @@ class Model(_model.Model):
                 f"`module` must be an nnx module, got `{type(module).__name__}`; for a linen "
                 f"module use `leafax.adapters.linen.Model(module, variables)`"
             )
-        self._shared = _Shared()
+        self._shared = Shared()
         self._module = self._hold(module)
 
     @classmethod
-    def _over(cls, module: Any, shared: _Shared) -> Model:
+    def _over(cls, module: Any, shared: Shared) -> Model:
         """The model of a submodule that holds tensors already."""
         found = shared.models.get(id(module))
         if found is None:
@@ -154,9 +127,9 @@ class Model(_model.Model):
             shared.views[key] = view
         return view
 
-    def _tensors(self) -> tuple[_model.Tensors, _model.Tensors]:
-        parameters: _model.Tensors = {}
-        buffers: _model.Tensors = {}
+    def _tensors(self) -> tuple[Tensors, Tensors]:
+        parameters: Tensors = {}
+        buffers: Tensors = {}
         view = self._view()
         for name, tensor, kind in zip(view.names, view.leaves, view.kinds, strict=True):
             (parameters if issubclass(kind, nnx.Param) else buffers)[name] = tensor
@@ -172,8 +145,7 @@ class Model(_model.Model):
         except AttributeError:
             known = [n for n in vars(self._module) if not n.startswith("_")]
             raise AttributeError(
-                f"`{self._name()}` has no attribute `{name}`; the nearest are "
-                f"{_model.near(name, known)}"
+                f"`{self._name()}` has no attribute `{name}`; the nearest are {near(name, known)}"
             ) from None
         if callable(value) and getattr(value, "__self__", None) is self._module:
             return functools.partial(self._named_method, name)

@@ -34,12 +34,13 @@ def leafax_programs() -> ModuleType:
 def leafax_finetune_head() -> Any:
     """`handwritten.make_finetune_head` as a leafax user writes it."""
     import handwritten as hand
+    from models.efficientnet_lite import EfficientNetLite0, load_pretrained
+
     import leafax.nn.functional as F
     from leafax.adapters import linen
-    from models.efficientnet_lite import load_pretrained
 
-    module, variables = load_pretrained(hand.FINETUNE_CLASSES)
-    model = linen.Model(module, variables)
+    classes = hand.FINETUNE_CLASSES
+    model = linen.Model(EfficientNetLite0(classes), load_pretrained(classes))
     model.freeze("backbone.**", stats=True)
     optimizer = leafax.optim.Adam(model.parameters(), lr=hand.FINETUNE_RATE)
 

@@ -26,9 +26,10 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 
 import handwritten  # noqa: E402
 import jax  # noqa: E402
-import leafax  # noqa: E402
 import numpy as np  # noqa: E402
 from programs import leafax_finetune_head, leafax_programs  # noqa: E402
+
+import leafax  # noqa: E402
 
 WARM = 5
 

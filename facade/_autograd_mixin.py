@@ -29,6 +29,8 @@ class AutogradMixin(Handle):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if value and not self.is_leaf:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(value, _setter=True)
 
     def requires_grad_(self, requires_grad: bool = True, *, _setter: bool = False) -> Any:
@@ -256,6 +258,8 @@ class AutogradMixin(Handle):
 
     @property
     def _version(self) -> int:
+        if self._v.inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return 0 if self._vc is None else int(self._vc[0])
 
     @property

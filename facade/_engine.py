@@ -15,6 +15,8 @@ from typing import Any
 
 from leafax.functional import Aval, Residual, ResidualCall, vjp_of
 
+from ._dtype import type_string
+from ._handle import Handle
 from ._keep import given_of, needed
 from ._node import AccumulateGrad, Node
 from ._record import alias, enter, from_array, make, step
@@ -49,25 +51,33 @@ class GraphTask:
         self.keep_graph, self.create_graph = keep_graph, create_graph
         self.captures = None if captures is None else set(captures)
         self.accumulate_captured = accumulate_captured
+        self.targets = {node for node, _ in self.captures or ()}
         self.captured: dict[Edge, Any] = {}
         self.effects: list[tuple[str, Any, Any]] = []
         self.freed: list[State] = []
         self.plain = True  # nothing but the running trace took part
         self.latest: dict[int, int] = {}
         self._latest_trace: Any = None
+        self.reached: Any = ()  # the nodes that this pass will visit
+        self.watch: Any = local.watch() if local.watch is not None else None
 
     def run(self) -> dict[Edge, Any]:
         """Walk; returns the captured gradients by edge."""
         mode = local.mode
         local.set_mode(Mode.of(self.create_graph, mode.inference, mode.autocast))
+        local.tasks.append(self)
         try:
             self._walk()
+            if self.watch is not None:
+                self.watch.check()
         finally:
+            local.tasks.pop()
             local.set_mode(mode)
         return self.captured
 
     def _walk(self) -> None:
         waiting, needed = self._explore()
+        self.reached = needed
         buffers: dict[Any, list[Any]] = {}
         ready: list[Any] = []
         count = itertools.count()
@@ -158,18 +168,29 @@ class GraphTask:
                     self._accumulate(node, grads[0])
             return None
         if not any(e is not None and e[0] in needed for e in node.edges()):
+            if self.accumulate_captured and node in self.targets:
+                self._finish(node)
             return None
         if all(g is None for g in grads) and not hasattr(node, "apply_custom"):
             passed = [None] * len(node.edges())
         else:
             passed = self._apply(node, grads, needed)
+            if self.watch is not None:
+                self.plain = False
+                self.watch.see(node, passed)
         if node.post_hooks:
             passed = self._post_hooks(node, passed, grads)
+        self._finish(node)
+        return passed
+
+    def _finish(self, node: Node) -> None:
+        """Drop what the node saved, unless the graph is kept."""
+        if node.is_freed():
+            raise RuntimeError(FREED)
         if not self.keep_graph:
             if node.trace is local.trace:
                 self.freed.append(node.state)
             node.free()
-        return passed
 
     # ------------------------------------------------------------ hooks
 
@@ -179,13 +200,13 @@ class GraphTask:
             if hooks:
                 self.plain = False
                 for hook in list(hooks.values()):
-                    grads = [_replaced(hook(g), g) if g is not None else None for g in grads]
+                    grads = [_replaced(hook, g) if g is not None else None for g in grads]
         elif node.tensor_hooks:
             self.plain = False
             grads = list(grads)
             for out, hook in list(node.tensor_hooks.values()):
                 if out < len(grads) and grads[out] is not None:
-                    grads[out] = _replaced(hook(grads[out]), grads[out])
+                    grads[out] = _replaced(hook, grads[out])
         if node.pre_hooks:
             self.plain = False
             for hook in list(node.pre_hooks.values()):
@@ -305,12 +326,21 @@ class GraphTask:
                 hook(leaf)
 
 
-def _replaced(result: Any, grad: Any) -> Any:
-    """What a hook made of a gradient; None keeps it."""
+def _replaced(hook: Any, grad: Any) -> Any:
+    """What a hook makes of a gradient; None keeps it."""
+    result = hook(grad)
     if result is None:
         return grad
-    if not isinstance(result, type(grad)):
+    if not isinstance(result, Handle):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+    name = getattr(hook, "__name__", None) or type(hook).__name__
+    if result._v.dtype != grad._v.dtype:
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was {type_string(grad._v.dtype)} got "
+            f"{type_string(result._v.dtype)})"
+        )
+    if result._v.shape != grad._v.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
     return result
 
 

@@ -32,6 +32,11 @@ from ._fillers import index_put as index_put  # noqa: E402
 from ._fillers import index_put_ as index_put_  # noqa: E402
 from ._fillers import resolve_neg as resolve_neg  # noqa: E402
 from ._fillers import scatter as scatter  # noqa: E402
+from ._numeric import as_strided_scatter as as_strided_scatter  # noqa: E402
+from ._numeric import gradient as gradient  # noqa: E402
+from ._numeric import histogram as histogram  # noqa: E402
+from ._numeric import index_reduce as index_reduce  # noqa: E402
+from ._numeric import lu as lu  # noqa: E402
 from ._reduce import cartesian_prod as cartesian_prod  # noqa: E402
 from ._reduce import combinations as combinations  # noqa: E402
 from ._reduce import corrcoef as corrcoef  # noqa: E402
@@ -154,6 +159,7 @@ Tensor.allclose = allclose  # type: ignore[attr-defined]
 
 __all__ = [  # noqa: PLE0604
     *_TABLE_FUNCTIONS, *_COPIES,
+    "as_strided_scatter", "gradient", "histogram", "index_reduce", "lu",
     "argwhere", "bincount", "histc", "masked_select", "nonzero_static", "repeat_interleave",
     "unique", "unique_consecutive", "index_put", "index_put_", "resolve_neg", "scatter",
     "cartesian_prod", "combinations", "corrcoef", "cov", "cumulative_trapezoid", "diff", "isin",

@@ -55,7 +55,7 @@ def node_of(trace: Trace, state: State) -> Node:
     return node  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _class(name: str) -> type[Node]:
     members = {"__slots__": (), "__module__": "torch.autograd", "_name": qualified(name)}
     return type(name, (Node,), members)

@@ -9,7 +9,7 @@ import numpy as np
 from leafax.functional import TABLE, Op
 
 from ._handle import Handle
-from ._inplace import apply_inplace, check_inplace
+from ._inplace import apply_inplace
 from ._record import apply
 
 _NARROW = TABLE["narrow"]
@@ -18,10 +18,18 @@ _SLICE = Op(
     _NARROW.fn, name="slice", backward="SliceBackward0", view=True, numbers=("start",),
     write=_NARROW.write,
 )  # fmt: skip
+_PLAIN_FILL = TABLE["fill"]
+# `fill_` with the number as a tensor, which the graph's nodes show.
+_FILL = Op(
+    _PLAIN_FILL.fn, name="fill_", backward="FillBackward3", saves=_PLAIN_FILL.saves,
+    differentiable=_PLAIN_FILL.differentiable, numbers=_PLAIN_FILL.numbers,
+)  # fmt: skip
 
 
 def get(self: Any, index: Any) -> Any:
     """`self[index]`."""
+    if type(index) is slice and index == slice(None) and self.dim():
+        return apply(_SLICE, self, 0, 0, self.shape[0])  # no `alias`, as PyTorch has it
     out, advanced = _basic(self, _normalise(self, index))
     if not advanced:
         return out if out is not self else apply(TABLE["alias"], self)
@@ -30,7 +38,6 @@ def get(self: Any, index: Any) -> Any:
 
 def put(self: Any, index: Any, value: Any) -> None:
     """`self[index] = value`."""
-    check_inplace(self)
     keys = _normalise(self, index)
     number = isinstance(value, (bool, int, float, complex))
     if not isinstance(value, Handle):
@@ -62,12 +69,14 @@ def put(self: Any, index: Any, value: Any) -> None:
                 )
         apply_inplace(TABLE["index_put"], target, advanced, value)
     elif number:
-        apply_inplace(TABLE["fill"], target, value)
+        apply_inplace(_FILL, target, value)
     else:
         shape = list(value.shape)
         while len(shape) > target.dim() and shape[0] == 1:
             shape.pop(0)
             value = value.squeeze(0)
+        if tuple(shape) != tuple(target.shape):
+            value = value.expand(tuple(target.shape))
         target.copy_(value)
 
 

@@ -80,7 +80,7 @@ def writing(op: Op, count: int, structure: Structure) -> Op:
     names += [f"more{i}" for i in range(taken - len(names))]
     numbers = _sign(fn, names, structure, op.signature)
     return Op(
-        fn, name="copy_slices", backward="CopySlices", saves=op.saves, random=op.random,
+        fn, name=op.name, backward="CopySlices", saves=op.saves, random=op.random,
         differentiable=op.differentiable, numbers=(*op.numbers, *numbers), overwrites=True,
         check=check if op.check is not None else None,
     )  # fmt: skip
@@ -138,6 +138,9 @@ def _sign(
             parameters.append(kind(name, kind.KEYWORD_ONLY, default=p.default))
     fn.__signature__ = inspect.Signature(parameters)
     return tuple(numbers)
+
+
+PICKED: dict[Op, int] = {}  # for the ops that `pick` made: which output
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
-from . import _counting, _fillers, _reduce, _shapes, _table
+from . import _counting, _fillers, _numeric, _reduce, _shapes, _table
 from ._record import apply
 from ._tensor import Tensor
 
@@ -20,6 +20,7 @@ _METHODS = {
     _reduce: (
         "max", "min", "median", "nanmedian", "norm", "diff", "cov", "corrcoef", "isin", "msort",
     ),
+    _numeric: ("index_reduce", "index_reduce_", "as_strided_scatter", "histogram", "lu"),
     _counting: (
         "masked_select", "argwhere", "unique", "unique_consecutive", "bincount", "histc",
         "repeat_interleave", "nonzero_static",

@@ -16,7 +16,7 @@ from ._trace import State
 # What PyTorch saves as an index or a mask has no edge.
 _NO_EDGE = frozenset({"mask", "condition", "index", "indices"})
 # A Python number in these is made a tensor, which has an edge that leads nowhere.
-_WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide"})
+_WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide", "fill_"})
 _ALWAYS_WRITTEN_OUT = ("CopySlices", "CopyBackwards", "NotImplemented")
 
 Arguments = dict[str, Any]
@@ -79,6 +79,8 @@ def node_name(state: State) -> str:
     call = state.call
     if isinstance(call, Call):
         op = call.op
+        if op.backward == "CopySlices":
+            return op.backward
         if op.name == "fill" and op.overwrites:
             value = arguments(state).get("value")
             return "FillBackward3" if isinstance(value, Slot) else "FillBackward2"
@@ -111,7 +113,7 @@ def next_functions(state: State, edges: list[Any]) -> tuple[tuple[Any, int], ...
         elif isinstance(template, (tuple, list)):
             for x in template:
                 visit(x, name)
-        elif type(template) in (int, float, complex) and wraps and name in ("input", "other"):
+        elif type(template) in (int, float, complex) and wraps and name in ("input", "other", "value"):
             found.append((None, 0))
         elif template is None and name in ("min", "max") and clamp:
             found.append((None, 0))

@@ -210,6 +210,12 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
 
     Raises what the op's body raises for these shapes and dtypes, at the user's line.
     """
+    if op.view and (args[0]._lens or op.name == "flatten"):
+        from ._strides import copied
+
+        copy = copied(op, args[0], args[1:], kwargs)
+        if copy is not None:
+            return copy
     state, trace = record(op, args, kwargs)
     if state.call.many:
         outs = [make(v, trace) for v in state.values]
@@ -365,6 +371,20 @@ NUMBER = {
 }
 
 
+def _refuse_inference(state: State) -> None:
+    """Raise if a tensor made in inference mode would be saved for backward."""
+    from ._saved import saved_places
+
+    for _, index in saved_places(state):
+        if index >= 0 and state.operands[index].inference:
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. Please do not use Tensors "
+                "created in inference mode in computation tracked by autograd. To work around "
+                "this, you can make a clone to get a normal tensor and use it in autograd, or use "
+                "`torch.no_grad()` instead of `torch.inference_mode()`."
+            )
+
+
 def step(
     trace: Trace,
     key: Any,
@@ -402,6 +422,11 @@ def step(
     tracks = mode.grad and differentiable and (op is None or op.differentiable)
     tracks = tracks and any(v.requires_grad for v in inputs)
     shared = inputs[0] if op is not None and op.view and inputs else None
+    inference = mode.inference
+    if shared is not None or overwrites is not None:
+        inference = (shared or overwrites).inference  # type: ignore[union-attr]
+    elif tracks and any(v.inference for v in inputs):
+        _refuse_inference(after)
     values = []
     for k, aval in enumerate(avals):
         needs = tracks and is_differentiable(aval.dtype)
@@ -413,7 +438,7 @@ def step(
         values.append(
             Value(
                 after.count + k, aval, requires_grad=needs, role=NODE if needs else NOWHERE,
-                state=after, out=k, storage=storage, version=version, inference=mode.inference,
+                state=after, out=k, storage=storage, version=version, inference=inference,
             )  # fmt: skip
         )
     after.values = tuple(values)

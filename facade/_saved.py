@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from leafax.functional import Call, Slot
@@ -31,9 +30,14 @@ class Saved(NamedTuple):
         return self.version if self.vc is None else int(self.vc[0])
 
 
-@lru_cache(maxsize=100_000)
 def saved_places(state: State) -> tuple[tuple[str, int], ...]:
     """`(saved name, operand index or -1 - output)` for what PyTorch would save here."""
+    if state.saves is None:
+        state.saves = _saved_places(state)
+    return state.saves
+
+
+def _saved_places(state: State) -> tuple[tuple[str, int], ...]:
     call = state.call
     op = getattr(call, "op", None)
     if op is None:

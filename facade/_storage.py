@@ -144,7 +144,7 @@ def read(t: Any, trace: Trace) -> Value:
     kind = t._v.resting
     if old is not None and base is not None and old.role != LEAF:
         kind = _plain(kind)
-    return value if own and not kind.requires_grad else alias(trace, value, kind)
+    return tag(trace, value, kind)
 
 
 def _regenerate(t: Any, trace: Trace) -> Value:

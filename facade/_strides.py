@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from leafax.functional import TABLE, VIEW_RULES, Op, contiguous_strides
-from leafax.functional.ops._strides import Layout
+from leafax.functional import TABLE, VIEW_RULES, Layout, Op, contiguous_strides, flatten_size
 
 from ._lens import PICKED
+from ._record import apply
 
 # Where these cannot be a view of what they get, PyTorch copies.
-COPYING = frozenset({"reshape", "flatten", "ravel", "contiguous"})
+COPYING = frozenset({"reshape", "flatten", "ravel"})
 _NARROW = TABLE["narrow"].fn
 
 
@@ -43,10 +44,26 @@ def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:
     """Whether a view op that may copy has to, for `t` is not laid out for a view."""
     if op.name not in COPYING or not t._lens:
         return False
-    base = layout(t)
-    if op.name == "contiguous":
-        return not is_contiguous(t)
-    return op.name in VIEW_RULES and after(op, base, args, kwargs) is None
+    return after(op, layout(t), args, kwargs) is None
+
+
+def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
+    """What `op` gives where it makes no view: a copy, or `t` itself; None where it does."""
+    if op.name == "flatten" and _keeps(tuple(t.shape), *args, **kwargs):
+        return t
+    if not must_copy(op, t, args, kwargs):
+        return None
+    return apply(_unsafe(op), apply(TABLE["clone"], t), *args, **kwargs)
+
+
+def _keeps(shape: tuple[int, ...], start_dim: int = 0, end_dim: int = -1) -> bool:
+    """Whether `flatten` has nothing to do."""
+    return bool(shape) and tuple(flatten_size(shape, start_dim, end_dim)) == shape
+
+
+@cache
+def _unsafe(op: Op) -> Op:
+    return Op(op.fn, name=op.name, backward="UnsafeViewBackward0")
 
 
 def stride(t: Any) -> tuple[int, ...]:

@@ -144,13 +144,14 @@ class State:
       where: the user's file and line that recorded it.
       plans: how to run the program that ends here, by what is alive.
       operands: the values that the entry's call takes; with their edges they are the graph.
+      saves: what PyTorch would save of the op, see `_saved.saved_places`.
       used: when a program that ends here ran last, by the thread's count of cuts.
       numbers: places of Python numbers: the key that was baked in there first.
     """
 
     __slots__ = (
         "__weakref__", "next", "parent", "entry", "values", "value", "count", "nodes", "depth", "mode", "where",
-        "plans", "numbers", "operands", "used", "call",
+        "plans", "numbers", "operands", "used", "call", "saves",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, entry: Any, mode: Mode) -> None:
@@ -168,6 +169,7 @@ class State:
         self.numbers: Any = None
         self.operands: tuple[Value, ...] = ()
         self.used = 0
+        self.saves: Any = None
         self.call: Any = getattr(entry, "call", None)
 
     def path(self) -> list[State]:
@@ -234,6 +236,8 @@ class Local(threading.local):
         self.clock = 0  # counts cuts
         self.states = 0
         self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
+        self.tasks: list[Any] = []  # backward passes that are walking, outermost first
+        self.watch: Any = None  # makes the anomaly watch of a backward pass
 
     def root(self, mode: Mode) -> State:
         state = self.roots.get(mode)

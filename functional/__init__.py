@@ -19,17 +19,17 @@ from ._export import Lowered as Lowered
 from ._export import lower as lower
 from ._lower import FaultSite as FaultSite
 from ._lower import Residual as Residual
-from ._lower import lower as lower_program
+from ._lower import lower as _lower_program
 from ._lower import needed_inputs as needed_inputs
+from ._masks import grad as grad
+from ._masks import merge as merge
+from ._masks import partition as partition
+from ._masks import value_and_grad as value_and_grad
 from ._op import TABLE as TABLE
 from ._op import Fault as Fault
 from ._op import Op as Op
 from ._op import camel as camel
 from ._op import op as op
-from ._masks import grad as grad
-from ._masks import merge as merge
-from ._masks import partition as partition
-from ._masks import value_and_grad as value_and_grad
 from ._paths import invert as invert
 from ._paths import paths as paths
 from ._paths import select as select
@@ -45,4 +45,8 @@ from ._program import call_of as call_of
 from ._program import vjp_of as vjp_of
 from ._tags import tag as tag
 from .ops import VIEW_RULES as VIEW_RULES
+from .ops import Layout as Layout
 from .ops import contiguous_strides as contiguous_strides
+from .ops import flatten_size as flatten_size
+
+lower_program = _lower_program

@@ -101,6 +101,8 @@ class Plan:
     def _alone_is_cheaper(self) -> bool:
         if self.program.residuals or self.donate:
             return False
+        if any(_is_whole_program(node.call) for node in self.nodes):
+            return False  # a model or an optimizer's update is no little op
         unknown = sum(1 for node in self._described() if node not in _ALONE_KNOWN)
         return unknown * _ALONE <= _WHOLE + _WHOLE_PER_NODE * len(self.nodes)
 
@@ -171,6 +173,12 @@ class _FaultsAlone:
         inputs = [jax.numpy.asarray(a) for a in inputs]
         found = self.jitted(*inputs)
         return self.sites[tuple((a.shape, a.dtype) for a in inputs)], found
+
+
+def _is_whole_program(call: Any) -> bool:
+    inner = getattr(call, "call", None) or getattr(call, "source", None) or call
+    op = getattr(inner, "op", None)
+    return op is not None and op.namespace in ("opaque", "optim")
 
 
 _ALONE_KNOWN: set[Any] = set()

@@ -11,6 +11,7 @@ class is still visible while the program is traced.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -18,6 +19,11 @@ import ml_dtypes
 import numpy as np
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
+_FLOAT32 = np.dtype("float32")
+
+# JAX's own are without types.
+finfo: Callable[[Any], Any] = jnp.finfo
+iinfo: Callable[[Any], Any] = jnp.iinfo
 
 # PyTorch's order: within a category a later dtype wins over an earlier one.
 _ORDER = [
@@ -68,8 +74,10 @@ def is_integral(dtype: Any) -> bool:
     return category(dtype) <= _INT
 
 
-_REAL_OF = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
-_COMPLEX_OF = {
+_REAL_OF: dict[np.dtype, np.dtype] = {
+    np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64"),
+}  # fmt: skip
+_COMPLEX_OF: dict[np.dtype, np.dtype] = {
     np.dtype("float64"): np.dtype("complex128"), np.dtype("float32"): np.dtype("complex64"),
     np.dtype("float16"): np.dtype("complex64"), bfloat16: np.dtype("complex64"),
 }  # fmt: skip
@@ -137,7 +145,7 @@ def _number_dtype(x: Any, default_float: np.dtype) -> np.dtype:
     return _DEFAULTS[kind]
 
 
-def result_type(*operands: Any, default_float: Any = np.dtype("float32")) -> np.dtype:
+def result_type(*operands: Any, default_float: Any = _FLOAT32) -> np.dtype:
     """PyTorch's `torch.result_type` of arrays and Python numbers.
 
     Args:
@@ -155,16 +163,16 @@ def result_type(*operands: Any, default_float: Any = np.dtype("float32")) -> np.
         held = classes[rank]
         classes[rank] = dtype if held is None else promote_types(held, dtype)
     result: np.dtype | None = None
-    for dtype in classes:
-        if dtype is None:
+    for held in classes:
+        if held is None:
             continue
         if result is None:
-            result = dtype
-        elif category(dtype) > category(result):
+            result = held
+        elif category(held) > category(result):
             # A Python complex takes the precision of the float tensor that it meets.
-            if category(dtype) == _COMPLEX and category(result) == _FLOAT:
-                dtype = complex_of(result)
-            result = promote_types(result, dtype) if category(result) >= _FLOAT else dtype
+            if category(held) == _COMPLEX and category(result) == _FLOAT:
+                held = complex_of(result)
+            result = promote_types(result, held) if category(result) >= _FLOAT else held
     assert result is not None
     return result
 

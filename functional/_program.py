@@ -51,7 +51,7 @@ class Aval(NamedTuple):
 class Slot(NamedTuple):
     """Stands in a call's template for the call's `index`-th array."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides `tuple.index`, which no one calls
 
 
 def freeze(x: Any) -> Any:

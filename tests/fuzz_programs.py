@@ -20,29 +20,37 @@ START = (
     "c = torch.tensor([0.5, 1.5, -2.0], dtype=torch.float64, requires_grad=True)",
 )
 UNARY = ("sin()", "cos()", "tanh()", "sigmoid()", "neg()", "clone()", "abs()", "exp().tanh()",
-         "sum()", "mean(0)", "sum(-1, keepdim=True)", "relu()", "square()", "contiguous()")  # fmt: skip
-BINARY = ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "{}.mul({})", "torch.atan2({}, {})")
+         "sum()", "mean(0)", "sum(-1, keepdim=True)", "relu()", "square()",
+         "contiguous()")  # fmt: skip
+BINARY = ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "{}.mul({})",
+          "torch.atan2({}, {})")  # fmt: skip
 NUMBER = ("{} * 0.5", "{} + 1", "2 - {}", "{} / 4", "{} ** 2", "1.5 * {}")
 VIEWS = ("t()", "view(-1)", "[0]", "[..., 1:]", "[:, 0]", "[1:]", "reshape(-1)", "unsqueeze(0)",
          "detach()", "data", "expand(2, *{}.shape)", "diagonal()", "narrow(0, 0, 1)", "[::2]",
-         "select(0, 0)", "squeeze()", "transpose(0, -1)", "view_as({})", "flatten()", "unbind(0)[0]",
-         "chunk(2)[0]", "permute(*range({}.dim()))", "movedim(0, -1)", "unsqueeze(-1)[..., 0]")  # fmt: skip
+         "select(0, 0)", "squeeze()", "transpose(0, -1)", "view_as({})", "flatten()",
+         "unbind(0)[0]", "chunk(2)[0]", "permute(*range({}.dim()))", "movedim(0, -1)",
+         "unsqueeze(-1)[..., 0]")  # fmt: skip
 INPLACE = ("mul_(0.5)", "add_(1)", "sin_()", "tanh_()", "zero_()", "fill_(0.25)", "sigmoid_()",
            "clamp_(-1, 1)", "neg_()", "pow_(2)", "div_(2)", "exp_().sin_()")  # fmt: skip
-INPLACE2 = ("{}.mul_({})", "{}.add_({})", "{}.copy_({})", "{} += {}", "{} *= {}", "{}.sub_({}, alpha=2)")
+INPLACE2 = ("{}.mul_({})", "{}.add_({})", "{}.copy_({})", "{} += {}", "{} *= {}",
+            "{}.sub_({}, alpha=2)")  # fmt: skip
 SETITEM = ("[0] = {}", "[..., 0] = {}", "[:] = {}", "[1:] = {}", "[...] = {}", "[::2] = {}")
 FLAGS = ("retain_grad()", "requires_grad_()", "requires_grad_(False)", "detach_()",
          "requires_grad = True", "grad = None", "register_hook(lambda g: g * 2)",
-         "register_hook(lambda g: see(g))", "register_hook(lambda g: None)")  # fmt: skip
+         "register_hook(lambda g: see.gradients(g))", "register_hook(lambda g: None)")  # fmt: skip
 SCOPES = ("torch.no_grad()", "torch.enable_grad()", "torch.set_grad_enabled(False)")
 KINDS = 11
 Step = tuple[int, int, int, int]
 
 
+class Ignore:
+    gradients = __call__ = lambda self, *x: None
+
+
 def write(steps: list[Step]) -> list[str]:
     """The statements of a program."""
     lines = list(START)
-    space: dict[str, Any] = {"torch": torch, "see": lambda *x: None}
+    space: dict[str, Any] = {"torch": torch, "see": Ignore()}
     for line in lines:
         exec(line, space)
     names, made, loose = ["a", "b", "c"], 0, False
@@ -102,8 +110,8 @@ def _backward(x: str, y: str, j: int, k: int) -> str:
         f"{x}.sum().backward({keep[2:]})",
         f"{x}.backward(torch.ones_like({x}){keep})",
         f"({x} * {x}).sum().backward({keep[2:]})",
-        f"see(torch.autograd.grad({x}.sum(), {y}, allow_unused=True{keep}))",
-        f"see(torch.autograd.grad({x}.sum(), [b, {y}]{keep}))",
+        f"see.gradients(*torch.autograd.grad({x}.sum(), {y}, allow_unused=True{keep}))",
+        f"see.gradients(*torch.autograd.grad({x}.sum(), [b, {y}]{keep}))",
         f"{x}.sum().backward(inputs=[{y}]{keep})",
         f"torch.autograd.grad(({x} * {x}).sum(), b, create_graph=True)[0].sum().backward()",
     )[k % 7]
@@ -137,7 +145,7 @@ def program(lines: list[str], watch: bool = False) -> Any:
             see(name)
             see.attempt(see, x)
             if x.is_leaf or x.retains_grad:
-                see(x.grad)
+                see.gradients(x.grad)
             see.attempt(lambda x=x: x.grad_fn)
 
     return run

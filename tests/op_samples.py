@@ -118,7 +118,8 @@ def _array(x: torch.Tensor) -> np.ndarray:
 def to_torch(x: Any, tensors: list[Any]) -> Any:
     """Sample arguments with fresh leaves; those that require grad go to `tensors`."""
     if isinstance(x, torch.Tensor):
-        out = x.detach().clone(memory_format=torch.contiguous_format).requires_grad_(x.requires_grad)
+        out = x.detach().clone(memory_format=torch.contiguous_format)
+        out.requires_grad_(x.requires_grad)
         if x.requires_grad:
             tensors.append(out)
         return out
@@ -280,7 +281,8 @@ def variants(entry: Any) -> Iterator[tuple[str, Callable[..., Any], Callable[...
     """Function, method and in-place forms that both libraries have."""
     ours = _ours(entry)
     theirs = entry.op
-    if lookup(entry.name) is None and not hasattr(leafax.Tensor, entry.name):
+    methods = (entry.name, entry.name + "_")
+    if lookup(entry.name) is None and not any(hasattr(leafax.Tensor, m) for m in methods):
         return
     if ours is not None and not (_is_method(entry) and ours is lookup(entry.name)):
         yield "function", ours, theirs

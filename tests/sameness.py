@@ -30,6 +30,14 @@ class Log:
         for thing in things:
             self.lines.append(self.look(thing))
 
+    def gradients(self, *things: Any) -> None:
+        """Note gradients: whether they are views, and their versions, is PyTorch's own affair."""
+        for thing in things:
+            seen = self.look(thing)
+            if isinstance(thing, self.lib.Tensor):
+                seen[0].pop("is_view"), seen[0].pop("version", None)
+            self.lines.append(seen)
+
     def look(self, x: Any) -> Any:
         if isinstance(x, self.lib.Tensor):
             return facts(x), self.value(x)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import leafax
 import pytest
+
+import leafax
 from leafax import _bound
 from leafax._trace import local
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import leafax
 import numpy as np
 import pytest
+
+import leafax
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import leafax
 import numpy as np
 import pytest
+
+import leafax
 from leafax.functional import lower
 
 

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import leafax
 import pytest
 import torch
+
+import leafax
 
 F = leafax.nn.functional
 

@@ -80,7 +80,8 @@ def test_variables_come_back_without_a_copy() -> None:
     module, variables = net()
     model = Model(module, variables)
     back, again = model.to_flax()
-    assert back is module and jax.tree.structure(again) == jax.tree.structure(variables)
+    structure: Any = jax.tree.structure(again)
+    assert back is module and structure == jax.tree.structure(variables)
     assert all(map(lambda a, b: a is b, jax.tree.leaves(again), jax.tree.leaves(variables)))
     model.get_parameter("head.bias").data = torch.ones(3)
     close(model.variables()["params"]["head"]["bias"], np.ones(3))
@@ -271,13 +272,17 @@ def test_a_pattern_that_matches_nothing_is_an_error() -> None:
 
 
 def test_a_frozen_part_has_no_backward_pass() -> None:
-    passed = []
+    passed: list[int] = []
 
     @jax.custom_vjp
     def watched(x: Any) -> Any:
         return x
 
-    watched.defvjp(lambda x: (x, None), lambda _, g: (passed.append(1), (g,))[1])
+    def backward(_: None, gradient: Any) -> Any:
+        passed.append(1)
+        return (gradient,)
+
+    watched.defvjp(lambda x: (x, None), backward)
 
     class Watched(nn.Module):
         @nn.compact

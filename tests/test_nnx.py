@@ -36,7 +36,7 @@ class Net(nnx.Module):
         return x * self.scale
 
 
-ROWS = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
+ROWS: Any = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
 
 
 def rows() -> Any:
@@ -175,7 +175,7 @@ def test_eval_uses_the_statistics_and_leaves_them() -> None:
     model = Model(module)
     assert model.training and model.bn.training
     model.eval()
-    module.eval()
+    module.eval()  # type: ignore[no-untyped-call]
     close(model(rows()).detach().numpy(), module(ROWS), 1e-5)
     assert model.bn.mean.abs().sum() == 0 and not model.bn.training
     assert not Model(module).training  # as the module was
@@ -208,7 +208,7 @@ def test_a_flag_of_the_call_is_passed() -> None:
 def test_submodules_and_methods_by_attribute() -> None:
     module = Net()
     model = Model(module).eval()
-    module.eval()
+    module.eval()  # type: ignore[no-untyped-call]
     assert model.classifier.kernel is model.get_parameter("classifier.kernel")
     assert model.get_submodule("blocks.1") is model.blocks[1]
     assert len(model.blocks) == 2 and [b.in_features for b in model.blocks] == [4, 4]
@@ -258,13 +258,17 @@ def test_shared_parameters_appear_once() -> None:
 
 
 def test_freeze_prunes_and_stops_statistics() -> None:
-    passed = []
+    passed: list[int] = []
 
     @jax.custom_vjp
     def watched(x: Any) -> Any:
         return x
 
-    watched.defvjp(lambda x: (x, None), lambda _, g: (passed.append(1), (g,))[1])
+    def backward(_: None, gradient: Any) -> Any:
+        passed.append(1)
+        return (gradient,)
+
+    watched.defvjp(lambda x: (x, None), backward)
 
     class Watched(Net):
         def features(self, x: jax.Array) -> jax.Array:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import leafax
 import numpy as np
 import pytest
+
+import leafax
 
 
 def test_pytrees_go_in_and_out_and_gradients_flow() -> None:
@@ -97,3 +98,13 @@ def test_decorator_keeps_name_and_doc() -> None:
     y = twice(leafax.ones(2).requires_grad_())
     assert y.tolist() == [2.0, 2.0]
     assert type(y.grad_fn).__name__ == "TwiceBackward"
+
+
+def test_a_function_is_compiled_whole_at_once() -> None:
+    def fn(x: jax.Array) -> jax.Array:
+        return jnp.cosh(x) * 3
+
+    leafax.explain(clear=True)
+    for _ in range(2):
+        leafax.call_jax(fn, leafax.tensor([1.0, 2.0])).tolist()
+    assert [run.how for run in leafax.explain()] == ["compiled", "cached"]

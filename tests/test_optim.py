@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import leafax
 import numpy as np
 import optax
 import pytest
 import torch
+
+import leafax
 
 CASES: dict[str, Callable[[Any, Any], Any]] = {
     "sgd": lambda t, p: t.optim.SGD(p, lr=0.1),

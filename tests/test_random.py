@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import leafax
 import numpy as np
 import pytest
+
+import leafax
 
 
 def draw(cut: bool) -> list[float]:

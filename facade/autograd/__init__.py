@@ -5,6 +5,8 @@ from .._modes import inference_mode as inference_mode
 from .._modes import no_grad as no_grad
 from .._modes import set_grad_enabled as set_grad_enabled
 from . import graph as graph
+from ._anomaly import detect_anomaly as detect_anomaly
+from ._anomaly import set_detect_anomaly as set_detect_anomaly
 from ._backward import backward as backward
 from ._backward import grad as grad
 from ._function import Function as Function

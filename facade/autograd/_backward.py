@@ -14,7 +14,8 @@ from .._engine import GraphTask
 from .._graph import gradient_edge
 from .._handle import Handle
 from .._record import from_array
-from .._storage import detach
+from .._trace import NOWHERE
+from .._trace import local
 
 
 class GradientEdge(tuple[Any, ...]):
@@ -90,7 +91,7 @@ def _edge_ones(edge: GradientEdge) -> Any:
 def _edge(t: Any, i: int) -> tuple[Any, int]:
     if isinstance(t, GradientEdge):
         return (t[0], t[1])
-    if not t.requires_grad:
+    if not t.requires_grad or (t._v.role == NOWHERE and t._stale is None):
         raise RuntimeError(
             f"element {i} of tensors does not require grad and does not have a grad_fn"
         )
@@ -136,7 +137,8 @@ def backward(
         )
     keep = create_graph if retain_graph is None else retain_graph
     one = len(outputs) == 1 and isinstance(outputs[0], Handle)
-    if one and inputs is None and not create_graph and given[0] is None:
+    plain = inputs is None and not create_graph and local.watch is None
+    if one and plain and given[0] is None:
         root = outputs[0]
         if root.requires_grad and root.numel() == 1:  # type: ignore[attr-defined]
             _make_grads_check(root)
@@ -158,16 +160,14 @@ def backward(
     if inputs is not None:
         captures = []
         for t in _as_tuple(inputs):
-            if not isinstance(t, GradientEdge) and not t.requires_grad:
-                raise RuntimeError("One of the differentiated Tensors does not require grad")
+            if not isinstance(t, GradientEdge):
+                t.retain_grad()
             captures.append(_edge(t, 0))
     task = GraphTask(
         roots, keep_graph=keep, create_graph=create_graph, captures=captures,
         accumulate_captured=inputs is not None,
     )  # fmt: skip
-    captured = task.run()
-    if inputs is not None:
-        _fill_non_leaves(_as_tuple(inputs), captured, create_graph)
+    task.run()
 
 
 def _make_grads_check(root: Any) -> None:
@@ -175,18 +175,6 @@ def _make_grads_check(root: Any) -> None:
         raise RuntimeError(
             f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
         )
-
-
-def _fill_non_leaves(inputs: Sequence[Any], captured: dict[Any, Any], create_graph: bool) -> None:
-    """`backward(inputs=...)` fills the `.grad` of the named non-leaves too."""
-    for t in inputs:
-        if isinstance(t, GradientEdge) or t.is_leaf:
-            continue
-        grad = captured.get(gradient_edge(t))
-        if grad is None:
-            continue
-        grad = grad if create_graph else detach(grad)
-        t._grad = grad if t._grad is None else t._grad + grad
 
 
 def grad(
@@ -237,6 +225,8 @@ def grad(
         return _batched(outs, ins, given, keep, create_graph, allow_unused, materialize_grads)
     if len(given) != len(outs):
         raise RuntimeError(f"got {len(outs)} tensors and {len(given)} gradients")
+    if not ins:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     grads = _make_grads(outs, given)
     roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outs, grads, strict=True))]
     edges: list[Any] = []
@@ -247,11 +237,12 @@ def grad(
     task = GraphTask(roots, keep_graph=keep, create_graph=create_graph, captures=edges)
     captured = task.run()
     found = [captured.get(e) for e in edges]
-    if any(g is None for g in found) and not allow_unused:
-        raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set "
-            "allow_unused=True if this is the desired behavior."
-        )
+    for i, g in enumerate(found):
+        if g is None and not allow_unused:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {i} appears to not have been used in the "
+                "graph. Set allow_unused=True if this is the desired behavior."
+            )
     if materialize_grads:
         found = [
             from_array(jnp.zeros(tuple(t._v.shape), t._v.dtype)) if g is None else g

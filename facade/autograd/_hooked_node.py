@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from leafax.functional import vjp_of
 
-from .._graph import backward_name, edge_of
+from .._graph import edge_of
 from .._keep import given_of, needed
+from .._names import node_name
 from .._record import alias, enter, make, record
 from .._saved import FREED, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
@@ -118,7 +119,7 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
         local.set_mode(mode)
     if not any(v.requires_grad for v in state.operands):
         return _as_is(state), trace
-    node = _class(backward_name(state.call))(state)
+    node = _class(node_name(state))(state)
     node._edges = [edge_of(trace, v) for v in state.operands]
     outs = [
         make(external(v, node, k) if k in node.given else v, trace)

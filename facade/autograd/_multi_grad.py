@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .._engine import GraphTask
 from .._graph import gradient_edge
+from .._trace import local
 
 
 class MultiHandle:
@@ -83,7 +83,7 @@ def register_multi_grad_hook(
 
 def current_task() -> Any:
     """The backward pass that is walking in this thread."""
-    return GraphTask.running[-1]
+    return local.tasks[-1]
 
 
 @contextmanager

@@ -7,3 +7,5 @@ from ._edges import increment_version as increment_version
 from ._saved_hooks import disable_saved_tensors_hooks as disable_saved_tensors_hooks
 from ._saved_hooks import save_on_cpu as save_on_cpu
 from ._saved_hooks import saved_tensors_hooks as saved_tensors_hooks
+from ._multi_grad import allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors
+from ._multi_grad import register_multi_grad_hook as register_multi_grad_hook

@@ -27,6 +27,7 @@ from ._activations import sigmoid as sigmoid  # noqa: E402
 from ._activations import softmax as softmax  # noqa: E402
 from ._activations import softmin as softmin  # noqa: E402
 from ._activations import tanh as tanh  # noqa: E402
+from ._attention import multi_head_attention_forward as multi_head_attention_forward  # noqa: E402
 from ._cross_entropy import cross_entropy as cross_entropy  # noqa: E402
 from ._cross_entropy import nll_loss as nll_loss  # noqa: E402
 from ._dropout import alpha_dropout as alpha_dropout  # noqa: E402
@@ -99,5 +100,6 @@ __all__ = [  # noqa: PLE0604
     "adaptive_max_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d",
     "max_pool3d", "bilinear", "embedding", "interpolate", "one_hot",
     "scaled_dot_product_attention", "upsample", "upsample_bilinear", "upsample_nearest",
-    "embedding_bag", "max_unpool1d", "max_unpool2d", "max_unpool3d", "rrelu", "rrelu_",
+    "embedding_bag", "multi_head_attention_forward", "max_unpool1d", "max_unpool2d",
+    "max_unpool3d", "rrelu", "rrelu_",
 ]  # fmt: skip

@@ -7,7 +7,9 @@ itself.
 from importlib import import_module
 from pathlib import Path
 
+from ._dims import flatten_size as flatten_size
 from ._strides import VIEW_RULES as VIEW_RULES
+from ._strides import Layout as Layout
 from ._strides import contiguous_strides as contiguous_strides
 
 for _file in sorted(Path(__file__).parent.glob("[a-z]*.py")):

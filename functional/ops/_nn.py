@@ -56,7 +56,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim % max(ndim, 1)
 
 
-def broadcast(*arrays: Array) -> tuple[int, ...]:
+def broadcast(*arrays: Array | jax.ShapeDtypeStruct) -> tuple[int, ...]:
     """The common shape, or PyTorch's complaint about the first two that do not match."""
     shape: tuple[int, ...] = arrays[0].shape
     for other in arrays[1:]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -140,7 +139,7 @@ def _max_windows1(
             )
         if name != "padding" and v <= 0:
             raise RuntimeError(f"max_pool1d() {name} must be greater than zero, but got {v}")
-    w = _windows(shape, *values, ceil_mode)
+    w = _windows(shape, values[0], values[1], values[2], values[3], ceil_mode)
     if w.out[0] < 1:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {w.out[0]}")
     if not is_floating(input.dtype):
@@ -278,7 +277,7 @@ def adaptive_sizes(kind: str, dims: int, input: Any, output_size: Any) -> tuple[
     if min(out) < 0:
         sizes = size_list((*shape[:-dims], *((1,) if dims == 1 else ()), *out))
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(out)}: {sizes}")
-    if not is_floating(input.dtype) and math.prod(out):
+    if not is_floating(input.dtype) and 0 not in out:
         kernel = f"adaptive_{kind}_pool" + ("3d_cpu" if dims == 3 else "2d")
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(input.dtype)}'")
     return out

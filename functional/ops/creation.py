@@ -58,11 +58,9 @@ def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) ->
 
 def arange_length(start: Any, end: Any, step: Any, dtype: np.dtype) -> int:
     """Number of elements of `arange`, checked."""
-    if is_integral(dtype):
-        # Integer results count integer steps, whatever was given.
-        first, last, stride = int(start), int(end), int(step)
-    else:
-        first, last, stride = float(start), float(end), float(step)
+    # Integer results count integer steps, whatever was given.
+    number: Any = int if is_integral(dtype) else float
+    first, last, stride = number(start), number(end), number(step)
     if stride == 0:
         raise (RuntimeError if step == 0 else ValueError)("step must be nonzero")
     if not (math.isfinite(first) and math.isfinite(last)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import jax
@@ -68,7 +68,7 @@ def _parse(text: str, start: int, role: str) -> list[str]:
     return found
 
 
-def _check_output(output: list[str], seen: dict[str, int]) -> None:
+def _check_output(output: list[str], seen: Container[str]) -> None:
     for at, label in enumerate(output):
         if label in output[:at]:
             raise RuntimeError(

@@ -64,7 +64,7 @@ def _index_key(input: Array, indices: Indices) -> tuple[tuple[Any, ...], _dims.S
 
 
 def _check_index(input: Array, indices: Indices, *args: Any, **kwargs: Any) -> list[Fault]:
-    faults = []
+    faults: list[Fault] = []
     for dim, index in enumerate(indices):
         if index is not None:
             # PyTorch counts the index tensors here, not the dims they index.

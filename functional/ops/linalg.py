@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .._dtypes import is_complex, is_integral, scalar_name
+from .._dtypes import finfo, is_complex, is_integral, scalar_name
 from .._op import Fault, op
 
 Array = jax.Array
@@ -249,7 +249,7 @@ def linalg_pinv(A: Array, rtol: float | None = None, hermitian: bool = False) ->
             "more dimensions of float, double, cfloat or cdouble types"
         )
     if rtol is None:
-        rtol = max(A.shape[-2:]) * float(jnp.finfo(A.dtype).eps)
+        rtol = max(A.shape[-2:]) * float(finfo(A.dtype).eps)
     return jnp.linalg.pinv(A, rtol=rtol, hermitian=hermitian)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.scipy import linalg as scipy_linalg
 
-from .._dtypes import complex_of, promote
+from .._dtypes import complex_of, finfo, promote
 from .._op import op
 from .linalg import _need_float, _need_matrix, _need_square, _t
 
@@ -295,7 +295,7 @@ def matrix_rank(
     absolute = tol if tol is not None else (0.0 if atol is None else atol)
     if rtol is None:
         given = tol is not None or (atol is not None and (hasattr(atol, "dtype") or atol > 0))
-        rtol = 0.0 if given else jnp.finfo(A.dtype).eps * max(A.shape[-2:])
+        rtol = 0.0 if given else finfo(A.dtype).eps * max(A.shape[-2:])
     limit = jnp.maximum(jnp.asarray(absolute), rtol * largest)
     return (s > limit[..., None]).sum(-1).astype(np.int64)
 
@@ -402,3 +402,27 @@ def svd(input: Array, some: bool = True, compute_uv: bool = True) -> SVDOld:
     if not compute_uv:
         u, vh = jnp.zeros(u.shape, u.dtype), jnp.zeros(vh.shape, vh.dtype)
     return SVDOld(u, s, _t(vh))
+
+
+class Lstsq(NamedTuple):
+    solution: Array
+    residuals: Array
+    rank: Array
+    singular_values: Array
+
+
+@op(name="lstsq", backward="LinalgLstsqBackward0", residuals=True, saves={"self": "*"}, **L)
+def lstsq(A: Array, B: Array, rcond: Any = None, *, driver: str | None = None) -> Lstsq:  # noqa: N803
+    """The least squares solution of `A @ X = B`, for matrices of full rank."""
+    _need_matrix("torch.linalg.lstsq", A)
+    vector = B.ndim == A.ndim - 1 and B.shape == A.shape[:-1]
+    b = B[..., None] if vector else B
+    x = jnp.linalg.pinv(A) @ b
+    none = jnp.zeros(0, A.dtype)
+    rows, columns = A.shape[-2:]
+    residuals = none
+    if rows > columns and driver != "gelsy":
+        off = A @ x - b
+        residuals = lax.stop_gradient((jnp.abs(off) ** 2).sum(-2).astype(A.dtype))
+    rank = matrix_rank(lax.stop_gradient(A)) if driver != "gels" else jnp.zeros(0, np.int64)
+    return Lstsq(x[..., 0] if vector else x, residuals, rank, none)

@@ -133,7 +133,7 @@ def mm(input: Array, mat2: Array) -> Array:
         raise RuntimeError("self must be a matrix")
     if mat2.ndim != 2:
         raise RuntimeError("mat2 must be a matrix")
-    _check_mm(*input.shape, mat2, input)
+    _check_mm(input.shape[0], input.shape[1], mat2, input)
     return lax.dot(input, mat2)
 
 
@@ -150,7 +150,7 @@ def mv(input: Array, vec: Array) -> Array:
     """Product of a matrix and a vector."""
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
-    _check_mv(*input.shape, vec, input)
+    _check_mv(input.shape[0], input.shape[1], vec, input)
     return lax.dot(input, vec)
 
 
@@ -204,7 +204,7 @@ def addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1)
     for name, x in (("mat1", mat1), ("mat2", mat2)):
         if x.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
-    _check_mm(*mat1.shape, mat2, mat1)
+    _check_mm(mat1.shape[0], mat1.shape[1], mat2, mat1)
     return _blend(input, lax.dot(mat1, mat2), beta, alpha)
 
 
@@ -215,7 +215,7 @@ def addmv(input: Array, mat: Array, vec: Array, beta: Any = 1, alpha: Any = 1) -
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}"
         )
-    _check_mv(*mat.shape, vec, mat, input.size)
+    _check_mv(mat.shape[0], mat.shape[1], vec, mat, input.size)
     if input.dtype != mat.dtype:
         names = [scalar_name(x.dtype) for x in (input, mat, vec)]
         raise RuntimeError(

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erf
 
-from .._dtypes import cast, is_complex, promote, scalar_name
+from .._dtypes import cast, finfo, is_complex, promote, scalar_name
 from .._op import op
 from ._nn import need_float, wide, wrap_dim
 
@@ -187,7 +187,7 @@ def softshrink(input: Array, lambd: Any = 0.5) -> Array:
     """Move towards zero by `lambd`; NaN stays NaN."""
     need_float(input, "softshrink_check")
     if isinstance(lambd, (int, float)):
-        limit = float(jnp.finfo(input.dtype).max)
+        limit = float(finfo(input.dtype).max)
         if not 0 <= lambd <= limit:
             raise RuntimeError(
                 f"lambda must be in range [0, {limit:g}] for input dtype "

@@ -59,7 +59,8 @@ def _adaptive_max(dims: int, input: Array, output_size: Any, indexed: bool) -> A
     x, where = input, jnp.broadcast_to(flat, input.shape)
     for axis, out in reversed(list(zip(range(x.ndim - dims, x.ndim), outs, strict=True))):
         start, end = _bounds(x.shape[axis], out)
-        best = place = None
+        best: Any = None
+        place: Any = None
         for i in range(int((end - start).max())):
             # Past a window's end its last element comes again, which never wins a tie.
             index = np.minimum(start + i, end - 1)

@@ -65,13 +65,14 @@ def native_batch_norm(
     if input.size == 0:
         return (input, running_mean, running_var) if updates else input
     if not training:
+        assert running_mean is not None and running_var is not None
         mean, variance = (jax.lax.stop_gradient(wide(s)) for s in (running_mean, running_var))
         y = (x - mean.reshape(along)) * jax.lax.rsqrt(variance + eps).reshape(along)
         return cast(affine(y, weight, bias, along), input.dtype)
     centered, mean, variance = moments(x, (0, *range(2, x.ndim)))
     y = affine(centered * jax.lax.rsqrt(variance + eps), weight, bias, along)
     y = cast(y, input.dtype)
-    if not updates:
+    if running_mean is None or running_var is None:
         return y
     count = x.size // channels
     mean, variance = jax.lax.stop_gradient((mean.reshape(-1), variance.reshape(-1)))

@@ -77,9 +77,9 @@ def _check_shapes(
         )
     out = weight.shape[1] * groups if transposed else weight.shape[0]
     if bias is not None and bias.shape != (out,):
-        given = "transposed=1" if transposed else None
+        given = "transposed=1, " if transposed else ""
         raise RuntimeError(
-            f"Given {given + ', ' if given else ''}weight of size {shown}, expected bias to be "
+            f"Given {given}weight of size {shown}, expected bias to be "
             f"1-dimensional with {out} elements, but got bias of size {size_list(bias.shape)} "
             "instead"
         )
@@ -224,8 +224,8 @@ def _ranked(name: str, dims: int, input: Array, *args: Any) -> Array:
             f"input of size: {size_list(input.shape)}"
         )
     if input.ndim == dims + 2:
-        return _convolution(input, *args, dims)
-    return _convolution(input[None], *args, dims)[0]
+        return _convolution(input, *(*args, dims))
+    return _convolution(input[None], *(*args, dims))[0]
 
 
 def _enter(dims: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -95,6 +96,7 @@ def grid_sample(
         _places(points[..., -1 - i], n, padding_mode, bool(align_corners))
         for i, n in enumerate(sizes)
     ]
+    corners: list[tuple[tuple[int, ...], list[Array]]]
     if mode == "nearest":
         corners = [((), [jnp.round(p) for p in places])]
     else:
@@ -106,7 +108,9 @@ def grid_sample(
     flat = x.reshape(*x.shape[:2], -1)
     total = None
     for steps, corner in corners:
-        weight, inside, index = None, None, 0
+        weight: Any = None
+        inside: Any = None
+        index: Any = 0
         for i, (at, n) in enumerate(zip(corner, sizes, strict=True)):
             if steps:
                 part = places[i] - floors[i]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +90,7 @@ def channel_shuffle(input: Array, groups: int) -> Array:
 
 def _pairs(
     kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
-) -> tuple[tuple[int, int], ...]:
+) -> tuple[tuple[int, ...], ...]:
     values = []
     for name, value in (
         ("kernel_size", kernel_size), ("dilation", dilation), ("padding", padding),
@@ -99,7 +100,7 @@ def _pairs(
         values.append(ints(value, 2, f"It is expected {name} equals to 2, but got size {count}"))
     kernel, gaps, pads, steps = values
 
-    def shown(name: str, pair: tuple[int, int]) -> str:
+    def shown(name: str, pair: tuple[int, ...]) -> str:
         return f"but got {name}_height: {pair[0]} {name}_width: {pair[1]}"
 
     if min(kernel) <= 0:
@@ -205,7 +206,7 @@ def fold(
             f"input.size(2)={columns}."
         )
     x = input.reshape(-1, rows // block, *kernel, *counts)
-    total = None
+    total: Any = None
     for i in range(kernel[0]):
         for j in range(kernel[1]):
             widths = [(0, 0, 0), (0, 0, 0)]

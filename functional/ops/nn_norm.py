@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, promote_types
+from .._dtypes import cast, finfo, promote_types
 from .._op import op
 from ._nn import need_float, size_list, wide, wide_dtype
 
@@ -100,7 +100,7 @@ def rms_norm(
     dtype = input.dtype if weight is None else promote_types(input.dtype, weight.dtype)
     x = wide(input)
     if eps is None:
-        eps = float(jnp.finfo(x.dtype).eps)
+        eps = float(finfo(x.dtype).eps)
     if x.size == 0:
         return input
     axes = tuple(range(input.ndim - len(shape), input.ndim))

@@ -119,9 +119,10 @@ for _dims in (1, 2, 3):
 
 
 def _sums(x: Array, w: Windows) -> Array:
+    total: Any = x
     for dim in reversed(range(len(w.kernel))):
-        x = sum(_slices(x, w, dim, 0))
-    return x
+        total = sum(_slices(total, w, dim, 0))
+    return total
 
 
 def _divisor(input: Array, w: Windows, count_include_pad: bool) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -46,7 +46,7 @@ def _abs(x: Array) -> Array:
 
 def _vector_norm(x: Array, order: float, axes: tuple[int, ...], keepdim: bool) -> Array:
     """The norm over `axes`; its gradient is 0 where the norm is 0."""
-    options = {"axis": axes, "keepdims": keepdim}
+    options: dict[str, Any] = {"axis": axes, "keepdims": keepdim}
     if order == 2:
         square = jnp.real(x * jnp.conj(x)) if is_complex(x.dtype) else x * x
         total = jnp.sum(square, **options, dtype=square.dtype)
@@ -105,8 +105,8 @@ def _matrix_norm(x: Array, order: Any, dim: Sequence[int], keepdim: bool) -> Arr
         return _vector_norm(x, 2, (rows, columns), keepdim)
     if order in ("nuc", 2, -2):
         values = jnp.linalg.svd(jnp.moveaxis(x, (rows, columns), (-2, -1)), compute_uv=False)
-        pick = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[order]
-        out = pick(values, axis=-1)
+        picks: dict[Any, Callable[..., Array]] = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}
+        out = picks[order](values, axis=-1)
     else:
         summed, picked = (rows, columns) if abs(order) == 1 else (columns, rows)
         sums = jnp.sum(_abs(x), axis=summed, keepdims=True)

@@ -9,7 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, default_float, is_complex, is_floating, is_integral, scalar_name
+from .._dtypes import (
+    cast,
+    default_float,
+    finfo,
+    is_complex,
+    is_floating,
+    is_integral,
+    scalar_name,
+)
 from .._op import Fault, op
 from .creation import need_size
 
@@ -28,7 +36,7 @@ def _need_float(kernel: str, dtype: np.dtype) -> None:
 def _uniform(key: Array, shape: Sequence[int], dtype: np.dtype) -> Array:
     _need_float("check_uniform_bounds", dtype)
     if is_complex(dtype):
-        parts = jax.random.uniform(key, (2, *shape), jnp.finfo(dtype).dtype)
+        parts = jax.random.uniform(key, (2, *shape), finfo(dtype).dtype)
         return jax.lax.complex(parts[0], parts[1])
     return jax.random.uniform(key, shape, dtype)
 
@@ -232,7 +240,7 @@ def random(key: Array, input: Array, from_: Any = 0, to: Any = None) -> Array:
         if dtype.kind in "iu":
             to = min(int(np.iinfo(dtype).max) + 1, 2**63 - 1)
         else:
-            to = 2 if dtype.name == "bool" else 2 ** (jnp.finfo(dtype).nmant + 1) + 1
+            to = 2 if dtype.name == "bool" else 2 ** (finfo(dtype).nmant + 1) + 1
     return _integers(key, input.shape, from_, to, input.dtype)
 
 

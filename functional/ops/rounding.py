@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import category, is_complex, is_integral
+from .._dtypes import category, finfo, is_complex, is_integral
 from .._op import op
 from ._elementwise import BOOL, aligned, refuse
 
@@ -160,7 +160,7 @@ def nan_to_num(
             nan_to_num(jnp.real(input), nan, posinf, neginf),
             nan_to_num(jnp.imag(input), nan, posinf, neginf),
         )
-    limits = jnp.finfo(input.dtype)
+    limits = finfo(input.dtype)
     x = jnp.where(input != input, jnp.asarray(nan or 0.0, input.dtype), input)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .._dtypes import cast, is_integral
+from .._dtypes import cast, iinfo, is_integral
 from .._op import Fault, op
 from . import _dims
 from .indexing import IN_BOUNDS, INT32_INT64, gather_along, outside, put_at
@@ -121,7 +121,7 @@ def _unit(dtype: Any, reduce: str) -> Any:
         return 1
     low = reduce == "amax"
     if is_integral(dtype):
-        return jnp.iinfo(dtype).min if low else jnp.iinfo(dtype).max
+        return iinfo(dtype).min if low else iinfo(dtype).max
     return -jnp.inf if low else jnp.inf
 
 

@@ -124,7 +124,8 @@ def rot90(input: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    return jnp.rot90(input, k, tuple(_dims.wrap_dim(dim, input.ndim) for dim in dims))
+    first, second = (_dims.wrap_dim(dim, input.ndim) for dim in dims)
+    return jnp.rot90(input, k, (first, second))
 
 
 # Triangles and diagonals -----------------------------------------------------------------------

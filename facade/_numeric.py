@@ -1,0 +1,148 @@
+"""Finite differences, histograms and writes that are compositions of other ops."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafax.functional import TABLE
+
+from ._creation import from_numpy
+from ._handle import Handle
+from ._inplace import apply_inplace, check_inplace
+from ._record import apply
+
+
+def index_reduce(
+    input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """A copy whose slices at `index` are reduced with those of `source`."""
+    at, reduce = _reduce_arguments(input, dim, index, source, reduce)
+    return apply(TABLE["scatter_reduce"], input, dim, at, source, reduce, include_self)
+
+
+def index_reduce_(
+    self: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """`index_reduce` in place."""
+    check_inplace(self)
+    at, reduce = _reduce_arguments(self, dim, index, source, reduce)
+    return apply_inplace(TABLE["scatter_reduce"], self, dim, at, source, reduce, include_self)
+
+
+def _reduce_arguments(
+    input: Any, dim: int, index: Any, source: Any, reduce: str
+) -> tuple[Any, str]:
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}"
+            "."
+        )
+    shape = [1] * source.dim()
+    if shape:
+        shape[dim] = -1
+    return index.view(shape).expand(source.shape).long(), reduce
+
+
+def as_strided_scatter(
+    input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None
+) -> Any:
+    """A copy whose elements at these strides are those of `src`."""
+    out = input.clone()
+    out.as_strided(tuple(size), tuple(stride), storage_offset).copy_(src)
+    return out
+
+
+class histogram_return(NamedTuple):  # noqa: N801
+    """Results of `torch.histogram`."""
+
+    hist: Any
+    bin_edges: Any
+
+
+def histogram(
+    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+) -> Any:
+    """How many elements (or what weight) fall into each bin; runs the program."""
+    x = np.asarray(input.detach().numpy()).reshape(-1)
+    w = None if weight is None else np.asarray(weight.detach().numpy()).reshape(-1)
+    if isinstance(bins, Handle):
+        edges = np.asarray(bins.detach().numpy())  # type: ignore[attr-defined]
+    else:
+        low, high = range if range is not None else (x.min(), x.max()) if x.size else (0, 1)
+        if low == high and range is None:
+            low, high = low - 0.5, high + 0.5
+        edges = np.linspace(float(low), float(high), int(bins) + 1)
+    counts, _ = np.histogram(x, edges, weights=w, density=density)
+    return histogram_return(from_numpy(counts.astype(x.dtype)), from_numpy(edges.astype(x.dtype)))
+
+
+def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N803
+    """LU factors in one matrix and the rows swapped, by an old name."""
+    made = apply(TABLE["linalg.lu_factor_ex"], A, pivot=pivot)
+    return tuple(made) if get_infos else tuple(made)[:2]
+
+
+def _differences(x: Any, dim: int, step: Any, edge_order: int) -> Any:
+    """Central differences inside, one-sided ones at the two ends."""
+    n = x.shape[dim]
+
+    def at(start: int, length: int = 1) -> Any:
+        return x.narrow(dim, start, length)
+
+    if isinstance(step, Handle):
+        h = step[1:] - step[:-1]  # type: ignore[index]
+        shape = [1] * x.dim()
+        shape[dim] = -1
+        first, second = h[:-1].view(shape), h[1:].view(shape)
+        a = -second / (first * (first + second))
+        b = (second - first) / (first * second)
+        c = first / (second * (first + second))
+        inner = a * at(0, n - 2) + b * at(1, n - 2) + c * at(2, n - 2)
+        near, far = h[0], h[-1]
+        if edge_order == 1:
+            start, end = (at(1) - at(0)) / near, (at(n - 1) - at(n - 2)) / far
+        else:
+            d1, d2 = h[0], h[1]
+            start = (
+                -(2.0 * d1 + d2) / (d1 * (d1 + d2)) * at(0) + (d1 + d2) / (d1 * d2) * at(1)
+                - d1 / (d2 * (d1 + d2)) * at(2)
+            )  # fmt: skip
+            d1, d2 = h[-2], h[-1]
+            end = (
+                d2 / (d1 * (d1 + d2)) * at(n - 3) - (d2 + d1) / (d1 * d2) * at(n - 2)
+                + (2.0 * d2 + d1) / (d2 * (d1 + d2)) * at(n - 1)
+            )  # fmt: skip
+    else:
+        inner = (at(2, n - 2) - at(0, n - 2)) / (2 * step)
+        if edge_order == 1:
+            start, end = (at(1) - at(0)) / step, (at(n - 1) - at(n - 2)) / step
+        else:
+            start = (-1.5 * at(0) + 2 * at(1) - 0.5 * at(2)) / step
+            end = (0.5 * at(n - 3) - 2 * at(n - 2) + 1.5 * at(n - 1)) / step
+    return apply(TABLE["cat"], (start, inner, end), dim)
+
+
+def gradient(
+    input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
+) -> tuple[Any, ...]:
+    """Estimates of the derivative along dims from values at points `spacing` apart."""
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else [*dim]
+    steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    if len(steps) != len(dims):
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
+            f"{len(dims)}, but got a list of length {len(steps)}"
+        )
+    for d in dims:
+        if input.shape[d] < edge_order + 1:
+            raise RuntimeError(
+                "torch.gradient expected each dimension size to be at least edge_order+1"
+            )
+    return tuple(
+        _differences(input, d % input.dim(), s, edge_order)
+        for d, s in zip(dims, steps, strict=True)
+    )

@@ -1,0 +1,116 @@
+"""A stretch of the running trace as one pure function: what `vmap` and `checkpoint` transform.
+
+A user's function is recorded as usual; the steps that it took are then read off the trie. What
+they use from before is passed in, so gradients flow to it as to any operand. The recorded steps
+themselves are dead afterwards, and a program leaves out what is dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from leafax.functional import Node
+
+from ._export import _stop, _with_edge_of
+from ._record import enter
+from ._trace import EXTERNAL, LEAF, NOWHERE, State, Trace, Value, local
+
+
+class Region:
+    """The steps from its making until `function` is called.
+
+    Attributes:
+      free: after `function`: the values from outside that the steps use.
+    """
+
+    def __init__(self) -> None:
+        self.trace: Trace = local.trace
+        self.start: State = local.trace.state
+        self.free: tuple[Value, ...] = ()
+
+    def intact(self) -> bool:
+        """Whether nothing has cut the program meanwhile."""
+        return local.trace is self.trace
+
+    def steps(self) -> list[State]:
+        """The states after the start, in order."""
+        found: list[State] = []
+        state: State | None = local.trace.state
+        while state is not None and state is not self.start:
+            found.append(state)
+            state = state.parent
+        found.reverse()
+        return found
+
+    def key(self, outs: Sequence[Value]) -> Any:
+        """Equal for regions of equal meaning; look it up in the current state's `next`."""
+        return ("region", self.start, tuple(outs))
+
+    def function(
+        self, outs: Sequence[Any], given: Sequence[Value] = (),
+        call: Callable[..., tuple[Any, ...]] | None = None,
+    ) -> Callable[..., tuple[Any, ...]]:  # fmt: skip
+        """The function `(*given, *free) -> outs`; fills `free`.
+
+        Args:
+          outs: tensors that the steps made (or found).
+          given: values that become the function's first arguments.
+          call: `call(state, arrays)` evaluates one step; by default its call does.
+        """
+        wanted = [enter(t, self.trace) for t in outs]
+        steps = [s for s in self.steps() if isinstance(s.entry, Node)]
+        inside = {v.index for v in given}
+        free: dict[Value, None] = {}
+
+        def use(v: Value) -> None:
+            if v.index not in inside:
+                free[v] = None
+            elif v.edge is not None and v.edge.index not in inside:
+                free[v.edge] = None
+
+        for s in steps:
+            for v in s.operands:
+                use(v)
+            inside.update(v.index for v in s.values)
+        for v in wanted:
+            use(v)
+        self.free = tuple(free)
+        numbers = [v.index for v in given]
+        frees = self.free
+
+        def fn(*arrays: Any) -> tuple[Any, ...]:
+            env: dict[int, Any] = dict(zip(numbers, arrays, strict=False))
+            outer = dict(zip(frees, arrays[len(numbers) :], strict=True))
+
+            def read(v: Value) -> Any:
+                if v.index not in env:
+                    return outer[v] if v.requires_grad else _stop(outer[v])
+                x = env[v.index]
+                if v.role == NOWHERE or not v.requires_grad or v.role == LEAF:
+                    return _stop(x)
+                if v.edge is not None and v.edge.index != v.index:
+                    old = env.get(v.edge.index)
+                    return _with_edge_of(x, outer[v.edge] if old is None else old)
+                return x
+
+            for s in steps:
+                values = [read(v) for v in s.operands]
+                results = call(s, values) if call is not None else s.call.evaluate(*values)
+                for v, x in zip(s.values, results, strict=True):
+                    env[v.index] = x if v.requires_grad else _stop(x)
+            return tuple(read(v) for v in wanted)
+
+        return fn
+
+    def has_custom(self) -> bool:
+        """Whether a node with Python code for its gradient was made on the way."""
+        for s in self.steps():
+            for v in s.values:
+                if v.role == EXTERNAL and s.entry is None:
+                    source = self.trace.sources.get(v)
+                    if source is not None and source._v is None:
+                        return True
+        return False
+
+

@@ -1,0 +1,11 @@
+"""PyTorch's `torch.func`: transforms of functions of tensors, recorded like all else."""
+
+from ._forward import jvp as jvp
+from ._forward import linearize as linearize
+from ._grad import grad as grad
+from ._grad import grad_and_value as grad_and_value
+from ._grad import vjp as vjp
+from ._jacobian import hessian as hessian
+from ._jacobian import jacfwd as jacfwd
+from ._jacobian import jacrev as jacrev
+from ._vmap import vmap as vmap

@@ -1,0 +1,225 @@
+"""`func.grad` and its kin: autograd on a copy of the arguments, recorded like all else.
+
+The arguments are made fresh leaves (or views, where they take part in an outer gradient), the
+function is recorded on them, and the engine records the gradients differentiably. Whatever the
+function captured stays connected, so these functions nest.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .._handle import Handle
+from .._modes import enable_grad
+from ..autograd import grad as _autograd_grad
+from ._trees import flatten, spell, unflatten
+
+
+def lift(x: Any) -> Any:
+    """The same value as a tensor whose gradient can be asked for."""
+    return x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
+
+
+def lift_tree(tree: Any) -> tuple[Any, list[Any]]:
+    """`tree` with lifted tensors, and those tensors."""
+    leaves, treedef = flatten(tree)
+    for x in leaves:
+        if not isinstance(x, Handle):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+    lifted = [lift(x) for x in leaves]
+    return unflatten(treedef, lifted), lifted
+
+
+def lower(x: Any, private: list[Any]) -> Any:
+    """`x` for the caller: without a graph, if nothing but the `private` leaves is in it."""
+    if not isinstance(x, Handle) or not x.requires_grad:  # type: ignore[attr-defined]
+        return x
+    own = {id(t) for t in private}
+    stack, seen = [x.grad_fn], set()  # type: ignore[attr-defined]
+    if stack[0] is None:
+        return x.detach() if id(x) in own else x  # type: ignore[attr-defined]
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node.accumulates:
+            if id(node.variable) not in own:
+                return x
+        else:
+            stack += [e[0] for e in node.edges() if e is not None]
+    return x.detach()  # type: ignore[attr-defined]
+
+
+def lower_tree(tree: Any, private: list[Any]) -> Any:
+    leaves, treedef = flatten(tree)
+    return unflatten(treedef, [lower(x, private) for x in leaves])
+
+
+def gradients(outs: Any, ins: Any, cotangents: Any) -> list[Any]:
+    """Differentiable gradients, zeros where there is no way from `ins` to `outs`."""
+    pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o.requires_grad]
+    if not pairs:
+        return [_zeros(t) for t in ins]
+    found = _autograd_grad(
+        [o for o, _ in pairs], ins, [c for _, c in pairs], retain_graph=True, create_graph=True,
+        allow_unused=True,
+    )  # fmt: skip
+    return [_zeros(t) if g is None else g for g, t in zip(found, ins, strict=True)]
+
+
+def _zeros(t: Any) -> Any:
+    from ..autograd._context import zeros
+
+    return zeros(t._v)
+
+
+def _choose(args: tuple[Any, ...], argnums: Any) -> tuple[Any, ...]:
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnum must be int or Tuple[int, ...], got: {type(argnums)}")
+    if isinstance(argnums, tuple) and not argnums:
+        raise RuntimeError("argnums must be non-empty")
+    places = []
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
+        places.append(n % len(args))
+    if len(set(places)) != len(places):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    return tuple(places)
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns `func`'s gradient and its value.
+
+    Args:
+      func: returns a tensor of one element; with `has_aux`, a pair of it and anything.
+      argnums: which arguments to differentiate; trees of tensors.
+
+    Returns:
+      A function of `func`'s arguments that returns `(gradient, value)`, or with `has_aux`
+      `(gradient, (value, aux))`.
+    """
+    prefix = "grad_and_value(f)(*args): "
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        places = _choose(args, argnums)
+        full, private, trees = list(args), [], []
+        with enable_grad():
+            for n in places:
+                full[n], lifted = lift_tree(args[n])
+                trees.append(flatten(full[n])[1])
+                private.append(lifted)
+            output = func(*full, **kwargs)
+            aux = None
+            if has_aux:
+                if not (isinstance(output, tuple) and len(output) == 2):
+                    raise RuntimeError(
+                        prefix + "output of function f should be a tuple: (output, aux) if has_aux "
+                        "is True"
+                    )
+                output, aux = output
+            if not isinstance(output, Handle):
+                raise RuntimeError(
+                    prefix + f"Expected f(*args) to return a Tensor, got {type(output)}"
+                )
+            out: Any = output
+            if out.dim() != 0:
+                raise RuntimeError(
+                    prefix + "Expected f(*args) to return a scalar Tensor, got tensor with "
+                    f"{out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
+            flat = [t for lifted in private for t in lifted]
+            found = iter(gradients([out], flat, [out.detach().new_ones(())]))
+        leaves = [t for t in flat if t.is_leaf]
+        grads = [
+            unflatten(tree, [lower(next(found), leaves) for _ in lifted])
+            for tree, lifted in zip(trees, private, strict=True)
+        ]
+        result = tuple(grads) if isinstance(argnums, tuple) else grads[0]
+        value = lower(out, leaves)
+        return result, (value, lower_tree(aux, leaves)) if has_aux else value
+
+    return wrapper
+
+
+def grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns `func`'s gradient with respect to the arguments `argnums`.
+
+    >>> import leafax
+    >>> leafax.func.grad(leafax.sin)(leafax.tensor(0.0))
+    tensor(1.)
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        result, value = both(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return wrapper
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """`func`'s value, and the function that pulls cotangents of it back.
+
+    Returns:
+      `(output, vjp_fn)`, with `has_aux` `(output, vjp_fn, aux)`. `vjp_fn(*cotangents)` takes
+      what `func` returns in shape and structure and returns one gradient an argument.
+    """
+    prefix = "vjp(f, *primals): "
+    with enable_grad():
+        lifted, trees = [], []
+        flat: list[Any] = []
+        for p in primals:
+            tree, leaves = lift_tree(p)
+            lifted.append(tree)
+            trees.append((flatten(tree)[1], len(leaves)))
+            flat += leaves
+        output = func(*lifted)
+        aux = None
+        if has_aux:
+            if not (isinstance(output, tuple) and len(output) == 2):
+                raise RuntimeError(
+                    prefix + "output of function f should be a tuple: (output, aux) if has_aux is "
+                    "True"
+                )
+            output, aux = output
+    outs, structure = flatten(output)
+    for o in outs:
+        if not isinstance(o, Handle):
+            raise RuntimeError(
+                prefix + f"Expected f(*primals) to return only tensors, got unsupported type "
+                f"{type(o)}"
+            )
+    private = [t for t in flat if t.is_leaf]
+
+    def wrapper(cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
+        if more:
+            cotangents = (cotangents, *more)
+        given, tree = flatten(cotangents)
+        if tree != structure:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of "
+                f"outputs to the function. cotangents: {spell(tree)}, primal output: "
+                f"{spell(structure)}"
+            )
+        with enable_grad():
+            found = iter(gradients(outs, flat, given))
+        grads = tuple(
+            unflatten(tree, [lower(next(found), private) for _ in range(n)]) for tree, n in trees
+        )
+        return grads
+
+    value = unflatten(structure, [lower(o, private) for o in outs])
+    if has_aux:
+        return value, wrapper, lower_tree(aux, private)
+    return value, wrapper

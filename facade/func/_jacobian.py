@@ -1,0 +1,124 @@
+"""`func.jacrev`, `jacfwd`, `hessian`: all rows (or columns) of a Jacobian at once, by `vmap`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._record import from_array
+from ._forward import jvp
+from ._grad import _choose, vjp
+from ._trees import flatten, unflatten
+from ._vmap import vmap
+
+
+def _basis(tensors: list[Any]) -> list[Any]:
+    """For each tensor its part of the identity matrix on all elements of all tensors."""
+    sizes = [t.numel() for t in tensors]
+    total = sum(sizes)
+    found, start = [], 0
+    for t, n in zip(tensors, sizes, strict=True):
+        with jax.enable_x64(True):
+            rows = jnp.eye(total, n, k=-start, dtype=t._v.dtype)
+        found.append(from_array(rows.reshape(total, *t.shape)))
+        start += n
+    return found
+
+
+def jacrev(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False,
+    chunk_size: int | None = None, _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """The Jacobian of `func` by reverse mode: one pull a row, all rows at once.
+
+    Returns:
+      A function that returns a tree like `func`'s output, each tensor of it replaced by one
+      Jacobian of shape `output.shape + input.shape` (with several `argnums`, a tuple of them).
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        places = _choose(args, argnums)
+
+        def partial(*chosen: Any) -> Any:
+            full = list(args)
+            for n, x in zip(places, chosen, strict=True):
+                full[n] = x
+            return func(*full, **kwargs)
+
+        chosen = tuple(args[n] for n in places)
+        got = vjp(partial, *chosen, has_aux=has_aux)
+        outs, structure = flatten(got[0])
+        pull = got[1]
+        rows = vmap(lambda *cts: pull(unflatten(structure, list(cts))))(*_basis(outs))
+        grads, in_tree = flatten(rows)
+        ends, parts = 0, []
+        for o in outs:
+            start, ends = ends, ends + o.numel()
+            blocks = [g[start:ends].reshape(*o.shape, *g.shape[1:]) for g in grads]
+            tree = unflatten(in_tree, blocks)
+            parts.append(tree if isinstance(argnums, tuple) else tree[0])
+        result = jax.tree.unflatten(structure, parts)
+        return (result, got[2]) if has_aux else result
+
+    return wrapper
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *,
+    randomness: str = "error",
+) -> Callable[..., Any]:  # fmt: skip
+    """The Jacobian of `func` by forward mode: one push a column, all columns at once.
+
+    Returns:
+      As `jacrev` does.
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        places = _choose(args, argnums)
+        chosen = tuple(args[n] for n in places)
+        flat, in_tree = flatten(chosen)
+
+        def partial(*xs: Any) -> Any:
+            full = list(args)
+            for n, x in zip(places, xs, strict=True):
+                full[n] = x
+            return func(*full, **kwargs)
+
+        shapes: list[Any] = []
+
+        def push(*tangents: Any) -> Any:
+            got = jvp(partial, chosen, unflatten(in_tree, list(tangents)), has_aux=has_aux)
+            shapes[:] = [flatten(got[0])[1], flatten(got[0])[0]]
+            return flatten(got[1])[0], flatten(got[2])[0] if has_aux else []
+
+        columns, aux = vmap(push, randomness=randomness, out_dims=(-1, None))(*_basis(flat))
+        structure, outs = shapes
+        parts = []
+        for o, column in zip(outs, columns, strict=True):
+            ends, blocks = 0, []
+            for x in flat:
+                start, ends = ends, ends + x.numel()
+                blocks.append(column[..., start:ends].reshape(*o.shape, *x.shape))
+            tree = unflatten(in_tree, blocks)
+            parts.append(tree if isinstance(argnums, tuple) else tree[0])
+        result = jax.tree.unflatten(structure, parts)
+        return (result, aux[0]) if has_aux else result
+
+    return wrapper
+
+
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """The Hessian of `func`: forward mode over reverse mode.
+
+    >>> import leafax
+    >>> leafax.func.hessian(lambda x: (x**3).sum())(leafax.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)
