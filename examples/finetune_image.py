@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> float:
         digits, held_out = (Digits(*(a[: options.limit] for a in d)) for d in (digits, held_out))
 
     model = pretrained("head" if options.train == "gradual" else options.train)
-    print(summary(model, depth=2))
+    print(summary(model, depth=1 if options.train == "head" else 2))
     optimizer = torch.optim.Adam(parameter_groups(model))
     curves = train(model, optimizer, digits, held_out, options)
 
@@ -76,7 +76,8 @@ def train(
     for epoch in range(options.epochs):
         for x, y in loader(digits, options, seed=epoch):
             if options.train == "gradual" and step == steps // 2:
-                thaw(model, optimizer)
+                thaw(model)
+                optimizer.add_param_group(parameter_groups(model)[1])  # the head's moments stay
             for group in optimizer.param_groups:
                 group["lr"] = group["peak_lr"] * (1 + math.cos(math.pi * step / steps)) / 2
 
@@ -132,8 +133,15 @@ def pretrained(what: str) -> Model:
         # `stats`: the BatchNorm statistics stay as ImageNet left them, in training mode too.
         model.freeze("backbone", stats=True)
     if what == "last-blocks":
-        model.unfreeze(*LAST_BLOCKS)
+        thaw(model)
     return model
+
+
+def thaw(model: Model) -> None:
+    """Let the last blocks train too, by ImageNet's statistics still."""
+    for part in LAST_BLOCKS:
+        for p in model.get_submodule(part).parameters():
+            p.requires_grad_()
 
 
 def parameter_groups(model: Model) -> list[dict[str, Any]]:
@@ -142,12 +150,6 @@ def parameter_groups(model: Model) -> list[dict[str, Any]]:
     layers = [trains.pop(name) for name in list(trains) if name.startswith("backbone.")]
     groups = [{"params": list(trains.values()), "peak_lr": HEAD_LR}]
     return groups + ([{"params": layers, "peak_lr": LAYER_LR}] if layers else [])
-
-
-def thaw(model: Model, optimizer: Any) -> None:
-    """Let the last blocks train from here on; Adam keeps its moments of the head."""
-    model.unfreeze(*LAST_BLOCKS)
-    optimizer.add_param_group(parameter_groups(model)[1])
 
 
 def save(model: Model, path: Path, whole: bool) -> None:
@@ -166,7 +168,8 @@ def load(path: Path) -> Model:
     """Return a new model with what `save` wrote, the same parameters trainable."""
     model = pretrained("head")
     with safe_open(path, "numpy") as file:
-        model.unfreeze(*json.loads(file.metadata()["trained"]))
+        for name in json.loads(file.metadata()["trained"]):
+            model.get_parameter(name).requires_grad_()
         found = model.load_state_dict({n: file.get_tensor(n) for n in file.keys()}, strict=False)
     if found.unexpected_keys:
         raise ValueError(f"{path} is of another network: it has {found.unexpected_keys[0]}")

@@ -19,7 +19,8 @@ from ._dtype import type_string
 from ._handle import Handle
 from ._keep import given_of, needed
 from ._node import AccumulateGrad, Node
-from ._record import alias, enter, from_array, make, step
+from ._record import alias, enter, from_array, make, over_budget, step
+from ._run import cut_for_budget
 from ._saved import FREED, check_versions
 from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
 
@@ -207,14 +208,14 @@ class GraphTask:
             for out, hook in list(node.tensor_hooks.values()):
                 if out < len(grads) and grads[out] is not None:
                     grads[out] = _replaced(hook, grads[out])
+        if not node.accumulates:
+            self._retain(node, grads)
         if node.pre_hooks:
             self.plain = False
             for hook in list(node.pre_hooks.values()):
                 result = hook(tuple(grads))
                 if result is not None:
                     grads = list(result) if isinstance(result, (tuple, list)) else [result]
-        if not node.accumulates:
-            self._retain(node, grads)
         return grads
 
     def _retain(self, node: Node, grads: list[Any]) -> None:
@@ -257,9 +258,12 @@ class GraphTask:
             cts = [_fit(grads[k], state.values[k]) for k in given]
             values = [*state.operands, *[enter(c, trace) for c in cts]]
             call = vjp_of(state.call, len(state.operands), wanted, given)
-            outs = _record(trace, call, values, state, self.create_graph)
+            differentiable = self.create_graph and _depends(state, cts)
+            outs = _record(trace, call, values, state, differentiable)
         else:
             self.plain = False
+            if over_budget(trace):  # a graph longer than a program may be
+                cut_for_budget(trace)
             outs = self._apply_saved(node, wanted, given, grads)
         passed: list[Any] = [None] * len(edges)
         for k, out in zip(wanted, outs, strict=True):
@@ -293,7 +297,8 @@ class GraphTask:
         call = vjp_of(state.call, len(state.operands), wanted, given, missing)
         values = [enter(present[i], trace) for i in sorted(present)]
         values += [enter(c, trace) for c in cts]
-        return _record(trace, call, values, None, self.create_graph)
+        differentiable = self.create_graph and _depends(state, cts)
+        return _record(trace, call, values, None, differentiable)
 
     def _check(self, node: Node) -> None:
         trace = local.trace
@@ -367,6 +372,13 @@ def dtype_of(value: Value) -> Any:
     from ._dtype import of
 
     return of(value.dtype)
+
+
+def _depends(state: State, cts: list[Any]) -> bool:
+    """Whether the gradient of this state reads anything that requires grad."""
+    if any(c.requires_grad for c in cts):
+        return True
+    return any(state.operands[i].requires_grad for i in needed(state))
 
 
 def _record(

@@ -37,6 +37,7 @@ from ._numeric import gradient as gradient  # noqa: E402
 from ._numeric import histogram as histogram  # noqa: E402
 from ._numeric import index_reduce as index_reduce  # noqa: E402
 from ._numeric import lu as lu  # noqa: E402
+from ._numeric import lu_unpack as lu_unpack  # noqa: E402
 from ._reduce import cartesian_prod as cartesian_prod  # noqa: E402
 from ._reduce import combinations as combinations  # noqa: E402
 from ._reduce import corrcoef as corrcoef  # noqa: E402
@@ -163,9 +164,11 @@ __all__ = [  # noqa: PLE0604
     "argwhere", "bincount", "histc", "masked_select", "nonzero_static", "repeat_interleave",
     "unique", "unique_consecutive", "index_put", "index_put_", "resolve_neg", "scatter",
     "cartesian_prod", "combinations", "corrcoef", "cov", "cumulative_trapezoid", "diff", "isin",
-    "max", "median", "min", "msort", "nanmedian", "norm", "trapezoid", "trapz", "where", "polygamma",
+    "max", "median", "min", "msort", "nanmedian", "norm", "trapezoid", "trapz", "where",
+    "polygamma",
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "dsplit", "hsplit", "is_conj",
-    "is_nonzero", "is_same_size", "resolve_conj", "tensor_split", "unsafe_chunk", "unsafe_split", "vsplit",
+    "is_nonzero", "is_same_size", "resolve_conj", "tensor_split", "unsafe_chunk",
+    "unsafe_split", "vsplit",
     "is_tensor", "is_floating_point", "is_complex", "numel", "promote_types", "result_type",
     "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from ._creation import from_numpy
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._record import apply
+from ._table import function
 
 
 def index_reduce(
@@ -36,8 +37,8 @@ def _reduce_arguments(
 ) -> tuple[Any, str]:
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(
-            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}"
-            "."
+            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
+            f"{reduce}."
         )
     shape = [1] * source.dim()
     if shape:
@@ -131,6 +132,7 @@ def gradient(
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else [*dim]
+    spacing = 1 if spacing is None else spacing
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     if len(steps) != len(dims):
         raise RuntimeError(
@@ -146,3 +148,14 @@ def gradient(
         _differences(input, d % input.dim(), s, edge_order)
         for d, s in zip(dims, steps, strict=True)
     )
+
+
+_lu_unpack = function(TABLE["lu_unpack"])
+
+
+def lu_unpack(
+    LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
+) -> Any:
+    """`lu_factor`'s results as permutation (without gradient), lower and upper factors."""
+    made = _lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    return type(made)(made.P.detach(), made.L, made.U)

@@ -49,6 +49,8 @@ class Run(NamedTuple):
     donated: int
 
 
+TURN = 256  # nodes in the programs that a loop without observations is cut into
+
 history: deque[Run] = deque(maxlen=1000)
 _plans: deque[tuple[Run, Plan]] = deque(maxlen=50)
 
@@ -78,6 +80,7 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     """
     trace = local.trace
     state = trace.state
+    local.budget = 0
     live = _alive(trace)
     wanted = {id(t) for t in want}
     pending = [
@@ -277,13 +280,10 @@ def cut_for_budget(trace: Trace) -> None:
     nodes = [s for s in trace.state.path() if isinstance(s.entry, Node)]
     signs = [(s.call, tuple(v.aval for v in s.operands)) for s in nodes]
     period = _period(signs)
-    if period:
-        turns = max(1, min(BUDGET, 256) // period)
-        local.period, local.budget = period, turns * period
-    else:
-        local.period = local.budget = 0
     too_big = trace.nbytes > BUDGET_BYTES
     cut("the bytes a program may hold are used up" if too_big else "the program is long")
+    if period:  # until something else cuts: then the loop is over
+        local.budget = max(1, TURN // period) * period
 
 
 def _period(signs: list[Any]) -> int:

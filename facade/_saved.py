@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from leafax.functional import Call, Slot
 
 from ._dtype import type_string
-from ._trace import State, Value
+from ._trace import State, Value, local
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -105,7 +105,7 @@ def modified(value: Value, expected: int, now: int, origin: str) -> RuntimeError
         f"operation: [{type_string(value.dtype)} {list(value.shape)}]{origin} is at version "
         f"{now}; expected version {expected} instead. Hint: enable anomaly detection to find the "
         "operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True)."
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
 
 
@@ -125,7 +125,7 @@ def check_versions(node: Node, latest: dict[int, int]) -> None:
             if saved is None or saved.now == saved.version:
                 continue
             value = state.operands[index] if index >= 0 else state.values[-1 - index]
-            raise modified(value, saved.version, saved.now, _origin(value, node, index))
+            raise modified(value, saved.version, saved.now, _origin(value, node, index, saved))
         if node.trace is None:
             continue
         value = state.operands[index] if index >= 0 else state.values[-1 - index]
@@ -135,10 +135,37 @@ def check_versions(node: Node, latest: dict[int, int]) -> None:
             raise modified(value, start + value.version, start + now, _origin(value, node, index))
 
 
-def _origin(value: Value, node: Node, index: int) -> str:
+def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
+    """Which node made the tensor that was written to, as its `grad_fn` says now."""
+    from ._graph import grad_fn
+
     if index < 0:
-        return f", which is output {-1 - index} of {node.name()},"
+        return f", which is output {-1 - index} of {short(node.name())},"
+    holder = _holder(value, node, saved)
+    maker = grad_fn(holder) if holder is not None else None
     edge = node.edges()[index]
-    if edge is None or edge[0].accumulates:
-        return ""
-    return f", which is output {edge[1]} of {edge[0].name()},"
+    out = edge[1] if edge is not None else 0
+    if maker is None:
+        if holder is not None or edge is None or edge[0].accumulates:
+            return ""
+        maker = edge[0]
+    return f", which is output {out} of {short(maker.name())},"
+
+
+def _holder(value: Value, node: Any, saved: Any) -> Any:
+    """The tensor that held `value`, if it is still there: what shares its storage and shape."""
+    for r in local.trace.refs:
+        t = r()
+        if t is None or (t._store is not None and t is t._store.cell):
+            continue
+        v = t._stale if t._stale is not None else t._v
+        counts = saved.vc is t._vc if saved is not None else v.storage == value.storage
+        if counts and v.shape == value.shape and (v.requires_grad or not value.requires_grad):
+            return t
+    return None
+
+
+def short(name: str) -> str:
+    """How errors name a node: without "Backward" and a zero after it."""
+    head, found, number = name.rpartition("Backward")
+    return head + number.removesuffix("0") if found and number.isdigit() else name

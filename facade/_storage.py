@@ -207,6 +207,7 @@ def ambiguous(t: Any, what: str) -> str:
 
 def _maker(t: Any, value: Value) -> tuple[str, int] | None:
     from ._names import node_name
+    from ._saved import short
 
     name = None
     if value.role == NODE and value.edge is not None:

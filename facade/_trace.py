@@ -231,8 +231,7 @@ class Local(threading.local):
         self.roots: dict[Mode, State] = {}
         self.mode = Mode.of(hooks=False)
         self.trace = Trace(self.root(self.mode))
-        self.period = 0  # nodes in one turn of a loop that never observes, 0 if unknown
-        self.budget = 0
+        self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
         self.clock = 0  # counts cuts
         self.states = 0
         self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at

@@ -15,4 +15,13 @@ def lu(A: object, *, pivot: bool = True) -> object:  # noqa: N803
     return type(made)(made.P.detach(), made.L, made.U)
 
 
+_lstsq = _made["lstsq"]
+
+
+def lstsq(A: object, B: object, rcond: object = None, *, driver: str | None = None) -> object:  # noqa: N803
+    """The least squares solution, residuals, rank and singular values (without gradient)."""
+    made = _lstsq(A, B, rcond, driver=driver)
+    return type(made)(*made[:3], made[3].detach())
+
+
 __all__ = list(_made)

@@ -21,10 +21,26 @@ OUT_OF_SCOPE = ("jiterator", "_", "torch.", "sparse", "to_sparse", "hash_tensor"
 
 _WHY = {
     "not there yet": (
-        "stft geqrf gradient lu nn.functional.linear_cross_entropy "
+        "stft geqrf ormqr svd_lowrank pca_lowrank histogramdd nn.functional.linear_cross_entropy "
         "nn.functional.linear_cross_entropy.chunked "
-        "nn.functional.linear_cross_entropy.chunked_none"
+        "nn.functional.linear_cross_entropy.chunked_none nn.functional.fractional_max_pool2d "
+        "nn.functional.fractional_max_pool3d linalg.ldl_factor linalg.ldl_factor_ex "
+        "linalg.ldl_solve special.erfcx special.airy_ai special.bessel_y0 special.bessel_y1 "
+        "special.modified_bessel_k0 special.modified_bessel_k1 special.scaled_modified_bessel_k0 "
+        "special.scaled_modified_bessel_k1"
     ),
+    "PyTorch's name for a kernel, which users do not call": (
+        "native_group_norm native_layer_norm native_batch_norm max_pool2d_with_indices_backward "
+        "native_dropout_backward grid_sampler_2d grid_sampler_3d slice"
+    ),
+    "JAX arrays have neither strides nor complex32": "empty_strided empty_permuted chalf",
+    "the sample holds a module of torch's": "nn.functional.triplet_margin_with_distance_loss",
+    "in place, PyTorch resizes the output": "addbmm",
+    "PyTorch's gradient of an overwritten 0-dim part is 1, ours 0": "as_strided_scatter",
+    "never differentiable, which PyTorch says at backward": "nextafter",
+    "PyTorch reads one triangle, JAX the mean of both": "linalg.pinv.hermitian",
+    "differs by 2e-7": "special.bessel_j0",
+    "PyTorch returns the input's dtype for 0-dim tensors": "masked.argmax masked.argmin",
 }
 KNOWN = {name: why for why, names in _WHY.items() for name in names.split()}
 

@@ -14,7 +14,7 @@ from typing import Any
 from .._handle import Handle
 from .._modes import enable_grad
 from ..autograd import grad as _autograd_grad
-from ._trees import flatten, spell, unflatten
+from ._trees import flatten, starred, unflatten
 
 
 def lift(x: Any) -> Any:
@@ -54,7 +54,11 @@ def lower(x: Any, private: list[Any]) -> Any:
 
 
 def lower_tree(tree: Any, private: list[Any]) -> Any:
+    """`lower` for each tensor of what a function returned beside its output."""
     leaves, treedef = flatten(tree)
+    for x in leaves:
+        if not isinstance(x, Handle):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
     return unflatten(treedef, [lower(x, private) for x in leaves])
 
 
@@ -209,8 +213,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         if tree != structure:
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of "
-                f"outputs to the function. cotangents: {spell(tree)}, primal output: "
-                f"{spell(structure)}"
+                f"outputs to the function. cotangents: {starred(tree)}, primal output: "
+                f"{starred(structure)}"
             )
         with enable_grad():
             found = iter(gradients(outs, flat, given))

@@ -38,3 +38,13 @@ def _spell(x: Any, depth: int) -> str:
         inner = pad.join(_spell(v, depth + 1) for v in x)
         return f"TreeSpec({type(x).__name__}, None, [{inner}])"
     return "*"
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def starred(treedef: Any) -> str:
+    """The structure as its own literal, with stars for leaves."""
+    return repr(jax.tree.unflatten(treedef, [_Star()] * treedef.num_leaves))

@@ -18,7 +18,7 @@ from leafax.functional import Op
 from .._handle import Handle
 from .._record import apply, enter, make, record
 from .._region import Region
-from .._trace import local
+from .._trace import Mode, local
 from ._trees import flatten, spell, unflatten
 
 CONTROL_FLOW = (
@@ -239,8 +239,15 @@ def _mapped(
         local.trace.state.next[key] = known
     op, free = known
     wholes = [enter(x, region.trace) for x, _ in mapped]
-    state, trace = record(op, (*wholes, *free), {}, budget=False)
-    return [make(v, trace) for v in state.values]
+    tracked = any(v.requires_grad for v in values)
+    mode = local.mode
+    local.set_mode(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False))
+    try:
+        state, trace = record(op, (*wholes, *free), {}, budget=False)
+    finally:
+        local.set_mode(mode)
+    results = [make(v, trace) for v in state.values]
+    return [r if v.requires_grad else r.detach() for r, v in zip(results, values, strict=True)]
 
 
 def _op(fn: Any, dims: tuple[int, ...], out_dims: tuple[Any, ...], n_free: int, size: int) -> Op:

@@ -425,4 +425,7 @@ def lstsq(A: Array, B: Array, rcond: Any = None, *, driver: str | None = None) -
         off = A @ x - b
         residuals = lax.stop_gradient((jnp.abs(off) ** 2).sum(-2).astype(A.dtype))
     rank = matrix_rank(lax.stop_gradient(A)) if driver != "gels" else jnp.zeros(0, np.int64)
-    return Lstsq(x[..., 0] if vector else x, residuals, rank, none)
+    values = none
+    if driver in ("gelsd", "gelss"):
+        values = jnp.linalg.svd(lax.stop_gradient(A), compute_uv=False)
+    return Lstsq(x[..., 0] if vector else x, residuals, rank, values)
