@@ -75,8 +75,8 @@ def train(
     bar = tqdm(total=steps, unit="step")
     for epoch in range(options.epochs):
         for x, y in loader(digits, options, seed=epoch):
-            if options.train == "gradual" and step == steps // 2:
-                thaw(model)
+            if options.train == "gradual" and step == steps // 4:
+                model.unfreeze(*LAST_BLOCKS)
                 optimizer.add_param_group(parameter_groups(model)[1])  # the head's moments stay
             for group in optimizer.param_groups:
                 group["lr"] = group["peak_lr"] * (1 + math.cos(math.pi * step / steps)) / 2
@@ -133,15 +133,8 @@ def pretrained(what: str) -> Model:
         # `stats`: the BatchNorm statistics stay as ImageNet left them, in training mode too.
         model.freeze("backbone", stats=True)
     if what == "last-blocks":
-        thaw(model)
+        model.unfreeze(*LAST_BLOCKS)
     return model
-
-
-def thaw(model: Model) -> None:
-    """Let the last blocks train too, by ImageNet's statistics still."""
-    for part in LAST_BLOCKS:
-        for p in model.get_submodule(part).parameters():
-            p.requires_grad_()
 
 
 def parameter_groups(model: Model) -> list[dict[str, Any]]:
@@ -168,8 +161,7 @@ def load(path: Path) -> Model:
     """Return a new model with what `save` wrote, the same parameters trainable."""
     model = pretrained("head")
     with safe_open(path, "numpy") as file:
-        for name in json.loads(file.metadata()["trained"]):
-            model.get_parameter(name).requires_grad_()
+        model.unfreeze(*json.loads(file.metadata()["trained"]))
         found = model.load_state_dict({n: file.get_tensor(n) for n in file.keys()}, strict=False)
     if found.unexpected_keys:
         raise ValueError(f"{path} is of another network: it has {found.unexpected_keys[0]}")

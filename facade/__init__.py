@@ -91,10 +91,10 @@ from ._repr import get_printoptions as get_printoptions
 from ._repr import printoptions as printoptions
 from ._repr import set_printoptions as set_printoptions
 from ._run import synchronize as synchronize
-from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from ._serialization import load as load
 from ._serialization import save as save
 from ._tensor import Tensor as Tensor
+from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 
 __version__ = "0.1.0"

@@ -257,6 +257,22 @@ class AutogradMixin(Handle):
         self._store, self._lens, self._base_, self._blens = None, (), None, ()
 
     @property
+    def volatile(self) -> bool:
+        """False: what was once `volatile=True` is `no_grad` today."""
+        warnings.warn(
+            "volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2
+        )
+        return False
+
+    @volatile.setter
+    def volatile(self, value: bool) -> None:
+        warnings.warn(
+            "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    @property
     def _version(self) -> int:
         if self._v.inference:
             raise RuntimeError("Inference tensors do not track version counter.")

@@ -66,14 +66,16 @@ def _nested(data: Any) -> Any:
     items = [_nested(x) for x in data]
     if items and isinstance(items[0], Handle):
         items = [x.tolist() for x in items]  # type: ignore[attr-defined]
-    lengths = [len(x) if isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) else None for x in items]
+    lengths = [
+        len(x) if isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) else None for x in items
+    ]
     for i, n in enumerate(lengths):
         if n != lengths[0]:
             if n is None or lengths[0] is None:
                 bad = items[i] if n is not None else items[0]
-                raise TypeError(f"not a sequence: {bad!r}") if lengths[0] is not None else ValueError(
-                    "only one element tensors can be converted to Python scalars"
-                )
+                if lengths[0] is not None:
+                    raise TypeError(f"not a sequence: {bad!r}")
+                raise ValueError("only one element tensors can be converted to Python scalars")
             raise ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {n})")
     return items
 
@@ -300,7 +302,9 @@ def randint(
     if size is None or isinstance(high, (tuple, list)):
         low, high, size = 0, low, high if size is None else size
     if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
     np_dtype = int64.np if dtype is None else dtype.np
     made = apply(TABLE["randint"], random_key(generator), low, high, size_of((size,)), np_dtype)
     return _finish(made, requires_grad, device)

@@ -90,9 +90,13 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
     """Write the kept part of the graph out into nodes that stand on their own."""
     kept: Keep = recipe.saves
     counters: dict[int, Any] = {}
+    guarded = {v.storage for v in kept.values}
     for t in live:
-        if t._vc is not None:
-            counters[t._v.storage] = t._vc
+        storage = t._v.storage if t._v.index >= 0 else getattr(t._stale, "storage", -1)
+        if storage in guarded:
+            if t._vc is None:
+                t._vc = [0]
+            counters[storage] = t._vc
     residuals = iter(recipe.plan.side.residuals)
     nodes = [node_of(trace, s) for s in kept.states]
     tensors: dict[Value, Any] = {}

@@ -91,7 +91,9 @@ def norm(
     return made if out is None else write_out(TABLE["linalg.vector_norm"], made, out)
 
 
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None, **kw: Any) -> Any:
+def where(
+    condition: Any, input: Any = None, other: Any = None, *, out: Any = None, **kw: Any
+) -> Any:
     """`input` where the condition holds, else `other`; alone, where the condition holds.
 
     The form with one argument runs the program and returns one index tensor a dimension.

@@ -200,7 +200,7 @@ def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
 def _donatable(trace: Trace, live: list[Any], pending: list[Any]) -> tuple[int, ...]:
     """Inputs whose buffers nobody can see any more: the outputs may be written there."""
     want: dict[Any, int] = {}
-    for t in pending:
+    for t in {t._v.index: t for t in pending}.values():  # several tensors may be one output
         key = (t._v.shape, t._v.dtype)
         want[key] = want.get(key, 0) + 1
     if not want:

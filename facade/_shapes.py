@@ -90,9 +90,8 @@ def is_conj(input: Any) -> bool:
 def is_nonzero(input: Any) -> bool:
     """Whether a tensor of one element is not zero; runs the program."""
     if input.numel() != 1:
-        raise RuntimeError(
-            f"Boolean value of Tensor with {'no values' if not input.numel() else 'more than one value'} is ambiguous"
-        )
+        count = "more than one value" if input.numel() else "no values"
+        raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous")
     return bool(input)
 
 

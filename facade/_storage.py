@@ -214,7 +214,7 @@ def _maker(t: Any, value: Value) -> tuple[str, int] | None:
         name, out = node_name(value.edge.state), value.edge.out
     elif value.role > LEAF and t._grad_fn is not None:
         name, out = type(t._grad_fn).__name__, t._out
-    return None if name is None else (name.removesuffix("Backward0").removesuffix("Backward"), out)
+    return None if name is None else (short(name), out)
 
 
 def _through(trace: Trace, cell: Any, lens: Lens) -> Value:

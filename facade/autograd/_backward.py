@@ -88,10 +88,10 @@ def _edge_ones(edge: GradientEdge) -> Any:
     return from_array(jnp.ones(tuple(value.shape), value.dtype))
 
 
-def _edge(t: Any, i: int) -> tuple[Any, int]:
+def _edge(t: Any, i: int, root: bool = True) -> tuple[Any, int]:
     if isinstance(t, GradientEdge):
         return (t[0], t[1])
-    if not t.requires_grad or (t._v.role == NOWHERE and t._stale is None):
+    if not t.requires_grad or (root and t._v.role == NOWHERE and t._stale is None):
         raise RuntimeError(
             f"element {i} of tensors does not require grad and does not have a grad_fn"
         )
@@ -162,7 +162,7 @@ def backward(
         for t in _as_tuple(inputs):
             if not isinstance(t, GradientEdge):
                 t.retain_grad()
-            captures.append(_edge(t, 0))
+            captures.append(_edge(t, 0, False))
     task = GraphTask(
         roots, keep_graph=keep, create_graph=create_graph, captures=captures,
         accumulate_captured=inputs is not None,
@@ -233,7 +233,7 @@ def grad(
     for t in ins:
         if not isinstance(t, GradientEdge) and not t.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-        edges.append(_edge(t, 0))
+        edges.append(_edge(t, 0, False))
     task = GraphTask(roots, keep_graph=keep, create_graph=create_graph, captures=edges)
     captured = task.run()
     found = [captured.get(e) for e in edges]

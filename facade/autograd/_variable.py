@@ -5,7 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import jax.numpy as jnp
+
+from leafax.functional import default_float
+
 from .._handle import Handle
+from .._record import from_array
+from .._storage import detach
 
 
 class _VariableMeta(type):
@@ -16,17 +22,24 @@ class _VariableMeta(type):
 class Variable(metaclass=_VariableMeta):
     """Returns a tensor on the same data; `volatile` is ignored with a warning, as in PyTorch."""
 
-    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
-        if volatile is not None:
-            if volatile:
-                warnings.warn(
-                    "volatile was removed (Variable.volatile is always False)",
-                    UserWarning,
-                    stacklevel=2,
-                )
-        if not isinstance(data, Handle):
-            raise TypeError(
-                f"Variable data has to be a tensor, but got {type(data).__name__}"
+    def __new__(
+        cls, data: Any = None, requires_grad: bool = False, volatile: Any = None
+    ) -> Any:
+        if volatile:
+            warnings.warn(
+                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
+                UserWarning,
+                stacklevel=2,
             )
-        out = data.detach()  # type: ignore[attr-defined]
+            if requires_grad:
+                raise ValueError("Variable can't be volatile and require_grad at the same time!")
+        if data is None:
+            data = from_array(jnp.zeros((0,), default_float()))
+        if not isinstance(data, Handle):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        out: Any = detach(data)
+        if requires_grad and not (out.is_floating_point() or out.is_complex()):
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
         return out.requires_grad_() if requires_grad else out

@@ -1,1 +1,3 @@
 """PyTorch's `torch.utils` on JAX."""
+
+from . import checkpoint as checkpoint
