@@ -7,6 +7,7 @@ What an earlier backward has freed is not kept; such nodes can still be walked.
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import ref
 
 from leafax.functional import is_differentiable, needed_inputs, residual_arrays, vjp_of
 
@@ -104,6 +105,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         node.edges()
         node.retains = node.retains_of()
     holders = {id(t._v): t for t in live}
+    stale = {id(t._stale): t for t in live if t._stale is not None}
 
     def saved_result(value: Value) -> Saved:
         # Without its grad_fn, which would close a cycle; `unpack` puts it back.
@@ -116,7 +118,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         tensor = tensors.get(value)
         if tensor is None:
             holder = holders.get(id(value))
-            if holder is not None and holder._array is not None and holder._stale is None:
+            if holder is not None and _readable(holder):
                 tensor = holder if value.role == LEAF or not value.requires_grad else None
             if tensor is None:
                 array = outcome.outputs[recipe.places[value.index]]
@@ -124,7 +126,8 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
                 edge = edge_of(trace, value)
                 if edge is not None:
                     if edge[0].accumulates:
-                        tensor = tensor if edge[0].variable._array is None else edge[0].variable
+                        leaf = edge[0].variable
+                        tensor = leaf if _readable(leaf) else tensor
                     else:
                         tensor._v = resting(value.aval, True, EXTERNAL)
                         tensor._grad_fn, tensor._out = edge
@@ -132,7 +135,8 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         vc = counters.get(value.storage)
         if vc is None and tensor._vc is not None:
             vc = tensor._vc
-        return Saved(tensor, version, vc)
+        holder = holders.get(id(value)) or stale.get(id(value))
+        return Saved(tensor, version, vc, None if holder is None else ref(holder))
 
     for node in nodes:
         state = node.state
@@ -148,3 +152,8 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         for index in node.packed or ():
             node.saved.pop(index, None)
         node.trace = None
+
+
+def _readable(t: Any) -> bool:
+    """Whether `t` itself can stand for the value that it has at the cut."""
+    return t._stale is None and (t._array is not None or t._store is not None)

@@ -24,6 +24,7 @@ class Saved(NamedTuple):
     tensor: Any
     version: int
     vc: Any  # the live version counter, None if nobody can write to it any more
+    holder: Any = None  # weak reference to the tensor that held it
 
     @property
     def now(self) -> int:
@@ -141,7 +142,12 @@ def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
 
     if index < 0:
         return f", which is output {-1 - index} of {short(node.name())},"
-    holder = _holder(value, node, saved)
+    if node.name().endswith("CopySlices"):
+        return ""
+    if saved is None:
+        holder = _holder(value)
+    else:
+        holder = saved.holder() if saved.holder is not None else None
     maker = grad_fn(holder) if holder is not None else None
     edge = node.edges()[index]
     out = edge[1] if edge is not None else 0
@@ -152,15 +158,14 @@ def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
     return f", which is output {out} of {short(maker.name())},"
 
 
-def _holder(value: Value, node: Any, saved: Any) -> Any:
+def _holder(value: Value) -> Any:
     """The tensor that held `value`, if it is still there: what shares its storage and shape."""
     for r in local.trace.refs:
         t = r()
         if t is None or (t._store is not None and t is t._store.cell):
             continue
         v = t._stale if t._stale is not None else t._v
-        counts = saved.vc is t._vc if saved is not None else v.storage == value.storage
-        if counts and v.shape == value.shape and (v.requires_grad or not value.requires_grad):
+        if v.storage == value.storage and v.shape == value.shape and (v.requires_grad or not value.requires_grad):
             return t
     return None
 
@@ -168,4 +173,4 @@ def _holder(value: Value, node: Any, saved: Any) -> Any:
 def short(name: str) -> str:
     """How errors name a node: without "Backward" and a zero after it."""
     head, found, number = name.rpartition("Backward")
-    return head + number.removesuffix("0") if found and number.isdigit() else name
+    return head + number.removesuffix("0") if found and (number or "0").isdigit() else name

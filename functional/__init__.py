@@ -38,12 +38,12 @@ from ._program import Call as Call
 from ._program import Input as Input
 from ._program import Node as Node
 from ._program import Program as Program
-from ._program import ResidualCall as ResidualCall
 from ._program import Slot as Slot
-from ._program import VjpCall as VjpCall
 from ._program import call_of as call_of
-from ._program import vjp_of as vjp_of
 from ._tags import tag as tag
+from ._vjp import ResidualCall as ResidualCall
+from ._vjp import VjpCall as VjpCall
+from ._vjp import vjp_of as vjp_of
 from .ops import VIEW_RULES as VIEW_RULES
 from .ops import Layout as Layout
 from .ops import contiguous_strides as contiguous_strides

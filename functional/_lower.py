@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ._program import Aval, Input, Node, Program, PullMeta, VjpCall, differentiate
+from ._program import Aval, Input, Node, Program
+from ._vjp import PullMeta, VjpCall, differentiate
 
 
 class Residual(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch.utils.checkpoint
+import torch.utils.checkpoint  # noqa: F401  # `same` programs read it off `torch`
 from sameness import Log, same
 
 import leafax

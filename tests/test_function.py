@@ -84,7 +84,9 @@ def test_setup_context() -> None:
             log(len(inputs), inputs[1], output)
             ctx.k = inputs[1]
 
-        f = make(torch, forward, lambda ctx, g: (g * ctx.k, None), setup_context=staticmethod(setup))
+        f = make(
+            torch, forward, lambda ctx, g: (g * ctx.k, None), setup_context=staticmethod(setup)
+        )
         x = torch.ones(2, requires_grad=True)
         f.apply(x).sum().backward()
         f.apply(x, 4).sum().backward()

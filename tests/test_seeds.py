@@ -297,7 +297,9 @@ def run(code: str, lib: Any) -> tuple[str, list[tuple[str, str]], tuple[str, str
             raised = (type(e).__name__, str(e))
         finally:
             sys.modules.update(names)
-    warned = [(w.category.__name__, re.sub(r" \(Triggered .*\)$", "", str(w.message))) for w in caught]
+    warned = [
+        (w.category.__name__, re.sub(r" \(Triggered .*\)$", "", str(w.message))) for w in caught
+    ]
     text = re.sub(r"0x[0-9a-f]+", "0x", out.getvalue())
     return text, warned, raised
 

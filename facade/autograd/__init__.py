@@ -5,10 +5,13 @@ from .._modes import inference_mode as inference_mode
 from .._modes import no_grad as no_grad
 from .._modes import set_grad_enabled as set_grad_enabled
 from . import function as function
+from . import functional as functional
 from . import graph as graph
 from ._anomaly import detect_anomaly as detect_anomaly
 from ._anomaly import set_detect_anomaly as set_detect_anomaly
 from ._backward import backward as backward
 from ._backward import grad as grad
 from ._function import Function as Function
+from ._gradcheck import gradcheck as gradcheck
+from ._gradcheck import gradgradcheck as gradgradcheck
 from ._variable import Variable as Variable

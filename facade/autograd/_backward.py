@@ -85,7 +85,8 @@ def _make_grads(outputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
 
 def _edge_ones(edge: GradientEdge) -> Any:
     value = edge.node.state.values[edge.output_nr]
-    return from_array(jnp.ones(tuple(value.shape), value.dtype))
+    with jax.enable_x64(True):
+        return from_array(jnp.ones(tuple(value.shape), value.dtype))
 
 
 def _edge(t: Any, i: int, root: bool = True) -> tuple[Any, int]:
@@ -244,10 +245,11 @@ def grad(
                 "graph. Set allow_unused=True if this is the desired behavior."
             )
     if materialize_grads:
-        found = [
-            from_array(jnp.zeros(tuple(t._v.shape), t._v.dtype)) if g is None else g
-            for g, t in zip(found, ins, strict=True)
-        ]
+        with jax.enable_x64(True):
+            found = [
+                from_array(jnp.zeros(tuple(t._v.shape), t._v.dtype)) if g is None else g
+                for g, t in zip(found, ins, strict=True)
+            ]
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from .._handle import Handle
 from .._lens import spell, writer
 from .._record import alias, enter, from_array, make, record
-from .._saved import FREED, Saved, modified
+from .._saved import FREED, Saved, modified, short
 from .._storage import write, write_view
 from .._trace import NOWHERE, local, resting
 from ._node import CustomNode, external, set_history
@@ -275,12 +275,8 @@ def snapshot(t: Any) -> Any:
 
 def _origin(t: Any) -> str:
     fn = t.grad_fn
-    return "" if fn is None else f", which is output {t.output_nr} of {_short(fn)},"
+    return "" if fn is None else f", which is output {t.output_nr} of {short(fn.name())},"
 
 
 def _own_origin(node: Any, out: Any) -> str:
-    return f", which is output {out[0]} of {_short(node)},"
-
-
-def _short(node: Any) -> str:
-    return str(node.name().removesuffix("0").removesuffix("Backward"))
+    return f", which is output {out[0]} of {short(node.name())},"

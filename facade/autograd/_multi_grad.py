@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 from .._graph import gradient_edge
 from .._trace import local
@@ -46,35 +47,32 @@ def register_multi_grad_hook(
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
     if mode == "any":
-        seen: dict[int, bool] = {}
+        seen: list[Any] = [None]
 
         def first(grad: Any) -> None:
-            task = id(current_task())
             with lock:
-                if seen.get(task):
+                if seen[0] is not None and seen[0]() is current_task():
                     return
-                seen.clear()
-                seen[task] = True
+                seen[0] = ref(current_task())
             fn(grad)
 
         return MultiHandle([t.register_hook(first) for t in tensors])
 
     edges = [gradient_edge(t) for t in tensors]
-    state: dict[int, Any] = {}
+    state: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def inner(k: int) -> Callable[[Any], None]:
         def hook(grad: Any) -> None:
             task = current_task()
             with lock:
-                if id(task) not in state:
-                    state.clear()
-                    state[id(task)] = [[None] * len(edges), sum(e[0] in task.reached for e in edges)]
-                found = state[id(task)]
+                if task not in state:
+                    state[task] = [[None] * len(edges), sum(e[0] in task.reached for e in edges)]
+                found = state[task]
                 found[0][k] = grad
                 found[1] -= 1
                 done = found[1] == 0
             if done:
-                fn(state.pop(id(task))[0])
+                fn(state.pop(task)[0])
 
         return hook
 

@@ -74,7 +74,7 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(t: Any) -> Any:
-            return t.device, t.cpu()
+            return t.device, t.detach().to("cpu")
 
         def unpack(packed: Any) -> Any:
             device, t = packed

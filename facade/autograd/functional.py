@@ -1,0 +1,273 @@
+"""PyTorch's `torch.autograd.functional`: products with Jacobians and Hessians, and these whole.
+
+Built on `autograd.grad`, so they are recorded like all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._handle import Handle
+from .._modes import enable_grad, set_grad_enabled
+from .._record import apply
+from .._table import TABLE
+from .._trace import local
+from ._backward import grad
+from ._context import zeros
+from ._strict import check_requires_grad, fill_in_zeros
+
+_Tensors = Any
+_OUTPUTS = "outputs of the user-provided function"
+
+
+def _as_tuple(x: Any, arg: str, fn: str) -> tuple[bool, tuple[Any, ...]]:
+    many = isinstance(x, tuple)
+    xs = x if many else (x,)
+    for i, el in enumerate(xs):
+        if not isinstance(el, Handle):
+            start = f"The {arg} given to {fn} must be either a Tensor or a tuple of Tensors but the"
+            if many:
+                raise TypeError(f"{start} value at index {i} has type {type(el)}.")
+            raise TypeError(f"{start} given {arg} has type {type(el)}.")
+    return many, xs
+
+
+def _fresh(inputs: Any, create_graph: bool, need_graph: bool) -> tuple[Any, ...]:
+    """New tensors, so that those given are told from those that the function captured."""
+    return tuple(
+        t.view_as(t) if create_graph and t.requires_grad
+        else t.detach().requires_grad_() if need_graph else t.detach()
+        for t in inputs
+    )  # fmt: skip
+
+
+def _done(x: Any, create_graph: bool) -> Any:
+    if isinstance(x, tuple):
+        return tuple(_done(y, create_graph) for y in x)
+    return x if create_graph else x.detach()
+
+
+def _check_v(v: Any, other: Any, many: bool) -> None:
+    if len(other) != len(v):
+        if many:
+            raise RuntimeError(
+                f"v is a tuple of invalid length: should be {len(other)} but got {len(v)}."
+            )
+        raise RuntimeError("The given v should contain a single Tensor.")
+    for i, (a, b) in enumerate(zip(v, other, strict=True)):
+        if tuple(a.shape) != tuple(b.shape):
+            where = f"Entry {i} in " if many else ""
+            raise RuntimeError(
+                f"{where}v has invalid size: should be {b.size()} but got {a.size()}."
+            )
+
+
+def _grad(outputs: Any, inputs: Any, grads: Any = None, create_graph: bool = False, keep: Any = None) -> Any:
+    """`autograd.grad` that leaves out outputs without gradient, None for what is not reached."""
+    given = (None,) * len(outputs) if grads is None else grads
+    pairs = [
+        (o, g) for o, g in zip(outputs, given, strict=True) if o is not None and o.requires_grad
+    ]
+    if not pairs:
+        return (None,) * len(inputs)
+    return grad(
+        [o for o, _ in pairs], inputs, [g for _, g in pairs], allow_unused=True,
+        create_graph=create_graph, retain_graph=keep,
+    )  # fmt: skip
+
+
+def _vector(v: Any, name: str, other: Any, many: bool, create_graph: bool, hint: str) -> Any:
+    if v is None:
+        if len(other) != 1 or other[0].numel() != 1:
+            raise RuntimeError(hint)
+        return None
+    v = _fresh(_as_tuple(v, "v", name)[1], create_graph, False)
+    _check_v(v, other, many)
+    return v
+
+
+_ONE_OUTPUT = (
+    "The vector v can only be None if the user-provided function returns a single Tensor with a "
+    "single element."
+)
+_ONE_INPUT = (
+    "The vector v can only be None if the input to the user-provided function is a single Tensor "
+    "with a single element."
+)
+
+
+def vjp(
+    func: Callable[..., Any], inputs: _Tensors, v: Any = None, create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`func(*inputs)`, and the product of `v` with its Jacobian."""
+    with enable_grad():
+        many_in, inputs = _as_tuple(inputs, "inputs", "vjp")
+        inputs = _fresh(inputs, create_graph, True)
+        many_out, outputs = _as_tuple(func(*inputs), _OUTPUTS, "vjp")
+        check_requires_grad(outputs, "outputs", strict)
+        v = _vector(v, "vjp", outputs, many_out, create_graph, _ONE_OUTPUT)
+    with set_grad_enabled(create_graph or local.mode.grad):
+        found = _grad(outputs, inputs, v, create_graph)
+        found = fill_in_zeros(found, inputs, strict, create_graph, "back")
+    return _result(outputs, many_out, create_graph), _result(found, many_in, create_graph)
+
+
+def _result(xs: Any, many: bool, create_graph: bool) -> Any:
+    xs = _done(tuple(xs), create_graph)
+    return xs if many else xs[0]
+
+
+def jvp(
+    func: Callable[..., Any], inputs: _Tensors, v: Any = None, create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`func(*inputs)`, and the product of its Jacobian with `v`."""
+    with enable_grad():
+        many_in, inputs = _as_tuple(inputs, "inputs", "jvp")
+        inputs = _fresh(inputs, create_graph, True)
+        v = _vector(v, "jvp", inputs, many_in, create_graph, _ONE_INPUT)
+        many_out, outputs = _as_tuple(func(*inputs), _OUTPUTS, "jvp")
+        check_requires_grad(outputs, "outputs", strict)
+        dummies = tuple(zeros(o._v).requires_grad_() for o in outputs)
+        pulled = _grad(outputs, inputs, dummies, True)
+        check_requires_grad(pulled, "grad_inputs", strict)
+        found = _grad(pulled, dummies, v, create_graph)
+        found = fill_in_zeros(found, outputs, strict, create_graph, "back_trick")
+    return _result(outputs, many_out, create_graph), _result(found, many_out, create_graph)
+
+
+def jacobian(
+    func: Callable[..., Any], inputs: _Tensors, create_graph: bool = False, strict: bool = False,
+    vectorize: bool = False, strategy: str = "reverse-mode",
+) -> Any:  # fmt: skip
+    """The Jacobian of `func`: one tensor of shape `output.shape + input.shape` a pair.
+
+    Args:
+      strict: raise where an output does not depend on an input, instead of returning zeros.
+      vectorize: accepted for PyTorch's sake.
+      strategy: "reverse-mode"; "forward-mode" gives the same values the same way.
+    """
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
+            'function has more outputs than inputs, "forward-mode" tends to be more performant. '
+            'Otherwise, prefer to use "reverse-mode".'
+        )
+    if strategy == "forward-mode" and create_graph:
+        raise NotImplementedError(
+            "torch.autograd.functional.jacobian: `create_graph=True` and "
+            '`strategy="forward-mode"` are not supported together (yet). Please either set '
+            '`create_graph=False` or `strategy="reverse-mode"`.'
+        )
+    with enable_grad():
+        many_in, inputs = _as_tuple(inputs, "inputs", "jacobian")
+        inputs = _fresh(inputs, create_graph, True)
+        many_out, outputs = _as_tuple(func(*inputs), _OUTPUTS, "jacobian")
+        check_requires_grad(outputs, "outputs", strict)
+        if vectorize and strict:
+            raise RuntimeError(
+                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                "supported together. Please either set `strict=False` or `vectorize=False`."
+            )
+        rows = tuple(_rows(i, o, inputs, strict, create_graph) for i, o in enumerate(outputs))
+    done = _done(rows, create_graph)
+    done = done if many_in else tuple(r[0] for r in done)
+    return done if many_out else done[0]
+
+
+def _rows(i: int, out: Any, inputs: Any, strict: bool, create_graph: bool) -> tuple[Any, ...]:
+    columns: list[list[Any]] = [[] for _ in inputs]
+    for element in out.reshape(-1).unbind(0) if out.numel() else ():
+        found = _grad((element,), inputs, None, create_graph, True)
+        for k, (column, g, t) in enumerate(zip(columns, found, inputs, strict=True)):
+            if g is None:
+                if strict:
+                    raise RuntimeError(
+                        f"Output {i} of the user-provided function is independent of input {k}. "
+                        "This is not allowed in strict mode."
+                    )
+                g = zeros(t._v)
+            elif strict and create_graph and not g.requires_grad:
+                raise RuntimeError(
+                    f"The jacobian of the user-provided function is independent of input {i}. "
+                    "This is not allowed in strict mode when create_graph=True."
+                )
+            column.append(g)
+    return tuple(
+        apply(TABLE["stack"], tuple(c), 0).reshape(*out.shape, *t.shape)
+        for c, t in zip(columns, inputs, strict=True)
+    )
+
+
+def hessian(
+    func: Callable[..., Any], inputs: _Tensors, create_graph: bool = False, strict: bool = False,
+    vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:  # fmt: skip
+    """The Hessian of `func`, which returns a tensor of one element."""
+    many, inputs = _as_tuple(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+
+    def scalar(*xs: Any) -> Any:
+        out = func(*xs)
+        return _single(out, strict, "hessian").squeeze()
+
+    def inner(*xs: Any) -> Any:
+        found = jacobian(scalar, xs, create_graph=True)
+        check_requires_grad(found, "jacobian", strict)
+        return found
+
+    found = jacobian(inner, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return found if many else found[0][0]
+
+
+def _single(out: Any, strict: bool, name: str) -> Any:
+    many, outs = _as_tuple(out, _OUTPUTS, name)
+    check_requires_grad(outs, "outputs", strict)
+    if many:
+        raise RuntimeError(f"The function given to {name} should return a single Tensor")
+    if out.numel() != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {name} should contain a single element"
+        )
+    return out
+
+
+def vhp(
+    func: Callable[..., Any], inputs: _Tensors, v: Any = None, create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`func(*inputs)`, and the product of `v` with its Hessian."""
+    with enable_grad():
+        many, inputs, v, out, jac = _first(func, inputs, v, create_graph, strict, "vhp")
+    with set_grad_enabled(create_graph or local.mode.grad):
+        found = _grad(jac, inputs, v, create_graph)
+        found = fill_in_zeros(found, inputs, strict, create_graph, "double_back")
+    return _done(out, create_graph), _result(found, many, create_graph)
+
+
+def hvp(
+    func: Callable[..., Any], inputs: _Tensors, v: Any = None, create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`func(*inputs)`, and the product of its Hessian with `v`."""
+    with enable_grad():
+        many, inputs, v, out, jac = _first(func, inputs, v, create_graph, strict, "hvp")
+        dummies = tuple(zeros(t._v).requires_grad_() for t in inputs)
+        double = _grad(jac, inputs, dummies, True)
+        check_requires_grad(jac, "hessian", strict)
+        found = _grad(double, dummies, v, create_graph)
+        found = fill_in_zeros(found, inputs, strict, create_graph, "double_back_trick")
+    return _done(out, create_graph), _result(found, many, create_graph)
+
+
+def _first(func: Any, inputs: Any, v: Any, create_graph: bool, strict: bool, name: str) -> Any:
+    many, inputs = _as_tuple(inputs, "inputs", name)
+    inputs = _fresh(inputs, create_graph, True)
+    v = _vector(v, name, inputs, many, create_graph, _ONE_INPUT)
+    out = _single(func(*inputs), strict, name)
+    jac = _grad((out,), inputs, None, True)
+    check_requires_grad(jac, "jacobian", strict)
+    return many, inputs, v, out, jac

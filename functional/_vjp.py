@@ -1,0 +1,193 @@
+"""Gradients as calls: what a gradient node computes.
+
+`VjpCall` takes the inputs of the call that it differentiates and the cotangents. Being an
+ordinary call, it can itself be differentiated; that a node and its gradient share one `jax.vjp`
+is a matter of lowering only. `ResidualCall` is the same from what an earlier program kept.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.dtypes import float0
+
+from ._dtypes import category, is_differentiable
+from ._op import Fault
+from ._program import Aval
+
+
+def conj(x: Any) -> Any:
+    return jnp.conj(x) if category(x.dtype) == 3 else x
+
+
+def differentiate(
+    evaluate: Callable[..., tuple[Any, ...]], arrays: Sequence[Any], wanted: Sequence[int]
+) -> tuple[tuple[Any, ...], Callable[[Sequence[Any]], tuple[Any, ...]]]:
+    """Outputs of `evaluate` at `arrays`, and its pullback with respect to the `wanted` inputs.
+
+    The pullback takes one cotangent an output (None for zero) and follows PyTorch's convention
+    for complex numbers, which is the conjugate of JAX's.
+    """
+    box: dict[str, Any] = {}
+
+    def inner(*moving: Any) -> Any:
+        full = list(arrays)
+        for i, x in zip(wanted, moving, strict=True):
+            full[i] = x
+        outs = evaluate(*full)
+        box["floats"] = [k for k, o in enumerate(outs) if is_differentiable(o.dtype)]
+        box["avals"] = [(o.shape, o.dtype) for o in outs]
+        floats = set(box["floats"])
+        rest = tuple(o for k, o in enumerate(outs) if k not in floats)
+        return tuple(outs[k] for k in box["floats"]), rest
+
+    floats, pull, rest = jax.vjp(inner, *[arrays[i] for i in wanted], has_aux=True)
+    outs: list[Any] = []
+    it_float, it_rest = iter(floats), iter(rest)
+    for k in range(len(box["avals"])):
+        outs.append(next(it_float) if k in box["floats"] else next(it_rest))
+    meta = PullMeta(tuple(box["floats"]), tuple(box["avals"]))
+    return tuple(outs), Pullback(pull, meta)
+
+
+class PullMeta(NamedTuple):
+    floats: tuple[int, ...]  # which outputs are differentiable
+    avals: tuple[tuple[tuple[int, ...], Any], ...]  # shape and dtype of every output
+
+
+class Pullback:
+    """A `jax.vjp` closure that takes PyTorch's cotangents: None for zero, complex conjugated."""
+
+    __slots__ = ("pull", "meta")
+
+    def __init__(self, pull: Any, meta: PullMeta) -> None:
+        self.pull, self.meta = pull, meta
+
+    def __call__(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        filled = []
+        for k in self.meta.floats:
+            shape, dtype = self.meta.avals[k]
+            ct = cotangents[k]
+            filled.append(jnp.zeros(shape, dtype) if ct is None else conj(ct))
+        grads = self.pull(tuple(filled))
+        return tuple(g if g.dtype == float0 else conj(g) for g in grads)
+
+
+class VjpCall:
+    """The gradient of a call: `(*inputs, *given cotangents) -> gradients of the wanted inputs`.
+
+    Attributes:
+      call: what is differentiated.
+      n: how many inputs it has.
+      wanted: positions of the inputs whose gradients are returned.
+      given: positions of the outputs whose cotangents are passed; the others' are zero.
+      missing: inputs that backward does not need, by position: zeros of this abstract value
+        stand in for them, and they are not passed.
+    """
+
+    __slots__ = ("call", "n", "wanted", "given", "missing", "__weakref__")
+
+    residuals = False
+    many = True
+    wrap = None
+
+    def __init__(self, call: Any, n: int, wanted: Any, given: Any, missing: Any) -> None:
+        self.call, self.n, self.wanted, self.given = call, n, wanted, given
+        self.missing: tuple[tuple[int, Aval], ...] = missing
+
+    def __repr__(self) -> str:
+        return f"vjp[{self.call!r}]"
+
+    @property
+    def name(self) -> str:
+        return f"vjp[{self.call.name}]"
+
+    def split(self, arrays: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Inputs of `call` (stand-ins included), and one cotangent or None an output."""
+        absent = dict(self.missing)
+        n_present = self.n - len(absent)
+        present, given = iter(arrays[:n_present]), iter(arrays[n_present:])
+        inputs = [
+            jnp.zeros(absent[i].shape, absent[i].dtype) if i in absent else next(present)
+            for i in range(self.n)
+        ]
+        last = max(self.given) + 1
+        cts = [next(given) if k in self.given else None for k in range(last)]
+        return inputs, cts
+
+    def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
+        inputs, cts = self.split(arrays)
+        outs, pull = differentiate(self.call.evaluate, inputs, self.wanted)
+        return pull(cts + [None] * (len(outs) - len(cts)))
+
+    def faults(self, *arrays: Any) -> list[Fault]:
+        return []
+
+    def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        """A gradient has its input's shape and dtype: nothing needs to be traced."""
+        absent = dict(self.missing)
+        present = iter(avals)
+        inputs = [absent[i] if i in absent else next(present) for i in range(self.n)]
+        return tuple(Aval(inputs[i].shape, inputs[i].dtype) for i in self.wanted)
+
+
+_VJPS: weakref.WeakValueDictionary[Any, VjpCall] = weakref.WeakValueDictionary()
+
+
+def vjp_of(
+    call: Any,
+    n: int,
+    wanted: tuple[int, ...],
+    given: tuple[int, ...],
+    missing: tuple[tuple[int, Aval], ...] = (),
+) -> VjpCall:
+    """The one `VjpCall` with these columns."""
+    key = (call, n, wanted, given, missing)
+    made = _VJPS.get(key)
+    if made is None:
+        made = _VJPS[key] = VjpCall(call, n, wanted, given, missing)
+    return made
+
+
+class ResidualCall:
+    """A gradient taken from the residuals that an earlier program returned.
+
+    `(*residuals, *given cotangents) -> gradients of the wanted inputs`; `treedef` and `meta`
+    rebuild the `jax.vjp` closure.
+    """
+
+    __slots__ = ("source", "treedef", "meta", "n", "given", "take", "avals", "__weakref__")
+
+    residuals = False
+    many = True
+    wrap = None
+
+    def __init__(
+        self, source: Any, treedef: Any, meta: PullMeta, n: int, given: Any, take: Any, avals: Any
+    ) -> None:
+        self.source, self.treedef, self.meta, self.n = source, treedef, meta, n
+        self.given, self.take, self.avals = given, take, avals
+
+    def __repr__(self) -> str:
+        return f"vjp[{self.source!r}] from residuals"
+
+    @property
+    def name(self) -> str:
+        return f"vjp[{self.source.name}]"
+
+    def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
+        pull = jax.tree.unflatten(self.treedef, arrays[: self.n])
+        given = iter(arrays[self.n :])
+        cts = [next(given) if k in self.given else None for k in range(len(self.meta.avals))]
+        grads = Pullback(pull, self.meta)(cts)
+        return tuple(grads[k] for k in self.take)
+
+    def faults(self, *arrays: Any) -> list[Fault]:
+        return []
+
+    def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        return tuple(self.avals[k] for k in self.take)

@@ -1,0 +1,80 @@
+"""Anomaly detection and gradcheck against torch."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from sameness import Log, same
+
+import leafax
+
+
+@pytest.mark.parametrize("lib", [torch, leafax])
+def test_a_nan_names_the_op_and_the_line(lib: Any) -> None:
+    x = lib.tensor([0.0, 1.0], requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught, lib.autograd.set_detect_anomaly(True):
+        warnings.simplefilter("always")
+        y = x.sqrt() * 0
+        with pytest.raises(RuntimeError) as info:
+            y.sum().backward()
+    assert str(info.value) == "Function 'SqrtBackward0' returned nan values in its 0th output."
+    text = str(caught[-1].message)
+    assert text.startswith(
+        "Error detected in SqrtBackward0. Traceback of forward call that caused the error:\n"
+    )
+    assert f'File "{__file__}", line ' in text and "y = x.sqrt() * 0" in text
+
+
+def test_modes() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        log(torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
+        x = torch.tensor([0.0, 1.0], requires_grad=True)
+        with torch.autograd.set_detect_anomaly(True, check_nan=False):
+            log(torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())
+            (x.sqrt() * 0).sum().backward()
+        try:
+            with torch.autograd.set_detect_anomaly(True):
+                (x * x).sum().backward()
+                raise ValueError
+        except ValueError:
+            log(torch.is_anomaly_enabled())
+        with torch.autograd.detect_anomaly():
+            log(torch.is_anomaly_enabled())
+            (x * x).sum().backward()
+        log(torch.is_anomaly_enabled())
+
+
+def test_the_watched_backward_is_still_one_program() -> None:
+    x = leafax.ones(3, requires_grad=True)
+    leafax.synchronize()
+    leafax.explain(clear=True)
+    with leafax.autograd.set_detect_anomaly(True):
+        (x * x).exp().sum().backward()
+    assert len(leafax.explain()) == 1
+
+
+def test_gradcheck() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Wrong(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 3
+
+        x = torch.tensor([0.5, 1.5], dtype=torch.float64, requires_grad=True)
+        y = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)
+        check, second = torch.autograd.gradcheck, torch.autograd.gradgradcheck
+        log(check(lambda x, y: (x.sin() * y, x.sum()), (x, y)))
+        log(second(lambda x, y: x.sin() * y * y, (x, y)))
+        log(check(Wrong.apply, (x,), raise_exception=False))
+        log.attempt(check, lambda x: x * 2, (x.detach(),))
+        with log.catch():
+            check(Wrong.apply, (x,))

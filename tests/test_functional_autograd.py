@@ -1,0 +1,194 @@
+"""`autograd.functional` and `func` against torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.func
+from sameness import Log, same
+
+import leafax
+import leafax.func
+
+# torch's forward mode compiles a file of its own at its first use, with its own warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+
+NAMES = ["vjp", "jvp", "jacobian", "hessian", "vhp", "hvp"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_functional(name: str, create_graph: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fn = getattr(torch.autograd.functional, name)
+        x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=create_graph)
+        y = torch.tensor([3.0, 4.0], dtype=torch.float64, requires_grad=create_graph)
+        v = torch.ones(2, dtype=torch.float64)
+
+        def f(a: Any, b: Any) -> Any:
+            out = (a * a * b).exp() / 100
+            return out.sum() if name in ("hessian", "vhp", "hvp") else out
+
+        args = () if name in ("jacobian", "hessian") else (v if name == "vjp" else (v, v * 2),)
+        found = fn(f, (x, y), *args, create_graph=create_graph)
+        flat = []
+
+        def visit(t: Any) -> None:
+            if isinstance(t, tuple):
+                for u in t:
+                    visit(u)
+            else:
+                flat.append(t)
+
+        visit(found)
+        log([t.requires_grad for t in flat])
+        log.gradients(*[t.detach() for t in flat])
+        if create_graph:
+            sum(t.sum() for t in flat).backward()
+            log.gradients(x.grad, y.grad)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functional_errors(name: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fn = getattr(torch.autograd.functional, name)
+        x = torch.ones(2)
+        for args in (
+            (lambda a: a.sum(), 3), (lambda a: a.sum(), (x, 3)), (lambda a: 3, x),
+            (lambda a: a * 2, x), (lambda a: (a.sum(), a), x), 
+        ):  # fmt: skip
+            with log.catch():
+                fn(*args)
+        if name in ("jacobian", "hessian"):
+            for kwargs in ({"strict": True, "vectorize": True}, {"strict": True}):
+                with log.catch():
+                    fn(lambda a: a.sum(), x, **kwargs)
+            with log.catch():
+                fn(lambda a, b: a.sum(), (x, x), strict=True)
+        else:
+            with log.catch():
+                fn(lambda a: a.sum(), x, torch.ones(3))
+            with log.catch():
+                fn(lambda a: a.sum(), x, (torch.ones(2), torch.ones(2)))
+            with log.catch():
+                fn(lambda a, b: a.sum(), (x, x), None if name == "vjp" else (x, x), strict=True)
+            with log.catch():
+                fn(lambda a: torch.ones(()), x, None if name == "vjp" else x, strict=True)
+
+
+CASES: list[Any] = [
+    lambda t, x: t.func.grad(lambda x: x.sin().sum())(x),
+    lambda t, x: t.func.grad(lambda x, y: (x * y).sum(), argnums=(0, 1))(x, x + 1),
+    lambda t, x: t.func.grad(lambda d: (d["a"] * d["b"]).sum())({"a": x, "b": x * 2}),
+    lambda t, x: t.func.grad(lambda x: (x.sum() ** 2, x * 3), has_aux=True)(x),
+    lambda t, x: t.func.grad_and_value(lambda x: (x**3).sum())(x),
+    lambda t, x: t.func.grad(t.func.grad(lambda x: x**3))(x[0]),
+    lambda t, x: t.func.vmap(lambda x: x * 2)(x),
+    lambda t, x: t.func.vmap(lambda x, y: (x * y).sum(), in_dims=(1, None))(x.expand(2, 3), x[:2]),
+    lambda t, x: t.func.vmap(lambda x: (x, x.sum()), out_dims=(1, 0))(x.expand(2, 3)),
+    lambda t, x: t.func.vmap(t.func.grad(lambda x: (x**3).sum()))(x.expand(2, 3)),
+    lambda t, x: t.func.vmap(t.func.vmap(lambda a, b: a * b, (0, None)), (None, 0))(x, x[:2]),
+    lambda t, x: t.func.vmap(lambda d: d["a"] @ d["b"], in_dims=({"a": 0, "b": None},))(
+        {"a": x.expand(2, 3), "b": x}
+    ),
+    lambda t, x: t.func.vjp(lambda x: x.sin(), x)[1](x),
+    lambda t, x: t.func.jvp(lambda x: (x.sin(), x.sum()), (x,), (x * 2,)),
+    lambda t, x: t.func.jacrev(lambda x: x.sin() * x.sum())(x),
+    lambda t, x: t.func.jacfwd(lambda x: {"a": x.sin() * x.sum()})(x),
+    lambda t, x: t.func.jacrev(lambda x, y: (x * y, y), argnums=(0, 1))(x, x * 2),
+    lambda t, x: t.func.hessian(lambda x: (x.prod() ** 2))(x),
+    lambda t, x: t.func.linearize(lambda x: x * x.sum(), x)[1](x),
+    lambda t, x: t.func.vmap(lambda x: x + t.zeros(2), randomness="same")(x[:2].expand(3, 2)),
+]
+BAD: list[Any] = [
+    lambda t, x: t.func.grad(lambda x: x * 2)(x),
+    lambda t, x: t.func.grad(lambda x: 3)(x),
+    lambda t, x: t.func.grad(lambda x: x.sum(), argnums=3)(x),
+    lambda t, x: t.func.grad(lambda x: x.sum(), argnums=(0, 0))(x),
+    lambda t, x: t.func.grad(lambda x: x.sum())(3),
+    lambda t, x: t.func.grad(lambda x: x.sum(), has_aux=True)(x),
+    lambda t, x: t.func.grad(lambda x: (x.sum(), 3), has_aux=True)(x),
+    lambda t, x: t.func.grad(lambda x: x.sum())(t.arange(3)),
+    lambda t, x: t.func.vmap(lambda x: x.sum().item())(x.expand(2, 3)),
+    lambda t, x: t.func.vmap(lambda x: x if x.sum() > 0 else -x)(x.expand(2, 3)),
+    lambda t, x: t.func.vmap(lambda x: x, in_dims=3)(x),
+    lambda t, x: t.func.vmap(lambda x: x, in_dims=(0, 0))(x),
+    lambda t, x: t.func.vmap(lambda x: x, in_dims=None)(x),
+    lambda t, x: t.func.vmap(lambda x: x, in_dims=0.5)(x),
+    lambda t, x: t.func.vmap(lambda x, y: x + y)(x, x[:2]),
+    lambda t, x: t.func.vmap(lambda x: 3)(x),
+    lambda t, x: t.func.vmap(lambda x: x)(),
+    lambda t, x: t.func.vmap(lambda x: x)(3),
+    lambda t, x: t.func.vmap(lambda x: x)(t.tensor(1.0)),
+    lambda t, x: t.func.vmap(lambda x: x, out_dims=5)(x.expand(2, 3)),
+    lambda t, x: t.func.vmap(lambda x: x, out_dims=(0, 0))(x),
+    lambda t, x: t.func.vmap(lambda x: x + t.rand(2))(x.expand(2, 3)[:, :2]),
+    lambda t, x: t.func.vmap(lambda x: x, randomness="foo")(x),
+    lambda t, x: t.func.vjp(lambda x: (x, x.sum()), x)[1](x),
+    lambda t, x: t.func.jvp(lambda x: x, x, x),
+    lambda t, x: t.func.jvp(lambda x: x, (x,), (x[0],)),
+]
+
+
+def _flat(x: Any) -> list[Any]:
+    if isinstance(x, dict):
+        return [y for k in sorted(x) for y in _flat(x[k])]
+    if isinstance(x, (tuple, list)):
+        return [z for y in x for z in _flat(y)]
+    return [x]
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_func(case: Any, requires_grad: bool) -> None:
+    def run(lib: Any) -> list[Any]:
+        x = lib.tensor([0.5, 1.0, 2.0], requires_grad=requires_grad)
+        found = _flat(case(lib, x))
+        shown = [(t.requires_grad, t.detach().numpy()) for t in found]
+        if any(t.requires_grad for t in found):
+            sum(t.sum() for t in found if t.requires_grad).backward()
+            shown.append((True, x.grad.numpy()))
+        return shown
+
+    theirs = run(torch)
+    for _ in range(2):
+        for (a, x), (b, y) in zip(run(leafax), theirs, strict=True):
+            assert a == b
+            np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_func_errors(case: Any) -> None:
+    texts = []
+    for lib in (torch, leafax):
+        with pytest.raises(Exception) as info:  # noqa: B017, PT011
+            case(lib, lib.tensor([0.5, 1.0, 2.0]))
+        texts.append((info.type.__name__, str(info.value)))
+    assert texts[1] == texts[0]
+
+
+def test_vmap_randomness() -> None:
+    x = leafax.ones(4, 3)
+    same_for_all = leafax.func.vmap(lambda x: leafax.rand(3), randomness="same")(x)
+    assert (same_for_all == same_for_all[0]).all()
+    rows = leafax.func.vmap(lambda x: leafax.rand(3), randomness="different")(x)
+    assert len({float(r[0]) for r in rows}) == 4
+
+
+def test_a_function_under_vmap_is_refused() -> None:
+    class Same(leafax.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+    with pytest.raises(NotImplementedError, match="calls an autograd.Function"):
+        leafax.func.vmap(Same.apply)(leafax.ones(2, 2, requires_grad=True))

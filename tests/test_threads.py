@@ -1,0 +1,54 @@
+"""Grad mode is a thread's own; leaves and graphs may be shared."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import leafax
+
+
+def in_threads(n: int, fn: Any) -> list[Any]:
+    results: list[Any] = [None] * n
+    errors: list[BaseException] = []
+
+    def work(k: int) -> None:
+        try:
+            results[k] = fn(k)
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors, errors
+    return results
+
+
+def test_ten_threads_train() -> None:
+    def train(k: int) -> Any:
+        x = leafax.full((5,), float(k), requires_grad=True)
+        for _ in range(5):
+            y = (x + 3) * (x + 4) * 0.5
+            y.sum().backward()
+            with leafax.no_grad():
+                x -= 0.1 * x.grad
+            x.grad = None
+        return x.tolist()
+
+    alone = [train(k) for k in range(10)]
+    assert in_threads(10, train) == alone
+
+
+def test_grad_mode_is_per_thread() -> None:
+    with leafax.no_grad():
+        assert in_threads(2, lambda k: leafax.is_grad_enabled()) == [True, True]
+        assert not leafax.is_grad_enabled()
+
+
+def test_a_pending_tensor_is_read_by_others() -> None:
+    x = leafax.arange(4.0) * 2
+    assert in_threads(3, lambda k: (x + k).tolist()) == [[k, k + 2, k + 4, k + 6] for k in range(3)]
+    assert x.tolist() == [0, 2, 4, 6]
