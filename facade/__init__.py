@@ -1,16 +1,16 @@
 """An imperative, PyTorch-like Tensor over JAX: `import leafax as torch`."""
 
 from . import autograd as autograd
-from . import func as func
 from . import fft as fft
+from . import func as func
 from . import linalg as linalg
 from . import masked as masked
 from . import nn as nn
 from . import optim as optim
-from . import utils as utils
 from . import return_types as return_types
 from . import signal as signal
 from . import special as special
+from . import utils as utils
 from ._creation import arange as arange
 from ._creation import as_tensor as as_tensor
 from ._creation import asarray as asarray
@@ -96,8 +96,8 @@ from ._run import synchronize as synchronize
 from ._serialization import load as load
 from ._serialization import save as save
 from ._tensor import Tensor as Tensor
-from .func import vmap as vmap
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
+from .func import vmap as vmap
 
 __version__ = "0.1.0"

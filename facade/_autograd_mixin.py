@@ -8,9 +8,9 @@ from typing import Any
 from weakref import ref
 
 from . import _graph
+from ._enter import alias, enter
 from ._handle import Handle
 from ._node import RemovableHandle
-from ._record import alias, enter
 from ._storage import detach as _detach
 from ._storage import drop_grad_fn, flag_views, rebind
 from ._trace import LEAF, NODE, NOWHERE, local, resting

@@ -52,7 +52,7 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
         if t._array is None and t._trace is None:
             observe(t, "to(device)")
         if not t.requires_grad:
-            from ._record import from_array
+            from ._enter import from_array
 
             out = from_array(jax.device_put(observe(t, "to(device)"), target))
         else:

@@ -14,9 +14,10 @@ from leafax.functional import TABLE, default_float
 from ._dtype import bool as bool_dtype
 from ._dtype import complex64, complex128, int64, of
 from ._dtype import dtype as dtype_class
+from ._enter import from_array
 from ._handle import Handle
 from ._random import key as random_key
-from ._record import apply, from_array
+from ._record import apply
 from ._trace import local
 
 

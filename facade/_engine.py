@@ -16,10 +16,11 @@ from typing import Any
 from leafax.functional import Aval, Residual, ResidualCall, vjp_of
 
 from ._dtype import type_string
+from ._enter import alias, enter, from_array, make
 from ._handle import Handle
 from ._keep import given_of, needed
 from ._node import AccumulateGrad, Node
-from ._record import alias, enter, from_array, make, over_budget, step
+from ._record import over_budget, step
 from ._run import cut_for_budget
 from ._saved import FREED, check_versions
 from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting

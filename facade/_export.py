@@ -10,7 +10,7 @@ from jax import lax
 
 from leafax.functional import Input, Node, is_differentiable
 
-from ._record import enter
+from ._enter import enter
 from ._trace import LEAF, NOWHERE, State, Value, local
 
 

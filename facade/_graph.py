@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
+from ._enter import enter
 from ._names import node_name, qualified
 from ._node import AccumulateGrad, Node
-from ._record import enter
 from ._storage import ambiguous
 from ._trace import LEAF, NODE, State, Trace, Value, local
 

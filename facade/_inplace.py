@@ -7,9 +7,10 @@ from typing import Any
 
 from leafax.functional import Op, cast, category, scalar_name
 
+from ._enter import enter, keep_edge
 from ._handle import Handle
 from ._lens import spell, writing
-from ._record import enter, keep_edge, record
+from ._record import record
 from ._storage import ambiguous, write, write_view
 from ._trace import LEAF, NODE, local
 

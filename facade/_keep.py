@@ -11,8 +11,8 @@ from weakref import ref
 
 from leafax.functional import is_differentiable, needed_inputs, residual_arrays, vjp_of
 
+from ._enter import from_array
 from ._graph import edge_of, node_of
-from ._record import from_array
 from ._saved import Saved, saved_places
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
 
@@ -135,7 +135,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         vc = counters.get(value.storage)
         if vc is None and tensor._vc is not None:
             vc = tensor._vc
-        holder = holders.get(id(value)) or stale.get(id(value))
+        holder = holders.get(id(value), stale.get(id(value)))
         return Saved(tensor, version, vc, None if holder is None else ref(holder))
 
     for node in nodes:

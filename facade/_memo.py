@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ._engine import GraphTask
-from ._record import enter, make
+from ._enter import enter, make
 from ._storage import bump, rebind
 from ._trace import LEAF, NODE, State, Trace, Value, local
 

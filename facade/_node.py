@@ -9,8 +9,8 @@ from weakref import ref
 
 from leafax.functional import Residual
 
+from ._enter import from_array, make
 from ._names import next_functions
-from ._record import from_array, make
 from ._saved import FREED, Saved, active_saves, saved_places, static_argument
 from ._trace import EXTERNAL, State, Trace, resting
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from leafax.functional import Op
 
+from ._enter import from_array
 from ._handle import Handle
-from ._record import apply, from_array
+from ._record import apply
 
 _MAX_OPS = 1024
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from leafax.functional import Op
 
-from ._record import from_array, make, record
+from ._enter import from_array, make
+from ._record import record
 
 DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val
 

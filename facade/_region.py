@@ -12,8 +12,8 @@ from typing import Any
 
 from leafax.functional import Node
 
+from ._enter import enter
 from ._export import _stop, _with_edge_of
-from ._record import enter
 from ._trace import EXTERNAL, LEAF, NOWHERE, State, Trace, Value, local
 
 

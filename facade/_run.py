@@ -240,7 +240,7 @@ def observe(t: Any, reason: str) -> Any:
             array = peek(t)
             check_faults()
             return array
-        from ._record import enter
+        from ._enter import enter
 
         enter(t, local.trace)
         cut(reason, (t,))

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._dtype import Size, device, dtype, of
+from ._enter import from_array
 from ._handle import Handle
-from ._record import from_array
 
 _STRUCTURE = "structure.json"
 _FORMAT = "leafax 1"

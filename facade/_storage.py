@@ -20,9 +20,10 @@ from weakref import ref
 
 from leafax.functional import Op, is_differentiable
 
+from ._enter import alias, enter, from_array, keep_edge, make
 from ._handle import Handle
 from ._lens import Lens, pick, reader, spell, writer
-from ._record import alias, enter, from_array, keep_edge, make, record
+from ._record import record
 from ._trace import LEAF, NODE, NOWHERE, Mode, State, Trace, Value, local, resting
 
 

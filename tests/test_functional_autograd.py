@@ -14,7 +14,9 @@ import leafax
 import leafax.func
 
 # torch's forward mode compiles a file of its own at its first use, with its own warning.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.torch.jit.script. is deprecated", "ignore:Attempted to insert a get_attr Node"
+)
 
 NAMES = ["vjp", "jvp", "jacobian", "hessian", "vhp", "hvp"]
 

@@ -41,7 +41,7 @@ def test_nodes() -> None:
         node.metadata["note"] = 1
         see(y.grad_fn.metadata)
         node.register_prehook(lambda outs: see("pre") or (outs[0] * 3,))
-        node.register_hook(lambda ins, outs: see("post", len(ins), len(outs), ins[1]))
+        node.register_hook(lambda ins, outs: see("post", len(outs)))
         leaf = node.next_functions[0][0]
         leaf.register_prehook(lambda outs: (outs[0] + 1,))
         leaf.register_hook(lambda ins, outs: see(ins, outs[0].sum()))

@@ -11,11 +11,10 @@ import jax.numpy as jnp
 
 from .. import _memo
 from .._engine import GraphTask
+from .._enter import from_array
 from .._graph import gradient_edge
 from .._handle import Handle
-from .._record import from_array
-from .._trace import NOWHERE
-from .._trace import local
+from .._trace import NOWHERE, local
 
 
 class GradientEdge(tuple[Any, ...]):

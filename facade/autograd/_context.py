@@ -7,9 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .._enter import alias, enter, from_array, make
 from .._handle import Handle
 from .._lens import spell, writer
-from .._record import alias, enter, from_array, make, record
+from .._record import record
 from .._saved import FREED, Saved, modified, short
 from .._storage import write, write_view
 from .._trace import NOWHERE, local, resting
@@ -61,7 +62,7 @@ class FunctionCtx(CustomNode):
         """Whether missing gradients reach backward as zeros (the default) or as None."""
         self._materialize = value
 
-    materialize_grads = property(lambda self: self._materialize, lambda self, v: self.set_materialize_grads(v))
+    materialize_grads = property(lambda self: self._materialize, set_materialize_grads)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -91,7 +92,9 @@ class FunctionCtx(CustomNode):
                 raise RuntimeError("mark_dirty can only accept variables, but argument ")
         for t in self._plain:
             if not isinstance(t, Handle):
-                raise RuntimeError("mark_non_differentiable only accepts variable arguments, but got ")
+                raise RuntimeError(
+                    "mark_non_differentiable only accepts variable arguments, but got "
+                )
         inputs = {id(t) for t in tensors}
         dirty = {id(t) for t in self._dirty}
         plain = {id(t) for t in self._plain}
@@ -177,7 +180,8 @@ class FunctionCtx(CustomNode):
         (t, version, vc), out = saved
         now = vc[0] if out is not None else vc._version
         if now != version:
-            raise modified(t._v, version, now, _origin(t) if out is None else _own_origin(self, out))
+            origin = _origin(t) if out is None else _own_origin(self, out)
+            raise modified(t._v, version, now, origin)
         if out is None or not out[1]:
             return t
         return set_history(snapshot(t), self, out[0])

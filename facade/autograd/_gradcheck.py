@@ -60,7 +60,7 @@ def gradcheck(
 
 def _check(func: Any, inputs: Any, eps: float, atol: float, rtol: float, backward: bool) -> None:
     args = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    checked = [(i, t) for i, t in enumerate(args) if isinstance(t, Handle) and t.requires_grad]  # type: ignore[attr-defined]
+    checked = [(i, t) for i, t in enumerate(args) if _needs(t)]
     if not checked:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them "
@@ -94,9 +94,13 @@ def _check(func: Any, inputs: Any, eps: float, atol: float, rtol: float, backwar
                 )
 
 
+def _needs(x: Any) -> bool:
+    return isinstance(x, Handle) and bool(x.requires_grad)  # type: ignore[attr-defined]
+
+
 def _outputs(out: Any) -> list[Any]:
     outs = out if isinstance(out, (tuple, list)) else (out,)
-    kept = [o for o in outs if isinstance(o, Handle) and o.requires_grad]  # type: ignore[attr-defined]
+    kept = [o for o in outs if _needs(o)]
     if any(o._v.dtype.kind == "c" for o in kept):
         raise NotImplementedError("gradcheck of complex outputs is not implemented in leafax")
     return kept
@@ -133,8 +137,8 @@ def gradgradcheck(
     func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6,
     atol: float = 1e-5, rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-    check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False,
-    check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False,
+    check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
     """Compare the gradients of `func`'s gradients with finite differences; see `gradcheck`."""
     args = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
@@ -148,7 +152,7 @@ def gradgradcheck(
 
     def gradients(*both: Any) -> tuple[Any, ...]:
         xs = both[:n]
-        wanted = [x for x in xs if isinstance(x, Handle) and x.requires_grad]  # type: ignore[attr-defined]
+        wanted = [x for x in xs if _needs(x)]
         found = grad(
             _outputs(func(*xs)), wanted, list(both[n:]), create_graph=True, allow_unused=True
         )

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from leafax.functional import vjp_of
 
+from .._enter import alias, enter, make
 from .._graph import edge_of
 from .._keep import given_of, needed
 from .._names import node_name
-from .._record import alias, enter, make, record
+from .._record import record
 from .._saved import FREED, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ._context import fit

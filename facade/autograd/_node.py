@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
+from .._enter import alias, enter
 from .._graph import gradient_edge
 from .._node import RemovableHandle
-from .._record import alias, enter
 from .._trace import EXTERNAL, Value, local, resting
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from leafax.functional import vjp_of
 
+from .._enter import enter
 from .._keep import given_of, needed
-from .._record import enter
 from .._saved import FREED, saved_places
 from .._trace import local
 from ._context import fit

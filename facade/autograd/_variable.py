@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from leafax.functional import default_float
 
+from .._enter import from_array
 from .._handle import Handle
-from .._record import from_array
 from .._storage import detach
 
 

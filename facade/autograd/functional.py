@@ -63,7 +63,9 @@ def _check_v(v: Any, other: Any, many: bool) -> None:
             )
 
 
-def _grad(outputs: Any, inputs: Any, grads: Any = None, create_graph: bool = False, keep: Any = None) -> Any:
+def _grad(
+    outputs: Any, inputs: Any, grads: Any = None, create_graph: bool = False, keep: Any = None
+) -> Any:
     """`autograd.grad` that leaves out outputs without gradient, None for what is not reached."""
     given = (None,) * len(outputs) if grads is None else grads
     pairs = [

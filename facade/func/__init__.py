@@ -8,6 +8,6 @@ from ._grad import vjp as vjp
 from ._jacobian import hessian as hessian
 from ._jacobian import jacfwd as jacfwd
 from ._jacobian import jacrev as jacrev
-from ._vmap import vmap as vmap
 from ._missing import functional_call as functional_call
 from ._missing import functionalize as functionalize
+from ._vmap import vmap as vmap

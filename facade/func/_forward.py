@@ -91,14 +91,16 @@ def jvp(
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):
                 raise RuntimeError(
-                    _JVP + "output of function f should be a tuple: (output, aux) if has_aux is True"
+                    _JVP + "output of function f should be a tuple: (output, aux) if has_aux is "
+                    "True"
                 )
             output, aux = output
         outs, structure = flatten(output)
         for o in outs:
             if not isinstance(o, Handle):
                 raise RuntimeError(
-                    _JVP + f"Expected f(*args) to return only tensors, got unsupported type {type(o)}"
+                    _JVP + "Expected f(*args) to return only tensors, got unsupported type "
+                    f"{type(o)}"
                 )
         found = tangents_of(outs, lifted, given)
     private = [t for t in lifted if t.is_leaf]

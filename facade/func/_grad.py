@@ -206,7 +206,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             )
     private = [t for t in flat if t.is_leaf]
 
-    def wrapper(cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
+    def wrapper(
+        cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: Any = None
+    ) -> Any:
         if more:
             cotangents = (cotangents, *more)
         given, tree = flatten(cotangents)

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._record import from_array
+from .._enter import from_array
 from ._forward import jvp
 from ._grad import _choose, vjp
 from ._trees import flatten, unflatten

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 
 from leafax.functional import Op
 
+from .._enter import enter, make
 from .._handle import Handle
-from .._record import apply, enter, make, record
+from .._record import apply, record
 from .._region import Region
 from .._trace import Mode, local
 from ._trees import flatten, spell, unflatten
@@ -69,8 +70,8 @@ def _in_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
             continue
         if not isinstance(d, int):
             raise ValueError(
-                head + f"Got in_dim={d} for an input but in_dim must be either an integer dimension "
-                "or None."
+                head + f"Got in_dim={d} for an input but in_dim must be either an integer "
+                "dimension or None."
             )
         if not isinstance(x, Handle):
             raise ValueError(
@@ -179,7 +180,7 @@ def _why() -> str:
     return CONTROL_FLOW if "bool" in reason else ITEM
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _first(dim: int) -> Op:
     def first(x: Any) -> Any:
         shape = x.shape[:dim] + x.shape[dim + 1 :]
@@ -202,8 +203,8 @@ def _out_dims(func: Any, out_dims: Any, output: Any, structure: Any) -> list[Any
     if places is None:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
-            f"with the structure of `outputs`. out_dims has structure {spell(flatten(out_dims)[1])} "
-            f"but outputs has structure {spell(structure)}."
+            "with the structure of `outputs`. out_dims has structure "
+            f"{spell(flatten(out_dims)[1])} but outputs has structure {spell(structure)}."
         )
     return places
 
@@ -220,7 +221,7 @@ def _mapped(
             "vmap over a function that calls an autograd.Function is not implemented in leafax: "
             "write it with ordinary ops, or as a JAX function (leafax.jax_function)"
         )
-    if randomness == "error" and any(getattr(getattr(s.call, "op", None), "random", False) for s in region.steps()):
+    if randomness == "error" and any(_is_random(s) for s in region.steps()):
         raise RuntimeError(RANDOM)
     for o, d in zip(outs, out_dims, strict=True):
         n = o.dim() + 1
@@ -262,9 +263,13 @@ def _op(fn: Any, dims: tuple[int, ...], out_dims: tuple[Any, ...], n_free: int, 
     return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward")
 
 
+def _is_random(state: Any) -> bool:
+    return bool(getattr(getattr(state.call, "op", None), "random", False))
+
+
 def _split_keys(state: Any, arrays: list[Any]) -> Any:
     """Random ops draw by a key of each example's own."""
-    if getattr(getattr(state.call, "op", None), "random", False):
+    if _is_random(state):
         key = jax.random.wrap_key_data(arrays[0], impl="threefry2x32")
         own = jax.random.fold_in(key, jax.lax.axis_index(_AXIS))
         arrays = [jax.random.key_data(own), *arrays[1:]]

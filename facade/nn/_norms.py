@@ -6,7 +6,8 @@ from typing import Any
 
 from leafax.functional import TABLE
 
-from .._record import alias, apply
+from .._enter import alias
+from .._record import apply
 from .._storage import write
 from .._trace import NOWHERE, local, resting
 

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from leafax.functional import Op
 
-from .._record import from_array, keep_edge, record
+from .._enter import from_array, keep_edge
+from .._record import record
 from .._storage import write
 from .._trace import local
 from ._optimizer import Optimizer, ParamGroup

@@ -19,9 +19,10 @@ import jax.numpy as jnp
 
 from leafax.functional import Op
 
+from .._enter import NUMBER, add_input, from_array, keep_edge
 from .._handle import Handle
 from .._modes import enable_grad, no_grad
-from .._record import NUMBER, add_input, from_array, keep_edge, record
+from .._record import record
 from .._run import check_ready_faults, cut
 from .._storage import bump, rebind, write
 from .._trace import State, Trace, Value, local

@@ -16,10 +16,11 @@ import jax
 
 from leafax.functional import Op
 
+from .._enter import enter, make
 from .._handle import Handle
 from .._modes import no_grad
 from .._names import node_name
-from .._record import enter, make, record
+from .._record import record
 from .._region import Region
 from .._trace import NODE, local
 

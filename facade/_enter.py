@@ -1,0 +1,158 @@
+"""How tensors get into the running trace, and how its values become tensors.
+
+A tensor with an array enters as an input when it is first used; one that shares its storage is
+read through its lens; `alias` and `keep_edge` give a value another role in autograd.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from leafax.functional import Aval, Input
+
+from ._handle import Handle
+from ._trace import LEAF, NOWHERE, State, Trace, Value, local, resting
+
+_tensor_class: Any = Handle
+
+
+def register(cls: type) -> None:
+    """Tell the recorder which class its results are."""
+    global _tensor_class
+    _tensor_class = cls
+
+
+def make(value: Value, trace: Trace) -> Any:
+    """A new tensor on a value of the running trace."""
+    out = object.__new__(_tensor_class)
+    out._v = value
+    out._trace = trace
+    trace.refs.append(ref(out))
+    return out
+
+
+def from_array(array: Any, *, requires_grad: bool = False, inference: bool = False) -> Any:
+    """A new resting tensor on a JAX array."""
+    out = object.__new__(_tensor_class)
+    out._array = array
+    aval = Aval(tuple(array.shape), np.dtype(array.dtype))
+    out._v = resting(aval, requires_grad, LEAF if requires_grad else NOWHERE, inference)
+    out._trace = None
+    return out
+
+
+def enter(t: Any, trace: Trace) -> Value:
+    """The value of `t` in the running trace; `t` becomes an input if it was not in it yet."""
+    value = t._v
+    if t._trace is trace and value.index >= 0:
+        return value  # type: ignore[no-any-return]
+    known = trace.entered.get(id(t))
+    if known is not None and known[0]() is t and t._array is not None:
+        return known[1]  # type: ignore[no-any-return]
+    if t._store is not None:
+        from ._storage import read
+
+        value = read(t, trace)
+        if t._stale is not None:  # it may not be used where gradients are recorded
+            return value
+    else:
+        array = t._array
+        if array is None:
+            array = _foreign(t)
+        value = add_input(trace, t._v.resting, array)
+        if t._vc is not None:
+            trace.versions[value.storage] = t._vc[0]
+    if value.role:
+        trace.sources[value] = t
+    trace.entered[id(t)] = (ref(t), value)
+    if t._array is not None or t._store is not None:
+        t._v, t._trace = value, trace
+        trace.refs.append(ref(t))
+    return value
+
+
+def add_input(trace: Trace, kind: Value, array: Any) -> Value:
+    """Step to an `Input` of this kind (a resting value)."""
+    state = trace.state
+    after = state.next.get(kind)
+    if after is None:
+        after = State(state, Input(kind.aval), state.mode)
+        after.value = value = Value(
+            after.count, kind.aval, requires_grad=kind.requires_grad, role=kind.role, state=after,
+            inference=kind.inference,
+        )  # fmt: skip
+        after.values = (value,)
+        after.count += 1
+        after.where = None
+        local.states += 1
+        state.next[kind] = after
+    trace.state = after
+    trace.arrays.append(array)
+    trace.nbytes += kind.nbytes
+    return after.value
+
+
+def alias(trace: Trace, value: Value, kind: Value, fresh: bool = False) -> Value:
+    """Step to a value with the number of `value` and the autograd role of `kind`.
+
+    With `fresh` it counts as a storage of its own: writing to it later does not touch `value`.
+    """
+    if kind.role == value.role == NOWHERE and not fresh and kind.inference == value.inference:
+        return value
+    key = ("as", value, kind, fresh)
+    state = trace.state
+    after = state.next.get(key)
+    if after is None:
+        after = State(state, None, state.mode)
+        after.value = Value(
+            value.index, value.aval, requires_grad=kind.requires_grad, role=kind.role,
+            state=value.state, out=value.out, inference=kind.inference,
+            storage=_fresh_storage(after) if fresh else value.storage,
+            version=0 if fresh else value.version,
+        )  # fmt: skip
+        after.values = (after.value,)
+        local.states += 1
+        state.next[key] = after
+    trace.state = after
+    return after.value
+
+
+def keep_edge(trace: Trace, value: Value, old: Value) -> Value:
+    """Step to a value with the number of `value` and the edge of `old`: data was overwritten
+    behind autograd's back, the gradient's way stays."""
+    key = ("edge", value, old)
+    state = trace.state
+    after = state.next.get(key)
+    if after is None:
+        after = State(state, None, state.mode)
+        after.value = made = Value(
+            value.index, value.aval, requires_grad=old.requires_grad, role=old.role,
+            state=value.state, out=value.out, storage=value.storage, version=value.version,
+            inference=old.inference,
+        )  # fmt: skip
+        made.edge = old.edge
+        after.values = (made,)
+        local.states += 1
+        state.next[key] = after
+    trace.state = after
+    return after.value
+
+
+def _fresh_storage(state: State) -> int:
+    return -2 - state.depth  # no entry's number, and unique along the path
+
+
+def _foreign(t: Any) -> Any:
+    """The array of a tensor that another thread's trace has pending, or that failed."""
+    from ._run import peek
+
+    return peek(t)
+
+
+NUMBER = {
+    float: resting(Aval((), np.dtype("float64"), True)),
+    int: resting(Aval((), np.dtype("int64"), True)),
+}
