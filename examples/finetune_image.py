@@ -17,16 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import leafax as torch
-import leafax.nn.functional as F
 from curves import Curves
 from data import Digits, batches, load_digits, to_network
-from leafax.adapters import summary
-from leafax.adapters.linen import Model
 from models.efficientnet_lite import EfficientNetLite0, load_pretrained
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from tqdm import tqdm
+
+import leafax as torch
+import leafax.nn.functional as F
+from leafax.adapters import summary
+from leafax.adapters.linen import Model
 
 LAST_BLOCKS = ("backbone.blocks_14", "backbone.blocks_15", "backbone.head")
 HEAD_LR, LAYER_LR = 1e-2, 1e-3  # a new head learns fast, pretrained layers change little
@@ -174,7 +175,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     option = parser.add_argument
     option("--train", choices=["head", "last-blocks", "all", "gradual"], default="head",
-           help="what of the network trains; gradual: the head, then the last blocks too")  # fmt: skip
+           help="what trains; gradual: the head, then the last blocks too")  # fmt: skip
     option("--epochs", type=int, default=2)
     option("--batch", type=int, default=16, help="digits a step (default: 16)")
     option("--device", choices=["cpu", "cuda", "rocm", "tpu"], help="default: the best one here")

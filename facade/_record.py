@@ -26,8 +26,8 @@ BUDGET = 2000  # computing nodes a program may have before it is cut
 BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
 
 _tensor_class: Any = Handle  # what results are; `register` says
-_HERE = str(Path(__file__).parent)
-_SKIP = (_HERE, str(Path(__file__).parent.parent / "functional"), str(Path(__file__).parent.parent / "adapters"))
+_HERE = Path(__file__).parent
+_SKIP = tuple(str(_HERE.parent / name) for name in (_HERE.name, "functional", "adapters"))
 
 
 def register(cls: type) -> None:

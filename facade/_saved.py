@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leafax.functional import Call, Slot
 
 from ._dtype import type_string
 from ._trace import State, Value, local
+
+if TYPE_CHECKING:
+    from ._node import Node
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "

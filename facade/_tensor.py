@@ -10,11 +10,12 @@ import numpy as np
 
 from leafax.functional import TABLE
 
-from . import _fast, _indexing, _table
+from . import _indexing
 from ._autograd_mixin import AutogradMixin
 from ._dtype import Size, device, of, type_string
 from ._dtype import dtype as dtype_class
 from ._inplace import apply_inplace
+from ._operators import install
 from ._record import apply, register
 from ._repr import format_tensor
 from ._run import observe
@@ -382,89 +383,5 @@ def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
     return out.requires_grad_() if requires_grad else out
 
 
-_CASTS = {
-    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
-    "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
-    "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
-}  # fmt: skip
-
-
-def _cast_method(name: str) -> Any:
-    def cast(self: Any, memory_format: Any = None) -> Any:
-        from . import _dtype
-
-        return self.to(getattr(_dtype, name))
-
-    cast.__doc__ = f"This tensor as {name}."
-    return cast
-
-
-def _install() -> None:
-    """Give `Tensor` the methods of the op table."""
-    made = set()
-    for name, op in TABLE.items():
-        if "." in name and not op.namespace:
-            continue
-        if op.method and not op.namespace:
-            if not hasattr(Tensor, name) or name in made:
-                setattr(Tensor, name, _table.method(op))
-                made.add(name)
-        if op.inplace and not op.namespace and not hasattr(Tensor, name + "_"):
-            setattr(Tensor, name + "_", _table.inplace_method(op))
-    for name, dtype_name in _CASTS.items():
-        setattr(Tensor, name, _cast_method(dtype_name))
-
-
 register(Tensor)
-_install()
-
-def _operator(name: str) -> Any:
-    return _fast.binary(TABLE[name], Tensor)
-
-
-def _reflected(name: str) -> Any:
-    op = TABLE[name]
-
-    def method(self: Any, other: Any) -> Any:
-        other = _fast.operand(other, Tensor)
-        if other is NotImplemented:
-            return NotImplemented
-        return apply(op, other, self)
-
-    return method
-
-
-def _inplace_operator(name: str) -> Any:
-    op = TABLE[name]
-
-    def method(self: Any, other: Any) -> Any:
-        other = _fast.operand(other, Tensor)
-        if other is NotImplemented:
-            return NotImplemented
-        return apply_inplace(op, self, other)
-
-    return method
-
-
-for _name, _op in {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
-    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
-    "matmul": "matmul",
-}.items():  # fmt: skip
-    if _op not in TABLE:
-        continue
-    setattr(Tensor, f"__{_name}__", _operator(_op))
-    setattr(Tensor, f"__i{_name}__", _inplace_operator(_op))
-    if _op in ("add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"):
-        setattr(Tensor, f"__r{_name}__", _operator(_op))
-    elif _op == "sub" and "rsub" in TABLE:
-        setattr(Tensor, "__rsub__", _operator("rsub"))  # noqa: B010
-    else:
-        setattr(Tensor, f"__r{_name}__", _reflected(_op))
-for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-    if _name in TABLE:
-        setattr(Tensor, f"__{_name}__", _operator(_name))
-for _name, _op in {"neg": "neg", "abs": "abs", "invert": "bitwise_not", "pos": "positive"}.items():
-    if _op in TABLE:
-        setattr(Tensor, f"__{_name}__", _fast.unary(TABLE[_op], Tensor))
+install(Tensor)

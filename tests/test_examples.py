@@ -98,7 +98,7 @@ def test_the_norm_of_the_gradients_is_free() -> None:
 
 def one_step(norm: bool) -> dict[str, float]:
     """What XLA says of the program of one step with a frozen backbone."""
-    from leafax import _run
+    from leafax import _run  # type: ignore[attr-defined]
 
     model = finetune.pretrained("head")
     optimizer = leafax.optim.Adam(finetune.parameter_groups(model))

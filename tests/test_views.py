@@ -51,7 +51,7 @@ def test_write_to_a_plain_base(view: Any) -> None:
         v = view(b)
         b.mul_(3)
         see(v, b)
-        v.copy_(v.detach() * x)
+        v.copy_(v.detach().clone() * x)
         see(b, v)
         b.sum().backward()
         see.gradients(x.grad)

@@ -11,7 +11,7 @@ from .._enter import alias, enter, from_array, make
 from .._handle import Handle
 from .._lens import spell, writer
 from .._record import record
-from .._saved import FREED, Saved, modified, short
+from .._saved import FREED, modified, short
 from .._storage import write, write_view
 from .._trace import NOWHERE, local, resting
 from ._node import CustomNode, external, set_history
@@ -165,11 +165,11 @@ class FunctionCtx(CustomNode):
                 packed.node = None
                 saved.append(packed)
             elif out is None:
-                saved.append((Saved(t, t._version, t), None))
+                saved.append(((t, t._version, t), None))
             else:  # its own output: kept without history, which would close a cycle
                 vc = t._vc if t._vc is not None else [0]
                 t._vc = vc
-                saved.append((Saved(snapshot(t), t._version, vc), (out, t.requires_grad)))
+                saved.append(((snapshot(t), t._version, vc), (out, t.requires_grad)))
         self._saved, self._to_save = saved, ()
 
     def _unpack(self, saved: Any) -> Any:

@@ -138,14 +138,16 @@ def gradgradcheck(
     atol: float = 1e-5, rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
     check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-    check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False,
+    check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
+    fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
     """Compare the gradients of `func`'s gradients with finite differences; see `gradcheck`."""
     args = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     outs = _outputs(func(*args))
     if grad_outputs is None:
         rng = np.random.default_rng(0)
-        cts = [tensor(rng.normal(size=tuple(o.shape)), dtype=o.dtype).requires_grad_() for o in outs]
+        drawn = [tensor(rng.normal(size=tuple(o.shape)), dtype=o.dtype) for o in outs]
+        cts = [ct.requires_grad_() for ct in drawn]
     else:
         cts = list(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else [grad_outputs]
     n = len(args)

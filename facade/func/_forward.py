@@ -146,6 +146,12 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         output = func(*unflatten(treedef, lifted))
     outs, structure = flatten(output)
     private = [t for t in lifted if t.is_leaf]
+    # The linear function treats the point as a constant, as PyTorch's does.
+    fixed, fixed_outs = lifted, outs
+    if len(private) < len(lifted):
+        with enable_grad():
+            fixed = [x.detach().requires_grad_() for x in flat]
+            fixed_outs = flatten(func(*unflatten(treedef, fixed)))[0]
 
     def jvp_fn(*tangents: Any) -> Any:
         given, tree = flatten(tangents)
@@ -160,7 +166,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                     f"{list(t.shape)} and {list(p.shape)}"
                 )
         with enable_grad():
-            found = tangents_of(outs, lifted, given)
-        return unflatten(structure, [_settle(x, private) for x in found])
+            found = tangents_of(fixed_outs, fixed, given)
+        return unflatten(structure, [_settle(x, fixed) for x in found])
 
     return unflatten(structure, [lower(o, private) for o in outs]), jvp_fn

@@ -1,0 +1,80 @@
+"""The methods that `Tensor` gets from the op table: operators, casts, and one method an op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import TABLE
+
+from . import _dtype, _fast, _table
+from ._inplace import apply_inplace
+from ._record import apply
+
+_CASTS = {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
+    "long": "int64", "int": "int32", "short": "int16", "char": "int8", "byte": "uint8",
+    "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
+}  # fmt: skip
+
+# Python's name of a binary operator -> the op; all have an in-place and a reflected form.
+_BINARY = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+    "matmul": "matmul",
+}  # fmt: skip
+_REFLECTED = {"add": "add", "mul": "mul", "and": "bitwise_and", "or": "bitwise_or",
+              "xor": "bitwise_xor", "sub": "rsub"}  # fmt: skip
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_UNARY = {"neg": "neg", "abs": "abs", "invert": "bitwise_not", "pos": "positive"}
+
+
+def install(cls: Any) -> None:
+    """Give the tensor class what follows from the table; what it defines itself stays."""
+    own = set(dir(cls))
+    for name, op in TABLE.items():
+        if op.namespace or "." in name:
+            continue
+        if op.method and name not in own:
+            setattr(cls, name, _table.method(op))
+        if op.inplace and name + "_" not in own:
+            setattr(cls, name + "_", _table.inplace_method(op))
+    for name, dtype_name in _CASTS.items():
+        setattr(cls, name, _cast(dtype_name))
+    for name, op_name in _BINARY.items():
+        op = TABLE[op_name]
+        setattr(cls, f"__{name}__", _fast.binary(op, cls))
+        setattr(cls, f"__i{name}__", _inplace(op, cls))
+        if name in _REFLECTED:
+            setattr(cls, f"__r{name}__", _fast.binary(TABLE[_REFLECTED[name]], cls))
+        else:
+            setattr(cls, f"__r{name}__", _reflected(op, cls))
+    for name in _COMPARISONS:
+        setattr(cls, f"__{name}__", _fast.binary(TABLE[name], cls))
+    for name, op_name in _UNARY.items():
+        setattr(cls, f"__{name}__", _fast.unary(TABLE[op_name], cls))
+
+
+def _cast(name: str) -> Callable[..., Any]:
+    def cast(self: Any, memory_format: Any = None) -> Any:
+        return self.to(getattr(_dtype, name))
+
+    cast.__doc__ = f"This tensor as {name}."
+    return cast
+
+
+def _reflected(op: Any, cls: type) -> Callable[..., Any]:
+    def method(self: Any, other: Any) -> Any:
+        other = _fast.operand(other, cls)
+        return other if other is NotImplemented else apply(op, other, self)
+
+    return method
+
+
+def _inplace(op: Any, cls: type) -> Callable[..., Any]:
+    def method(self: Any, other: Any) -> Any:
+        other = _fast.operand(other, cls)
+        return other if other is NotImplemented else apply_inplace(op, self, other)
+
+    return method
