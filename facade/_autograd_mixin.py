@@ -162,9 +162,7 @@ class AutogradMixin(Handle):
           A handle; `handle.remove()` takes the hook off.
         """
         if not self.requires_grad:
-            raise RuntimeError(
-                "cannot register a hook on a tensor that doesn't require gradient"
-            )
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.is_leaf:
             if self._hooks is None:
                 self._hooks = {}
@@ -180,9 +178,7 @@ class AutogradMixin(Handle):
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> Any:
         """Call `hook(tensor)` after a gradient was accumulated into this leaf."""
         if not self.requires_grad:
-            raise RuntimeError(
-                "cannot register a hook on a tensor that doesn't require gradient"
-            )
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if not self.is_leaf:
             raise RuntimeError(
                 "post accumulate grad hooks cannot be registered on non-leaf tensors"
@@ -301,5 +297,3 @@ def _with_role(trace: Any, value: Any, kind: Any) -> Any:
         plain = resting(value.aval, False, NOWHERE, value.inference)
         return alias(trace, value, plain)
     return alias(trace, value, kind)
-
-

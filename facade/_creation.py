@@ -124,9 +124,7 @@ def tensor(
     if not requires_grad:
         return out
     if out._v.dtype.kind in "biu":
-        raise RuntimeError(
-            "Only Tensors of floating point and complex dtype can require gradients"
-        )
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return out.requires_grad_()
 
 
@@ -341,5 +339,3 @@ full_like, rand_like, randn_like, randint_like = (
 def scalar_tensor(value: Any, *, dtype: Any = None, **kwargs: Any) -> Any:
     """A 0-dim tensor, float by default."""
     return full((), value, dtype=dtype or of(default_float()), **kwargs)
-
-

@@ -292,9 +292,7 @@ class GraphTask:
                 present = {i: node.unpack(i) for i in range(len(state.operands))}
         else:
             present = {i: saved[i].tensor for i in range(len(state.operands)) if i in saved}
-        missing = tuple(
-            (i, v.aval) for i, v in enumerate(state.operands) if i not in present
-        )
+        missing = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
         call = vjp_of(state.call, len(state.operands), wanted, given, missing)
         values = [enter(present[i], trace) for i in sorted(present)]
         values += [enter(c, trace) for c in cts]

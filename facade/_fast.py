@@ -83,5 +83,3 @@ def operand(x: Any, cls: type) -> Any:
 
         return as_tensor(x)
     return NotImplemented
-
-

@@ -53,9 +53,7 @@ def run(root: Any, edge: Any, gradient: Any, keep_graph: bool) -> None:
     if head is not None:
         leaves = [trace.sources[v] for v in head]
         if all(_is_plain(leaf) for leaf in leaves):
-            held = tuple(
-                [None if t._grad is None else enter(t._grad, trace) for t in leaves]
-            )
+            held = tuple([None if t._grad is None else enter(t._grad, trace) for t in leaves])
             key = ("backward", value, keep_graph, held)
             memo = trace.state.next.get(key)
             if memo is not None:

@@ -113,7 +113,11 @@ def next_functions(state: State, edges: list[Any]) -> tuple[tuple[Any, int], ...
         elif isinstance(template, (tuple, list)):
             for x in template:
                 visit(x, name)
-        elif type(template) in (int, float, complex) and wraps and name in ("input", "other", "value"):
+        elif (
+            type(template) in (int, float, complex)
+            and wraps
+            and name in ("input", "other", "value")
+        ):
             found.append((None, 0))
         elif template is None and name in ("min", "max") and clamp:
             found.append((None, 0))

@@ -69,7 +69,9 @@ class Node:
             return self.retains
         if self.trace is None or not self.trace.retains:
             return []
-        found = [(k, self.trace.retains.get((self.state, k))) for k in range(len(self.state.values))]
+        found = [
+            (k, self.trace.retains.get((self.state, k))) for k in range(len(self.state.values))
+        ]
         return [(k, r) for k, r in found if r is not None]
 
     def name(self) -> str:

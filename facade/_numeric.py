@@ -154,7 +154,10 @@ _lu_unpack = function(TABLE["lu_unpack"])
 
 
 def lu_unpack(
-    LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
+    LU_data: Any,
+    LU_pivots: Any,
+    unpack_data: bool = True,
+    unpack_pivots: bool = True,  # noqa: N803
 ) -> Any:
     """`lu_factor`'s results as permutation (without gradient), lower and upper factors."""
     made = _lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)

@@ -39,9 +39,7 @@ class _Opaque:
     def body(self, *arrays: Any) -> Any:
         with jax.enable_x64(self.wide):
             it = iter(arrays)
-            leaves = [
-                _narrow(next(it), self.wide) if s is _ARRAY else s for s in self.static
-            ]
+            leaves = [_narrow(next(it), self.wide) if s is _ARRAY else s for s in self.static]
             args, kwargs = jax.tree.unflatten(self.treedef, leaves)
             out = self.fn(*args, **kwargs)
             flat, self.out = jax.tree.flatten(out)

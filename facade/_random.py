@@ -143,5 +143,3 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     finally:
         if enabled:
             default_generator._state, default_generator._seed = before
-
-

@@ -247,9 +247,7 @@ def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:
     return (op, *parts)
 
 
-def _with_inputs(
-    trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any
-) -> State:
+def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State:
     """The step with its numbers as runtime inputs: they changed from one time to the next."""
     args, kwargs = list(args), dict(kwargs)
     for place in numbers:
@@ -312,7 +310,9 @@ def step(
     after.nodes += 1
     after.operands = tuple(inputs)
     op = getattr(call, "op", None)
-    tracks = mode.grad and not mode.inference and differentiable and (op is None or op.differentiable)
+    tracks = (
+        mode.grad and not mode.inference and differentiable and (op is None or op.differentiable)
+    )
     tracks = tracks and any(v.requires_grad for v in inputs)
     shared = inputs[0] if op is not None and op.view and inputs else None
     inference = mode.inference
@@ -330,8 +330,15 @@ def step(
             storage, version = shared.storage, shared.version
         values.append(
             Value(
-                after.count + k, aval, requires_grad=needs, role=NODE if needs else NOWHERE,
-                state=after, out=k, storage=storage, version=version, inference=inference,
+                after.count + k,
+                aval,
+                requires_grad=needs,
+                role=NODE if needs else NOWHERE,
+                state=after,
+                out=k,
+                storage=storage,
+                version=version,
+                inference=inference,
             )  # fmt: skip
         )
     after.values = tuple(values)
@@ -342,5 +349,3 @@ def step(
     local.states += 1
     state.next[key] = after
     return after
-
-

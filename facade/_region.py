@@ -112,5 +112,3 @@ class Region:
                     if source is not None and source._v is None:
                         return True
         return False
-
-

@@ -291,7 +291,7 @@ def _period(signs: list[Any]) -> int:
 
     The failure function of Knuth, Morris and Pratt on the reversed list.
     """
-    back = signs[::-1][: BUDGET]
+    back = signs[::-1][:BUDGET]
     fail = [0] * len(back)
     k = 0
     best = 0

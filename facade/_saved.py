@@ -168,7 +168,11 @@ def _holder(value: Value) -> Any:
         if t is None or (t._store is not None and t is t._store.cell):
             continue
         v = t._stale if t._stale is not None else t._v
-        if v.storage == value.storage and v.shape == value.shape and (v.requires_grad or not value.requires_grad):
+        if (
+            v.storage == value.storage
+            and v.shape == value.shape
+            and (v.requires_grad or not value.requires_grad)
+        ):
             return t
     return None
 

@@ -28,9 +28,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
             if n in (1, out[i]):
                 continue
             if out[i] != 1:
-                raise RuntimeError(
-                    "Shape mismatch: objects cannot be broadcast to a single shape"
-                )
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
             out[i] = n
     return Size(out)
 

@@ -104,7 +104,11 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
 def flag(view: Any, requires_grad: bool) -> None:
     """A view without history requires grad as its base does; its gradient leads nowhere."""
     kind = resting(view._v.aval, requires_grad, NOWHERE, view._v.inference)
-    if view._v.role or view._v.requires_grad == requires_grad or not is_differentiable(view._v.dtype):
+    if (
+        view._v.role
+        or view._v.requires_grad == requires_grad
+        or not is_differentiable(view._v.dtype)
+    ):
         return
     if view._v.index >= 0 and view._trace is local.trace:
         view._v = tag(local.trace, view._v, kind)
@@ -191,7 +195,9 @@ def ambiguous(t: Any, what: str) -> str:
             "Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
             "this by cloning the output of the custom Function."
         )
-    begin = f"{maker} is a view of a view which was created in" if maker else "A view was created in"
+    begin = (
+        f"{maker} is a view of a view which was created in" if maker else "A view was created in"
+    )
     if why == "inference":
         scope, end = "inference mode", "modified inplace in normal mode."
         block, not_tracked = "inference_mode block", "you don't want the inplace to be tracked"

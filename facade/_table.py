@@ -179,6 +179,8 @@ def in_namespace(namespace: str) -> dict[str, Callable[..., Any]]:
     return {
         name[len(prefix) :]: function(op)
         for name, op in TABLE.items()
-        if op.function and op.namespace == namespace and name.startswith(prefix)
+        if op.function
+        and op.namespace == namespace
+        and name.startswith(prefix)
         and not name.startswith(prefix + "_")
     }

@@ -94,7 +94,9 @@ class Value:
 _RESTING: dict[Any, Value] = {}
 
 
-def resting(aval: Aval, requires_grad: bool = False, role: int = NOWHERE, inference: bool = False) -> Value:
+def resting(
+    aval: Aval, requires_grad: bool = False, role: int = NOWHERE, inference: bool = False
+) -> Value:
     """The value of tensors that hold an array and are not in a trace: one object a kind."""
     role = EXTERNAL if role == NODE else role
     key = (aval, requires_grad, role, inference)

@@ -45,7 +45,12 @@ def _dtype(np_dtype: Any) -> Any:
 
 
 def general_cosine(
-    M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, **options: Any  # noqa: N803
+    M: int,
+    *,
+    a: Iterable[float],
+    sym: bool = True,
+    dtype: Any = None,
+    **options: Any,  # noqa: N803
 ) -> Any:
     """A sum of cosines with weights `a`, of alternating sign."""
     weights = list(a)
@@ -57,7 +62,12 @@ def general_cosine(
 
 
 def general_hamming(
-    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, **options: Any  # noqa: N803
+    M: int,
+    *,
+    alpha: float = 0.54,
+    sym: bool = True,
+    dtype: Any = None,
+    **options: Any,  # noqa: N803
 ) -> Any:
     """`alpha - (1 - alpha) * cos(...)`."""
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, **options)
@@ -86,9 +96,7 @@ def nuttall(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> A
 
 def bartlett(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
     """A triangle with zeros at its ends."""
-    return _window(
-        "bartlett", M, sym, dtype, options, lambda t, n: 1 - np.abs(2 * t / n - 1)
-    )
+    return _window("bartlett", M, sym, dtype, options, lambda t, n: 1 - np.abs(2 * t / n - 1))
 
 
 def cosine(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
@@ -113,7 +121,12 @@ def exponential(
 
 
 def gaussian(
-    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, **options: Any  # noqa: N803
+    M: int,
+    *,
+    std: float = 1.0,
+    sym: bool = True,
+    dtype: Any = None,
+    **options: Any,  # noqa: N803
 ) -> Any:
     """A normal density, 1 in the middle."""
     if std <= 0:
@@ -124,7 +137,12 @@ def gaussian(
 
 
 def kaiser(
-    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, **options: Any  # noqa: N803
+    M: int,
+    *,
+    beta: float = 12.0,
+    sym: bool = True,
+    dtype: Any = None,
+    **options: Any,  # noqa: N803
 ) -> Any:
     """The Kaiser window."""
     if beta < 0:

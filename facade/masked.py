@@ -26,8 +26,8 @@ def _dims(input: Any, dim: Any) -> tuple[int, ...]:
     if dim is None:
         return tuple(range(input.dim()))
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    return tuple(d % builtins.max(input.dim(), 1) for d in dims) if dims else tuple(
-        range(input.dim())
+    return (
+        tuple(d % builtins.max(input.dim(), 1) for d in dims) if dims else tuple(range(input.dim()))
     )
 
 
@@ -62,8 +62,10 @@ def _reduction(name: str, identity: Callable[[Any], Any], whole: bool) -> Callab
         x = _filled(x, mask, identity(x))
         dims = _dims(x, dim)
         if name != "prod":
-            return getattr(x, name)(dims, keepdim=builtins.bool(keepdim)) if dims else (
-                getattr(x, name)()
+            return (
+                getattr(x, name)(dims, keepdim=builtins.bool(keepdim))
+                if dims
+                else (getattr(x, name)())
             )
         for d in sorted(dims, reverse=True):
             x = x.prod(d, keepdim=builtins.bool(keepdim))
@@ -135,9 +137,7 @@ def median(
     """The lower median of the elements where `mask` is True; NaN where there is none."""
     x = _cast(input, dtype)
     if not x.is_floating_point():
-        raise ValueError(
-            f"input must be a tensor of floating point dtype (got {x.dtype})"
-        )
+        raise ValueError(f"input must be a tensor of floating point dtype (got {x.dtype})")
     if x.dim() == 0:
         return x if mask is None else where(mask, x, float("nan"))
     return _filled(x, mask, float("nan")).nanmedian(dim, keepdim).values
@@ -154,8 +154,12 @@ def norm(
 
 
 def _spread(input: Any, dim: Any, unbiased: Any, keepdim: Any, dtype: Any, mask: Any) -> Any:
-    correction = 0 if unbiased is False else 1 if isinstance(unbiased, builtins.bool) else (
-        1 if unbiased is None else unbiased
+    correction = (
+        0
+        if unbiased is False
+        else 1
+        if isinstance(unbiased, builtins.bool)
+        else (1 if unbiased is None else unbiased)
     )
     x = _cast(input, dtype)
     x = x if x.is_floating_point() or x.is_complex() else x.float()

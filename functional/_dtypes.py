@@ -26,10 +26,11 @@ finfo: Callable[[Any], Any] = jnp.finfo
 iinfo: Callable[[Any], Any] = jnp.iinfo
 
 # PyTorch's order: within a category a later dtype wins over an earlier one.
-_ORDER = [
-    np.dtype(name)
-    for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16")
-] + [bfloat16] + [np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")]
+_ORDER = (
+    [np.dtype(name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16")]
+    + [bfloat16]
+    + [np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")]
+)
 
 # What PyTorch calls a dtype in messages (`c10::toString`) and in Python.
 SCALAR_NAMES = {
@@ -188,9 +189,14 @@ def cast(x: Any, dtype: Any) -> Any:
             return x
         if category(x.dtype) == _COMPLEX and category(dtype) not in (_COMPLEX, _BOOL):
             x = jnp.real(x)
-    return jnp.asarray(x).astype(dtype) if not isinstance(x, (bool, int, float, complex)) else (
-        jnp.asarray(x if category(dtype) == _COMPLEX or not isinstance(x, complex) else x.real)
-        .astype(dtype)
+    return (
+        jnp.asarray(x).astype(dtype)
+        if not isinstance(x, (bool, int, float, complex))
+        else (
+            jnp.asarray(
+                x if category(dtype) == _COMPLEX or not isinstance(x, complex) else x.real
+            ).astype(dtype)
+        )
     )
 
 

@@ -218,5 +218,3 @@ def needed_inputs(call: VjpCall, avals: tuple[Aval, ...]) -> frozenset[int]:
         if any(v in live for v in eqn.outvars):
             live.update(v for v in eqn.invars if not hasattr(v, "val"))
     return frozenset(i for i in range(call.n) if jaxpr.invars[i] in live)
-
-

@@ -1,6 +1,6 @@
 """Print which entries of PyTorch's sample database leafax passes.
 
-    python tests/coverage_ops.py [--dtype float64] [--limit 6] [--failed FILE] [name ...]
+python tests/coverage_ops.py [--dtype float64] [--limit 6] [--failed FILE] [name ...]
 """
 
 from __future__ import annotations

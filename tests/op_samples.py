@@ -214,9 +214,7 @@ def compare_gradients(
         )
     except (RuntimeError, NotImplementedError):
         return  # torch has no gradient here
-    have = leafax.autograd.grad(
-        gots, ours, [leafax.from_numpy(c) for c in cots], allow_unused=True
-    )
+    have = leafax.autograd.grad(gots, ours, [leafax.from_numpy(c) for c in cots], allow_unused=True)
     for i, (a, b) in enumerate(zip(want, have, strict=True)):
         if (a is None) != (b is None):
             if a is None and not b.any():  # PyTorch's None and zeros mean the same
@@ -303,7 +301,7 @@ def _is_method(entry: Any) -> bool:
 
 
 def check(entry: Any, dtype: torch.dtype = torch.float64, limit: int = 6) -> str:
-    """"" if all samples agree, else what is wrong; "missing" if leafax has no such name."""
+    """ "" if all samples agree, else what is wrong; "missing" if leafax has no such name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _check(entry, dtype, limit)

@@ -80,9 +80,7 @@ def compare_gradients(
         i for i, t in enumerate(tensors) if isinstance(t, torch.Tensor) and t.is_floating_point()
     ]
     made = [t.double() if i in places else t for i, t in enumerate(tensors)]
-    leaves = [
-        t.detach().clone().requires_grad_() if i in places else t for i, t in enumerate(made)
-    ]
+    leaves = [t.detach().clone().requires_grad_() if i in places else t for i, t in enumerate(made)]
     with jax.enable_x64(True):
         out = _many(reference(*leaves, **kwargs))[0]
         seed = np.linspace(0.5, 1.5, out.numel()).reshape(out.shape)

@@ -159,9 +159,7 @@ def error(e: BaseException) -> tuple[str, str]:
 Program = Callable[[Any, Log], Any]
 
 
-def run(
-    program: Program, lib: Any, *, eager: bool = False, cut_at: int | None = None
-) -> list[Any]:
+def run(program: Program, lib: Any, *, eager: bool = False, cut_at: int | None = None) -> list[Any]:
     """What the program shows under `lib`.
 
     Args:
@@ -242,4 +240,4 @@ def same(program: Program, *, everywhere: bool = False) -> Program:
 def assert_equal(ours: list[Any], theirs: list[Any], what: str) -> None:
     for k, (a, b) in enumerate(zip(ours, theirs, strict=False)):
         assert a == b, f"{what}, entry {k}:\n  leafax: {a}\n  torch:  {b}"
-    assert len(ours) == len(theirs), f"{what}: {ours[len(theirs):]} / {theirs[len(ours):]}"
+    assert len(ours) == len(theirs), f"{what}: {ours[len(theirs) :]} / {theirs[len(ours) :]}"

@@ -103,7 +103,7 @@ CASES: list[Any] = [
     lambda t, x: t.func.jacrev(lambda x: x.sin() * x.sum())(x),
     lambda t, x: t.func.jacfwd(lambda x: {"a": x.sin() * x.sum()})(x),
     lambda t, x: t.func.jacrev(lambda x, y: (x * y, y), argnums=(0, 1))(x, x * 2),
-    lambda t, x: t.func.hessian(lambda x: (x.prod() ** 2))(x),
+    lambda t, x: t.func.hessian(lambda x: x.prod() ** 2)(x),
     lambda t, x: t.func.linearize(lambda x: x * x.sum(), x)[1](x),
     lambda t, x: t.func.vmap(lambda x: x + t.zeros(2), randomness="same")(x[:2].expand(3, 2)),
 ]

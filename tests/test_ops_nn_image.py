@@ -96,9 +96,7 @@ def test_shuffles():
     x = randn(2, 8, 4, 6)
     compare(nn_image.pixel_shuffle, F.pixel_shuffle, [x], ONE, upscale_factor=2)
     compare(nn_image.pixel_unshuffle, F.pixel_unshuffle, [x[0]], ONE, downscale_factor=2)
-    compare(
-        lambda x: nn_image.channel_shuffle(x, 4), lambda x: F.channel_shuffle(x, 4), [x], ONE
-    )
+    compare(lambda x: nn_image.channel_shuffle(x, 4), lambda x: F.channel_shuffle(x, 4), [x], ONE)
 
 
 BLOCKS = [
@@ -157,6 +155,4 @@ def test_pairwise_distance(p):
     body = nn_distance.pairwise_distance
     compare(body, F.pairwise_distance, [A, B], ONE, p=p)
     compare(body, F.pairwise_distance, [A[1], B[1]], ONE, p=p, keepdim=True)
-    same_error(
-        lambda: body(to_jax(A), to_jax(B[:, :2])), lambda: F.pairwise_distance(A, B[:, :2])
-    )
+    same_error(lambda: body(to_jax(A), to_jax(B[:, :2])), lambda: F.pairwise_distance(A, B[:, :2]))

@@ -59,9 +59,7 @@ def test_embedding():
         (o(2).long(), W, 4), (o(2).long(), W, -5),
     ]:  # fmt: skip
         args = (index, weight, padding)
-        same_error(
-            lambda a=args: ours.embedding(*map(to_jax, a)), lambda a=args: F.embedding(*a)
-        )
+        same_error(lambda a=args: ours.embedding(*map(to_jax, a)), lambda a=args: F.embedding(*a))
     with pytest.raises(NotImplementedError, match="max_norm"):
         ours.embedding(to_jax(indices), to_jax(W), max_norm=1.0)
 

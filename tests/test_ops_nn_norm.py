@@ -118,9 +118,7 @@ def test_instance_norm(stats):
     ],
 )  # fmt: skip
 def test_errors(name, args):
-    same_error(
-        lambda: getattr(nn_norm, name)(*map(to_jax, args)), lambda: getattr(F, name)(*args)
-    )
+    same_error(lambda: getattr(nn_norm, name)(*map(to_jax, args)), lambda: getattr(F, name)(*args))
 
 
 @pytest.mark.parametrize(
@@ -136,9 +134,7 @@ def test_errors(name, args):
 )  # fmt: skip
 def test_batch_norm_errors(x, m, v, w, b, training):
     same_error(
-        lambda: nn_batch_norm.native_batch_norm(
-            *map(to_jax, (x, w, b, m, v)), training, 0.1, 1e-5
-        ),
+        lambda: nn_batch_norm.native_batch_norm(*map(to_jax, (x, w, b, m, v)), training, 0.1, 1e-5),
         lambda: F.batch_norm(x, m, v, w, b, training),
     )
 

@@ -132,9 +132,7 @@ def backward(
     outputs = _as_tuple(tensors)
     given = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     if len(given) != len(outputs):
-        raise RuntimeError(
-            f"got {len(outputs)} tensors and {len(given)} gradients"
-        )
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
     one = len(outputs) == 1 and isinstance(outputs[0], Handle)
     plain = inputs is None and not create_graph and local.watch is None
@@ -262,9 +260,13 @@ def _batched(
     n = given[0].shape[0]
     rows = [
         one(
-            outs, ins, [None if g is None else g[i] for g in given],
-            retain_graph=True if i < n - 1 else keep, create_graph=create_graph,
-            allow_unused=allow, materialize_grads=materialize,
+            outs,
+            ins,
+            [None if g is None else g[i] for g in given],
+            retain_graph=True if i < n - 1 else keep,
+            create_graph=create_graph,
+            allow_unused=allow,
+            materialize_grads=materialize,
         )  # fmt: skip
         for i in range(n)
     ]
@@ -272,5 +274,3 @@ def _batched(
         None if column[0] is None else apply(TABLE["stack"], tuple(column), 0)
         for column in zip(*rows, strict=True)
     )
-
-

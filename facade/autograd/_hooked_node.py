@@ -160,5 +160,3 @@ def _pack(node: HookedNode, state: State, outs: list[Any], trace: Any) -> None:
 
 def _plain(trace: Any, value: Value) -> Value:
     return alias(trace, value, resting(value.aval, False, NOWHERE), fresh=True)
-
-

@@ -115,5 +115,3 @@ def set_history(t: Any, node: Any, out: int) -> Any:
         trace.entered[id(t)] = (ref(t), value)
     t._grad_fn, t._out = node, out
     return t
-
-

@@ -76,9 +76,7 @@ def apply_packed(node: Any, grads: list[Any], needed_nodes: set[Any]) -> list[An
         )
         return passed
     given = tuple(k for k in given_of(state) if k < len(grads) and grads[k] is not None)
-    present = {
-        i: packed[i].unpack(node) if i in packed else node.unpack(i) for i in needed(state)
-    }
+    present = {i: packed[i].unpack(node) if i in packed else node.unpack(i) for i in needed(state)}
     absent = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
     cts = [fit(node.name(), k, grads[k], state.values[k]) for k in given]
     call = vjp_of(state.call, len(state.operands), wanted, given, absent)

@@ -22,9 +22,7 @@ class _VariableMeta(type):
 class Variable(metaclass=_VariableMeta):
     """Returns a tensor on the same data; `volatile` is ignored with a warning, as in PyTorch."""
 
-    def __new__(
-        cls, data: Any = None, requires_grad: bool = False, volatile: Any = None
-    ) -> Any:
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if volatile:
             warnings.warn(
                 "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",

@@ -129,6 +129,7 @@ def vmap(
     tensor([2., 2., 2.])
     """
     if randomness not in ("error", "different", "same"):
+
         def fail(*args: Any, **kwargs: Any) -> Any:
             raise RuntimeError(
                 "Only allowed values for randomness are 'error', 'different', or 'same'. Got "

@@ -54,9 +54,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
     return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 
-def log_softmax(
-    input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Any:
+def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """The logarithm of `softmax`, without its loss of precision."""
     if dim is None:
         dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
@@ -117,9 +115,7 @@ def sigmoid(input: Any) -> Any:
     return input.sigmoid()
 
 
-def normalize(
-    input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None
-) -> Any:
+def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
     """`input` divided by its p-norm along `dim`, which counts as `eps` at least."""
     scale = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     if out is None:

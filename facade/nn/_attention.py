@@ -99,11 +99,15 @@ def multi_head_attention_forward(
         v = apply(cat, (v, bias_v.repeat(1, batch, 1)))
         mask, padding = _one_more(mask), _one_more(padding)
     q = q.view(length, batch * num_heads, width).transpose(0, 1)
-    k = static_k if static_k is not None else (
-        k.view(k.shape[0], batch * num_heads, width).transpose(0, 1)
+    k = (
+        static_k
+        if static_k is not None
+        else (k.view(k.shape[0], batch * num_heads, width).transpose(0, 1))
     )
-    v = static_v if static_v is not None else (
-        v.view(v.shape[0], batch * num_heads, width).transpose(0, 1)
+    v = (
+        static_v
+        if static_v is not None
+        else (v.view(v.shape[0], batch * num_heads, width).transpose(0, 1))
     )
     if add_zero_attn:
         zeros = k.new_zeros((batch * num_heads, 1, width))

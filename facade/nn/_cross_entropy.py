@@ -71,9 +71,7 @@ def cross_entropy(
 
 def _check_smoothing(label_smoothing: float) -> None:
     if label_smoothing > 1.0:
-        raise RuntimeError(
-            f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}"
-        )
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
 
 
 def _along(weight: Any, input: Any, dim: int) -> Any:

@@ -26,9 +26,7 @@ def mse_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     a, b = expanded(input, target)
     if weight is not None:
-        return weighted(
-            (a - b).pow(2), weight, input, reduction, lambda x: x.sum() / weight.sum()
-        )
+        return weighted((a - b).pow(2), weight, input, reduction, lambda x: x.sum() / weight.sum())
     return apply(_F["mse_loss"], a, b, check_reduction(reduction))
 
 
@@ -40,9 +38,7 @@ def l1_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     a, b = expanded(input, target)
     if weight is not None:
-        return weighted(
-            (a - b).abs(), weight, input, reduction, lambda x: x.sum() / weight.sum()
-        )
+        return weighted((a - b).abs(), weight, input, reduction, lambda x: x.sum() / weight.sum())
     check_reduction(reduction)
     return reduced((a - b).abs(), reduction)
 

@@ -78,8 +78,7 @@ def instance_norm(
             spatial *= n
         if spatial == 1:
             raise ValueError(
-                "Expected more than 1 spatial element when training, got input size "
-                f"{input.size()}"
+                f"Expected more than 1 spatial element when training, got input size {input.size()}"
             )
     stats = (running_mean, running_var)
     return _with_statistics(
@@ -95,9 +94,7 @@ def group_norm(
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
         )
-    _verify_batch_size(
-        [input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]]
-    )
+    _verify_batch_size([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
     return apply(TABLE[_F + "group_norm"], input, num_groups, weight, bias, eps)
 
 

@@ -14,8 +14,7 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     reduce = True if reduce is None else reduce
     name = "none" if not reduce else "mean" if size_average else "sum"
     warnings.warn(
-        "size_average and reduce args will be deprecated, please use "
-        f"reduction='{name}' instead.",
+        f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
         stacklevel=3,
     )
     return name
@@ -68,6 +67,4 @@ def weighted(loss: Any, weight: Any, input: Any, reduction: str, mean: Any) -> A
         return loss.sum()
     if reduction == "mean":
         return mean(loss)
-    raise ValueError(
-        f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'."
-    )
+    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")

@@ -25,8 +25,7 @@ def _size(
     dims = len(kernel)
     spatial = tuple(input.shape)[-dims:]
     default = [
-        (n - 1) * s + k - 2 * p
-        for n, s, k, p in zip(spatial, stride, kernel, padding, strict=True)
+        (n - 1) * s + k - 2 * p for n, s, k, p in zip(spatial, stride, kernel, padding, strict=True)
     ]
     if output_size is None:
         return tuple(default)

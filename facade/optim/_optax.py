@@ -80,7 +80,9 @@ class Optax(Optimizer):
         """State for these parameters; what was there under the same path stays."""
         from .._run import observe
 
-        shapes = {str(i): observe(p, "optimizer state") for i, p in zip(active, params, strict=True)}
+        shapes = {
+            str(i): observe(p, "optimizer state") for i, p in zip(active, params, strict=True)
+        }
         with jax.enable_x64(self._wide):
             fresh = self.transform.init(shapes)
             flat, self._treedef = jax.tree_util.tree_flatten_with_path(fresh)

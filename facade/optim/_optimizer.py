@@ -87,7 +87,11 @@ class Optimizer:
         param_group["params"] = extracted
         for p in extracted:
             if not isinstance(p, Handle):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__module__}.{type(p).__name__}".replace("builtins.", ""))
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {type(p).__module__}.{type(p).__name__}".replace(
+                        "builtins.", ""
+                    )
+                )
             if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):  # type: ignore[attr-defined]
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
@@ -113,7 +117,12 @@ class Optimizer:
         raise NotImplementedError
 
     def update(
-        self, p: Any, g: Any, state: dict[str, Any], numbers: dict[str, Any], choices: dict[str, Any]
+        self,
+        p: Any,
+        g: Any,
+        state: dict[str, Any],
+        numbers: dict[str, Any],
+        choices: dict[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
         """One parameter's new value and state, in JAX."""
         raise NotImplementedError
@@ -289,9 +298,7 @@ class StepMemo(NamedTuple):
 def _are_simple(trace: Trace, params: Any) -> bool:
     """Whether all parameters and gradients are in the trace and share no storage."""
     tensors = [*params, *[p._grad for p in params]]
-    return all(
-        t._trace is trace and t._v.index >= 0 and t._store is None for t in tensors
-    )
+    return all(t._trace is trace and t._v.index >= 0 and t._store is None for t in tensors)
 
 
 def _copied(x: Any) -> Any:
@@ -333,5 +340,3 @@ def _update_op(cls: type[Optimizer], self: Optimizer, choices: Any, names: Any) 
 def params_of(groups: Iterable[ParamGroup]) -> list[Any]:
     """All parameters of all groups."""
     return [p for g in groups for p in g["params"]]
-
-

@@ -61,7 +61,12 @@ class SGD(Optimizer):
         return state
 
     def update(
-        self, p: Any, g: Any, state: dict[str, Any], numbers: dict[str, Any], choices: dict[str, Any]
+        self,
+        p: Any,
+        g: Any,
+        state: dict[str, Any],
+        numbers: dict[str, Any],
+        choices: dict[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
         import optax
 

@@ -50,9 +50,7 @@ def _check_numbers(
             f"kernel size should be greater than zero, but got {_named(kernel, 'k')}"
         )
     if min(stride) < 0:
-        raise RuntimeError(
-            f"stride should be greater than zero, but got {_named(stride, 'd')}"
-        )
+        raise RuntimeError(f"stride should be greater than zero, but got {_named(stride, 'd')}")
     if min(dilation) <= 0:
         raise RuntimeError(
             f"dilation should be greater than zero, but got {_named(dilation, 'dilation')}"
@@ -253,9 +251,7 @@ def adaptive_sizes(kind: str, dims: int, input: Any, output_size: Any) -> tuple[
         if len(output_size) != dims:
             raise RuntimeError(odd)
         keep = shape[-dims:] if len(shape) >= dims else (0,) * dims
-        out = tuple(
-            int(n) if v is None else int(v) for v, n in zip(output_size, keep, strict=True)
-        )
+        out = tuple(int(n) if v is None else int(v) for v, n in zip(output_size, keep, strict=True))
     if kind == "avg" and min(out) < 0:
         _negative_avg(dims, out)
     if len(shape) not in (dims + 1, dims + 2):

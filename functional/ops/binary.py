@@ -75,9 +75,7 @@ def heaviside(input: Array, values: Array) -> Array:
     refuse_complex(result_type(input, values), RuntimeError,
                    "heaviside is not yet implemented for complex tensors.")  # fmt: skip
     if input.dtype != values.dtype:
-        raise RuntimeError(
-            "heaviside is not yet implemented for tensors with different dtypes."
-        )
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     x, values = aligned(lax.stop_gradient(input), lax.stop_gradient(values))
     return jnp.where(x == 0, values, (x > 0).astype(x.dtype))
 

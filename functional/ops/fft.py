@@ -21,7 +21,7 @@ _FORWARD = {None: "backward", "backward": "backward", "forward": "forward", "ort
 
 def _norm(norm: str | None) -> str:
     if norm not in _FORWARD:
-        raise RuntimeError(f"Invalid normalization mode: \"{norm}\"")
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
     return _FORWARD[norm]
 
 
@@ -96,9 +96,7 @@ def _axes(x: Array, s: Dims | None, dim: Dims | None) -> tuple[tuple[int, ...], 
         return dims, [x.shape[d] for d in dims]
     sizes = [s] if isinstance(s, int) else list(s)
     if len(sizes) != len(dims):
-        raise RuntimeError(
-            "When given, dim and shape arguments must have the same length"
-        )
+        raise RuntimeError("When given, dim and shape arguments must have the same length")
     sizes = [x.shape[d] if n == -1 else n for n, d in zip(sizes, dims, strict=True)]
     for n in sizes:
         _points(n, n)
@@ -188,5 +186,3 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Array:
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Array:
     """The frequencies of `rfft` for `n` points `d` apart."""
     return jnp.fft.rfftfreq(n, d).astype(dtype or default_float())
-
-

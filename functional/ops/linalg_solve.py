@@ -72,7 +72,10 @@ def inv_ex(A: Array, *, check_errors: bool = False) -> InvEx:  # noqa: N803
 
 @op(name="cholesky_ex", backward="LinalgCholeskyExBackward0", saves={"L": "*"}, residuals=True, **L)
 def cholesky_ex(
-    A: Array, *, upper: bool = False, check_errors: bool = False  # noqa: N803
+    A: Array,
+    *,
+    upper: bool = False,
+    check_errors: bool = False,  # noqa: N803
 ) -> CholeskyEx:
     """The Cholesky factor, and 0 for each matrix that has one."""
     from .decompositions import _cholesky
@@ -85,7 +88,11 @@ def cholesky_ex(
 
 @op(name="solve_ex", backward="LinalgSolveExBackward0", saves={"result": "*"}, residuals=True, **L)
 def solve_ex(
-    A: Array, B: Array, *, left: bool = True, check_errors: bool = False  # noqa: N803
+    A: Array,
+    B: Array,
+    *,
+    left: bool = True,
+    check_errors: bool = False,  # noqa: N803
 ) -> SolveEx:
     """The solution of `A @ X = B`, and 0 (or the zero pivot's number) for each matrix."""
     from .linalg import solve
@@ -103,7 +110,12 @@ def _batched(a: Array, b: Array) -> tuple[Array, Array]:
 @op(name="solve_triangular", backward="LinalgSolveTriangularBackward0", residuals=True,
     saves={"self": "*", "result": "*"}, **L)  # fmt: skip
 def solve_triangular(
-    A: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
+    A: Array,
+    B: Array,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,  # noqa: N803
 ) -> Array:
     """The solution of `A @ X = B` (or `X @ A = B`) for triangular `A`."""
     _need_square("linalg.solve_triangular", A)
@@ -130,9 +142,18 @@ def triangular_solve(
 ) -> TriangularSolve:  # fmt: skip
     """The solution of `A @ X = input` and a copy of `A`, by an old name."""
     a, b = _batched(A, input)
-    x = lax.linalg.triangular_solve(
-        a, b, left_side=True, lower=not upper, transpose_a=transpose, unit_diagonal=unitriangular
-    ) if b.size and a.size else jnp.zeros(b.shape, b.dtype)
+    x = (
+        lax.linalg.triangular_solve(
+            a,
+            b,
+            left_side=True,
+            lower=not upper,
+            transpose_a=transpose,
+            unit_diagonal=unitriangular,
+        )
+        if b.size and a.size
+        else jnp.zeros(b.shape, b.dtype)
+    )
     return TriangularSolve(x, a)
 
 
@@ -187,7 +208,10 @@ def lu_factor(A: Array, *, pivot: bool = True) -> LUFactor:  # noqa: N803
 @op(name="lu_factor_ex", backward="LinalgLuFactorExBackward0", residuals=True,
     saves={"LU": "*", "pivots": "*"}, **L)  # fmt: skip
 def lu_factor_ex(
-    A: Array, *, pivot: bool = True, check_errors: bool = False  # noqa: N803
+    A: Array,
+    *,
+    pivot: bool = True,
+    check_errors: bool = False,  # noqa: N803
 ) -> LUFactorEx:
     """`lu_factor`, and 0 (or the zero pivot's number) for each matrix."""
     lu, pivots = lu_factor(A)
@@ -248,7 +272,12 @@ def _lu_solved(lu: Array, pivots: Array, b: Array, left: bool, adjoint: bool) ->
 @op(name="lu_solve", backward="LinalgLuSolveBackward0", residuals=True,
     saves={"LU": "*", "pivots": "*", "result": "*"}, **L)  # fmt: skip
 def linalg_lu_solve(
-    LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False  # noqa: N803
+    LU: Array,
+    pivots: Array,
+    B: Array,
+    *,
+    left: bool = True,
+    adjoint: bool = False,  # noqa: N803
 ) -> Array:
     """The solution for a matrix whose `lu_factor` this is."""
     return _lu_solved(LU, pivots, B, left, adjoint)
@@ -268,9 +297,7 @@ def eig(A: Array) -> Eig:  # noqa: N803
     if not A.size:
         kind = complex_of(A.dtype)
         return Eig(jnp.zeros(A.shape[:-1], kind), jnp.zeros(A.shape, kind))
-    values, vectors = lax.linalg.eig(
-        A, compute_left_eigenvectors=False, enable_eigvec_derivs=True
-    )
+    values, vectors = lax.linalg.eig(A, compute_left_eigenvectors=False, enable_eigvec_derivs=True)
     return Eig(values, vectors)
 
 

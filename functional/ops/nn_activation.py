@@ -262,9 +262,7 @@ def glu(input: Array, dim: int = -1) -> Array:
     dim = wrap_dim(dim, input.ndim)
     size = input.shape[dim]
     if size % 2:
-        raise RuntimeError(
-            f"Halving dimension must be even, but dimension {dim} is size {size}"
-        )
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
     need_float(input, "glu_cpu")
     a, b = jnp.split(wide(input), 2, axis=dim)
     return cast(a * jax.nn.sigmoid(b), input.dtype)

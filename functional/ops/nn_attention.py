@@ -40,9 +40,7 @@ def _errors(query: Array, key: Array, value: Array, mask: Array | None, dropout_
     if not is_floating(query.dtype):
         raise RuntimeError(f"expected scalar type Float but found {scalar_name(query.dtype)}")
     if isinstance(dropout_p, (int, float)) and not 0 <= dropout_p <= 1:
-        raise RuntimeError(
-            f"dropout probability has to be between 0 and 1, but got {dropout_p:g}"
-        )
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
 
 
 def _product(a: Array, b: Array, axis: int, out: np.dtype) -> Array:
@@ -96,9 +94,7 @@ def _grouped(query: Array, key: Array, value: Array, enable_gqa: bool) -> tuple[
         return key, value
     heads = [x.shape[-3] for x in (query, key, value)] if query.ndim > 2 else [1, 1, 1]
     if heads[0] % heads[1] or heads[0] % heads[2]:
-        raise RuntimeError(
-            "Number of heads in key and value must divide the number of heads in "
-        )
+        raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
     if heads[0] != heads[1]:
         key = jnp.repeat(key, heads[0] // heads[1], axis=-3)
     if heads[0] != heads[2]:

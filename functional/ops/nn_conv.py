@@ -89,8 +89,7 @@ def _check_dtypes(x: Array, weight: Array, bias: Array | None) -> None:
     if x.dtype != weight.dtype:
         if not (is_floating(x.dtype) and is_floating(weight.dtype)):
             raise RuntimeError(
-                f"expected scalar type {scalar_name(x.dtype)} but found "
-                f"{scalar_name(weight.dtype)}"
+                f"expected scalar type {scalar_name(x.dtype)} but found {scalar_name(weight.dtype)}"
             )
         raise RuntimeError(
             f"Input type (torch.{scalar_name(x.dtype)}Tensor) and weight type "
@@ -236,9 +235,7 @@ def _enter(dims: int) -> None:
         padding: Ints | str = 0, dilation: Ints = 1, groups: int = 1,
     ) -> Array:  # fmt: skip
         name = f"conv{dims}d"
-        return _ranked(
-            name, dims, input, weight, bias, stride, padding, dilation, False, 0, groups
-        )
+        return _ranked(name, dims, input, weight, bias, stride, padding, dilation, False, 0, groups)
 
     def transpose(
         input: Array, weight: Array, bias: Array | None = None, stride: Ints = 1,

@@ -30,8 +30,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: Any = 1e-8) -> Ar
     dtype = result_type(x1, x2)
     if not is_floating(dtype):
         raise RuntimeError(
-            "expected common dtype to be floating point, yet common dtype is "
-            f"{scalar_name(dtype)}"
+            f"expected common dtype to be floating point, yet common dtype is {scalar_name(dtype)}"
         )
     shape = broadcast(x1, x2)
     dim = wrap_dim(dim, len(shape))

@@ -47,8 +47,7 @@ def _check(input: Array, p: Any) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if category(input.dtype) < 2:
         raise RuntimeError(
-            "result type Float can't be cast to the desired output type "
-            f"{scalar_name(input.dtype)}"
+            f"result type Float can't be cast to the desired output type {scalar_name(input.dtype)}"
         )
 
 

@@ -75,14 +75,12 @@ def channel_shuffle(input: Array, groups: int) -> Array:
         )
     if groups <= 0:
         raise RuntimeError(
-            "Number of groups to divide channels in must be positive. Value of "
-            f"groups:{groups}"
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
         )
     c = input.shape[1]
     if c % groups:
         raise RuntimeError(
-            "Number of channels must be divisible by groups. Got "
-            f"{c} channels and {groups} groups."
+            f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
         )
     x = input.reshape(input.shape[0], groups, c // groups, *input.shape[2:])
     return x.swapaxes(1, 2).reshape(input.shape)
@@ -104,9 +102,7 @@ def _pairs(
         return f"but got {name}_height: {pair[0]} {name}_width: {pair[1]}"
 
     if min(kernel) <= 0:
-        raise RuntimeError(
-            f"kernel size should be greater than zero, {shown('kernel', kernel)}"
-        )
+        raise RuntimeError(f"kernel size should be greater than zero, {shown('kernel', kernel)}")
     if min(gaps) <= 0:
         raise RuntimeError(f"dilation should be greater than zero, {shown('dilation', gaps)}")
     if min(pads) < 0:

@@ -35,9 +35,7 @@ def _nearest(size: int, out: int, scale: float | None, exact: bool) -> np.ndarra
     return np.minimum((places * ratio).astype(np.int64), size - 1)
 
 
-def _weights(
-    mode: str, size: int, out: int, scale: float | None, align: bool
-) -> np.ndarray:
+def _weights(mode: str, size: int, out: int, scale: float | None, align: bool) -> np.ndarray:
     """Rows of weights `(out, size)`, linear or cubic (Keys, a = -0.75)."""
     ratio, places = _ratio(size, out, scale, align), np.arange(out)
     source = places * ratio if align else (places + 0.5) * ratio - 0.5

@@ -24,9 +24,7 @@ def _linear_errors(input: Array, weight: Array, bias: Array | None) -> None:
             f"{input.ndim}D and {weight.ndim}D"
         )
     if weight.ndim > 2:
-        raise RuntimeError(
-            f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D"
-        )
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
     if bias is not None and weight.ndim == 1:
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
     if bias is None and input.dtype != weight.dtype:
@@ -50,8 +48,7 @@ def _linear_errors(input: Array, weight: Array, bias: Array | None) -> None:
     if inner != weight.shape[-1]:
         if weight.ndim == 1:
             raise RuntimeError(
-                f"size mismatch, got input ({rows}), mat ({rows}x{inner}), vec "
-                f"({weight.shape[0]})"
+                f"size mismatch, got input ({rows}), mat ({rows}x{inner}), vec ({weight.shape[0]})"
             )
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner} and "
@@ -131,9 +128,7 @@ def embedding(
 def _one_hot_check(input: Array, num_classes: int = -1) -> list[Fault]:
     return [
         Fault(input < 0, RuntimeError, "Class values must be non-negative."),
-        Fault(
-            input >= num_classes, RuntimeError, "Class values must be smaller than num_classes."
-        ),
+        Fault(input >= num_classes, RuntimeError, "Class values must be smaller than num_classes."),
     ]
 
 

@@ -42,9 +42,7 @@ def mse_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
 
 @op(namespace=F, method=False, saves={"self": "*", "target": "*"}, numbers=("beta",),
     backward="SmoothL1LossBackward0")  # fmt: skip
-def smooth_l1_loss(
-    input: Array, target: Array, reduction: str = "mean", beta: Any = 1.0
-) -> Array:
+def smooth_l1_loss(input: Array, target: Array, reduction: str = "mean", beta: Any = 1.0) -> Array:
     """Square the difference over `2 * beta` below `beta`, linear above."""
     reduction = reduction_name(None, None, reduction)
     if isinstance(beta, (int, float)) and beta < 0:
@@ -75,8 +73,7 @@ def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Ar
     broadcast(input, target)
     if category(input.dtype) < 2:
         raise RuntimeError(
-            "result type Float can't be cast to the desired output type "
-            f"{scalar_name(input.dtype)}"
+            f"result type Float can't be cast to the desired output type {scalar_name(input.dtype)}"
         )
     x, y = promote(input, target)
     return cast(reduced(jnp.log1p(jnp.exp(-x * y)), reduction), input.dtype)

@@ -37,9 +37,7 @@ def _pick_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Any]) -> tupl
     return _pick(x, index), jnp.where(chosen, tangents[0], jnp.zeros((), x.dtype)).sum(1)
 
 
-def _nll(
-    x: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int
-) -> Array:
+def _nll(x: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
     """Negative log likelihood of `(N, C, ...)` and `(N, ...)`."""
     if target.dtype not in (np.dtype("int64"), np.dtype("uint8")):
         raise RuntimeError(
@@ -110,8 +108,7 @@ def nll_loss(
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if input.ndim == 1 and target.ndim == 1 and target.shape[0] != 1:
         raise ValueError(
-            "For 1D input, 1D target must have size 1, but got target size: "
-            f"{target.shape[0]}"
+            f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}"
         )
     if weight is not None and weight.shape != input.shape[-1:]:
         raise RuntimeError(

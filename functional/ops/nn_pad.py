@@ -59,9 +59,7 @@ def _check_other(input: Array, pad: tuple[int, ...], mode: str) -> None:
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if mode != "circular" and size + left + right < 1:
             letters = _LETTERS[dims]
-            sizes = " ".join(
-                f"{c}: {n}" for c, n in zip(letters, input.shape[-dims:], strict=True)
-            )
+            sizes = " ".join(f"{c}: {n}" for c, n in zip(letters, input.shape[-dims:], strict=True))
             outs = " ".join(
                 f"{c}: {input.shape[-dims + j] + pad[2 * (dims - 1 - j)] + pad[2 * (dims - j) - 1]}"
                 for j, c in enumerate(letters)
@@ -102,9 +100,7 @@ def _padded(x: Array, axis: int, left: int, right: int, mode: str) -> Array:
 
 
 @op(namespace=F, method=False, backward="ConstantPadNdBackward0")
-def pad(
-    input: Array, pad: tuple[int, ...], mode: str = "constant", value: Any = None
-) -> Array:
+def pad(input: Array, pad: tuple[int, ...], mode: str = "constant", value: Any = None) -> Array:
     """Pad (or with negative numbers crop) dims from the last one: (left, right, top, ...)."""
     pad = tuple(int(n) for n in pad)
     if len(pad) % 2:
@@ -117,7 +113,7 @@ def pad(
         filler = cast(0 if value is None else value, input.dtype)
         return jax.lax.pad(input, filler, widths)
     if value:
-        raise RuntimeError(f"Padding mode \"{mode}\" doesn't take in value argument")
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     _check_other(input, pad, mode)

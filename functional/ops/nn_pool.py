@@ -95,9 +95,7 @@ def _enter_max(dims: int) -> None:
         input: Array, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
         dilation: Ints = 1, ceil_mode: bool = False,
     ) -> Array:  # fmt: skip
-        return _max_pool(
-            dims, input, kernel_size, stride, padding, dilation, ceil_mode, False
-        )
+        return _max_pool(dims, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
     def indexed(
         input: Array, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,

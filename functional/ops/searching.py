@@ -59,9 +59,7 @@ def bucketize(
 ) -> Array:
     """The bucket of each element among sorted boundaries."""
     if boundaries.ndim != 1:
-        raise RuntimeError(
-            f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
-        )
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
@@ -116,8 +114,10 @@ def _quantile(
     if not skip_nan:
         out = jnp.where(nans.any(-1, keepdims=True), jnp.full((), np.nan, x.dtype), out)
     if keepdim:
-        kept = (1,) * len(shape) if dim is None else tuple(
-            1 if i == wrap_dim(dim, len(shape)) else n for i, n in enumerate(shape)
+        kept = (
+            (1,) * len(shape)
+            if dim is None
+            else tuple(1 if i == wrap_dim(dim, len(shape)) else n for i, n in enumerate(shape))
         )
     else:
         kept = x.shape[:-1]
@@ -171,13 +171,10 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: Any = None) -> Arr
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: "
                                f"{scalar_name(x.dtype)}")  # fmt: skip
         if x.ndim < 2:
-            raise RuntimeError(
-                f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D"
-            )
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: "
-            f"{x2.shape[-1]}"
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")

@@ -212,4 +212,3 @@ def polar(abs: Array, angle: Array) -> Array:
             f"{scalar_name(abs.dtype)} and {scalar_name(angle.dtype)}"
         )
     return jax.lax.complex(abs * jnp.cos(angle), abs * jnp.sin(angle))
-

@@ -60,9 +60,7 @@ expm1 = _entry("expm1", lax.expm1, "Take `exp(x) - 1`, exact near 0.", _RESULT)
 log = _entry("log", lax.log, "Take the natural logarithm.")
 log2 = _entry("log2", jnp.log2, "Take the logarithm to base 2.")
 log10 = _entry("log10", jnp.log10, "Take the logarithm to base 10.")
-log1p = _entry(
-    "log1p", lax.log1p, "Take `log(1 + x)`, exact near 0.", backward="Log1PBackward0"
-)
+log1p = _entry("log1p", lax.log1p, "Take `log(1 + x)`, exact near 0.", backward="Log1PBackward0")
 sin = _entry("sin", lax.sin, "Take the sine.")
 cos = _entry("cos", lax.cos, "Take the cosine.")
 tan = _entry("tan", lax.tan, "Take the tangent.", _RESULT)
@@ -82,9 +80,7 @@ erfinv = _entry("erfinv", lax.erf_inv, "Invert `erf`.", no_complex="erfinv_vml_c
 lgamma = _entry(
     "lgamma", lax.lgamma, "Take the logarithm of |gamma(x)|.", no_complex="lgamma_vml_cpu"
 )
-digamma = _entry(
-    "digamma", _digamma, "Take the derivative of `lgamma`.", no_complex="digamma"
-)
+digamma = _entry("digamma", _digamma, "Take the derivative of `lgamma`.", no_complex="digamma")
 sinc = _entry("sinc", jnp.sinc, "Take `sin(pi x) / (pi x)`, 1 at 0.")
 
 
