@@ -105,7 +105,7 @@ def train(
 def gradient_norm(model: Model) -> torch.Tensor:
     """Return the norm of all gradients; frozen parameters have none, so they cost nothing."""
     squares = [p.grad.square().sum() for p in model.parameters() if p.grad is not None]
-    return torch.stack(squares).sum().sqrt()
+    return sum(squares, torch.tensor(0.0)).sqrt()
 
 
 def evaluate(model: Model, digits: Digits, options: argparse.Namespace) -> float:

@@ -322,7 +322,8 @@ def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
         if factory is full:
             return full(tuple(input.shape), *args, dtype=dtype, **kwargs)
         if factory is randint:
-            return randint(*args, tuple(input.shape), dtype=dtype, **kwargs)
+            low, high = (0, *args) if len(args) == 1 else args
+            return randint(low, high, tuple(input.shape), dtype=dtype, **kwargs)
         return factory(tuple(input.shape), *args, dtype=dtype, **kwargs)
 
     like.__name__ = factory.__name__ + "_like"

@@ -88,8 +88,8 @@ def node_name(state: State) -> str:
         known = rule is not None and op.backward == camel(op.name) + "Backward" + op.backward[-1]
         return rule(arguments(state)) if rule is not None and known else op.backward
     inner = call.call if isinstance(call, VjpCall) else call.source
-    op = getattr(inner, "op", None)
-    return (camel(op.name) if op is not None else "Vjp") + "BackwardBackward0"
+    inner_op = getattr(inner, "op", None)
+    return (camel(inner_op.name) if inner_op is not None else "Vjp") + "BackwardBackward0"
 
 
 def qualified(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from typing import Any
-from weakref import ref
 
 from leafax.functional import Residual
 
@@ -22,7 +21,7 @@ class RemovableHandle:
 
     def __init__(self, hooks: dict[int, Any], extra: Any = None) -> None:
         self.id = next(_hook_ids)
-        self._hooks: ref[Any] | Any = hooks
+        self._hooks = hooks
         self._extra = extra
 
     def remove(self) -> None:
@@ -43,8 +42,8 @@ class Node:
     """
 
     __slots__ = (
-        "trace", "state", "_edges", "saved", "packed", "residual", "freed", "pre_hooks", "tensor_hooks",
-        "post_hooks", "retains", "_metadata", "__weakref__",
+        "trace", "state", "_edges", "saved", "packed", "residual", "freed", "pre_hooks",
+        "tensor_hooks", "post_hooks", "retains", "_metadata", "__weakref__",
     )  # fmt: skip
     accumulates = False
     _name = "Node"

@@ -18,9 +18,9 @@ import numpy as np
 
 from leafax.functional import Op
 
+from ._bulk import apply_many
 from ._enter import from_array
 from ._handle import Handle
-from ._record import apply
 
 _MAX_OPS = 1024
 
@@ -107,7 +107,7 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         opaque = _OPAQUE[key] = _Opaque(fn, treedef, static, wide)
         if len(_OPAQUE) > _MAX_OPS:
             _OPAQUE.popitem(last=False)
-    outs = apply(opaque.op, *tensors)
+    outs = apply_many(opaque.op, tensors)
     return jax.tree.unflatten(opaque.out, outs)
 
 

@@ -23,6 +23,7 @@ from ._handle import Handle
 from ._trace import NODE, NOWHERE, State, Trace, Value, local
 
 BUDGET = 2000  # computing nodes a program may have before it is cut
+WHOLE = 400  # what an opaque node counts for in the budget
 BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
 
 _tensor_class: Any = Handle  # what results are; `register` says
@@ -307,7 +308,8 @@ def step(
     where = user_line()
     node = Node(call, tuple(v.index for v in inputs), avals, None, where)
     after.entry, after.call, after.where = node, call, where
-    after.nodes += 1
+    # A model or an optimizer's update weighs as much as the hundreds of ops in it.
+    after.nodes += WHOLE if getattr(getattr(call, "op", None), "namespace", "") == "opaque" else 1
     after.operands = tuple(inputs)
     op = getattr(call, "op", None)
     tracks = (

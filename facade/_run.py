@@ -22,7 +22,7 @@ from . import _graph, _keep
 from ._bound import bound
 from ._record import BUDGET, BUDGET_BYTES, user_line
 from ._storage import unshare
-from ._trace import EXTERNAL, NODE, State, Trace, Value, local
+from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, local
 
 
 class Run(NamedTuple):
@@ -150,7 +150,11 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     if not trace.done:
         _renew(trace)
     for t in live:
-        value = t._stale if t._stale is not None else t._v
+        value = t._v
+        if t._array is not None and t._store is None and value.role <= LEAF:
+            t._v, t._trace = value.resting, None  # most: data, parameters, results without history
+            continue
+        value = t._stale if t._stale is not None else value
         if value.role == NODE and t._grad_fn is None:
             t._grad_fn, t._out = _graph.later(trace, value), value.edge.out
         elif value.role == EXTERNAL and t._grad_fn is None:

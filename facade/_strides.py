@@ -19,12 +19,13 @@ def layout(t: Any) -> Layout:
     """Shape, strides and storage offset of `t`, by following its lens from the storage."""
     if t._store is None or not t._lens:
         return _contiguous(t._v.shape)
-    found: Layout | None = _contiguous(t._store.cell._v.shape)
+    found = _contiguous(t._store.cell._v.shape)
     for op, args, kwargs in t._lens:
-        found = after(op, found, args, kwargs)
-        if found is None:
+        seen = after(op, found, args, kwargs)
+        if seen is None:
             return _contiguous(t._v.shape)
-    return found  # type: ignore[return-value]
+        found = seen
+    return found
 
 
 def after(op: Op, base: Layout, args: Any, kwargs: Any) -> Layout | None:

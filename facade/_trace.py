@@ -152,8 +152,8 @@ class State:
     """
 
     __slots__ = (
-        "__weakref__", "next", "parent", "entry", "values", "value", "count", "nodes", "depth", "mode", "where",
-        "plans", "numbers", "operands", "used", "call", "saves",
+        "__weakref__", "next", "parent", "entry", "values", "value", "count", "nodes", "depth",
+        "mode", "where", "plans", "numbers", "operands", "used", "call", "saves",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, entry: Any, mode: Mode) -> None:

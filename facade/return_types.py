@@ -22,7 +22,7 @@ def _classes() -> dict[str, type]:
         if isinstance(cls, type) and hasattr(cls, "_fields"):
             short = name.removesuffix(".dim").replace(".", "_")
             cls._torch_name = short  # type: ignore[attr-defined]
-            cls.__repr__ = _show  # type: ignore[method-assign]
+            setattr(cls, "__repr__", _show)  # noqa: B010
             found[short] = cls
     return found
 

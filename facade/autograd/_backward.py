@@ -253,8 +253,9 @@ def grad(
 def _batched(
     outs: Any, ins: Any, given: Any, keep: bool, create_graph: bool, allow: bool, materialize: bool
 ) -> tuple[Any, ...]:
+    from leafax.functional import TABLE
+
     from .._record import apply
-    from .._table import TABLE
     from ..autograd import grad as one
 
     n = given[0].shape[0]

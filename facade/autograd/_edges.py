@@ -15,7 +15,8 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     """The edge at which gradients for `tensor` arrive; `autograd.grad` takes it as an input."""
     if not tensor.requires_grad:
         raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+            "It is not possible to get the gradient edge for a Tensor that does not require "
+            "gradients"
         )
     return GradientEdge(*gradient_edge(tensor))
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from leafax.functional import TABLE
+
 from .._handle import Handle
 from .._modes import enable_grad, set_grad_enabled
 from .._record import apply
-from .._table import TABLE
 from .._trace import local
 from ._backward import grad
 from ._context import zeros

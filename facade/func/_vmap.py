@@ -63,7 +63,7 @@ def _in_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
             head + "in_dims is not compatible with the structure of `inputs`. in_dims has "
             f"structure {spell(flatten(in_dims)[1])} but inputs has structure {spell(treedef)}."
         )
-    fixed = []
+    fixed: list[Any] = []
     for x, d in zip(leaves, dims, strict=True):
         if d is None:
             fixed.append(None)

@@ -120,9 +120,9 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out:
     scale = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     if out is None:
         return input / scale
-    from .._functions import div
+    from .. import _functions
 
-    return div(input, scale, out=out)
+    return vars(_functions)["div"](input, scale, out=out)
 
 
 FUNCTIONS = {

@@ -87,10 +87,9 @@ class Optimizer:
         param_group["params"] = extracted
         for p in extracted:
             if not isinstance(p, Handle):
+                kind = f"{type(p).__module__}.{type(p).__name__}".removeprefix("builtins.")
                 raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {type(p).__module__}.{type(p).__name__}".replace(
-                        "builtins.", ""
-                    )
+                    f"optimizer can only optimize Tensors, but one of the params is {kind}"
                 )
             if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):  # type: ignore[attr-defined]
                 raise ValueError("can't optimize a non-leaf Tensor")
