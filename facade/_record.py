@@ -205,9 +205,15 @@ def _new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
 
 
 def over_budget(trace: Trace) -> bool:
+    """Whether the program has grown as far as it may."""
     state = trace.state
     if local.budget and state.nodes >= local.budget:
         return True
+    if trace.nbytes > BUDGET_BYTES:
+        # Parameters are held by their model anyway; what counts is held by the trace alone.
+        trace.nbytes = sum(
+            a.nbytes for a in trace.arrays if hasattr(a, "nbytes") and sys.getrefcount(a) <= 3
+        )
     return state.nodes >= BUDGET or trace.nbytes > BUDGET_BYTES
 
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from leafax.functional import Input, Node, Plan, Program, plan_for
 
-from . import _graph, _keep
+from . import _graph, _keep, _record
 from ._bound import bound
-from ._record import BUDGET, BUDGET_BYTES, user_line
+from ._record import BUDGET, user_line
 from ._storage import unshare
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, local
 
@@ -281,13 +281,18 @@ def cut_for_budget(trace: Trace) -> None:
     What repeats is looked for in what was recorded. If the last ops are turns of a loop, the
     programs that follow hold a whole number of turns: they all have the same structure.
     """
-    nodes = [s for s in trace.state.path() if isinstance(s.entry, Node)]
-    signs = [(s.call, tuple(v.aval for v in s.operands)) for s in nodes]
-    period = _period(signs)
-    too_big = trace.nbytes > BUDGET_BYTES
+    end, before = trace.state, local.turn_end
+    if local.budget and before in (None, end):  # the loop goes on as it did
+        budget, local.turn_end = local.budget, end
+    else:
+        nodes = [s for s in end.path() if isinstance(s.entry, Node)]
+        period = _period([(s.call, tuple(v.aval for v in s.operands)) for s in nodes])
+        turn = sum(s.nodes - s.parent.nodes for s in nodes[len(nodes) - period :] if s.parent)
+        budget = max(1, TURN // turn) * turn if turn else 0
+        local.turn_end = None
+    too_big = trace.nbytes > _record.BUDGET_BYTES
     cut("the bytes a program may hold are used up" if too_big else "the program is long")
-    if period:  # until something else cuts: then the loop is over
-        local.budget = max(1, TURN // period) * period
+    local.budget = budget  # until something else cuts: then the loop is over
 
 
 def _period(signs: list[Any]) -> int:

@@ -234,6 +234,7 @@ class Local(threading.local):
         self.mode = Mode.of(hooks=False)
         self.trace = Trace(self.root(self.mode))
         self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
+        self.turn_end: State | None = None  # where the last turns of that loop ended
         self.clock = 0  # counts cuts
         self.states = 0
         self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
