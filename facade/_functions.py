@@ -156,8 +156,23 @@ Tensor.nonzero = nonzero  # type: ignore[attr-defined]
 Tensor.equal = equal  # type: ignore[attr-defined]
 Tensor.allclose = allclose  # type: ignore[attr-defined]
 
+# In-place methods that PyTorch has as functions too.
+_INPLACE = tuple(
+    f"{name}_"
+    for name in (
+        "abs acos acosh addmv alpha_dropout arccos arccosh arcsin arcsinh arctan arctanh "
+        "as_strided asin asinh atan atanh ceil celu clamp clamp_max clamp_min clip conj_physical "
+        "cos cosh deg2rad detach dropout erf erfc exp exp2 expm1 fill fix floor frac gcd i0 lcm "
+        "ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu "
+        "resize_as round rrelu rsqrt selu sigmoid sin sinc sinh sqrt square tan tanh threshold "
+        "trunc xlogy zero"
+    ).split()
+    if hasattr(Tensor, f"{name}_")
+)
+globals().update({name: getattr(Tensor, name) for name in _INPLACE})
+
 __all__ = [  # noqa: PLE0604
-    *_TABLE_FUNCTIONS, *_COPIES,
+    *_TABLE_FUNCTIONS, *_COPIES, *_INPLACE,
     "as_strided_scatter", "gradient", "histogram", "index_reduce", "lu",
     "argwhere", "bincount", "histc", "masked_select", "nonzero_static", "repeat_interleave",
     "unique", "unique_consecutive", "index_put", "index_put_", "resolve_neg", "scatter",

@@ -2,8 +2,7 @@
 
 PyTorch sorts the operands of an op into three classes: tensors with dimensions, 0-dim tensors, and
 Python numbers. A later class changes the result only when its *category* (bool < int < float <
-complex) is higher. The rule and the table are those of `torch.result_type`
-(https://pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc).
+complex) is higher. The rule and the table are those of `torch.result_type`.
 
 A Python number that became a runtime input of a program is a weakly typed JAX scalar, so that
 class is still visible while the program is traced.

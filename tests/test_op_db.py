@@ -16,7 +16,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal.common_methods_invocations import op_db
 
-SAMPLES = 3
+SAMPLES, SAMPLES_KNOWN = 1, 3  # `coverage_ops.py` takes more of each
 OUT_OF_SCOPE = ("jiterator", "_", "torch.", "sparse", "to_sparse", "hash_tensor")
 
 _WHY = {
@@ -62,7 +62,7 @@ def test_known_entries_exist():
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=key)
 def test_entry_agrees_with_torch(entry):
-    wrong = check(entry, torch.float64, SAMPLES)
+    wrong = check(entry, torch.float64, SAMPLES_KNOWN if key(entry) in KNOWN else SAMPLES)
     if key(entry) in KNOWN:
         assert wrong, f"{key(entry)} agrees now: take it off KNOWN"
         pytest.skip(f"{KNOWN[key(entry)]}: {wrong}")
