@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import leafax
 import numpy as np
 import pytest
+
+import leafax
 from leafax import _record
 
 
