@@ -68,15 +68,15 @@ def put(self: Any, index: Any, value: Any) -> None:
                     f"{_name(self)} for the destination and {_name(value)} for the source."
                 )
         apply_inplace(TABLE["index_put"], target, advanced, value)
-    elif number:
+    elif number or value.dim() == 0:
         apply_inplace(_FILL, target, value)
     else:
-        shape = list(value.shape)
-        while len(shape) > target.dim() and shape[0] == 1:
-            shape.pop(0)
-            value = value.squeeze(0)
-        if tuple(shape) != tuple(target.shape):
-            value = value.expand(tuple(target.shape))
+        shape = tuple(value.shape)
+        if shape != tuple(target.shape):  # PyTorch strips leading ones, then broadcasts
+            ones = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+            value = value.view(shape[ones:])
+            if shape[ones:] != tuple(target.shape):
+                value = value.expand(tuple(target.shape))
         target.copy_(value)
 
 
