@@ -74,9 +74,9 @@ class Adam(Optimizer):
         lr, decay = numbers["lr"], numbers["weight_decay"]
         if choices["maximize"]:
             g = -g
-        if choices["decoupled_weight_decay"]:
+        if choices["decays"] and choices["decoupled_weight_decay"]:
             p = p * (1 - lr * decay)
-        else:
+        elif choices["decays"]:
             g = g + decay * p
         b1, b2, eps = numbers["beta1"], numbers["beta2"], numbers["eps"]
         adam = optax.scale_by_adam(b1, b2, eps)

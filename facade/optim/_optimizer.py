@@ -214,6 +214,8 @@ class Optimizer:
     def _op(self, group: ParamGroup, states: list[dict[str, Any]]) -> Op:
         """The op that updates a group's parameters."""
         choices = {name: group[name] for name in self.choices}
+        # Without decay nothing is added: 0 times an infinite weight would be NaN, and costs.
+        choices["decays"] = bool(group.get("weight_decay"))
         names = tuple(tuple(s) for s in states)
         key = (tuple(choices.items()), names)
         op = self._ops.get(key)

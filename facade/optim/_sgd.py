@@ -72,8 +72,9 @@ class SGD(Optimizer):
 
         if choices["maximize"]:
             g = -g
-        decay = optax.add_decayed_weights(numbers["weight_decay"])
-        g, _ = decay.update(g, decay.init(p), p)
+        if choices["decays"]:
+            decay = optax.add_decayed_weights(numbers["weight_decay"])
+            g, _ = decay.update(g, decay.init(p), p)
         if "step" in state:  # dampened: optax's trace has no such form
             first = state["step"] == 0
             buf = state["momentum_buffer"] * numbers["momentum"] + g * (1 - numbers["dampening"])
