@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import leafax
 
 from ._call import Borrowed
+from ._groups import groups
 from ._select import Tensors, choose, near, with_their_parameters
 
 
@@ -58,6 +59,10 @@ class Model:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module on tensors, as one recorded op."""
+        raise NotImplementedError
+
+    def _call_on(self, swap: Mapping[int, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call with other tensors in place of those with these ids."""
         raise NotImplementedError
 
     def mask(self) -> Any:
@@ -173,6 +178,50 @@ class Model:
         self._loan().settled = False
         self._stop_statistics(with_their_parameters(chosen, parameters, still), False)
         return self
+
+    def groups(self, options: Mapping[Any, Mapping[str, Any]], **rest: Any) -> list[dict[str, Any]]:
+        """Parameter groups by path, for any optimizer of `leafax.optim`.
+
+        Frozen parameters are in their groups too: an optimizer leaves them alone until they are
+        thawed.
+
+        Args:
+          options: for each pattern (glob, compiled regular expression, predicate, or a tuple of
+            them) the group's hyperparameters: `lr`, `weight_decay`, with `optim.Optax` also
+            `transform`. A parameter belongs to the first pattern that selects it.
+          rest: hyperparameters of the group of all others, where not the optimizer's defaults.
+
+        Returns:
+          A list of dicts, in the order of the patterns; `params` are `(path, tensor)` pairs.
+
+        Raises:
+          ValueError: a pattern that selects nothing, or nothing that is left.
+
+        >>> from flax import nnx
+        >>> from leafax import optim
+        >>> from leafax.adapters.nnx import Model
+        >>> model = Model(nnx.Linear(3, 2, rngs=nnx.Rngs(0)))
+        >>> groups = model.groups({"bias": {"weight_decay": 0.0}})
+        >>> [group["param_names"] for group in optim.AdamW(groups, lr=1e-3).param_groups]
+        [['bias'], ['kernel']]
+        """
+        return groups(self._tensors()[0], options, **rest)
+
+    def functional_call(self, tensors: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Call the model with other tensors in place of its own, by path.
+
+        What the call updates among them (statistics) is written into the given tensors.
+
+        Args:
+          tensors: tensors by path of a parameter or buffer, in its shape; the rest are its own.
+          args, kwargs: of the call.
+
+        Raises:
+          AttributeError: a path that the model does not have; the message has the nearest ones.
+        """
+        mine = {**self._tensors()[0], **self._tensors()[1]}
+        swap = {id(_get(mine, name, "tensor")): t for name, t in tensors.items()}
+        return self._call_on(swap, args, kwargs)
 
     # ------------------------------------------------------------ saving
 

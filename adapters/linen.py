@@ -75,7 +75,15 @@ class Model(_model.Model):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._run("__call__", args, kwargs)
 
-    def _run(self, method: str | Inside, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _call_on(self, swap: Mapping[int, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        return self._run("__call__", args, kwargs, swap)
+
+    def _run(
+        self, method: str | Inside, args: Any, kwargs: dict[str, Any], swap: Any = None
+    ) -> Any:
+        leaves = self._leaves
+        if swap:
+            leaves = tuple(swap.get(id(t), t) for t in leaves)
         function = getattr(type(self._module), method) if isinstance(method, str) else None
         flags = () if function is None else _call.flags_of(function)
         kwargs, training = _call.with_flags(flags, self._training, args, kwargs)
@@ -86,14 +94,14 @@ class Model(_model.Model):
         if not self._borrowed.settled:
             self._borrowed.settle(training)
         if pure.draws is None and training:
-            pure.draws = needs_rng(pure, self._leaves, args, kwargs)
+            pure.draws = needs_rng(pure, leaves, args, kwargs)
         try:
-            return _call.record(pure, self._leaves, args, kwargs)
+            return _call.record(pure, leaves, args, kwargs)
         except flax.errors.InvalidRngError:
             if pure.draws:
                 raise
             pure.draws = True  # a module that draws in evaluation too
-        return _call.record(pure, self._leaves, args, kwargs)
+        return _call.record(pure, leaves, args, kwargs)
 
     def _pure(self, method: str | Inside, training: bool, flagged: bool) -> Apply:
         collections = {full.partition(".")[0] for full in self._paths} - {"params"}
@@ -172,7 +180,10 @@ class Part(_model.Model):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the submodule on its own; it must be assigned in its parents' `setup`."""
-        return self._root._run(Inside(self._path, self.training), args, kwargs)
+        return self._call_on({}, args, kwargs)
+
+    def _call_on(self, swap: Mapping[int, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        return self._root._run(Inside(self._path, self.training), args, kwargs, swap)
 
     def __getattr__(self, name: str) -> Any:
         before = f"{self._before}{name}."

@@ -8,7 +8,7 @@ and a submodule is a model by itself, on the same tensors.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import jax
@@ -62,7 +62,10 @@ class Model(_model.Model):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._run("__call__", args, kwargs)
 
-    def _run(self, method: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _call_on(self, swap: Mapping[int, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        return self._run("__call__", args, kwargs, swap)
+
+    def _run(self, method: str, args: Any, kwargs: dict[str, Any], swap: Any = None) -> Any:
         flags = _call.flags_of(getattr(type(self._module), method))
         view, training = self._view(), self.training
         if flags:
@@ -72,7 +75,8 @@ class Model(_model.Model):
             pure = view.pures[method, training] = self._pure(view, method, training)
         if not self._shared.borrowed.settled:
             self._shared.borrowed.settle(training)
-        return _call.record(pure, view.leaves, args, kwargs)
+        leaves = tuple(swap.get(id(t), t) for t in view.leaves) if swap else view.leaves
+        return _call.record(pure, leaves, args, kwargs)
 
     def _pure(self, view: View, method: str, training: bool) -> Merge:
         impls = tuple(self._shared.keys.get(id(t), (t, None))[1] for t in view.leaves)

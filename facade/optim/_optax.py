@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from leafax.functional import Op
 
-from .._enter import from_array, keep_edge
+from .._enter import NUMBER, add_input, keep_edge
 from .._record import record
 from .._storage import write
 from .._trace import local
+from ._cohorts import Cohorts, Layout
 from ._optimizer import Optimizer, ParamGroup
+
+
+class Unit(NamedTuple):
+    """The groups that share a transformation: it sees their gradients together.
+
+    Attributes:
+      transform: an optax transformation.
+      groups: their positions.
+      state: what is held for their parameters.
+    """
+
+    transform: Any
+    groups: tuple[int, ...]
+    state: Cohorts
 
 
 class Optax(Optimizer):
@@ -21,10 +36,15 @@ class Optax(Optimizer):
 
     The transformation sees only the parameters that have a gradient and require one, so frozen
     ones have no state, no decay, and no part in a clipped norm. When that set changes, the
-    parameters that stay keep their state and new ones start fresh.
+    parameters that stay keep their state, and new ones start fresh: with step counts of their own,
+    as if they were alone. Frozen ones keep theirs until `drop_state()`.
 
     Args:
-      params: tensors or groups; all groups share the transformation.
+      params: tensors or groups. Groups may have
+        - `lr`: what the transformation's updates are multiplied by; 1 by default. It is an input
+          of the step's program: schedulers set it and compile nothing.
+        - `transform`: one of their own. Groups with the same (identical) transformation are
+          updated together, so that a norm that it clips is theirs together.
       transform: for instance `optax.adamw(optax.cosine_decay_schedule(1e-3, 1000))`.
 
     >>> import optax, leafax
@@ -37,105 +57,161 @@ class Optax(Optimizer):
     """
 
     def __init__(self, params: Any, transform: Any) -> None:
-        if not hasattr(transform, "init") or not hasattr(transform, "update"):
-            raise TypeError(
-                f"`transform` must be an optax GradientTransformation, got "
-                f"{type(transform).__name__}"
-            )
-        super().__init__(params, {})
-        self.transform = transform
-        self._active: tuple[int, ...] = ()
-        self._leaves: list[Any] = []
-        self._paths: list[str] = []
-        self._treedef: Any = None
+        _check(transform)
+        self._units: list[Unit] = []
         self._wide = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+        super().__init__(params, {"lr": 1.0, "transform": transform})
+        self.transform = transform
 
-    def step(self, closure: Any = None) -> Any:
-        merged = {"params": [p for g in self.param_groups for p in g["params"]]}
-        groups, self.param_groups = self.param_groups, [merged]
-        try:
-            return super().step(closure)
-        finally:
-            self.param_groups = groups
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group: a dict with `params`, and `lr` and `transform` if they differ."""
+        if isinstance(param_group, dict) and "transform" in param_group:
+            _check(param_group["transform"])
+        super().add_param_group(param_group)
+        new = len(self.param_groups) - 1
+        transform = self.param_groups[new]["transform"]
+        for i, unit in enumerate(self._units):
+            if unit.transform is transform:
+                self._units[i] = unit._replace(groups=(*unit.groups, new))
+                return
+        self._units.append(Unit(transform, (new,), Cohorts(transform, self._wide)))
 
-    def _step_group(self, group: ParamGroup) -> None:
-        params = self.trainable(group)
-        if not params:
-            return
-        numbers = {id(p): i for i, p in enumerate(group["params"])}
-        active = tuple(numbers[id(p)] for p in params)
-        if active != self._active:
-            self._start(active, params)
-        op = self._transform_op(active)
+    # ------------------------------------------------------------ the step
+
+    def _numbered(self) -> list[list[tuple[int, Any]]]:
+        """The parameters of each group with their numbers, which count through all groups."""
+        found, n = [], 0
+        for group in self.param_groups:
+            found.append(list(enumerate(group["params"], n)))
+            n += len(group["params"])
+        return found
+
+    def _active(self, unit: Unit, numbered: Any) -> list[tuple[int, Any, int]]:
+        """What the unit updates: number, parameter and group."""
+        return [
+            (n, p, i) for i in unit.groups for n, p in numbered[i]
+            if p._grad is not None and p._v.requires_grad
+        ]  # fmt: skip
+
+    def _step_groups(self) -> None:
+        numbered = self._numbered()
+        for unit in self._units:
+            active = self._active(unit, numbered)
+            if active:
+                self._step_unit(unit, active)
+
+    def _step_unit(self, unit: Unit, active: list[tuple[int, Any, int]]) -> None:
+        layout = unit.state.layout([(n, p) for n, p, _ in active])
+        of_group = tuple([unit.groups.index(i) for _, _, i in active])
+        op = self._update_op(unit, layout, of_group)
+        leaves = unit.state.leaves(layout)
+        params = tuple([p for _, p, _ in active])
+        grads = tuple([p._grad for p in params])
         trace = local.trace
-        grads = tuple(p._grad for p in params)
-        state, _ = record(op, (tuple(params), grads, tuple(self._leaves)), {}, budget=False)
+        rates = tuple(
+            add_input(trace, NUMBER[float], float(self.param_groups[i]["lr"])) for i in unit.groups
+        )
+        state, _ = record(op, (params, grads, tuple(leaves), rates), {}, budget=False)
         results = iter(state.values)
         for p in params:
             write(p, keep_edge(trace, next(results), p._v))
-        for t in self._leaves:
+        for t in leaves:
             self._assign(t, next(results))
 
-    def _start(self, active: tuple[int, ...], params: list[Any]) -> None:
-        """State for these parameters; what was there under the same path stays."""
-        from .._run import observe
+    def _touched(self) -> list[Any]:
+        numbered, found = self._numbered(), []
+        for unit in self._units:
+            active = self._active(unit, numbered)
+            if active:
+                layout = unit.state.layout([(n, p) for n, p, _ in active])
+                found += [p for _, p, _ in active] + unit.state.leaves(layout)
+        return found
 
-        shapes = {
-            str(i): observe(p, "optimizer state") for i, p in zip(active, params, strict=True)
-        }
-        with jax.enable_x64(self._wide):
-            fresh = self.transform.init(shapes)
-            flat, self._treedef = jax.tree_util.tree_flatten_with_path(fresh)
-            before = dict(zip(self._paths, self._leaves, strict=True))
-            self._paths = [jax.tree_util.keystr(path) for path, _ in flat]
-            self._leaves = [
-                before[path]
-                if path in before and tuple(before[path].shape) == jnp.shape(leaf)
-                else from_array(jnp.array(leaf))
-                for path, (_, leaf) in zip(self._paths, flat, strict=True)
-            ]
-        self._active = active
-
-    def _transform_op(self, active: tuple[int, ...]) -> Op:
-        op = self._ops.get(active)
+    def _update_op(self, unit: Unit, layout: Layout, of_group: tuple[int, ...]) -> Op:
+        key = (unit.groups[0], layout, of_group)
+        op = self._ops.get(key)
         if op is not None:
             return op
-        transform, treedef, wide = self.transform, self._treedef, self._wide
+        transform, wide = unit.transform, self._wide
 
-        def body(params: Any, grads: Any, leaves: Any) -> Any:
+        def body(params: Any, grads: Any, leaves: Any, rates: Any) -> Any:
             with jax.enable_x64(wide):  # as in the user's own loop
-                return in_users_setting(params, grads, leaves)
+                return in_users_setting(params, grads, leaves, rates)
 
-        def in_users_setting(params: Any, grads: Any, leaves: Any) -> Any:
+        def in_users_setting(params: Any, grads: Any, leaves: Any, rates: Any) -> Any:
             import optax
 
-            named = {str(i): p for i, p in zip(active, params, strict=True)}
-            updates = {str(i): g for i, g in zip(active, grads, strict=True)}
-            state = jax.tree.unflatten(treedef, leaves)
-            updates, state = transform.update(updates, state, named)
-            new = optax.apply_updates(named, updates)
-            after = [
-                jnp.asarray(x).astype(old.dtype)
-                for x, old in zip(jax.tree.leaves(state), leaves, strict=True)
-            ]
-            return (*[new[str(i)] for i in active], *after)
+            named = {str(n): p for n, p in zip(layout.active, params, strict=True)}
+            gradients = {str(n): g for n, g in zip(layout.active, grads, strict=True)}
+            rate = {str(n): rates[i] for n, i in zip(layout.active, of_group, strict=True)}
+            updates: dict[str, Any] = {}
+            after: list[Any] = [None] * len(leaves)
+            for cohort in range(layout.cohorts):
+                held = [leaves[i] for i in layout.places[cohort]]
+                state = jax.tree.unflatten(layout.treedef, held)
+                # All gradients, since a norm is everyone's; XLA drops what is not taken of it.
+                moved, state = transform.update(gradients, state, named)
+                updates |= {str(n): moved[str(n)] for n in layout.members[cohort]}
+                for i, new in zip(layout.places[cohort], jax.tree.leaves(state), strict=True):
+                    if layout.owners[i] == cohort:
+                        after[i] = jnp.asarray(new).astype(leaves[i].dtype)
+            scaled = {
+                name: updates[name] * rate[name].astype(updates[name].dtype) for name in named
+            }
+            new = optax.apply_updates(named, scaled)
+            return (*[new[str(n)] for n in layout.active], *after)
 
-        op = self._ops[active] = Op(body, name="Optax", namespace="optim", differentiable=False)
+        op = self._ops[key] = Op(body, name="Optax", namespace="optim", differentiable=False)
         return op
 
+    # ------------------------------------------------------------ state
+
+    def drop_state(self, params: Any = None) -> None:
+        chosen = None if params is None else {id(p) for p in params}
+        for group in self._numbered():
+            for n, p in group:
+                if (not p.requires_grad) if chosen is None else id(p) in chosen:
+                    for unit in self._units:
+                        unit.state.drop(n)
+
     def state_dict(self) -> dict[str, Any]:
-        """The transformation's state by path, and which parameters it belongs to."""
+        """The transformations' state by path, and which parameters started together."""
         packed = super().state_dict()
-        packed["state"] = dict(zip(self._paths, self._leaves, strict=True))
-        packed["active"] = self._active
+        for group in packed["param_groups"]:
+            group.pop("transform")
+        packed["state"], packed["cohorts"] = {}, {}
+        for i, unit in enumerate(self._units):
+            prefix = f"{i}:" if i else ""
+            packed["state"].update(unit.state.packed(prefix))
+            packed["cohorts"].update(unit.state.cohort_of)
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict()` returned."""
-        params = [p for g in self.param_groups for p in g["params"]]
-        active = tuple(state_dict["active"])
-        self._start(active, [params[i] for i in active])
-        missing = [path for path in self._paths if path not in state_dict["state"]]
-        if missing:
-            raise ValueError(f"the state dict lacks {missing[0]!r} of this transformation's state")
-        self._leaves = [state_dict["state"][path].detach().clone() for path in self._paths]
+        """Take over what `state_dict()` of an optimizer with equal groups returned."""
+        transforms = [group["transform"] for group in self.param_groups]
+        super().load_state_dict({**state_dict, "state": {}})
+        for group, transform in zip(self.param_groups, transforms, strict=True):
+            group["transform"] = transform
+        for i, (unit, prefix) in enumerate(
+            (unit, f"{i}:" if i else "") for i, unit in enumerate(self._units)
+        ):
+            params = {
+                n: p for j in unit.groups for n, p in self._numbered()[j]
+                if n in state_dict["cohorts"]
+            }  # fmt: skip
+            self._units[i] = unit._replace(
+                state=Cohorts.unpacked(
+                    unit.transform, self._wide, params, state_dict["cohorts"],
+                    state_dict["state"], prefix,
+                )
+            )  # fmt: skip
+
+    def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
+        raise TypeError("`Optax` holds its state by transformation, not by parameter")
+
+
+def _check(transform: Any) -> None:
+    if not hasattr(transform, "init") or not hasattr(transform, "update"):
+        raise TypeError(
+            f"`transform` must be an optax GradientTransformation, got {type(transform).__name__}"
+        )

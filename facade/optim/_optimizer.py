@@ -26,6 +26,7 @@ from .._record import record
 from .._run import check_ready_faults, cut
 from .._storage import bump, rebind, write
 from .._trace import State, Trace, Value, local
+from ._skip import skip_if
 
 ParamGroup = dict[str, Any]
 
@@ -42,6 +43,8 @@ class Optimizer:
     numbers: tuple[str, ...] = ()
     #: Hyperparameters that choose what is computed; changing one makes another program.
     choices: tuple[str, ...] = ()
+    #: A tensor that is not 0 if the step must have no effect; `GradScaler` sets it.
+    found_inf: Any = None
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -154,11 +157,25 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         with no_grad():
-            for group in self.param_groups:
-                self._step_group(group)
+            if self.found_inf is None:
+                self._step_groups()
+            else:
+                skip_if(self.found_inf, self._touched(), self._step_groups)
         check_ready_faults()
         cut("optimizer.step()")
         return loss
+
+    def _step_groups(self) -> None:
+        for group in self.param_groups:
+            self._step_group(group)
+
+    def _touched(self) -> list[Any]:
+        """The tensors that the next step writes: parameters and their states."""
+        found = []
+        for group in self.param_groups:
+            for p in self.trainable(group):
+                found += [p, *self.state_of(p, group).values()]
+        return found
 
     def trainable(self, group: ParamGroup) -> list[Any]:
         """The parameters that a step updates: those with a gradient that require one."""
@@ -222,6 +239,19 @@ class Optimizer:
         if op is None:
             op = self._ops[key] = _update_op(type(self), self, choices, names)
         return op
+
+    def drop_state(self, params: Iterable[Any] | None = None) -> None:
+        """Forget the state of parameters: they start fresh at their next step.
+
+        A parameter that is frozen keeps its state, for the case that it is thawed again.
+
+        Args:
+          params: tensors; by default all that are frozen now.
+        """
+        chosen = None if params is None else {id(p) for p in params}
+        for p in list(self.state):
+            if (not p.requires_grad) if chosen is None else id(p) in chosen:
+                del self.state[p]
 
     # ------------------------------------------------------------ saving
 

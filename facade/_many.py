@@ -1,0 +1,48 @@
+"""Writing to many tensors by one op: gradients that are clipped, averages that move on.
+
+An op a tensor would make a model of hundreds of parameters slow to record and to compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leafax.functional import Op
+
+from ._enter import NUMBER, add_input, keep_edge, make
+from ._inplace import check_inplace
+from ._modes import no_grad
+from ._record import over_budget, record
+from ._storage import write
+from ._trace import local
+
+
+def update_many(
+    op: Op, targets: Sequence[Any], *others: Any, numbers: Sequence[float] = ()
+) -> list[Any]:
+    """Record `op(targets, *others, numbers)` and write its first results into the targets.
+
+    Args:
+      op: returns a new value for each target, in its shape and dtype, and then any others.
+      others: tensors, sequences of tensors, or static values.
+      numbers: become inputs of the program: other values compile nothing.
+
+    Returns:
+      The op's other results, as tensors.
+    """
+    with no_grad():
+        if over_budget(local.trace):
+            from ._run import cut_for_budget
+
+            cut_for_budget(local.trace)
+        for t in targets:
+            check_inplace(t, False)
+        trace = local.trace
+        inputs = tuple(add_input(trace, NUMBER[float], float(x)) for x in numbers)
+        state, trace = record(op, (tuple(targets), *others, inputs), {}, budget=False)
+        results = iter(state.values)
+        for t in targets:
+            value = next(results)
+            write(t, keep_edge(trace, value, t._v) if t._v.role else value)
+        return [make(value, trace) for value in results]

@@ -1,0 +1,18 @@
+"""PyTorch's `torch.optim.lr_scheduler`: the same rates, step by step."""
+
+from ._composed import ChainedScheduler as ChainedScheduler
+from ._composed import ReduceLROnPlateau as ReduceLROnPlateau
+from ._composed import SequentialLR as SequentialLR
+from ._cycles import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
+from ._cycles import CyclicLR as CyclicLR
+from ._cycles import OneCycleLR as OneCycleLR
+from ._schedule import LRScheduler as LRScheduler
+from ._schedules import ConstantLR as ConstantLR
+from ._schedules import CosineAnnealingLR as CosineAnnealingLR
+from ._schedules import ExponentialLR as ExponentialLR
+from ._schedules import LambdaLR as LambdaLR
+from ._schedules import LinearLR as LinearLR
+from ._schedules import MultiplicativeLR as MultiplicativeLR
+from ._schedules import MultiStepLR as MultiStepLR
+from ._schedules import PolynomialLR as PolynomialLR
+from ._schedules import StepLR as StepLR
