@@ -225,6 +225,7 @@ class AutogradMixin(Handle):
             )
         if self.requires_grad:
             self._set_role(False)
+        self._duals = None
         return self
 
     @property

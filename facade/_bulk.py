@@ -33,7 +33,7 @@ class CallMemo(NamedTuple):
 
 def apply_many(op: Op, tensors: list[Any]) -> Any:
     """`apply(op, *tensors)` for an op with several results."""
-    if len(tensors) <= FEW or local.mode.hooks:
+    if len(tensors) <= FEW or local.mode.hooks or local.mode.dual:
         return apply(op, *tensors)
     if over_budget(local.trace):
         cut_for_budget(local.trace)

@@ -16,6 +16,7 @@ from typing import Any
 from leafax.functional import Aval, Residual, ResidualCall, vjp_of
 
 from ._dtype import type_string
+from ._dual_ops import attach
 from ._enter import alias, enter, from_array, make
 from ._handle import Handle
 from ._keep import given_of, needed
@@ -261,6 +262,8 @@ class GraphTask:
             call = vjp_of(state.call, len(state.operands), wanted, given)
             differentiable = self.create_graph and _depends(state, cts)
             outs = _record(trace, call, values, state, differentiable)
+            if local.mode.dual:
+                attach(call, [*state.operands, *cts], outs)
         else:
             self.plain = False
             if over_budget(trace):  # a graph longer than a program may be
@@ -276,7 +279,7 @@ class GraphTask:
         state = node.state
         trace = local.trace
         cts = [_fit(grads[k], state.values[k]) for k in given]
-        if node.residual is not None and not self.create_graph:
+        if node.residual is not None and not self.create_graph and not local.mode.dual:
             residual, arrays = node.residual
             have = tuple(i for i, v in enumerate(state.operands) if v.requires_grad)
             call: Any = _residual_call(state, residual, given, tuple(have.index(k) for k in wanted))
@@ -297,7 +300,10 @@ class GraphTask:
         values = [enter(present[i], trace) for i in sorted(present)]
         values += [enter(c, trace) for c in cts]
         differentiable = self.create_graph and _depends(state, cts)
-        return _record(trace, call, values, None, differentiable)
+        outs = _record(trace, call, values, None, differentiable)
+        if local.mode.dual:
+            attach(call, [*[present[i] for i in sorted(present)], *cts], outs)
+        return outs
 
     def _check(self, node: Node) -> None:
         trace = local.trace

@@ -21,6 +21,8 @@ class Handle:
       _stale: set when the storage was written through another tensor: what `_v` was before.
       _grad_fn: its graph node once an earlier trace is done; `_out` is its output number.
       _grad: `.grad`.
+      _duals: its tangents by level, see `_dual.py`; `_dual_root` is `(weak reference, length of
+        its lens)` of the tensor whose tangent a view of it shares, None for the base.
       _vc: version counter, a list of one int shared with views; None stands for 0.
     """
 
@@ -40,6 +42,8 @@ class Handle:
     _post_accumulate_hooks: Any = None
     _creation: str = ""
     _retains: bool = False
+    _duals: Any = None
+    _dual_root: Any = None
 
     _v: Any
     _trace: Any

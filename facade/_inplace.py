@@ -7,6 +7,7 @@ from typing import Any
 
 from leafax.functional import Op, cast, category, scalar_name
 
+from . import _dual, _dual_ops
 from ._enter import enter, keep_edge
 from ._handle import Handle
 from ._lens import spell, writing
@@ -78,6 +79,13 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
     """Record the in-place variant of `op` on `t` and write its result; returns `t`."""
     tracked = local.mode.grad and op.differentiable and _wants(t, args, kwargs)
     check_inplace(t, tracked)
+    if local.mode.dual:
+        tangents = _dual_ops.inplace(op, t, args, _key, kwargs)
+        with _dual.seeing(()):
+            apply_inplace(op, t, *args, _key=_key, **kwargs)
+        if tangents:
+            _dual_ops.written(t, tangents)
+        return t
     before = () if _key is None else (_key,)
     if tracked and t._base_ is not None:
         structure, flat = spell(t._blens)

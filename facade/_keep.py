@@ -131,6 +131,8 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
                     else:
                         tensor._v = resting(value.aval, True, EXTERNAL)
                         tensor._grad_fn, tensor._out = edge
+            if trace.duals and value in trace.duals:
+                tensor._duals = trace.duals[value]
             tensors[value] = tensor
         vc = counters.get(value.storage)
         if vc is None and tensor._vc is not None:

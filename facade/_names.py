@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import Call, Slot, VjpCall, camel
+from leafax.functional import Call, JvpCall, Slot, VjpCall, camel
 
 from ._trace import State
 
@@ -87,6 +87,9 @@ def node_name(state: State) -> str:
         rule = _RULES.get(op.name)
         known = rule is not None and op.backward == camel(op.name) + "Backward" + op.backward[-1]
         return rule(arguments(state)) if rule is not None and known else op.backward
+    if isinstance(call, JvpCall):
+        inner_op = getattr(call.call, "op", None)
+        return (camel(inner_op.name) if inner_op is not None else "Vjp") + "JvpBackward"
     inner = call.call if isinstance(call, VjpCall) else call.source
     inner_op = getattr(inner, "op", None)
     return (camel(inner_op.name) if inner_op is not None else "Vjp") + "BackwardBackward0"

@@ -88,6 +88,11 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
         if copy is not None:
             return copy
     state, trace = record(op, args, kwargs)
+    return results(op, args, kwargs, state, trace)
+
+
+def results(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
+    """The tensors of a step that `record` took."""
     if state.call.many:
         outs = [make(v, trace) for v in state.values]
         if op.view:
@@ -158,7 +163,10 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
     key = tuple(parts)
     state = trace.state.next.get(key)
     if state is None:
-        if trace.state.mode.hooks:
+        mode = trace.state.mode
+        if mode.dual:
+            return _with_tangents(op, args, kwargs)
+        if mode.hooks:
             hooked = _with_hooks(op, args, kwargs)
             if hooked is not None:
                 return hooked  # type: ignore[no-any-return]
@@ -169,6 +177,12 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
 
 def _with_hooks(op: Op, args: Any, kwargs: Any) -> Any:
     from .autograd._hooked_node import recorded
+
+    return recorded(op, args, kwargs)
+
+
+def _with_tangents(op: Op, args: Any, kwargs: Any) -> Any:
+    from ._dual_ops import recorded
 
     return recorded(op, args, kwargs)
 

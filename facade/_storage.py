@@ -77,6 +77,8 @@ def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
         out._base_ = source if source._base_ is None else source._base_
         out._blens = source._blens + lens
     store.members.append(ref(out))
+    if source._dual_root is not None and view:
+        out._dual_root = source._dual_root
     return out
 
 
@@ -390,6 +392,8 @@ def detach(t: Any, own: bool = False) -> Any:
         value = _without_grad(lambda: enter(t, trace))
         kind = _plain(value)
         out = make(alias(trace, value, kind, True) if own else tag(trace, value, kind), trace)
+    if t._duals and out._v is t._v:
+        out._v = keep_edge(trace, t._v, t._v)  # tangents are known by value
     share(t, out, (), view=False)
     if own:
         out._vc = [0]

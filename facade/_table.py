@@ -14,9 +14,11 @@ import numpy as np
 from leafax.functional import TABLE, Op
 
 from ._dtype import dtype as dtype_class
+from ._dual import tangent
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._record import apply, known
+from ._trace import local
 
 # Other names that PyTorch takes for a parameter.
 _ALIASES = {
@@ -114,6 +116,13 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
         raise RuntimeError(
             f"{op.name}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."
+        )
+    if local.mode.dual and any(
+        tangent(t, n) is not None for t in (result, out) for n in local.mode.dual
+    ):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.name}_out that does not support it because it is "
+            "an out= function"
         )
     if out.shape != result.shape:
         out.data = result.to(out.dtype)

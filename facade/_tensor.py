@@ -14,11 +14,13 @@ from . import _indexing
 from ._autograd_mixin import AutogradMixin
 from ._dtype import Size, device, of, type_string
 from ._dtype import dtype as dtype_class
+from ._dual import tangent
 from ._inplace import apply_inplace
 from ._operators import install
 from ._record import apply, register
 from ._repr import format_tensor
 from ._run import observe
+from ._trace import local
 
 
 class Tensor(AutogradMixin):
@@ -366,6 +368,10 @@ def _repr(t: Tensor) -> str:
         suffixes.append(f"grad_fn=<{type(t.grad_fn).__name__}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
+    if local.mode.dual:
+        along = tangent(t, local.mode.dual[-1])
+        if along is not None:
+            suffixes.append(f"tangent={along}")
     array = np.asarray(observe(t, "print"))
     return format_tensor(array, suffixes=suffixes, default_dtype=_default_np())
 

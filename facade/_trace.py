@@ -110,20 +110,26 @@ def resting(
 class Mode:
     """What a thread's surroundings add to the meaning of an op; one object a combination."""
 
-    __slots__ = ("grad", "inference", "autocast", "hooks")
+    __slots__ = ("grad", "inference", "autocast", "hooks", "dual")
     _made: dict[Any, Mode] = {}
 
-    def __init__(self, grad: bool, inference: bool, autocast: Any, hooks: bool) -> None:
+    def __init__(
+        self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...]
+    ) -> None:
         self.grad, self.inference, self.autocast = grad, inference, autocast
         self.hooks = hooks  # saved-tensor hooks are in force
+        self.dual = dual  # levels of forward mode that ops carry tangents of, see `_dual.py`
 
     @classmethod
     def of(
         cls, grad: bool = True, inference: bool = False, autocast: Any = None,
-        hooks: bool | None = None,
+        hooks: bool | None = None, dual: tuple[int, ...] | None = None,
     ) -> Mode:  # fmt: skip
-        """The mode with these fields; `hooks=None` leaves saved-tensor hooks as they are."""
-        key = (grad, inference, autocast, local.mode.hooks if hooks is None else hooks)
+        """The mode with these fields; None leaves saved-tensor hooks, dual levels as they are."""
+        key = (
+            grad, inference, autocast, local.mode.hooks if hooks is None else hooks,
+            local.mode.dual if dual is None else dual,
+        )  # fmt: skip
         mode = cls._made.get(key)
         if mode is None:
             mode = cls._made[key] = cls(*key)
@@ -206,7 +212,7 @@ class Trace:
 
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
-        "done", "versions", "nbytes", "hooked", "thread", "lock", "__weakref__",
+        "duals", "done", "versions", "nbytes", "hooked", "thread", "lock", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -220,6 +226,7 @@ class Trace:
         self.freed: set[State] = set()
         self.serial = next(_serial)
         self.done = False
+        self.duals: Any = None  # tangents of the values that ops took, see `_dual.py`
         self.versions: dict[int, int] = {}
         self.nbytes = 0
         self.hooked = 0
@@ -231,7 +238,7 @@ class Local(threading.local):
 
     def __init__(self) -> None:
         self.roots: dict[Mode, State] = {}
-        self.mode = Mode.of(hooks=False)
+        self.mode = Mode.of(hooks=False, dual=())
         self.trace = Trace(self.root(self.mode))
         self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
         self.turn_end: State | None = None  # where the last turns of that loop ended

@@ -17,6 +17,10 @@ from ._dtypes import scalar_name as scalar_name
 from ._dtypes import set_default_float as set_default_float
 from ._export import Lowered as Lowered
 from ._export import lower as lower
+from ._jvp import JvpCall as JvpCall
+from ._jvp import jvp_of as jvp_of
+from ._jvp import reached_outputs as reached_outputs
+from ._jvp import unread_inputs as unread_inputs
 from ._lower import FaultSite as FaultSite
 from ._lower import Residual as Residual
 from ._lower import lower as _lower_program

@@ -4,6 +4,7 @@ from .._modes import enable_grad as enable_grad
 from .._modes import inference_mode as inference_mode
 from .._modes import no_grad as no_grad
 from .._modes import set_grad_enabled as set_grad_enabled
+from . import forward_ad as forward_ad
 from . import function as function
 from . import functional as functional
 from . import graph as graph

@@ -34,6 +34,8 @@ class FunctionCtx(CustomNode):
         self._dirty: tuple[Any, ...] = ()
         self._plain: tuple[Any, ...] = ()
         self._materialize = True
+        self._for_forward: tuple[Any, ...] | None = None
+        self._in_forward_mode = False
         self._is_tensor: tuple[bool, ...] = ()
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
@@ -48,7 +50,14 @@ class FunctionCtx(CustomNode):
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Save tensors for forward mode, which leafax does by other means: nothing happens."""
+        """Save tensors (or None) for `ctx.saved_tensors` in `jvp`."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Handle):
+                raise AssertionError(
+                    f"save_for_forward expects all arguments to be tensors; you should save "
+                    f"non-tensors as attributes on ctx. argument {i}"
+                )
+        self._for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
         """Say which inputs forward wrote to; they must be outputs as well."""
@@ -66,11 +75,13 @@ class FunctionCtx(CustomNode):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` was given.
+        """What `save_for_backward` was given; in `jvp`, what `save_for_forward` was.
 
         Raises:
           RuntimeError: once backward freed them, or if one was written to since.
         """
+        if self._in_forward_mode and self._for_forward is not None:
+            return self._for_forward
         if self.freed or self._saved is None:
             raise RuntimeError(FREED)
         return tuple(self._unpack(s) for s in self._saved)

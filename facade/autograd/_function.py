@@ -12,10 +12,12 @@ import inspect
 import warnings
 from typing import Any
 
+from .. import _dual
 from .._handle import Handle
 from .._modes import no_grad
 from .._trace import local
 from ._context import FunctionCtx
+from ._function_jvp import carry
 from ._node import edge_from
 
 
@@ -95,7 +97,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Forward mode's rule; leafax does not call it yet."""
+        """Tangents of the outputs from those of forward's arguments; override it."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
             "forward mode AD."
@@ -125,7 +127,7 @@ class Function(metaclass=FunctionMeta):
         if records:
             ctx._edges = [edge_from(t) for t in tensors]
             ctx._inputs = [t._v.resting for t in tensors]
-        with no_grad():
+        with no_grad(), _dual.seeing(()):
             if separate:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
@@ -133,7 +135,10 @@ class Function(metaclass=FunctionMeta):
                 output = cls.forward(ctx, *args, **kwargs)
             outputs = output if isinstance(output, tuple) else (output,)
             outs = ctx._prepare(outputs, tensors)
-        made = ctx._finish(outs, tensors, records)
+        with _dual.seeing(()):
+            made = ctx._finish(outs, tensors, records)
+        if local.mode.dual:
+            carry(cls, ctx, args, made)
         return tuple(made) if isinstance(output, tuple) else made[0]
 
 

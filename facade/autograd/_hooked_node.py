@@ -25,6 +25,7 @@ class Recorded(NamedTuple):
     call: Any
     values: tuple[Value, ...]
     value: Value | None
+    operands: tuple[Value, ...] = ()
 
 
 # Gradients that PyTorch takes from the result: what it saves is then all that is kept.
@@ -129,11 +130,11 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     _pack(node, state, outs, trace)
     trace = local.trace  # a hook that observes cuts: the outputs are on arrays then
     values = tuple(enter(t, trace) for t in outs)
-    return Recorded(state.call, values, values[0]), trace
+    return Recorded(state.call, values, values[0], state.operands), trace
 
 
 def _as_is(state: State) -> Recorded:
-    return Recorded(state.call, state.values, state.value)
+    return Recorded(state.call, state.values, state.value, state.operands)
 
 
 def _pack(node: HookedNode, state: State, outs: list[Any], trace: Any) -> None:

@@ -1,8 +1,7 @@
-"""Forward mode: `func.jvp` and `func.linearize`, as the derivative of the vjp.
+"""Forward mode: `func.jvp` by dual tensors, and `func.linearize`.
 
-`vjp(u)` is linear in `u`, and its derivative along `v` is the jvp: two backward passes over the
-recorded program, of which XLA keeps what the result needs. So every op that has a gradient has a
-forward derivative.
+`linearize` uses that `vjp(u)` is linear in `u`: its derivative along `v` is the jvp, two backward
+passes over the program that was recorded once, of which XLA keeps what the result needs.
 """
 
 from __future__ import annotations
@@ -10,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import _dual
 from .._handle import Handle
 from .._modes import enable_grad
+from ..autograd import forward_ad
+from ._active import transform
 from ._grad import _zeros, gradients, lift, lower, lower_tree
-from ._trees import flatten, unflatten
+from ._trees import flatten, spell, unflatten
 
 _JVP = "jvp(f, primals, tangents): "
 
@@ -29,21 +31,14 @@ def _check(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
         raise RuntimeError(
             _JVP + "Expected primals and tangents to have the same python structure. For example, "
             "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
-            f"{treedef} and tangents with structure {treedef_t}"
+            f"{spell(treedef)} and tangents with structure {spell(treedef_t)}"
         )
     for name, leaves in (("primals", flat), ("tangents", given)):
         if not leaves:
-            raise RuntimeError(_JVP + f"Expected at least one Tensor in {name}, but got none.")
+            raise RuntimeError(_JVP + f"Expected {name} to contain at least one Tensor.")
         for x in leaves:
             if not isinstance(x, Handle):
-                raise RuntimeError(_JVP + f"Expected only Tensors in {name}, got {type(x)}")
-    for p, t in zip(flat, given, strict=True):
-        if p.shape != t.shape:
-            raise RuntimeError(
-                "Trying to set a forward gradient that has a different size than that of the "
-                f"original Tensor, this is not supported. Tensor is of size {list(p.shape)} while "
-                f"the given forward gradient is of size {list(t.shape)}."
-            )
+                raise RuntimeError(_JVP + f"Expected {name} to only contain Tensors, got {type(x)}")
     return flat, given, treedef
 
 
@@ -74,7 +69,7 @@ def jvp(
       func: a function of tensors that returns a tree of tensors; with `has_aux`, a pair of it
         and anything.
       primals, tangents: tuples of the same structure.
-      strict: accepted for PyTorch's sake.
+      strict: raise where an output does not depend on `primals`, instead of returning zeros.
 
     Returns:
       `(output, derivative)`, with `has_aux` `(output, derivative, aux)`.
@@ -84,32 +79,52 @@ def jvp(
     (tensor(0.), tensor(2.))
     """
     flat, given, treedef = _check(primals, tangents)
-    with enable_grad():
-        lifted = [lift(x) for x in flat]
-        output = func(*unflatten(treedef, lifted))
-        aux = None
-        if has_aux:
-            if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError(
-                    _JVP + "output of function f should be a tuple: (output, aux) if has_aux is "
-                    "True"
-                )
-            output, aux = output
-        outs, structure = flatten(output)
-        for o in outs:
-            if not isinstance(o, Handle):
-                raise RuntimeError(
-                    _JVP + "Expected f(*args) to return only tensors, got unsupported type "
-                    f"{type(o)}"
-                )
-        found = tangents_of(outs, lifted, given)
-    private = [t for t in lifted if t.is_leaf]
-    value = unflatten(structure, [lower(o, private) for o in outs])
-    # The stand-in cotangents are leaves of their own: nothing of them is in the values.
-    derivative = unflatten(structure, [_settle(x, private) for x in found])
-    if has_aux:
-        return value, derivative, lower_tree(aux, private)
-    return value, derivative
+    if forward_ad._current_level >= 0:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    with transform():
+        level = _dual.enter_level()
+        try:
+            duals = [_dual.make_dual(p, t, level) for p, t in zip(flat, given, strict=True)]
+            output = func(*unflatten(treedef, duals))
+            aux = None
+            if has_aux:
+                if not (isinstance(output, tuple) and len(output) == 2):
+                    raise RuntimeError(
+                        _JVP + "output of function f should be a tuple: (output, aux) if has_aux "
+                        "is True"
+                    )
+                output, aux = output
+                lower_tree(aux, [])  # tensors only
+            outs, structure = flatten(output)
+            _check_outputs(outs)
+            found = [_tangent(o, level, strict) for o in outs]
+        finally:
+            _dual.exit_level()
+    derivative = unflatten(structure, found)
+    return (output, derivative, aux) if has_aux else (output, derivative)
+
+
+def _check_outputs(outs: list[Any]) -> None:
+    if not outs or (len(outs) == 1 and outs[0] is None):
+        raise RuntimeError(
+            _JVP + f"Expected f to be a function that has non-empty output (got output = {outs})"
+        )
+    for o in outs:
+        if not isinstance(o, Handle):
+            raise RuntimeError(
+                _JVP
+                + f"expected f(*primals) to return only tensors, got unsupported type {type(o)}"
+            )
+
+
+def _tangent(o: Any, level: int, strict: bool) -> Any:
+    along = _dual.tangent(o, level)
+    if along is None and strict:
+        raise RuntimeError(
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the "
+            "inputs. This is not allowed with strict=True."
+        )
+    return _zeros(o) if along is None else along
 
 
 def _settle(x: Any, private: list[Any]) -> Any:
@@ -157,14 +172,16 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         given, tree = flatten(tangents)
         if tree != treedef:
             raise RuntimeError(
-                f"Expected the tangents {tree} to have the same argspec as the primals {treedef}"
+                f"Expected the tangents {spell(tree)} to have the same argspec as the primals "
+                f"{spell(treedef)}"
             )
         for k, (p, t) in enumerate(zip(flat, given, strict=True)):
-            if p.shape != t.shape:
-                raise RuntimeError(
-                    f"Expected tangent at index {k} to have the same shape as the primal, got "
-                    f"{list(t.shape)} and {list(p.shape)}"
-                )
+            for what in ("shape", "device", "dtype"):
+                if getattr(p, what) != getattr(t, what):
+                    raise RuntimeError(
+                        f"tangent:{k} with {what} {getattr(t, what)} in flattened pytree doesn't "
+                        f"match the {what} {getattr(p, what)} of the corresponding primal."
+                    )
         with enable_grad():
             found = tangents_of(fixed_outs, fixed, given)
         return unflatten(structure, [_settle(x, fixed) for x in found])

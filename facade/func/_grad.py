@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._dual import copy_duals, hold
 from .._handle import Handle
 from .._modes import enable_grad
 from ..autograd import grad as _autograd_grad
@@ -19,7 +20,12 @@ from ._trees import flatten, starred, unflatten
 
 def lift(x: Any) -> Any:
     """The same value as a tensor whose gradient can be asked for."""
-    return x.view_as(x) if x.requires_grad else x.detach().requires_grad_()
+    return x.view_as(x) if x.requires_grad else bare(x).requires_grad_()
+
+
+def bare(x: Any) -> Any:
+    """`x` without its graph; tangents of forward mode stay."""
+    return copy_duals(x, x.detach())
 
 
 def lift_tree(tree: Any) -> tuple[Any, list[Any]]:
@@ -34,12 +40,21 @@ def lift_tree(tree: Any) -> tuple[Any, list[Any]]:
 
 def lower(x: Any, private: list[Any]) -> Any:
     """`x` for the caller: without a graph, if nothing but the `private` leaves is in it."""
-    if not isinstance(x, Handle) or not x.requires_grad:  # type: ignore[attr-defined]
+    if not isinstance(x, Handle):
+        return x
+    out = _lower(x, private)
+    for level, along in list((x._duals or {}).items()):
+        hold(out, level, lower(along, private))
+    return out
+
+
+def _lower(x: Any, private: list[Any]) -> Any:
+    if not x.requires_grad:
         return x
     own = {id(t) for t in private}
     stack, seen = [x.grad_fn], set()  # type: ignore[attr-defined]
     if stack[0] is None:
-        return x.detach() if id(x) in own else x  # type: ignore[attr-defined]
+        return bare(x) if id(x) in own else x  # type: ignore[attr-defined]
     while stack:
         node = stack.pop()
         if node is None or node in seen:
@@ -50,7 +65,7 @@ def lower(x: Any, private: list[Any]) -> Any:
                 return x
         else:
             stack += [e[0] for e in node.edges() if e is not None]
-    return x.detach()  # type: ignore[attr-defined]
+    return bare(x)
 
 
 def lower_tree(tree: Any, private: list[Any]) -> Any:

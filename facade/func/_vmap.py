@@ -7,7 +7,7 @@ all examples. Data-dependent control flow would see the first example only, so i
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -15,11 +15,13 @@ import jax.numpy as jnp
 
 from leafax.functional import Op
 
+from .. import _dual
 from .._enter import enter, make
 from .._handle import Handle
 from .._record import apply, record
 from .._region import Region
 from .._trace import Mode, local
+from ._grad import bare
 from ._trees import flatten, spell, unflatten
 
 CONTROL_FLOW = (
@@ -153,7 +155,9 @@ def vmap(
         for x, _ in mapped:
             enter(x, local.trace)
         firsts = [_example(x, d) if d is not None else x for x, d in zip(leaves, dims, strict=True)]
-        holes = [f._v for f, d in zip(firsts, dims, strict=True) if d is not None]
+        pairs = [(x, f, d) for x, f, d in zip(leaves, firsts, dims, strict=True) if d is not None]
+        mapped = [(part, d) for x, _, d in pairs for part in tower(x)]
+        holes = [enter(part, local.trace) for _, f, _ in pairs for part in tower(f)]
         region = Region()
         output = func(*unflatten(treedef, firsts), **kwargs)
         if not region.intact():
@@ -168,10 +172,36 @@ def vmap(
                 )
         kept = [o for o in outs if isinstance(o, Handle)]
         kept_dims = [d for o, d in zip(outs, places, strict=True) if isinstance(o, Handle)]
-        results = iter(_mapped(region, kept, kept_dims, mapped, holes, sizes[0], randomness))
+        parts = [(part, d) for o, d in zip(kept, kept_dims, strict=True) for part in tower(o)]
+        made = iter(
+            _mapped(
+                region, [p for p, _ in parts], [d for _, d in parts], mapped, holes, sizes[0],
+                randomness,
+            )
+        )  # fmt: skip
+        results = iter([rebuild(o, made) for o in kept])
         return unflatten(structure, [next(results) if isinstance(o, Handle) else o for o in outs])
 
     return wrapped
+
+
+def tower(x: Any) -> Iterator[Any]:
+    """A tensor, its tangents of forward mode, and theirs: all of them are mapped."""
+    yield x
+    for level in local.mode.dual:
+        along = _dual.tangent(x, level)
+        if along is not None:
+            yield from tower(along)
+
+
+def rebuild(like: Any, parts: Iterator[Any]) -> Any:
+    """The tensor whose `tower`, structured as that of `like`, is `parts`."""
+    out = next(parts)
+    for level in local.mode.dual:
+        along = _dual.tangent(like, level)
+        if along is not None:
+            _dual.hold(out, level, rebuild(along, parts))
+    return out
 
 
 def _why() -> str:
@@ -243,13 +273,13 @@ def _mapped(
     wholes = [enter(x, region.trace) for x, _ in mapped]
     tracked = any(v.requires_grad for v in values)
     mode = local.mode
-    local.set_mode(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False))
+    local.set_mode(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False, ()))
     try:
         state, trace = record(op, (*wholes, *free), {}, budget=False)
     finally:
         local.set_mode(mode)
     results = [make(v, trace) for v in state.values]
-    return [r if v.requires_grad else r.detach() for r, v in zip(results, values, strict=True)]
+    return [r if v.requires_grad else bare(r) for r, v in zip(results, values, strict=True)]
 
 
 def _op(fn: Any, dims: tuple[int, ...], out_dims: tuple[Any, ...], n_free: int, size: int) -> Op:

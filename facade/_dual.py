@@ -1,0 +1,164 @@
+"""Forward mode: tensors that carry tangents, and how ops carry them on.
+
+A dual tensor is a tensor with a tangent, a tensor of its own, for each open level. While a level
+is open no step of the trie is remembered under its mode, so every op comes to `_dual_ops.recorded`:
+the op itself is recorded as usual, then its derivative (`JvpCall`) on the tangents. Tangents are
+ordinary lazy tensors: they can be differentiated, and a level below carries its own through them.
+
+A view of a dual has a view of the tangent, and a write writes the tangent, so views and writes
+keep tangents right by the means that they have for values. A backward pass reads the tangents of
+what ops took from `Trace.duals`: forward over reverse.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import ref
+
+from leafax.functional import TABLE, Op
+
+from ._trace import Mode, local
+
+
+class Duals(dict[int, Any]):
+    """A tensor's tangents by level."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Open(threading.local):
+    """The thread's open levels; for each the tangents that its end clears."""
+
+    def __init__(self) -> None:
+        self.levels: list[list[ref[Duals]]] = []
+
+
+opened = _Open()
+_VIEW = Op(
+    TABLE["alias"].fn, name="alias", backward="ViewBackward0", view=True,
+    write=TABLE["alias"].write,
+)  # fmt: skip
+
+
+@contextmanager
+def seeing(levels: tuple[int, ...]) -> Iterator[None]:
+    """Record with the tangents of these levels only."""
+    mode = local.mode
+    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels))
+    try:
+        yield
+    finally:
+        local.set_mode(mode)
+
+
+def enter_level() -> int:
+    """Open a level; returns its number."""
+    opened.levels.append([])
+    number = len(opened.levels)
+    mode = local.mode
+    levels = (*mode.dual, number)
+    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels))
+    return number
+
+
+def exit_level() -> None:
+    """Close the last level: its tangents are gone."""
+    number = len(opened.levels)
+    for holder in opened.levels.pop():
+        duals = holder()
+        if duals is not None:
+            duals.pop(number, None)
+    mode = local.mode
+    levels = tuple([n for n in mode.dual if n != number])
+    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels))
+
+
+def below(level: int) -> tuple[int, ...]:
+    return tuple([n for n in local.mode.dual if n < level])
+
+
+# ---------------------------------------------------------------- what a tensor carries
+
+
+def hold(t: Any, level: int, tangent: Any) -> None:
+    """Let `t` carry this tangent."""
+    if t._duals is None:
+        t._duals = Duals()
+    t._duals[level] = tangent
+    opened.levels[level - 1].append(ref(t._duals))
+
+
+def copy_duals(source: Any, out: Any) -> Any:
+    """Let `out`, the same values, carry what `source` does; returns `out`."""
+    if source._duals:
+        for level, tangent in source._duals.items():
+            hold(out, level, tangent)
+    return out
+
+
+def tangent(t: Any, level: int) -> Any:
+    """What `t` carries at a level, or None; a view has a view of its base's tangent."""
+    duals = t._duals
+    if duals is not None and level in duals:
+        return duals[level]
+    base, lens = base_of(t)
+    if base is None or base._duals is None or level not in base._duals:
+        return None
+    found = through(base._duals[level], lens, level)
+    hold(t, level, found)
+    return found
+
+
+def base_of(t: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The tensor that `t` is a view of in forward mode, and how to get from it to `t`."""
+    if t._dual_root is None:
+        return t._base_, t._blens
+    root = t._dual_root[0]()
+    return (None, ()) if root is t else (root, t._blens[t._dual_root[1] :])
+
+
+def through(found: Any, lens: Any, level: int) -> Any:
+    from ._record import apply
+
+    with seeing(below(level)):
+        for op, args, kwargs in lens:
+            found = apply(op, found, *args, **kwargs)
+    return found
+
+
+def view(t: Any, levels: tuple[int, ...]) -> Any:
+    """`t` as a tensor that shares its storage and carries only these levels' tangents."""
+    from ._record import apply
+
+    with seeing(levels):
+        out = apply(_VIEW, t)
+    out._dual_root = (ref(out), len(out._blens))
+    return out
+
+
+def make_dual(t: Any, along: Any, level: int) -> Any:
+    """`t` with a tangent, as a tensor that shares its storage.
+
+    Raises:
+      RuntimeError: if `t` carries one at this level, or for a tangent of another shape.
+    """
+    if tangent(t, level) is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the "
+            f"same level {level - 1} is not supported."
+        )
+    if tuple(t.shape) != tuple(along.shape):
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(t.shape)} while the given "
+            f"forward gradient is of size {list(along.shape)}."
+        )
+    out = view(t, tuple([n for n in local.mode.dual if n != level]))
+    if along.stride() != t.stride():
+        with seeing(below(level)):
+            along = along.clone()  # what can be viewed of `t` can be viewed of the tangent then
+    hold(out, level, along)
+    return out

@@ -1,0 +1,44 @@
+"""Ops that PyTorch has no forward derivative for: they refuse tensors with tangents.
+
+JAX could differentiate them. They refuse all the same, so that a program which runs here runs
+in PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import Op
+
+# Our op and the name in PyTorch's message.
+_NAMES: dict[str, str] = {
+    "cdist": "_cdist_forward",
+    "igamma": "igamma",
+    "igammac": "igammac",
+    "nn.functional._ctc_loss": "_ctc_loss",
+    "nn.functional.multi_margin_loss": "multi_margin_loss",
+    "nn.functional.multilabel_margin_loss": "multilabel_margin_loss_forward",
+    "pdist": "_pdist_forward",
+    "special.zeta": "special_zeta",
+}
+_NOT_DIFFERENTIABLE = {"heaviside": "aten::heaviside", "floor_divide": "aten::floor_divide"}
+
+
+def refuse(op: Op, tensors: list[Any]) -> None:
+    """Raise PyTorch's error if `op` has no forward derivative."""
+    if op.qualified in _NOT_DIFFERENTIABLE:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {_NOT_DIFFERENTIABLE[op.qualified]} that does not "
+            "support it."
+        )
+    name = _NAMES.get(op.qualified)
+    if op.qualified == "nn.functional.grid_sample":
+        name = f"grid_sampler_{tensors[0].dim() - 2}d"
+    if name is not None:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name} that does not support it because it has not "
+            "been implemented yet.\nPlease file an issue to PyTorch at "
+            "https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we "
+            "can prioritize its implementation or submit a PR adding the implementation to "
+            "derivatives.yaml"
+        )

@@ -1,0 +1,117 @@
+"""Forward mode of an `autograd.Function`: its `jvp` rule, called after `forward`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _dual, _dual_ops
+from .._handle import Handle
+from .._trace import local
+from ._context import zeros
+
+
+def carry(cls: Any, ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:
+    """Let the outputs carry the tangents that the Function's rule gives them, level by level."""
+    for level in local.mode.dual:
+        given = [_dual.tangent(a, level) if isinstance(a, Handle) else None for a in args]
+        if any(t is not None for t in given):
+            _level(cls, ctx, args, given, outs, level)
+
+
+def _level(
+    cls: Any, ctx: Any, args: tuple[Any, ...], given: list[Any], outs: list[Any], level: int
+) -> None:
+    versions = [None if t is None else t._version for t in given]
+    passed = given
+    if ctx._materialize:
+        passed = [
+            zeros(a._v) if t is None and isinstance(a, Handle) else t
+            for a, t in zip(args, given, strict=True)
+        ]
+    with _dual.seeing(_dual.below(level)):
+        ctx._in_forward_mode = True
+        try:
+            result = cls.jvp(ctx, *passed)
+        finally:
+            ctx._in_forward_mode = False
+    found = list(result) if isinstance(result, tuple) else [result]
+    if len(found) != len(outs):
+        raise RuntimeError(
+            "Function's jvp returned an invalid number of forward gradients (expected "
+            f"{len(outs)} but got {len(found)})"
+        )
+    for k, t in enumerate(found):
+        if t is not None and not isinstance(t, Handle):
+            raise RuntimeError(
+                f"expected Variable or None (got {type(t).__name__}) for grad output {k}."
+            )
+    inputs = {id(a): i for i, a in enumerate(args) if isinstance(a, Handle)}
+    dirty = {id(t) for t in ctx._dirty}
+    for k, (out, along) in enumerate(zip(outs, found, strict=True)):
+        if not isinstance(out, Handle) or not _differentiable(ctx, out):
+            if along is not None:
+                raise RuntimeError(
+                    f"Function's jvp returned a gradient at position {k}, but  the corresponding "
+                    "forward output is not a differentiable Tensor.You should return None at "
+                    "that position instead."
+                )
+            continue
+        if id(out) in dirty:
+            i = inputs[id(out)]
+            _written(out, given[i], versions[i], along, level)
+        else:
+            _check_view(out, args, level, along)
+            if along is not None:
+                _set(out, along, level)
+
+
+def _differentiable(ctx: Any, out: Any) -> bool:
+    if any(out is t for t in ctx._plain):
+        return False
+    return bool(out.is_floating_point() or out.is_complex())
+
+
+def _set(out: Any, along: Any, level: int) -> None:
+    if tuple(along.shape) != tuple(out.shape):
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(out.shape)} while the given "
+            f"forward gradient is of size {list(along.shape)}."
+        )
+    _dual.hold(out, level, along)
+
+
+def _written(out: Any, old: Any, version: Any, along: Any, level: int) -> None:
+    if old is None:
+        if along is not None:
+            _dual_ops.written(out, {level: along})
+        return
+    if along is not old and (along is None or along._version == version):
+        raise RuntimeError(
+            "An inplace custom Function is not modifying the forward mode gradients inplace. If "
+            "the forward is modifying an input inplace, then the jvp function must modify the "
+            "corresponding gradient inplace."
+        )
+    if along is not old:
+        raise RuntimeError(
+            "An inplace custom Function is not returning the forward mode gradients as-is. If the "
+            "forward is modifying an input inplace, then the jvp function must modify the gradient "
+            "inplace and return it as-is."
+        )
+
+
+def _check_view(out: Any, args: tuple[Any, ...], level: int, along: Any) -> None:
+    """A view of an input must have a view of its tangent."""
+    base = out._base_
+    if base is None:
+        return
+    for a in args:
+        if isinstance(a, Handle) and (a is base or a._base_ is base):
+            old = _dual.tangent(a, level)
+            if old is None:
+                continue
+            if along is None or along._base_ is None or along._base_ is not (old._base_ or old):
+                raise RuntimeError(
+                    "A custom Function's forward is returning a view (or an input as-is) but the "
+                    "jvp is not returning a view."
+                )

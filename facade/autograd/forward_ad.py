@@ -1,0 +1,122 @@
+"""PyTorch's `torch.autograd.forward_ad`: dual tensors, which carry a tangent through ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from .. import _dual
+from .._modes import _Scope
+from .._trace import local
+
+_current_level = -1
+_NUMBERS: list[int] = []  # the recorder's number of each level of this module
+
+
+class UnpackedDualTensor(NamedTuple):
+    """The value of a dual tensor, and its tangent or None."""
+
+    primal: Any
+    tangent: Any
+
+
+def enter_dual_level() -> int:
+    """Open a level; returns its number, 0.
+
+    Raises:
+      RuntimeError: if one is open already.
+    """
+    global _current_level
+    if _dual.opened.levels:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _NUMBERS.append(_dual.enter_level())
+    _current_level += 1
+    return _current_level
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level; the tangents of its dual tensors are gone."""
+    global _current_level
+    if level is None:
+        level = _current_level
+    if level != _current_level:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This "
+            "is not supported."
+        )
+    if level < 0:
+        raise RuntimeError("Dual level must be a positive number.")
+    _NUMBERS.pop()
+    _dual.exit_level()
+    _current_level = level - 1
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """A tensor with the values of `tensor` that carries `tangent` through what follows.
+
+    Args:
+      tensor, tangent: floating point or complex, of the same shape. The result shares the
+        storage of `tensor`; `unpack_dual` gives back `tangent` itself.
+
+    Raises:
+      RuntimeError: outside of a level; for a tensor that has a tangent; for another shape.
+      ValueError: for other dtypes.
+
+    >>> import leafax
+    >>> from leafax.autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     x = forward_ad.make_dual(leafax.tensor(2.0), leafax.tensor(1.0))
+    ...     forward_ad.unpack_dual(x * x).tangent
+    tensor(4.)
+    """
+    if level is None:
+        level = _current_level
+    if level < 0:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first."
+        )
+    for name, t in (("primal", tensor), ("tangent", tangent)):
+        if not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+    return _dual.make_dual(tensor, tangent, _number(level))
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """The value of a dual tensor (sharing its storage), and its tangent, None if it has none."""
+    if level is None:
+        level = _current_level
+    if level < 0:
+        return UnpackedDualTensor(tensor, None)
+    number = _number(level)
+    along = _dual.tangent(tensor, number) if number in local.mode.dual else None
+    levels = tuple([n for n in local.mode.dual if n != number])
+    return UnpackedDualTensor(_dual.view(tensor, levels), along)
+
+
+def _number(level: int) -> int:
+    return _NUMBERS[level] if level < len(_NUMBERS) else level + 1
+
+
+class dual_level(_Scope):
+    """A level for a block or a function: where it ends, tangents end.
+
+    >>> import leafax.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level() as level:
+    ...     level
+    0
+    """
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exc: Any) -> None:
+        exit_dual_level()
+
+
+@contextmanager
+def _set_fwd_grad_enabled(mode: bool) -> Iterator[None]:
+    levels = tuple(range(1, len(_dual.opened.levels) + 1)) if mode else ()
+    with _dual.seeing(levels):
+        yield

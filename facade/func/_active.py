@@ -1,0 +1,24 @@
+"""How many transforms of `leafax.func` are being recorded in this thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class _Active(threading.local):
+    depth = 0
+
+
+active = _Active()
+
+
+@contextmanager
+def transform() -> Iterator[None]:
+    """While a transformed function is called: some things are forbidden then."""
+    active.depth += 1
+    try:
+        yield
+    finally:
+        active.depth -= 1

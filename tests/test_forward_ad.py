@@ -1,0 +1,391 @@
+"""`autograd.forward_ad` against torch: tangents through ops, views, writes, backward, cuts."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import pytest
+import torch
+from sameness import Log, same
+
+import leafax
+from leafax.autograd import forward_ad
+
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quiet() -> None:
+    """torch compiles a file of its own at its first dual tensor, with a warning."""
+    fw = torch.autograd.forward_ad
+    with fw.dual_level():
+        fw.make_dual(torch.ones(1), torch.ones(1))
+
+
+def show(log: Log, torch: Any, *tensors: Any) -> None:
+    """Note what duals hold; the graph of a tangent has nodes of its own."""
+    for t in tensors:
+        p, along = torch.autograd.forward_ad.unpack_dual(t)
+        log.gradients(p.detach())
+        log(p.requires_grad, None if along is None else along.requires_grad)
+        if along is not None:
+            log.gradients(along.detach().clone())
+
+
+def test_levels() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x, v = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+        log(fw.unpack_dual(x)[0] is x, fw.unpack_dual(x).tangent)
+        log.attempt(fw.make_dual, x, v)
+        log.attempt(fw.exit_dual_level)
+        with fw.dual_level() as level:
+            log(level, fw._current_level)
+            log.attempt(fw.enter_dual_level)
+            log.attempt(lambda: fw.exit_dual_level(level=3))
+            d = fw.make_dual(x, v)
+            log(fw.unpack_dual(d)[1] is v, d._is_view(), d._base is x, d._version)
+            log.attempt(fw.make_dual, d, v)
+            log.attempt(fw.make_dual, x, v[:1])
+            log.attempt(fw.make_dual, torch.arange(2), v)
+            log.attempt(fw.make_dual, x, torch.arange(2))
+            show(log, torch, d * 2, x * 2, d.detach() * 2, d > 1)
+            log(str(d), str(x), str((d * x).sum()))
+        log(fw._current_level)
+        show(log, torch, d, d * 2)
+        fw.enter_dual_level()
+        show(log, torch, d, fw.make_dual(d, v * 2) * d)
+        fw.exit_dual_level()
+
+        @fw.dual_level()
+        def decorated() -> Any:
+            return fw._current_level
+
+        log(decorated(), fw._current_level)
+
+
+def test_a_level_ends_where_its_block_raises() -> None:
+    with pytest.raises(KeyError), forward_ad.dual_level():
+        raise KeyError
+    assert forward_ad._current_level == -1
+    with pytest.raises(ZeroDivisionError):
+        leafax.func.jvp(lambda x: x / (1 // 0), (leafax.ones(1),), (leafax.ones(1),))
+    with forward_ad.dual_level() as level:
+        assert level == 0
+
+
+def test_a_level_keeps_no_tangent_alive() -> None:
+    x = leafax.rand(2)
+    with forward_ad.dual_level():
+        tangent = leafax.rand(2, requires_grad=True)
+        leafax.synchronize()  # a pending program holds its leaves
+        dual = forward_ad.make_dual(x, tangent)
+        alive = weakref.ref(tangent)
+        del tangent
+        assert alive() is not None
+        del dual
+        assert alive() is None
+
+
+def test_ops() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x = torch.tensor([[0.5, 1.5], [2.5, -1.0]], dtype=torch.float64)
+        v = torch.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=torch.float64)
+        w = torch.tensor([[2.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+        with fw.dual_level():
+            d, e = fw.make_dual(x, v), fw.make_dual(w, v + 1)
+            show(log, torch, d * e, d @ w, w @ d, d / (e + 3), d**2, 2**d, -d, d - 1, 1 - d)
+            show(log, torch, d.exp(), d.sum(0), d.mean(), d.softmax(1), d.max(), *d.max(0))
+            show(log, torch, torch.cat([d, x, e]), torch.stack([x, x]), torch.where(d > 1, d, w))
+            show(log, torch, d.float(), d.sign(), d.argmax(), *d.unbind(0), *d.topk(1))
+            show(log, torch, torch.einsum("ij,ij->i", d, e), d.norm(), d.cumsum(0), d.relu())
+            show(log, torch, torch.linalg.inv(d), torch.linalg.det(d), d[d > 1], d.to(torch.cfloat))
+            with torch.no_grad():
+                show(log, torch, d * 3)
+            log.attempt(lambda: torch.cdist(d, d, p=3.0))
+            log.attempt(lambda: torch.add(x, d, out=w))
+
+
+@pytest.mark.parametrize(
+    "name", ["pdist", "igamma", "multi_margin_loss", "grid_sample", "nextafter"]
+)
+def test_ops_without_a_forward_derivative(name: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw, nn = torch.autograd.forward_ad, torch.nn.functional
+        x = torch.tensor([[0.5, 1.5], [2.5, 1.0]])
+        with fw.dual_level(), log.catch():
+            d = fw.make_dual(x, x + 1)
+            calls = {
+                "pdist": lambda: nn.pdist(d),
+                "igamma": lambda: torch.igamma(d, x),
+                "multi_margin_loss": lambda: nn.multi_margin_loss(d, torch.tensor([0, 1])),
+                "grid_sample": lambda: nn.grid_sample(
+                    d.view(1, 1, 2, 2), torch.zeros(1, 2, 2, 2), align_corners=False
+                ),
+                "nextafter": lambda: torch.nextafter(d, x + 1),
+            }
+            show(log, torch, calls[name]())
+
+
+@pytest.mark.parametrize("lr", [0.1, 0.2, 0.3])
+def test_numbers_that_change(lr: float) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        with fw.dual_level():
+            d = fw.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+            for k in range(3):
+                d = d * (lr + k) + lr
+            show(log, torch, d)
+
+
+def test_requires_grad() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        v = torch.tensor([3.0, 4.0], requires_grad=True)
+        with fw.dual_level():
+            d = fw.make_dual(x, v)
+            log(d.requires_grad, d.is_leaf, d.grad_fn.name())
+            show(log, torch, d, d * 2, d.sin(), fw.make_dual(x, v.detach()) * 2)
+            p, t = fw.unpack_dual(d)
+            log.gradients(*torch.autograd.grad(p.sum(), x, retain_graph=True))
+            log(torch.autograd.grad(t.sum(), x, allow_unused=True))
+            p, t = fw.unpack_dual((d.sin() * x).sum())
+            log.gradients(*torch.autograd.grad(t, (x, v), retain_graph=True))
+            t.backward(retain_graph=True)
+            log.gradients(x.grad, v.grad)
+            with torch.no_grad():
+                show(log, torch, d * 3)
+            show(log, torch, d.clone().detach_() * 2)
+        p.backward()
+        log.gradients(x.grad)
+
+
+def test_views_and_writes() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x, v = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+        with fw.dual_level():
+            d = fw.make_dual(x, v)
+            d *= 2
+            show(log, torch, x, d)
+            log(v.clone(), v._version)
+            p, t = fw.unpack_dual(d)
+            p *= 3
+            show(log, torch, d, p)
+            t *= 5
+            show(log, torch, d)
+            view = d.narrow(0, 0, 1)
+            view *= 2
+            show(log, torch, d, view, x)
+            other = torch.tensor([5.0, 6.0])
+            other += d
+            show(log, torch, other)
+            other = torch.tensor([5.0, 6.0])
+            first = other[1:]
+            other[0] = d[0]
+            show(log, torch, other, first)
+            other = torch.tensor([5.0, 6.0])
+            hidden = other.detach()
+            hidden += d
+            show(log, torch, other, hidden)
+            d.zero_()
+            show(log, torch, d, view)
+            d[0] = 7.0
+            d[d > 1] = d[1] * 2 + 1
+            show(log, torch, d)
+            m = torch.zeros(2, 2)
+            row = m[0]
+            row.copy_(d + 1)
+            show(log, torch, m, row, m.t()[0], m.view(4)[1:])
+            show(log, torch, m.diagonal())
+
+
+def test_writes_with_gradients() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        v = torch.tensor([[1.0, 0.5], [0.25, 2.0]])
+        with fw.dual_level():
+            d = fw.make_dual(x, v)
+            y = d * 1.0
+            y[0].mul_(d[1])
+            y.t()[1] = d[0] ** 2
+            show(log, torch, y)
+            log.gradients(*torch.autograd.grad(fw.unpack_dual(y.sum())[0], x))
+            log.attempt(lambda: x.mul_(d))
+
+
+def test_forward_over_reverse() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x = torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64, requires_grad=True)
+        w = torch.tensor([0.5, 3.0, 1.0], dtype=torch.float64, requires_grad=True)
+        v = torch.tensor([1.0, -1.0, 2.0], dtype=torch.float64)
+        with fw.dual_level():
+            d = fw.make_dual(x, v)
+            h = (d * w).exp()
+            y = (h * d.sin()).sum() + (h.softmax(0) * w).sum()
+            gx, gw = torch.autograd.grad(y, (x, w), retain_graph=True)
+            show(log, torch, gx, gw)
+            gx, gw = torch.autograd.grad(y, (x, w), create_graph=True)
+            show(log, torch, gx, gw)
+            (g,) = torch.autograd.grad((d * d * w).sum(), w, create_graph=True)
+            log.gradients(*torch.autograd.grad(fw.unpack_dual(g).tangent.sum(), x))
+            y.backward()
+            show(log, torch, x.grad, w.grad)
+            y = (d * w).sum()
+            y.backward()
+            show(log, torch, x.grad, w.grad)
+        show(log, torch, w.grad)
+
+
+def test_custom_functions() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+
+        class Mul(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, a: Any, b: Any, n: Any) -> Any:
+                ctx.save_for_forward(a, b)
+                ctx.save_for_backward(a, b)
+                ctx.n = n
+                show(log, torch, a)
+                return a * b * n, a + b
+
+            @staticmethod
+            def backward(ctx: Any, g: Any, h: Any) -> Any:
+                a, b = ctx.saved_tensors
+                return g * b * ctx.n + h, g * a * ctx.n + h, None
+
+            @staticmethod
+            def jvp(ctx: Any, at: Any, bt: Any, nt: Any) -> Any:
+                log(bt if bt is None else bt.clone(), nt)
+                a, b = ctx.saved_tensors
+                return (at * b + a * bt) * ctx.n, at + bt
+
+        class Plain(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, a: Any) -> Any:
+                return a * 2
+
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y, v = torch.tensor([3.0, 0.5]), torch.tensor([1.0, -1.0])
+        with fw.dual_level():
+            d = fw.make_dual(x, v)
+            p, q = Mul.apply(d, y, 3)
+            show(log, torch, p, q)
+            t = fw.unpack_dual(p.sin() * q).tangent
+            log.gradients(*torch.autograd.grad(t.sum(), x))
+            log.attempt(Plain.apply, d)
+            log(Plain.apply(y))
+
+
+WRONG = {
+    "number": lambda ctx, t: (t, t),
+    "type": lambda ctx, t: 3,
+    "shape": lambda ctx, t: t[:1],
+    "fine": lambda ctx, t: t * 2,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_rules(name: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        members = {
+            "forward": staticmethod(lambda ctx, a: a * 2),
+            "jvp": staticmethod(WRONG[name]),
+        }
+        f = type("Wrong", (torch.autograd.Function,), members)
+        with fw.dual_level():
+            d = fw.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
+            with log.catch():
+                show(log, torch, f.apply(d))
+
+
+def test_rules_of_functions_that_write_or_view() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+
+        def make(forward: Any, jvp: Any) -> Any:
+            members = {"forward": staticmethod(forward), "jvp": staticmethod(jvp)}
+            return type("My", (torch.autograd.Function,), members).apply
+
+        def write(ctx: Any, a: Any) -> Any:
+            ctx.mark_dirty(a)
+            return a.mul_(2)
+
+        def ints(ctx: Any, a: Any) -> Any:
+            b = a.argsort()
+            ctx.mark_non_differentiable(b)
+            return a * 1, b
+
+        def new() -> Any:
+            return fw.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]))
+
+        with fw.dual_level():
+            for jvp in (
+                lambda ctx, t: t.mul_(2),
+                lambda ctx, t: t * 2,
+                lambda ctx, t: t.add_(1) + 0,
+            ):
+                d = new()
+                with log.catch():
+                    out = make(write, jvp)(d)
+                    log(out is d)
+                    show(log, torch, d)
+            for jvp in (lambda ctx, t: (t * 1, None), lambda ctx, t: (t, t)):
+                with log.catch():
+                    show(log, torch, *make(ints, jvp)(new()))
+            for jvp in (lambda ctx, t: t.view(2), lambda ctx, t: t * 1):
+                d = new()
+                with log.catch():
+                    show(log, torch, make(lambda ctx, a: a.view(2), jvp)(d))
+                with log.catch():
+                    show(log, torch, make(lambda ctx, a: a, jvp)(d))
+
+
+def test_complex() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x = torch.tensor([1 + 2j, 0.5 - 1j], dtype=torch.complex128, requires_grad=True)
+        v = torch.tensor([1j, 2 + 1j], dtype=torch.complex128)
+        with fw.dual_level():
+            d = fw.make_dual(x, v)
+            show(log, torch, d * d, d.conj() * 2, d.abs(), d.real, d.angle(), d.exp().sum())
+            t = fw.unpack_dual((d * d.conj()).real.sum()).tangent
+            log.gradients(*torch.autograd.grad(t, x))
+            view = torch.view_as_real(d.detach())
+            show(log, torch, torch.view_as_complex(view))
+
+
+def test_tangents_in_other_layouts() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x = torch.arange(6.0).view(2, 3)
+        with fw.dual_level():
+            v = torch.tensor([1.0, 2.0, 3.0]).expand(2, 3)
+            d = fw.make_dual(x, v)
+            log(fw.unpack_dual(d).tangent is v)
+            show(log, torch, d.view(6) * 2)
+            d.mul_(2)
+            show(log, torch, d)
+            log(v.clone())
+            d = fw.make_dual(x, x.t().contiguous().t())
+            show(log, torch, d.view(3, 2))
