@@ -105,7 +105,8 @@ def _rematerialized(function: Any, args: Any, kwargs: Any, reentrant: bool) -> A
     flat, treedef = jax.tree.flatten(output, is_leaf=lambda x: isinstance(x, Handle))
     outs = [x for x in flat if isinstance(x, Handle) and x.requires_grad]  # type: ignore[attr-defined]
     mode = local.mode
-    if not outs or not region.intact() or not mode.grad or mode.hooks or mode.dual or region.has_custom():
+    special = mode.hooks or mode.dual or not mode.grad
+    if not outs or special or not region.intact() or region.has_custom():
         return output
     values = [enter(t, region.trace) for t in outs]
     if any(v.edge is None or v.edge.role != NODE for v in values):
