@@ -15,6 +15,8 @@ from ._storage import detach as _detach
 from ._storage import drop_grad_fn, flag_views, rebind
 from ._trace import LEAF, NODE, NOWHERE, local, resting
 
+_backward: Any = None
+
 
 class AutogradMixin(Handle):
     """Methods and properties that PyTorch's autograd documentation speaks of."""
@@ -205,9 +207,10 @@ class AutogradMixin(Handle):
           create_graph: record the gradients, so that they can be differentiated.
           inputs: accumulate into these only.
         """
-        from .autograd import backward
-
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        global _backward
+        if _backward is None:  # the package imports this module
+            from .autograd import backward as _backward
+        _backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def detach(self) -> Any:
         """A tensor that shares this one's storage and is cut from the graph."""

@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from weakref import ref
 
+import numpy as np
+
 from leafax.functional import Op
 
 from ._enter import make
+from ._host import entering
 from ._record import apply, over_budget
 from ._run import cut_for_budget
 from ._trace import State, Trace, Value, local
@@ -69,7 +72,7 @@ def _replay(trace: Trace, memo: CallMemo, tensors: list[Any]) -> None:
     nbytes = 0
     for i, value in memo.entered:
         t = tensors[i]
-        arrays.append(t._array)
+        arrays.append(t._array if type(t._array) is not np.ndarray else entering(t))
         t._v = value
         t._trace = trace
         refs.append(ref(t))

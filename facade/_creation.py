@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from leafax.functional import TABLE, default_float
@@ -16,6 +15,7 @@ from ._dtype import complex64, complex128, int64, of
 from ._dtype import dtype as dtype_class
 from ._enter import from_array
 from ._handle import Handle
+from ._host import snapshot
 from ._random import key as random_key
 from ._record import apply
 from ._trace import local
@@ -24,12 +24,6 @@ from ._trace import local
 def wrap(array: Any, requires_grad: bool = False) -> Any:
     """A tensor on a JAX array, which it holds without a copy."""
     return from_array(array, requires_grad=requires_grad, inference=local.mode.inference)
-
-
-def to_jax(data: np.ndarray) -> Any:
-    """A NumPy array on the default device, copied, with its dtype kept."""
-    with jax.enable_x64(True):
-        return jnp.array(data)
 
 
 def _numpy(data: Any, dtype: Any) -> np.ndarray:
@@ -118,7 +112,7 @@ def tensor(
         out = data.detach().clone()  # type: ignore[attr-defined]
         out = out if dtype is None else out.to(dtype)
         return out.requires_grad_(requires_grad) if requires_grad else out
-    out = wrap(to_jax(_numpy(data, dtype)))
+    out = wrap(snapshot(_numpy(data, dtype)))
     if device is not None:
         out = out.to(device)
     if not requires_grad:
@@ -161,7 +155,7 @@ def from_numpy(array: np.ndarray) -> Any:
             "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
             "uint8, and bool."
         ) from None
-    return wrap(to_jax(array))
+    return wrap(snapshot(array))
 
 
 def size_of(args: tuple[Any, ...]) -> tuple[int, ...]:

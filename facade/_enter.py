@@ -14,6 +14,7 @@ import numpy as np
 from leafax.functional import Aval, Input
 
 from ._handle import Handle
+from ._host import entering
 from ._trace import LEAF, NOWHERE, State, Trace, Value, local, resting
 
 _tensor_class: Any = Handle
@@ -62,6 +63,8 @@ def enter(t: Any, trace: Trace) -> Value:
         array = t._array
         if array is None:
             array = _foreign(t)
+        elif type(array) is np.ndarray:
+            array = entering(t)
         value = add_input(trace, t._v.resting, array)
         if t._vc is not None:
             trace.versions[value.storage] = t._vc[0]

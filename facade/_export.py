@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax import lax
 
 from leafax.functional import Input, Node, is_differentiable
 
 from ._enter import enter
+from ._host import to_device
 from ._trace import LEAF, NOWHERE, State, Value, local
 
 
@@ -38,7 +40,7 @@ def function_of(
             )
     wanted = [enter(t, trace) for t in outs]
     states = trace.state.path()
-    arrays = list(trace.arrays)
+    arrays = [to_device(a) if isinstance(a, np.ndarray) else a for a in trace.arrays]
     place: dict[int, int] = {}
     inputs = [s for s in states if isinstance(s.entry, Input)]
     for k, t in enumerate(ins):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 from ._enter import enter
 from ._names import node_name, qualified
@@ -46,12 +46,10 @@ def edge_of(trace: Trace, value: Value) -> Any:
 
 def node_of(trace: Trace, state: State) -> Node:
     """The node of a state of `trace`; the same object as long as somebody holds it."""
-    if trace.grad_fns is None:  # the trace is done, and nobody had asked for a node
-        trace.grad_fns = WeakValueDictionary()
-    node = trace.grad_fns.get(state)
+    node = trace.node(state)
     if node is None:
         node = _class(node_name(state))(trace, state)
-        trace.grad_fns[state] = node
+        trace.hold(state, node)
     return node  # type: ignore[no-any-return]
 
 

@@ -11,7 +11,8 @@ class Handle:
     Attributes:
       _v: its `Value`: in the trace, or resting.
       _trace: the trace that `_v` belongs to, None or a finished one when it rests.
-      _array: the JAX array, None while it is pending (or is a view that must be read anew).
+      _array: the JAX array (a NumPy one on its way there, see `_host.py`), None while it is
+        pending (or is a view that must be read anew).
       _store: the `Storage` shared with views and detached tensors, None while nobody shares.
       _lens: how to read this tensor from the storage: `(op, args, kwargs)` steps.
       _base_: the tensor that this one is a view of, and `_blens` how to read it from there.

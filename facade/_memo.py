@@ -8,9 +8,14 @@ the first walks find out where it leads, later ones go there at once.
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import ref
+
+import jax
+import jax.numpy as jnp
 
 from ._engine import GraphTask
-from ._enter import enter, make
+from ._enter import enter, from_array, make
+from ._graph import gradient_edge
 from ._storage import bump, rebind
 from ._trace import LEAF, NODE, State, Trace, Value, local
 
@@ -33,28 +38,50 @@ class Memo(NamedTuple):
     arrays: tuple[Any, ...]
 
 
-def run(root: Any, edge: Any, gradient: Any, keep_graph: bool) -> None:
-    """Accumulate the gradients of `root` into the leaves.
+_ones: dict[Any, Any] = {}
 
-    Args:
-      root: a tensor that requires grad, with `edge` as its gradient edge.
-      gradient: makes the root's gradient; called only when the pass is walked.
-    """
+
+def ones_like(t: Any) -> Any:
+    """The implicit gradient of a scalar: one array a kind, shared."""
+    key = (tuple(t._v.shape), t._v.dtype)
+    array = _ones.get(key)
+    if array is None:
+        with jax.enable_x64(True):
+            array = _ones[key] = jnp.ones(*key)
+    return from_array(array)
+
+
+def run(root: Any, keep_graph: bool) -> None:
+    """Accumulate the gradients of `root`, a real tensor of one element, into the leaves."""
     trace = local.trace
     value = root._v
-    memorable = value.index >= 0 and root._trace is trace and value.role == NODE
-    memorable = memorable and not trace.hooked and not _retained(trace)
+    memorable = (
+        value.role == NODE
+        and value.index >= 0
+        and root._trace is trace
+        and not trace.hooked
+        and not (trace.retains and _retained(trace))
+    )
     if not memorable:
-        GraphTask([(edge(), gradient())], keep_graph=keep_graph, create_graph=False).run()
+        roots = [(gradient_edge(root), ones_like(root))]
+        GraphTask(roots, keep_graph=keep_graph, create_graph=False).run()
         return
-    head = trace.state.next.get(("leaves", value, keep_graph))
     before = trace.state
+    head = before.next.get(("leaves", value, keep_graph))
     key: Any = None
     if head is not None:
         leaves = [trace.sources[v] for v in head]
-        if all(_is_plain(leaf) for leaf in leaves):
-            held = tuple([None if t._grad is None else enter(t._grad, trace) for t in leaves])
-            key = ("backward", value, keep_graph, held)
+        held: list[Any] | None = []
+        for t in leaves:
+            if t._grad is None and t._hooks is t._accumulator is t._post_accumulate_hooks is None:
+                held.append(None)  # type: ignore[union-attr]
+            elif _is_plain(t):
+                held.append(None if t._grad is None else enter(t._grad, trace))  # type: ignore[union-attr]
+            else:
+                held = None
+                break
+        if held is not None:
+            key = ("backward", value, keep_graph, *held)
             memo = trace.state.next.get(key)
             if memo is not None:
                 _replay(trace, memo)
@@ -62,7 +89,8 @@ def run(root: Any, edge: Any, gradient: Any, keep_graph: bool) -> None:
     start = trace.state
     entered = len(trace.arrays)
     fresh = {id(t._grad): t for t in trace.sources.values() if t._grad is not None}
-    task = GraphTask([(edge(), gradient())], keep_graph=keep_graph, create_graph=False)
+    roots = [(gradient_edge(root), ones_like(root))]
+    task = GraphTask(roots, keep_graph=keep_graph, create_graph=False)
     task.run()
     if not task.plain or local.trace is not trace:
         return
@@ -104,14 +132,17 @@ def _is_plain(leaf: Any) -> bool:
 def _replay(trace: Trace, memo: Memo) -> None:
     trace.state = memo.state
     trace.arrays += memo.arrays
-    sources = trace.sources
+    new, kind = object.__new__, type(next(iter(trace.sources.values())))
+    sources, refs = trace.sources, trace.refs
     for leaf_value, grad_value, in_place in memo.leaves:
         leaf = sources[leaf_value]
         if in_place:
             bump(leaf._grad)
             rebind(leaf._grad, grad_value)
         else:
-            leaf._grad = make(grad_value, trace)
+            leaf._grad = grad = new(kind)
+            grad._v, grad._trace = grad_value, trace
+            refs.append(ref(grad))
     for place, grad_value in memo.retained:
         holder = trace.retains[place]()
         if holder is not None:

@@ -146,7 +146,7 @@ class Node:
         """The trace's remembered gradient plans do not hold for hooked nodes."""
         if self.trace is not None:
             self.trace.hooked += 1
-            self.trace.grad_fns[self.state] = self
+            self.trace.hold(self.state, self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_raw_saved_") or (name == "apply_custom" and self.packed):

@@ -57,8 +57,13 @@ def install(cls: Any) -> None:
 
 
 def _cast(name: str) -> Callable[..., Any]:
+    dtype = getattr(_dtype, name)
+    op = TABLE["_to_copy"]
+
     def cast(self: Any, memory_format: Any = None) -> Any:
-        return self.to(getattr(_dtype, name))
+        if self._v.dtype == dtype.np:
+            return self
+        return apply(op, self, dtype.np)
 
     cast.__doc__ = f"This tensor as {name}."
     return cast

@@ -11,15 +11,15 @@ from __future__ import annotations
 import sys
 from collections import deque
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
 
 import jax
 import numpy as np
 
-from leafax.functional import Input, Node, Plan, Program, plan_for
+from leafax.functional import Input, Node, Plan, Program, pair, plan_for
 
 from . import _graph, _keep, _record
 from ._bound import bound
+from ._host import placed
 from ._record import BUDGET, user_line
 from ._storage import unshare
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, local
@@ -82,12 +82,14 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     state = trace.state
     local.budget = 0
     live = _alive(trace)
-    wanted = {id(t) for t in want}
-    pending = [
-        t for t in live
-        if t._array is None and t._stale is None and t._v.index >= 0
-        and (t._store is None or t is t._store.cell or id(t) in wanted)
-    ]  # fmt: skip
+    wanted = {id(t) for t in want} if want else ()
+    pending, held = [], set()
+    for t in live:
+        if t._array is not None:
+            held.add(id(t._array))
+        elif t._stale is None and t._v.index >= 0:
+            if t._store is None or t is t._store.cell or id(t) in wanted:
+                pending.append(t)
     keep = _keep.to_keep(trace, live)
     if not pending and not keep:
         _leave(trace, live)
@@ -96,8 +98,8 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
         state.plans = {}
     outputs = tuple([t._v.index for t in pending])
     donate = state.plans.get(outputs)  # what could be donated last time
-    if not donate or not _still_donatable(trace, live, donate):
-        donate = state.plans[outputs] = _donatable(trace, live, pending)
+    if not donate or not _still_donatable(trace, held, donate):
+        donate = state.plans[outputs] = _donatable(trace, held, pending)
     key = (outputs, keep, donate)
     recipe = state.plans.get(key)
     if recipe is None:
@@ -119,7 +121,7 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     record = Run(
         reason, where, len(recipe.plan.nodes), outcome.how, outcome.seconds,
         len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(pending),
-        len(outcome.residuals) + len(recipe.places) - len(pending), len(donate),
+        len(outcome.residuals) + len(recipe.places) - len(pending), len(recipe.plan.donate),
     )  # fmt: skip
     history.append(record)
     _plans.append((record, recipe.plan))
@@ -129,13 +131,10 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
 
 
 def _alive(trace: Trace) -> list[Any]:
-    live, seen = [], set()
-    for r in trace.refs:
-        t = r()
-        if t is not None and t._trace is trace and id(t) not in seen:
-            seen.add(id(t))
-            live.append(t)
-    return live
+    found = {
+        id(t): t for r in trace.refs if (t := r()) is not None and t._trace is trace
+    }  # a tensor may be there twice  # fmt: skip
+    return list(found.values())
 
 
 def _renew(trace: Trace) -> None:
@@ -168,21 +167,18 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     trace.refs.clear()
     trace.entered.clear()
     trace.arrays = []
-    # Nodes now live as long as somebody holds them.
-    trace.grad_fns = WeakValueDictionary(trace.grad_fns) if trace.grad_fns else None
+    trace.let_go_of_nodes()
 
 
 def _recipe(state: State, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:
     numbers = [t._v.index for t in pending]
     if keep:
         numbers += [v.index for v in keep.values]
-    places: dict[int, int] = {}
-    for n in numbers:
-        places.setdefault(n, len(places))
     entries, index_of = entries_to(state)
+    outputs, donate = pair(entries, tuple(dict.fromkeys(numbers)), donate)
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
-    program = Program(tuple(entries), tuple(places), residuals)
-    return Recipe(plan_for(program, donate), places, keep)
+    program = Program(tuple(entries), outputs, residuals)
+    return Recipe(plan_for(program, donate), {n: k for k, n in enumerate(outputs)}, keep)
 
 
 def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
@@ -201,15 +197,18 @@ def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
     return entries, index_of
 
 
-def _donatable(trace: Trace, live: list[Any], pending: list[Any]) -> tuple[int, ...]:
-    """Inputs whose buffers nobody can see any more: the outputs may be written there."""
+def _donatable(trace: Trace, held: set[int], pending: list[Any]) -> tuple[int, ...]:
+    """Inputs whose buffers nobody can see any more: the outputs may be written there.
+
+    Args:
+      held: ids of the arrays that live tensors hold.
+    """
     want: dict[Any, int] = {}
     for t in {t._v.index: t for t in pending}.values():  # several tensors may be one output
         key = (t._v.shape, t._v.dtype)
         want[key] = want.get(key, 0) + 1
     if not want:
         return ()
-    held = {id(t._array) for t in live if t._array is not None}
     found = []
     arrays = trace.arrays
     for i in range(len(arrays)):
@@ -224,12 +223,11 @@ def _donatable(trace: Trace, live: list[Any], pending: list[Any]) -> tuple[int, 
     return tuple(found)
 
 
-def _still_donatable(trace: Trace, live: list[Any], donate: tuple[int, ...]) -> bool:
-    held = {id(t._array) for t in live if t._array is not None}
-    arrays = trace.arrays
+def _still_donatable(trace: Trace, held: set[int], donate: tuple[int, ...]) -> bool:
+    arrays, count = trace.arrays, sys.getrefcount
     for i in donate:
         array = arrays[i]
-        if sys.getrefcount(array) > 3 or id(array) in held:
+        if count(array) > 3 or id(array) in held:
             return False
     return True
 
@@ -249,7 +247,7 @@ def observe(t: Any, reason: str) -> Any:
         enter(t, local.trace)
         cut(reason, (t,))
     check_faults()
-    return t._array
+    return placed(t)
 
 
 def check_faults() -> None:
@@ -257,7 +255,7 @@ def check_faults() -> None:
     while local.faults:
         flags, values, sites = local.faults.popleft()
         flags = np.asarray(flags)
-        if not flags.any():
+        if True not in flags.tolist():
             continue
         first = int(np.argmax(flags))
         site = sites[first]
@@ -271,8 +269,10 @@ def check_faults() -> None:
 
 def check_ready_faults() -> None:
     """Raise the errors of runs that are over, without waiting for those that are not."""
-    if all(not hasattr(p.flags, "is_ready") or p.flags.is_ready() for p in local.faults):
-        check_faults()
+    for pending in local.faults:
+        if hasattr(pending.flags, "is_ready") and not pending.flags.is_ready():
+            return
+    check_faults()
 
 
 def cut_for_budget(trace: Trace) -> None:

@@ -386,7 +386,7 @@ def detach(t: Any, own: bool = False) -> Any:
       own: it counts its versions for itself, as `.data` does.
     """
     trace = local.trace
-    if t._v.index < 0 and t._array is not None and t._store is None and not t._v.requires_grad:
+    if t._v.index < 0 and t._array is not None and t._store is None:
         out = from_array(t._array, inference=t._v.inference)
     else:
         value = _without_grad(lambda: enter(t, trace))

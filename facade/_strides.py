@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from leafax.functional import TABLE, VIEW_RULES, Layout, Op, contiguous_strides, flatten_size
+from leafax.functional import TABLE, VIEW_RULES, Layout, Op, contiguous_strides
 
 from ._lens import PICKED
 from ._record import apply
@@ -49,17 +49,10 @@ def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:
 
 
 def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
-    """What `op` gives where it makes no view: a copy, or `t` itself; None where it does."""
-    if op.name == "flatten" and _keeps(tuple(t.shape), *args, **kwargs):
-        return t
+    """The copy that `op` gives where it makes no view; None where it does."""
     if not must_copy(op, t, args, kwargs):
         return None
     return apply(_unsafe(op), apply(TABLE["clone"], t), *args, **kwargs)
-
-
-def _keeps(shape: tuple[int, ...], start_dim: int = 0, end_dim: int = -1) -> bool:
-    """Whether `flatten` has nothing to do."""
-    return bool(shape) and tuple(flatten_size(shape, start_dim, end_dim)) == shape
 
 
 @cache

@@ -7,11 +7,12 @@ What a caller may write is wider than what an op's body takes: `dtype` objects, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, Op
+from leafax.functional import TABLE, Op, flatten_size
 
 from ._dtype import dtype as dtype_class
 from ._dual import tangent
@@ -95,6 +96,8 @@ def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def function(op: Op) -> Callable[..., Any]:
     """The module-level function of an op."""
 
+    if op.name == "flatten":
+        return _flatten(op)
     packed = _PACKED.get(op.name) if not op.namespace else None
 
     def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -102,6 +105,23 @@ def function(op: Op) -> Callable[..., Any]:
             args = (*args[:packed], args[packed:])
         result = call(op, args, kwargs)
         return result if out is None else write_out(op, result, out)
+
+    return named(fn, op, op.name)
+
+
+@cache
+def _is_flat(shape: tuple[int, ...], start_dim: int, end_dim: int) -> bool:
+    return bool(shape) and flatten_size(shape, start_dim, end_dim) == shape
+
+
+def _flatten(op: Op) -> Callable[..., Any]:
+    """`flatten`, which returns the tensor itself where there is nothing to do."""
+
+    def fn(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+        if type(start_dim) is type(end_dim) is int and isinstance(input, Handle):
+            if _is_flat(input._v.shape, start_dim, end_dim):
+                return input
+        return call(op, (input, start_dim, end_dim), {})
 
     return named(fn, op, op.name)
 
@@ -132,6 +152,8 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
 
 def method(op: Op) -> Callable[..., Any]:
     """The Tensor method of an op."""
+    if op.name == "flatten":
+        return _flatten(op)
     if op.name in _VARIADIC:
 
         def fn(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -159,7 +159,7 @@ class Tensor(AutogradMixin):
             raise RuntimeError(
                 f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
             )
-        return self._value("item()").reshape(()).item()
+        return self._value("item()").item()
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers; runs the program."""
@@ -239,8 +239,7 @@ class Tensor(AutogradMixin):
     def __contains__(self, x: Any) -> bool:
         return bool((self == x).any())
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__  # not Python's `id`: optimizers look their state up every step
 
     def __repr__(self) -> str:
         return _repr(self)

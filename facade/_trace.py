@@ -204,7 +204,8 @@ class Trace:
         alive at the cut is asked of them.
       entered: for each tensor that entered, its value (by id), so that it enters once.
       sources: tensors by the value they entered as: leaves and externals of the graph.
-      grad_fns: graph nodes that somebody asked for, by state.
+      grad_fns: graph nodes that somebody asked for, by state; references to them once it is
+        done.
       retains: tensors that retain their gradient, by the state and output that made them.
       freed: states that a backward passed without keeping the graph.
       serial: traces in the order of their making.
@@ -212,7 +213,8 @@ class Trace:
 
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
-        "duals", "done", "versions", "nbytes", "hooked", "thread", "lock", "__weakref__",
+        "duals", "done", "versions", "nbytes", "hooked", "thread", "lock", "weak",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -231,6 +233,22 @@ class Trace:
         self.nbytes = 0
         self.hooked = 0
         self.thread = threading.get_ident()
+        self.weak = False
+
+    def node(self, state: State) -> Any:
+        """The graph node of a state, if there is one."""
+        node = self.grad_fns.get(state)
+        return node() if self.weak and node is not None else node
+
+    def hold(self, state: State, node: Any) -> None:
+        """Have `node` found from now on; it is kept alive until the trace is done."""
+        self.grad_fns[state] = ref(node) if self.weak else node
+
+    def let_go_of_nodes(self) -> None:
+        """Nodes now live as long as somebody else holds them."""
+        if not self.weak:
+            self.weak = True
+            self.grad_fns = {s: ref(n) for s, n in self.grad_fns.items()}
 
 
 class Local(threading.local):

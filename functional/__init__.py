@@ -3,6 +3,7 @@
 from ._cache import Plan as Plan
 from ._cache import plan_for as plan_for
 from ._cache import residual_arrays as residual_arrays
+from ._donate import pair as pair
 from ._dtypes import bfloat16 as bfloat16
 from ._dtypes import cast as cast
 from ._dtypes import category as category

@@ -37,6 +37,7 @@ class Op:
       random: the body takes a JAX PRNG key as its first argument, `key`.
       write: for a view op, `write(base, new, *rest)` is `base` with the viewed part replaced.
       overwrites: the result is written into the first input (an in-place variant).
+      reuses: which result updates which input, by number, so that it may take its buffer.
       residuals: backward after a cut keeps `jax.vjp`'s residuals, because to compute
         them again from the inputs would cost.
     """
@@ -44,7 +45,7 @@ class Op:
     __slots__ = (
         "name", "namespace", "fn", "signature", "parameters", "backward", "saves",
         "differentiable", "view", "inplace", "method", "function", "numbers", "check", "random",
-        "residuals", "aliases", "write", "overwrites",
+        "residuals", "aliases", "write", "overwrites", "reuses",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +68,7 @@ class Op:
         aliases: tuple[str, ...] = (),
         write: Callable[..., Any] | None = None,
         overwrites: bool = False,
+        reuses: Mapping[int, int] | None = None,
     ) -> None:
         self.name = name or fn.__name__.rstrip("_")
         self.namespace = namespace
@@ -88,6 +90,8 @@ class Op:
         self.aliases = aliases
         self.write = write
         self.overwrites = overwrites
+        first = 1 if random else 0
+        self.reuses = dict(reuses) if reuses else {0: first} if overwrites else {}
 
     def __repr__(self) -> str:
         return f"<op {self.qualified}>"

@@ -107,7 +107,7 @@ def test_old_buffers_are_donated_and_seen_ones_are_not() -> None:
         optimizer.step()
         return leafax.explain()[-1].donated
 
-    seen = w.detach().jax()
+    seen = w.jax()
     assert step() == 0
     assert not seen.is_deleted(), "an array that somebody holds is not given away"
     np.testing.assert_array_equal(np.asarray(seen), np.ones(1000))

@@ -27,19 +27,6 @@ class GradientEdge(tuple[Any, ...]):
     output_nr = property(lambda self: self[1])
 
 
-_ones: dict[Any, Any] = {}
-
-
-def _ones_like(t: Any) -> Any:
-    """The implicit gradient of a scalar: one array a kind, shared."""
-    key = (tuple(t._v.shape), t._v.dtype)
-    array = _ones.get(key)
-    if array is None:
-        with jax.enable_x64(True):
-            array = _ones[key] = jnp.ones(*key)
-    return from_array(array)
-
-
 def _as_tuple(x: Any) -> tuple[Any, ...]:
     return (x,) if isinstance(x, (Handle, GradientEdge)) or x is None else tuple(x)
 
@@ -59,7 +46,7 @@ def _make_grads(outputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
                         "grad can be implicitly created only for real scalar outputs but got "
                         f"{out.dtype}"
                     )
-                made.append(_ones_like(out))
+                made.append(_memo.ones_like(out))
             else:
                 made.append(None)
         else:
@@ -115,6 +102,13 @@ def backward(
       create_graph: record the gradients, so that they can be differentiated.
       inputs: accumulate into these only.
     """
+    if inputs is None and grad_tensors is None and isinstance(tensors, Handle):
+        value = tensors._v
+        plain = not create_graph and grad_variables is None and local.watch is None
+        plain = plain and tensors._stale is None
+        if plain and value.requires_grad and value.numel == 1 and value.dtype.kind == "f":
+            _memo.run(tensors, bool(retain_graph))
+            return
     if grad_variables is not None:
         warnings.warn(
             "`grad_variables` is deprecated. Use `grad_tensors` instead.",
@@ -134,14 +128,6 @@ def backward(
     if len(given) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
-    one = len(outputs) == 1 and isinstance(outputs[0], Handle)
-    plain = inputs is None and not create_graph and local.watch is None
-    if one and plain and given[0] is None:
-        root = outputs[0]
-        if root.requires_grad and root.numel() == 1:  # type: ignore[attr-defined]
-            _make_grads_check(root)
-            _memo.run(root, lambda: gradient_edge(root), lambda: _ones_like(root), keep)
-            return
     grads = _make_grads(outputs, given)
     if create_graph:
         warnings.warn(
@@ -166,13 +152,6 @@ def backward(
         accumulate_captured=inputs is not None,
     )  # fmt: skip
     task.run()
-
-
-def _make_grads_check(root: Any) -> None:
-    if root._v.dtype.kind == "c":
-        raise RuntimeError(
-            f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
-        )
 
 
 def grad(

@@ -10,7 +10,7 @@ from leafax.functional import TABLE, Op
 
 from .._inplace import apply_inplace
 from .._random import key as random_key
-from .._record import apply
+from .._record import apply, known
 from .._table import named, uniform
 
 
@@ -22,6 +22,10 @@ def with_inplace(op: Op, name: str) -> Callable[..., Any]:
         if len(args) == count:
             *rest, inplace = args
             args = tuple(rest)
+        if not inplace and not kwargs:
+            out = known(op, (input, *args))
+            if out is not None:
+                return out
         args, kwargs = uniform(op, (input, *args), kwargs)
         return apply_inplace(op, *args, **kwargs) if inplace else apply(op, *args, **kwargs)
 

@@ -24,7 +24,7 @@ def nll_loss(
 
 
 def _nll(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
-    ndim = input.dim()
+    ndim = len(input._v.shape)
     if ndim in (1, 2):
         return apply(_NLL, input, target, weight, reduction, ignore_index)
     out = [*input.shape[:1], *input.shape[2:]]
@@ -56,9 +56,11 @@ def cross_entropy(
     >>> F.cross_entropy(leafax.zeros(2, 4), leafax.tensor([0, 3]))
     tensor(1.3863)
     """
-    reduction = check_reduction(reduction_of(size_average, reduce, reduction))
-    dim = 0 if input.dim() == 1 else 1
-    if input.shape == target.shape:
+    if reduction != "mean" or size_average is not None or reduce is not None:
+        reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    shape = input._v.shape
+    dim = 0 if len(shape) == 1 else 1
+    if shape == target._v.shape:
         return _probabilities(input, target, weight, reduction, ignore_index, label_smoothing, dim)
     logs = apply(_LOG_SOFTMAX, input, dim, input._v.dtype)
     loss = _nll(logs, target, weight, reduction, ignore_index)

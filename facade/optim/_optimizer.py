@@ -24,7 +24,7 @@ from .._handle import Handle
 from .._modes import enable_grad, no_grad
 from .._record import record
 from .._run import check_ready_faults, cut
-from .._storage import bump, rebind, write
+from .._storage import rebind, write
 from .._trace import State, Trace, Value, local
 from ._skip import skip_if
 
@@ -156,10 +156,10 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
-            if self.found_inf is None:
-                self._step_groups()
-            else:
+        if self.found_inf is None:
+            self._step_groups()
+        else:
+            with no_grad():
                 skip_if(self.found_inf, self._touched(), self._step_groups)
         check_ready_faults()
         cut("optimizer.step()")
@@ -185,17 +185,29 @@ class Optimizer:
         params = self.trainable(group)
         if not params:
             return
-        states = [self.state_of(p, group) for p in params]
+        known = self.state.get
+        states = [known(p) or self.state_of(p, group) for p in params]
         op = self._op(group, states)
         trace = local.trace
         numbers = [float(x) for x in self.number_values(group)]
         held = [t for state in states for t in state.values()]
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         memo = trace.state.next.get(key)
-        if memo is not None and all(t._array is not None and t._store is None for t in held):
+        if memo is not None and _are_at_rest(held):
             memo.replay(trace, params, held, numbers)
             return
         start, before, simple = trace.state, len(trace.arrays), _are_simple(trace, params)
+        with no_grad():
+            self._record_update(op, params, states, held, numbers)
+        if simple and len(trace.arrays) == before + len(numbers) + len(held):
+            values = tuple(t._v for t in (*params, *held))
+            start.next[key] = StepMemo(trace.state, values)
+
+    def _record_update(
+        self, op: Op, params: list[Any], states: Any, held: Any, numbers: list[float]
+    ) -> None:
+        """The update as it is first met; later steps replay it."""
+        trace = local.trace
         inputs = tuple(add_input(trace, NUMBER[float], x) for x in numbers)
         args = (
             tuple(params), tuple(p._grad for p in params),
@@ -206,9 +218,6 @@ class Optimizer:
             write(p, keep_edge(trace, next(results), p._v))
         for t in held:
             self._assign(t, next(results))
-        if simple and len(trace.arrays) == before + len(numbers) + len(held):
-            values = tuple(t._v for t in (*params, *held))
-            start.next[key] = StepMemo(trace.state, values)
 
     def _assign(self, t: Any, value: Value) -> None:
         if t._store is None:
@@ -230,13 +239,13 @@ class Optimizer:
 
     def _op(self, group: ParamGroup, states: list[dict[str, Any]]) -> Op:
         """The op that updates a group's parameters."""
-        choices = {name: group[name] for name in self.choices}
         # Without decay nothing is added: 0 times an infinite weight would be NaN, and costs.
-        choices["decays"] = bool(group.get("weight_decay"))
-        names = tuple(tuple(s) for s in states)
-        key = (tuple(choices.items()), names)
+        decays, names = bool(group.get("weight_decay")), tuple(map(tuple, states))
+        key = (decays, names, *[group[name] for name in self.choices])
         op = self._ops.get(key)
         if op is None:
+            choices = {name: group[name] for name in self.choices}
+            choices["decays"] = decays
             op = self._ops[key] = _update_op(type(self), self, choices, names)
         return op
 
@@ -316,14 +325,23 @@ class StepMemo(NamedTuple):
         trace.state = self.state
         trace.arrays += numbers
         trace.arrays += [t._array for t in held]
-        values = iter(self.values)
-        refs = trace.refs
-        for p in params:
-            p._v, p._array = next(values), None
-            bump(p)
-        for t in held:
-            t._v, t._array, t._trace = next(values), None, trace
-            refs.append(ref(t))
+        values, refs = self.values, trace.refs
+        for p, value in zip(params, values, strict=False):
+            p._v, p._array = value, None
+            if p._vc is None:
+                p._vc = [1]
+            else:
+                p._vc[0] += 1
+        for t, value in zip(held, values[len(params) :], strict=True):
+            t._v, t._array, t._trace = value, None, trace
+        refs += map(ref, held)
+
+
+def _are_at_rest(tensors: list[Any]) -> bool:
+    for t in tensors:
+        if t._array is None or t._store is not None:
+            return False
+    return True
 
 
 def _are_simple(trace: Trace, params: Any) -> bool:
@@ -363,7 +381,10 @@ def _update_op(cls: type[Optimizer], self: Optimizer, choices: Any, names: Any) 
             new_states += [jnp.asarray(after[k]).astype(state[k].dtype) for k in keys]
         return (*new_params, *new_states)
 
-    op = Op(body, name=cls.__name__, namespace="optim", differentiable=False)
+    # Operands are the parameters, their gradients, the states; results parameters and states.
+    n, states = len(names), sum(map(len, names))
+    reuses = {k: k for k in range(n)} | {n + k: 2 * n + k for k in range(states)}
+    op = Op(body, name=cls.__name__, namespace="optim", differentiable=False, reuses=reuses)
     _UPDATE_OPS[key] = op
     return op
 
