@@ -13,6 +13,7 @@ import re
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import jax
@@ -36,6 +37,8 @@ class Pure:
 
     Attributes:
       draws: whether it draws random numbers and so takes a key; None while nobody knows.
+      seen: the shapes of the arguments that it was last traced with; None before.
+      splits: the call cut into pieces, for those who watch it.
     """
 
     def __init__(self, name: str, *facts: Any) -> None:
@@ -43,6 +46,8 @@ class Pure:
         self.facts = tuple(_hashable(fact) for fact in facts)
         self._hash = hash((type(self), self.facts))
         self.draws: bool | None = None
+        self.seen: Any = None
+        self.splits: dict[Any, Any] = {}
 
     def __hash__(self) -> int:
         return self._hash
@@ -55,6 +60,20 @@ class Pure:
     ) -> tuple[Any, dict[int, Any]]:
         """Run the module; traced by JAX."""
         raise NotImplementedError
+
+    def tagging(self, tagger: Any) -> AbstractContextManager[Any]:
+        """While this lasts, calls of submodules go through the tagger."""
+        raise NotImplementedError
+
+    def note(self, *arguments: Any) -> None:
+        """Remember the shapes of a call's arguments."""
+        self.seen = jax.tree.map(_shape, arguments)
+
+
+def _shape(leaf: Any) -> Any:
+    if not isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):
+        return leaf
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
 class _Identity:
@@ -134,12 +153,20 @@ def record(pure: Pure, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
 
 def abstract(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     """The shapes of a tree's tensors, and how to put arrays in their place."""
+
+    def shape(x: Any) -> Any:
+        if not isinstance(x, leafax.Tensor):
+            return x
+        return jax.ShapeDtypeStruct(tuple(x.shape), jax.dtypes.canonicalize_dtype(x.dtype.np))
+
+    return abstract_shapes(jax.tree.map(shape, tree))
+
+
+def abstract_shapes(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """The `ShapeDtypeStruct`s in a tree, and how to put arrays in their place."""
     flat, treedef = jax.tree.flatten(tree)
-    places = [i for i, x in enumerate(flat) if isinstance(x, leafax.Tensor)]
-    shapes = [
-        jax.ShapeDtypeStruct(tuple(flat[i].shape), jax.dtypes.canonicalize_dtype(flat[i].dtype.np))
-        for i in places
-    ]
+    places = [i for i, x in enumerate(flat) if isinstance(x, jax.ShapeDtypeStruct)]
+    shapes = [flat[i] for i in places]
 
     def fill(arrays: Sequence[Any]) -> Any:
         filled = list(flat)

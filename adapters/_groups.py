@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ._select import Tensors, choose
@@ -11,14 +11,17 @@ Options = Mapping[str, Any]
 
 
 def groups(
-    parameters: Tensors, options: Mapping[Any, Options], **rest: Any
+    parameters: Tensors,
+    options: Mapping[Any, Options],
+    classes: Callable[[], dict[str, type]],
+    rest: Options,
 ) -> list[dict[str, Any]]:
     """Groups of named parameters; see `Model.groups`."""
     taken: set[str] = set()
     found = []
     for what, chosen_options in options.items():
         several = what if isinstance(what, tuple) else (what,)
-        chosen = choose(parameters, several)
+        chosen = choose(parameters, several, classes)
         if chosen <= taken:
             raise ValueError(
                 f"every parameter that `{_text(what)}` selects is in an earlier group already: "
@@ -31,6 +34,18 @@ def groups(
     return found
 
 
+def layerwise(
+    parameters: Tensors, levels: dict[str, int], lr: float, decay: float, options: Options
+) -> list[dict[str, Any]]:
+    """Groups by level, the last first, with rates that fall toward the input."""
+    last = max(levels.values())
+    found = []
+    for level in sorted(set(levels.values()), reverse=True):
+        names = {name for name, at in levels.items() if at == level}
+        found.append(_group(parameters, names, {**options, "lr": lr * decay ** (last - level)}))
+    return found
+
+
 def _group(parameters: Tensors, names: Any, options: Options) -> dict[str, Any]:
     return {**options, "params": [(n, t) for n, t in parameters.items() if n in names]}
 
@@ -38,4 +53,4 @@ def _group(parameters: Tensors, names: Any, options: Options) -> dict[str, Any]:
 def _text(what: Any) -> str:
     if isinstance(what, tuple):
         return ", ".join(map(_text, what))
-    return str(getattr(what, "pattern", what))
+    return str(getattr(what, "pattern", getattr(what, "__name__", what)))

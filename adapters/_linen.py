@@ -65,6 +65,7 @@ class Apply(_call.Pure):
     def __call__(
         self, leaves: Sequence[Any], key: Any, args: Any, kwargs: Any
     ) -> tuple[Any, dict[int, Any]]:
+        self.note(leaves, key, args, kwargs)
         variables = jax.tree.unflatten(self.treedef, leaves)
         rngs = None if key is None else self.rngs(key)
         mutable: Any = list(self.mode.mutable) or False
@@ -76,6 +77,15 @@ class Apply(_call.Pure):
                 variables, *args, rngs=rngs, mutable=mutable, method=method, **kwargs
             )
         return (out[0], self.changed(leaves, out[1])) if mutable else (out, {})
+
+    def tagging(self, tagger: Any) -> contextlib.AbstractContextManager[Any]:
+        def intercept(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
+            path = ".".join(context.module.path)
+            if not path or context.method_name != "__call__":
+                return call(*args, **kwargs)
+            return tagger(path, call, args, kwargs)
+
+        return nn.intercept_methods(intercept)
 
     def rngs(self, key: Any) -> dict[str, Any]:
         """A key for each stream; streams without a name of their own fall back to `params`."""
@@ -119,6 +129,21 @@ class Apply(_call.Pure):
         finally:
             for flag, value in before.items():
                 object.__setattr__(module, flag, value)
+
+
+def classes(pure: Apply) -> dict[str, type]:
+    """The class of each submodule that a call runs, by dotted path."""
+    found: dict[str, type] = {}
+
+    def note(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
+        found[".".join(context.module.path)] = type(context.module)
+        return call(*args, **kwargs)
+
+    leaves, key, args, kwargs = pure.seen
+    shapes, fill = _call.abstract_shapes((leaves, key, args, kwargs))
+    with nn.intercept_methods(note):
+        jax.eval_shape(lambda *arrays: pure(*fill(arrays))[0], *shapes)
+    return found
 
 
 def within(path: Path, parts: Iterable[Path]) -> bool:

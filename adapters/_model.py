@@ -16,7 +16,9 @@ import jax.numpy as jnp
 import leafax
 
 from ._call import Borrowed
-from ._groups import groups
+from ._depth import levels, node_of
+from ._groups import groups, layerwise
+from ._looking import Looking
 from ._select import Tensors, choose, near, with_their_parameters
 
 
@@ -27,7 +29,7 @@ class Incompatible(NamedTuple):
     unexpected_keys: list[str]
 
 
-class Model:
+class Model(Looking):
     """Base of `adapters.linen.Model` and `adapters.nnx.Model`."""
 
     # ------------------------------------------------------------ what subclasses say
@@ -42,6 +44,14 @@ class Model:
 
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         """Keep these statistics as they are, and normalise by them; or let them move again."""
+        raise NotImplementedError
+
+    def _classes(self) -> dict[str, type]:
+        """The class of each submodule, by path."""
+        raise NotImplementedError
+
+    def _order(self) -> list[str]:
+        """Paths of parameters in the order of their first use in the last call."""
         raise NotImplementedError
 
     def _name(self) -> str:
@@ -124,7 +134,10 @@ class Model:
             elif p.grad is not None:
                 p.grad = leafax.zeros_like(p.grad)
 
-    def freeze(self, *what: Any, stats: bool = False) -> Self:
+    def freeze(
+        self, *what: Any, stats: bool = False, all_but_last: int | None = None,
+        blocks: str | None = None,
+    ) -> Self:  # fmt: skip
         """Stop training the selected parameters; returns the model.
 
         A frozen parameter does not require grad: no backward pass, residual, optimizer state,
@@ -133,13 +146,18 @@ class Model:
         Args:
           what: globs over dotted paths (`"backbone"` is all below it, `"**.bias"` every bias),
             compiled regular expressions, or a predicate `(path, tensor) -> bool`, as in
-            `leafax.functional.select`. Nothing selects all.
+            `leafax.functional.select`; and classes: `nn.LayerNorm` is all such submodules.
+            Nothing selects all.
+          all_but_last: also freeze all but the last n blocks and what follows them.
+          blocks: a glob for the blocks, `"encoder.layer_*"`; the top-level parts by default.
+            Their order is that of their use in the model's last call.
           stats: also stop the BatchNorm statistics of the selected part: it then normalises by
             them, in training mode too. Statistics are selected by their own path, or with all
             parameters of their module.
 
         Raises:
           ValueError: a pattern that matches nothing; the message has the nearest paths.
+          RuntimeError: classes of a linen model, or the order of blocks, before its first call.
 
         >>> import jax, jax.numpy as jnp
         >>> from flax import linen as nn
@@ -152,7 +170,9 @@ class Model:
         """
         parameters, buffers = self._tensors()
         still = {name: buffers[name] for name in self._statistics()} if stats else {}
-        chosen = choose(parameters | still, what)
+        early = set() if all_but_last is None else self._early(all_but_last, blocks)
+        chosen = early if early and not what else choose(parameters | still, what, self._classes)
+        chosen = chosen | early
         for name in chosen & parameters.keys():
             parameters[name].requires_grad_(False)
             parameters[name].grad = None
@@ -160,18 +180,25 @@ class Model:
             self._stop_statistics(with_their_parameters(chosen, parameters, still), True)
         return self
 
-    def unfreeze(self, *what: Any) -> Self:
+    def unfreeze(self, *what: Any, last: int | None = None, blocks: str | None = None) -> Self:
         """Train the selected parameters, and let the selected statistics move; undoes `freeze`.
 
         Args:
           what: as in `freeze`. Parameters that have no gradient (integers) stay frozen.
+          last: also unfreeze the last n blocks and what follows them: one more from time to time
+            is gradual unfreezing.
+          blocks: as in `freeze`.
 
         Raises:
           ValueError: a pattern that matches nothing; the message has the nearest paths.
         """
         parameters, buffers = self._tensors()
         still = {name: buffers[name] for name in self._statistics()}
-        chosen = choose(parameters | still, what)
+        if last is None:
+            chosen = choose(parameters | still, what, self._classes)
+        else:
+            chosen = parameters.keys() - self._early(last, blocks)
+            chosen |= choose(parameters | still, what, self._classes) if what else set()
         for name in chosen & parameters.keys():
             if differentiable(parameters[name]):
                 parameters[name].requires_grad_(True)
@@ -186,9 +213,9 @@ class Model:
         thawed.
 
         Args:
-          options: for each pattern (glob, compiled regular expression, predicate, or a tuple of
-            them) the group's hyperparameters: `lr`, `weight_decay`, with `optim.Optax` also
-            `transform`. A parameter belongs to the first pattern that selects it.
+          options: for each pattern (glob, compiled regular expression, predicate, module class,
+            or a tuple of them) the group's hyperparameters: `lr`, `weight_decay`, with
+            `optim.Optax` also `transform`. A parameter belongs to the first that selects it.
           rest: hyperparameters of the group of all others, where not the optimizer's defaults.
 
         Returns:
@@ -205,7 +232,31 @@ class Model:
         >>> [group["param_names"] for group in optim.AdamW(groups, lr=1e-3).param_groups]
         [['bias'], ['kernel']]
         """
-        return groups(self._tensors()[0], options, **rest)
+        return groups(self._tensors()[0], options, self._classes, rest)
+
+    def layerwise_groups(
+        self, lr: float, decay: float, *, blocks: str | None = None, **options: Any
+    ) -> list[dict[str, Any]]:
+        """Parameter groups whose rate falls from the output to the input, block by block.
+
+        What follows the last block has `lr`, the last block `lr * decay`, the one before it
+        `lr * decay**2`, and what comes before the first block the smallest.
+
+        Args:
+          lr: the head's rate.
+          decay: between 0 and 1.
+          blocks: a glob for the blocks, `"encoder.layer_*"`; the top-level parts by default.
+            Their order is that of their use in the model's last call.
+          options: other hyperparameters of all groups.
+
+        Raises:
+          RuntimeError: the model was not called yet, so that the order is not known.
+        """
+        return layerwise(self._tensors()[0], self._levels(blocks), lr, decay, options)
+
+    def _levels(self, blocks: str | None) -> dict[str, int]:
+        parameters = self._tensors()[0]
+        return levels(self._order(), parameters, blocks)
 
     def functional_call(self, tensors: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Call the model with other tensors in place of its own, by path.
@@ -222,6 +273,14 @@ class Model:
         mine = {**self._tensors()[0], **self._tensors()[1]}
         swap = {id(_get(mine, name, "tensor")): t for name, t in tensors.items()}
         return self._call_on(swap, args, kwargs)
+
+    def _early(self, n: int, blocks: str | None) -> set[str]:
+        """What comes before the last n blocks."""
+        level = self._levels(blocks)
+        parts = len({node_of(name, blocks) for name in level} - {None})
+        if not 0 <= n <= parts:
+            raise ValueError(f"there are {parts} blocks, so the last {n} of them do not exist")
+        return {name for name, at in level.items() if at <= parts - n}
 
     # ------------------------------------------------------------ saving
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import contextvars
+import functools
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -69,6 +72,35 @@ class Shared:
         self.tokens: dict[int, Any] = {}
 
 
+_TAGGER: contextvars.ContextVar[Any] = contextvars.ContextVar("tagger", default=None)
+
+
+@contextlib.contextmanager
+def _tagged(root: Any, tagger: Any) -> Iterator[None]:
+    """Let the calls of a (traced, soon forgotten) module's submodules go through the tagger."""
+    before = []
+    for path, module in list(nnx.iter_modules(root)):
+        if path:
+            before.append((module, type(module)))
+            kind = _calling(type(module), ".".join(map(str, path)), tagger)
+            object.__setattr__(module, "__class__", kind)
+    try:
+        yield
+    finally:
+        for module, cls in before:
+            object.__setattr__(module, "__class__", cls)
+
+
+def _calling(cls: Any, path: str, tagger: Any) -> Any:
+    if not callable(getattr(cls, "__call__", None)):  # noqa: B004
+        return cls
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return tagger(path, functools.partial(cls.__call__, self), args, kwargs)
+
+    return type(cls.__name__, (cls,), {"__call__": call, "__module__": cls.__module__})
+
+
 class Merge(_call.Pure):
     """Merge the module from its leaves, call it, and see which leaves it replaced."""
 
@@ -92,14 +124,28 @@ class Merge(_call.Pure):
     def __call__(
         self, leaves: Sequence[Any], key: Any, args: Any, kwargs: Any
     ) -> tuple[Any, dict[int, Any]]:
+        self.note(leaves, key, args, kwargs)
         held = list(leaves)
         for i in self.keys:
             held[i] = jax.random.wrap_key_data(held[i], impl=self.impls[i])
         if key is not None:
             self.reseed(held, key)
         module: Any = nnx.merge(self.graphdef, jax.tree.unflatten(self.treedef, held))
-        out = getattr(module, self.method)(*args, **kwargs)
+        tagger = _TAGGER.get()
+        if tagger is None:
+            out = getattr(module, self.method)(*args, **kwargs)
+        else:
+            with _tagged(module, tagger):
+                out = getattr(module, self.method)(*args, **kwargs)
         return out, self.changed(nnx.state(module), held, leaves)
+
+    @contextlib.contextmanager
+    def tagging(self, tagger: Any) -> Iterator[None]:
+        token = _TAGGER.set(tagger)
+        try:
+            yield
+        finally:
+            _TAGGER.reset(token)
 
     def reseed(self, held: list[Any], key: Any) -> None:
         """Let every stream start anew, from a key of leafax's generator."""

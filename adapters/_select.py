@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from leafax.functional import select
@@ -18,20 +18,51 @@ def near(name: str, known: Iterable[str]) -> str:
     return ", ".join(f"`{one}`" for one in found) or "none"
 
 
-def choose(tensors: Tensors, what: tuple[Any, ...]) -> set[str]:
-    """Paths that globs, regular expressions or predicates select; all of them without any."""
+def choose(
+    tensors: Tensors, what: tuple[Any, ...], classes: Callable[[], dict[str, type]]
+) -> set[str]:
+    """Paths that globs, regular expressions, predicates or module classes select.
+
+    Args:
+      tensors: by path.
+      what: patterns; all tensors without any.
+      classes: tells the class of each submodule by path.
+    """
     if not what:
         return set(tensors)
     chosen: set[str] = set()
     for one in what:
-        several = isinstance(one, (list, tuple, set, frozenset))
-        if not (isinstance(one, (str, re.Pattern)) or callable(one) or several):
+        if isinstance(one, type):
+            chosen |= _below(tensors, one, classes())
+            continue
+        if isinstance(one, (list, tuple, set, frozenset)):
+            chosen |= choose(tensors, tuple(one), classes)
+            continue
+        if not (isinstance(one, (str, re.Pattern)) or callable(one)):
             raise TypeError(
                 f"`{type(one).__name__}` selects no parameters here: give globs, compiled regular "
-                f"expressions, or a predicate `(path, tensor) -> bool`"
+                f"expressions, module classes, or a predicate `(path, tensor) -> bool`"
             )
         mask = select(tensors, one)
         chosen.update(name for name, yes in mask.items() if yes)
+    return chosen
+
+
+def _below(tensors: Tensors, kind: type, classes: dict[str, type]) -> set[str]:
+    """What lies in submodules of a class."""
+    parts = {path for path, found in classes.items() if issubclass(found, kind)}
+    chosen = {
+        name for name in tensors
+        if any(".".join(name.split(".")[:n]) in parts for n in range(name.count(".") + 1))
+    }  # fmt: skip
+    if not parts:
+        known = dict.fromkeys(found.__name__ for found in classes.values())
+        raise ValueError(
+            f"the model has no submodule of class `{kind.__name__}`; the nearest are "
+            f"{near(kind.__name__, known)}"
+        )
+    if not chosen:
+        raise ValueError(f"submodules of class `{kind.__name__}` have no parameters here")
     return chosen
 
 

@@ -18,7 +18,8 @@ from flax import linen as nn
 from leafax.functional import paths
 
 from . import _call, _model
-from ._linen import Apply, Inside, Mode, Path, needs_rng, within
+from ._depth import uses
+from ._linen import Apply, Inside, Mode, Path, classes, needs_rng, within
 from ._select import Tensors, near
 
 
@@ -29,6 +30,8 @@ class Model(_model.Model):
       module: the module, unbound.
       variables: what `module.init` returned: a dict of collections with `params` among them.
         JAX arrays are held, not copied.
+      tied: paths of parameters that are another one: `{"decoder.embedding": "embed.embedding"}`.
+        They appear once, under the other's path, and their gradients are summed.
       rngs: names of random streams that the module asks for only if it has them. Streams that
         it needs are found without; all draw from leafax's generator.
 
@@ -42,18 +45,23 @@ class Model(_model.Model):
     """
 
     def __init__(
-        self, module: nn.Module, variables: Mapping[str, Any], *, rngs: Iterable[str] = ()
-    ) -> None:
+        self, module: nn.Module, variables: Mapping[str, Any], *, rngs: Iterable[str] = (),
+        tied: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         _check(module, variables)
         leaves, self._treedef = jax.tree.flatten(variables)
         self._module, self._rngs = module, tuple(rngs)
         self._paths = paths(variables)  # with the collection before them
-        self._leaves = tuple(_model.to_tensor(leaf) for leaf in leaves)
+        made = [_model.to_tensor(leaf) for leaf in leaves]
+        once = _tie(made, self._paths, tied or {})
+        self._leaves = tuple(made)
         self._borrowed = _call.Borrowed()
         self._parameters: Tensors = {}
         self._buffers: Tensors = {}
         self._full: dict[str, str] = {}  # a buffer's path -> with its collection
         for full, tensor, leaf in zip(self._paths, self._leaves, leaves, strict=True):
+            if full not in once:
+                continue
             self._enter(full, tensor)
             if isinstance(leaf, jax.Array):
                 self._borrowed.lend(tensor, full.startswith("params."))
@@ -96,12 +104,12 @@ class Model(_model.Model):
         if pure.draws is None and training:
             pure.draws = needs_rng(pure, leaves, args, kwargs)
         try:
-            return _call.record(pure, leaves, args, kwargs)
+            return self._record(pure, leaves, args, kwargs)
         except flax.errors.InvalidRngError:
             if pure.draws:
                 raise
             pure.draws = True  # a module that draws in evaluation too
-        return _call.record(pure, leaves, args, kwargs)
+        return self._record(pure, leaves, args, kwargs)
 
     def _pure(self, method: str | Inside, training: bool, flagged: bool) -> Apply:
         collections = {full.partition(".")[0] for full in self._paths} - {"params"}
@@ -143,6 +151,22 @@ class Model(_model.Model):
 
     def _loan(self) -> _call.Borrowed:
         return self._borrowed
+
+    def _traced(self) -> Apply:
+        for (method, *_), pure in reversed(self._pures.items()):
+            if method == "__call__" and pure.seen is not None:
+                return pure
+        raise RuntimeError(
+            f"which submodules `{self._name()}` has, and in what order, is known once it was "
+            f"called: call it on a batch first"
+        )
+
+    def _classes(self) -> dict[str, type]:
+        return classes(self._traced())
+
+    def _order(self) -> list[str]:
+        names = [self._paths[i] for i in uses(self._traced())]
+        return [full.partition(".")[2] for full in names if full.startswith("params.")]
 
     def _name(self) -> str:
         return type(self._module).__name__
@@ -211,6 +235,15 @@ class Part(_model.Model):
     def _loan(self) -> _call.Borrowed:
         return self._root._loan()
 
+    def _classes(self) -> dict[str, type]:
+        n = len(self._before)
+        found = self._root._classes()
+        return {path[n:]: kind for path, kind in found.items() if path.startswith(self._before)}
+
+    def _order(self) -> list[str]:
+        n = len(self._before)
+        return [name[n:] for name in self._root._order() if name.startswith(self._before)]
+
     def _name(self) -> str:
         return f"{self._root._name()}.{self._before[:-1]}"
 
@@ -234,6 +267,28 @@ class Part(_model.Model):
 
     def mask(self) -> Any:
         return functools.reduce(lambda tree, name: tree[name], self._path, self._root.mask())
+
+
+def _tie(tensors: list[Any], paths: list[str], tied: Mapping[str, str]) -> set[str]:
+    """Put one tensor in the places of those that are tied; the paths of all others."""
+    place = {full: i for i, full in enumerate(paths)}
+    known = [full.removeprefix("params.") for full in paths if full.startswith("params.")]
+    once = set(paths)
+    for path, source in tied.items():
+        for name in (path, source):
+            if f"params.{name}" not in place:
+                raise ValueError(
+                    f"no parameter `{name}` to tie; the nearest are {near(name, known)}"
+                )
+        i, j = place[f"params.{path}"], place[f"params.{source}"]
+        if tensors[i].shape != tensors[j].shape:
+            raise ValueError(
+                f"`{path}` has shape {list(tensors[i].shape)}, `{source}` "
+                f"{list(tensors[j].shape)}: they cannot be one parameter"
+            )
+        tensors[i] = tensors[j]
+        once.discard(f"params.{path}")
+    return once
 
 
 def _check(module: Any, variables: Any) -> None:

@@ -18,6 +18,7 @@ import leafax
 from leafax.functional import paths
 
 from . import _call, _model
+from ._depth import uses
 from ._nnx import Merge, Shared, View, key_data, kinds_of
 from ._select import Tensors, near
 
@@ -76,7 +77,7 @@ class Model(_model.Model):
         if not self._shared.borrowed.settled:
             self._shared.borrowed.settle(training)
         leaves = tuple(swap.get(id(t), t) for t in view.leaves) if swap else view.leaves
-        return _call.record(pure, leaves, args, kwargs)
+        return self._record(pure, leaves, args, kwargs)
 
     def _pure(self, view: View, method: str, training: bool) -> Merge:
         impls = tuple(self._shared.keys.get(id(t), (t, None))[1] for t in view.leaves)
@@ -259,6 +260,23 @@ class Model(_model.Model):
 
     def _loan(self) -> _call.Borrowed:
         return self._shared.borrowed
+
+    def _classes(self) -> dict[str, type]:
+        found = {}
+        for path, module in nnx.iter_modules(self._module):
+            found[".".join(map(str, path))] = type(module)
+        return found
+
+    def _order(self) -> list[str]:
+        view = self._view()
+        for (method, *_), pure in reversed(view.pures.items()):
+            if method == "__call__" and pure.seen is not None:
+                parameters = self._tensors()[0]
+                return [n for n in (view.names[i] for i in uses(pure)) if n in parameters]
+        raise RuntimeError(
+            f"in what order `{self._name()}` uses its submodules is known once it was called: "
+            f"call it on a batch first"
+        )
 
     def _name(self) -> str:
         return type(self._module).__name__

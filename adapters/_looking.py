@@ -1,0 +1,81 @@
+"""How users look into a model: watching and hooks by path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ._call import record
+from ._watch import Handle, Watched, Watchers
+
+
+class Looking:
+    """The part of a model that watches submodules."""
+
+    _watchers: Watchers | None = None
+
+    def _watching(self) -> Watchers:
+        if self._watchers is None:
+            self._watchers = Watchers()
+        return self._watchers
+
+    def _record(self, pure: Any, leaves: Any, args: Any, kwargs: Any) -> Any:
+        if self._watchers:
+            return self._watchers.call(self, pure, leaves, args, kwargs)
+        return record(pure, leaves, args, kwargs)
+
+    def watch(self, *what: Any, grad: bool = True) -> Watched:
+        """Keep the activations of submodules in each call from now on, and their gradients.
+
+        The call stays in the step's compiled program. Without watchers it costs nothing.
+
+        Args:
+          what: paths of submodules: globs (`"encoder.block_*"`, or with slashes), compiled regular
+            expressions that match whole paths.
+          grad: activations retain their gradients, as with `retain_grad`: `.grad` is there after
+            `backward()`. What no gradient flows to (the part before it is frozen) becomes a leaf
+            that requires grad.
+
+        Returns:
+          A mapping from path to activation, renewed by each call; `remove()`, or the end of a
+          `with` block, ends it. Submodules are called on their way: what is inside `nn.scan` or
+          `nn.remat` cannot be watched, the call says so.
+
+        Raises:
+          ValueError: at the next call: nothing matches; the message has the nearest paths.
+
+        >>> import leafax
+        >>> from flax import nnx
+        >>> from leafax.adapters.nnx import Model
+        >>> rngs = nnx.Rngs(0)
+        >>> model = Model(nnx.Sequential(nnx.Linear(3, 4, rngs=rngs), nnx.Linear(4, 1, rngs=rngs)))
+        >>> with model.watch("layers/0") as seen:
+        ...     model(leafax.ones(2, 3)).sum().backward()
+        >>> seen["layers/0"].grad.shape
+        torch.Size([2, 4])
+        """
+        return self._watching().watch(what, grad)
+
+    def register_forward_hook(self, path: Any, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(part, args, output)` whenever a submodule was called.
+
+        Args:
+          path: as in `watch`.
+          hook: may return another output, of the same shapes and dtypes. `part` is the submodule
+            as a model, or its path if it has no parameters; `args` are its positional ones.
+
+        Returns:
+          A handle with `remove()`.
+        """
+        return self._watching().hook("forward", path, hook)
+
+    def register_forward_pre_hook(self, path: Any, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(part, args)` before a submodule is called; it may return other args."""
+        return self._watching().hook("forward_pre", path, hook)
+
+    def register_full_backward_hook(self, path: Any, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(part, grad_input, grad_output)` when a submodule's gradients are there.
+
+        It may return other gradients of the (positional) inputs.
+        """
+        return self._watching().hook("full_backward", path, hook)
