@@ -202,7 +202,8 @@ def _with_keys(body: list[Any], makers: dict[Any, Any]) -> list[Any]:
 
 
 def _is_key(v: Any) -> bool:
-    return jnp.issubdtype(getattr(v.aval, "dtype", None), jax.dtypes.extended)
+    dtype: Any = getattr(v.aval, "dtype", None)
+    return dtype is not None and bool(jnp.issubdtype(dtype, jax.dtypes.extended))
 
 
 def _has_tag(jaxpr: Jaxpr) -> str | None:
