@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from leafax.functional import TABLE
@@ -10,6 +11,7 @@ from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._random import key
 from ._record import apply
+from ._storage import touch
 from ._table import plain
 
 
@@ -124,15 +126,23 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     shape = tuple(size_argument(size))
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    count = 1
-    for n in shape:
-        count *= n
+    if shape != tuple(self.shape):
+        check_inplace(self, False)
+        reshaped_storage(self, shape)
+        touch(self)
+    return self
+
+
+def reshaped_storage(self: Any, shape: tuple[int, ...]) -> None:
+    """Give a tensor another shape; elements beyond the old ones are zeros."""
+    count = math.prod(shape)
     flat = self.detach().reshape(-1)
     old = flat.shape[0]
     if count > old:
         flat = apply(TABLE["cat"], (flat, flat.new_zeros(count - old)))
+    base, lens = self._base_, self._blens
     self.data = flat.narrow(0, 0, count).reshape(shape).clone()
-    return self
+    self._base_, self._blens = base, lens
 
 
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:

@@ -66,8 +66,6 @@ from ._shapes import is_nonzero as is_nonzero  # noqa: E402
 from ._shapes import is_same_size as is_same_size  # noqa: E402
 from ._shapes import resolve_conj as resolve_conj  # noqa: E402
 from ._shapes import tensor_split as tensor_split  # noqa: E402
-from ._shapes import unsafe_chunk as unsafe_chunk  # noqa: E402
-from ._shapes import unsafe_split as unsafe_split  # noqa: E402
 from ._shapes import vsplit as vsplit  # noqa: E402
 from .special import polygamma as polygamma  # noqa: E402
 
@@ -180,8 +178,7 @@ __all__ = [  # noqa: PLE0604
     "max", "median", "min", "msort", "nanmedian", "norm", "trapezoid", "trapz", "where",
     "polygamma",
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "dsplit", "hsplit", "is_conj",
-    "is_nonzero", "is_same_size", "resolve_conj", "tensor_split", "unsafe_chunk",
-    "unsafe_split", "vsplit",
+    "is_nonzero", "is_same_size", "resolve_conj", "tensor_split", "vsplit",
     "is_tensor", "is_floating_point", "is_complex", "numel", "promote_types", "result_type",
     "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from . import _dual, _dual_ops
 from ._enter import enter, keep_edge
 from ._handle import Handle
 from ._lens import spell, writing
+from ._overlap import check_overlap
 from ._record import record
 from ._storage import ambiguous, write, write_view
 from ._trace import LEAF, NODE, local
@@ -86,6 +87,8 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         if tangents:
             _dual_ops.written(t, tangents)
         return t
+    if t._store is not None:
+        check_overlap(op, t, args)
     before = () if _key is None else (_key,)
     if tracked and t._base_ is not None:
         structure, flat = spell(t._blens)

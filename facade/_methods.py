@@ -6,15 +6,14 @@ from typing import Any
 
 from leafax.functional import TABLE
 
-from . import _counting, _fillers, _numeric, _reduce, _shapes, _table
+from . import _counting, _fillers, _inplace_views, _numeric, _reduce, _shapes, _table
 from ._record import apply
 from ._tensor import Tensor
 
 _METHODS = {
     _shapes: (
         "view_as", "reshape_as", "expand_as", "type_as", "is_same_size", "sum_to_size",
-        "resolve_conj", "is_conj", "is_nonzero", "hsplit", "vsplit", "dsplit", "unsafe_chunk",
-        "unsafe_split", "new_tensor", "new_zeros", "new_ones", "new_empty", "new_full",
+        "resolve_conj", "is_conj", "is_nonzero", "hsplit", "vsplit", "dsplit", "new_tensor", "new_zeros", "new_ones", "new_empty", "new_full",
         "new_empty_strided", "tensor_split",
     ),
     _reduce: (
@@ -27,14 +26,15 @@ _METHODS = {
     ),
     _fillers: (
         "normal_", "bernoulli_", "random_", "fill_diagonal_", "resolve_neg", "index_put",
-        "index_put_", "set_", "scatter", "scatter_", "t_", "squeeze_", "unsqueeze_", "transpose_",
-        "swapaxes_", "swapdims_", "resize_", "resize_as_", 
+        "index_put_", "set_", "scatter", "scatter_", "resize_", "resize_as_",
     ),
 }  # fmt: skip
 for _module, _names in _METHODS.items():
     for _name in _names:
         if hasattr(_module, _name):
             setattr(Tensor, _name, getattr(_module, _name))
+for _name, _fn in _inplace_views.methods().items():
+    setattr(Tensor, _name, _fn)
 Tensor.where = _reduce.where_method  # type: ignore[attr-defined]
 
 

@@ -192,16 +192,6 @@ COPIES = {
 }  # fmt: skip
 
 
-def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
-    """`chunk`."""
-    return input.chunk(chunks, dim)
-
-
-def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> Any:
-    """`split`."""
-    return input.split(split_size, dim)
-
-
 def new_tensor(
     self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:

@@ -22,7 +22,7 @@ from leafax.functional import Op, is_differentiable
 
 from ._enter import alias, enter, from_array, keep_edge, make
 from ._handle import Handle
-from ._lens import Lens, pick, reader, spell, writer
+from ._lens import Lens, pick, replayed, spell, writer
 from ._record import record
 from ._trace import LEAF, NODE, NOWHERE, Mode, State, Trace, Value, local, resting
 
@@ -162,11 +162,11 @@ def _regenerate(t: Any, trace: Trace) -> Value:
             raise RuntimeError(ambiguous(t, "its base or another view of its base has been"))
         return _through(trace, t._store.cell, t._lens)  # and it stays stale
     t._stale = None
-    structure, flat = spell(t._blens)
     local.set_mode(Mode.of(True, mode.inference, mode.autocast))
     try:
-        op = reader(structure)
-        value = record(op, (enter(t._base_, trace), *flat), {}, budget=False)[0].value
+        value = enter(t._base_, trace)
+        for op, args, kwargs in replayed(t._blens):
+            value = record(op, (value, *args), kwargs, budget=False)[0].value
     finally:
         local.set_mode(mode)
     assert value is not None
@@ -176,42 +176,46 @@ def _regenerate(t: Any, trace: Trace) -> Value:
     return value
 
 
+# What made a view ambiguous: what PyTorch adds to its error.
+_ADVICE = {
+    "multi": (
+        "This view is the output of a function that returns multiple views. Such functions do "
+        "not allow the output views to be modified inplace. You should replace the inplace "
+        "operation by an out-of-place one."
+    ),
+    "function": (
+        "This view was created inside a custom Function (or because an input was returned as-is) "
+        "and the autograd logic to handle view+inplace would override the custom backward "
+        "associated with the custom Function, leading to incorrect gradients. This behavior is "
+        "forbidden. You can fix this by cloning the output of the custom Function."
+    ),
+}
+_SCOPED = (
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+    "code by moving both the view and the inplace either both inside the {scope} block (if you "
+    "don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+    "tracked)."
+)
+
+
 def ambiguous(t: Any, what: str) -> str:
     """PyTorch's words for a view that may not be written to (or whose base may not)."""
     old = t._stale if t._stale is not None else t._v
     node = _maker(t, old)
-    maker = f"Output {node[1]} of {node[0]}" if node else ""
     why = t._creation
-    if why == "multi" and maker:
-        return (
-            f"{maker} is a view and {what} modified inplace. This view is the output of a "
-            "function that returns multiple views. Such functions do not allow the output views "
-            "to be modified inplace. You should replace the inplace operation by an out-of-place "
-            "one."
-        )
-    if why == "function":
-        return (
-            f"{maker} is a view and {what} modified inplace. This view was created inside a "
-            "custom Function (or because an input was returned as-is) and the autograd logic to "
-            "handle view+inplace would override the custom backward associated with the custom "
-            "Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
-            "this by cloning the output of the custom Function."
-        )
-    begin = (
-        f"{maker} is a view of a view which was created in" if maker else "A view was created in"
-    )
-    if why == "inference":
-        scope, end = "inference mode", "modified inplace in normal mode."
-        block, not_tracked = "inference_mode block", "you don't want the inplace to be tracked"
+    maker = f"Output {node[1]} of {node[0]}" if node else ""
+    if why in ("no_grad", "inference") or not maker:
+        begin = f"{maker} is a view of a view which was" if maker else "A view was"
+        if why == "inference":
+            begin += f" created in inference mode and {what} modified inplace in normal mode."
+        else:
+            begin += (
+                f" created in no_grad mode and {what} modified inplace with grad mode enabled."
+            )
     else:
-        scope, end = "no_grad mode", "modified inplace with grad mode enabled."
-        block, not_tracked = "no_grad block", "you don't want the inplace to be tracked"
-    return (
-        f"{begin} {scope} and {what} {end} Given that this use case is ambiguous and "
-        "error-prone, it is forbidden. You can clarify your code by moving both the view and the "
-        f"inplace either both inside the {block} (if {not_tracked}) or both outside (if you want "
-        "the inplace to be tracked)."
-    )
+        begin = f"{maker} is a view and {what} modified inplace."
+    scope = "inference_mode" if why == "inference" else "no_grad"
+    return f"{begin} {_ADVICE.get(why) or _SCOPED.format(scope=scope)}"
 
 
 def _maker(t: Any, value: Value) -> tuple[str, int] | None:
@@ -368,6 +372,22 @@ def bump(t: Any) -> None:
     if t._vc is None:
         t._vc = [0]
     t._vc[0] += 1
+
+
+def touch(t: Any) -> None:
+    """Count a write that changed no values."""
+    trace = local.trace
+    value = enter(t, trace)
+    bump(t)
+    cell = t if t._store is None else t._store.cell
+    for x in {id(t): t, id(cell): cell}.values():
+        old = enter(x, trace)
+        new = tag(trace, old, old, value.storage, value.version + 1)
+        if old.role == LEAF:
+            trace.sources[new] = x
+        x._v = new
+        if id(x) in trace.entered:
+            trace.entered[id(x)] = (ref(x), new)
 
 
 def move_retain(t: Any, value: Value, trace: Trace) -> None:

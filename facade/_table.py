@@ -15,11 +15,11 @@ import numpy as np
 from leafax.functional import TABLE, Op, flatten_size
 
 from ._dtype import dtype as dtype_class
-from ._dual import tangent
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
+from ._out import check_out
+from ._out import write_out as write_out
 from ._record import apply, known
-from ._trace import local
 
 # Other names that PyTorch takes for a parameter.
 _ALIASES = {
@@ -103,8 +103,10 @@ def function(op: Op) -> Callable[..., Any]:
     def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if packed is not None and len(args) > packed and isinstance(args[packed], Handle):
             args = (*args[:packed], args[packed:])
-        result = call(op, args, kwargs)
-        return result if out is None else write_out(op, result, out)
+        if out is None:
+            return call(op, args, kwargs)
+        check_out(op, out, (args, kwargs))
+        return write_out(op, call(op, args, kwargs), out, (*args, *kwargs.values()))
 
     return named(fn, op, op.name)
 
@@ -124,30 +126,6 @@ def _flatten(op: Op) -> Callable[..., Any]:
         return call(op, (input, start_dim, end_dim), {})
 
     return named(fn, op, op.name)
-
-
-def write_out(op: Op, result: Any, out: Any) -> Any:
-    """Write results into the `out=` tensors."""
-    if isinstance(result, tuple):
-        for r, o in zip(result, out, strict=True):
-            write_out(op, r, o)
-        return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
-    if result.requires_grad or out.requires_grad:
-        raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic "
-            "differentiation, but one of the arguments requires grad."
-        )
-    if local.mode.dual and any(
-        tangent(t, n) is not None for t in (result, out) for n in local.mode.dual
-    ):
-        raise NotImplementedError(
-            f"Trying to use forward AD with {op.name}_out that does not support it because it is "
-            "an out= function"
-        )
-    if out.shape != result.shape:
-        out.data = result.to(out.dtype)
-        return out
-    return out.copy_(result)
 
 
 def method(op: Op) -> Callable[..., Any]:

@@ -127,10 +127,14 @@ class FunctionCtx(CustomNode):
     def _finish(self, outs: list[Any], tensors: list[Any], records: bool) -> list[Any]:
         plain = {id(t) for t in self._plain}
         dirty = {id(t) for t in self._dirty}
+        for o in outs:
+            if isinstance(o, Handle) and o._base_ is not None and id(o) not in dirty:
+                o._creation = "function"
         if not records:
             self._to_save = ()
             return outs
         self._outputs = [o._v.resting if isinstance(o, Handle) else None for o in outs]
+        made = 0
         for k, o in enumerate(outs):
             if not isinstance(o, Handle) or id(o) in plain:
                 continue
@@ -140,8 +144,11 @@ class FunctionCtx(CustomNode):
                 self._rebase(o, k)
             else:
                 set_history(o, self, k)
-                if o._base_ is not None:
-                    o._creation = "function"
+            made += 1
+        if made > 1:
+            for o in outs:
+                if isinstance(o, Handle) and o._base_ is not None:
+                    o._creation = "multi"
         self._save(outs)
         return outs
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._graph import gradient_edge
 from .._handle import Handle
-from .._storage import bump
+from .._storage import touch
 from ._backward import GradientEdge
 
 
@@ -24,4 +24,4 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 def increment_version(tensor: Any | Iterable[Any]) -> None:
     """Count a write that autograd did not see."""
     for t in (tensor,) if isinstance(tensor, Handle) else tensor:
-        bump(t)
+        touch(t)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -164,6 +164,26 @@ def chunk(input: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
     return _pieces(input, _dims.chunk_sizes(input.shape, chunks, dim), dim)
 
 
+@op(backward="UnsafeSplitBackward0")
+def unsafe_split(input: Array, split_size: int, dim: int = 0) -> tuple[Array, ...]:
+    """Cut a dim into pieces of one length that share no storage as far as autograd knows."""
+    return _pieces(input, _dims.split_sizes(input.shape, split_size, dim), dim)
+
+
+@op(backward="UnsafeSplitWithSizesBackward0")
+def unsafe_split_with_sizes(
+    input: Array, split_sizes: Sequence[int], dim: int = 0
+) -> tuple[Array, ...]:
+    """Cut a dim into pieces of the lengths given, which share no storage."""
+    return _pieces(input, _dims.split_sizes(input.shape, split_sizes, dim), dim)
+
+
+@op(backward="UnsafeSplitBackward0")
+def unsafe_chunk(input: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
+    """Cut a dim into at most `chunks` pieces, which share no storage."""
+    return _pieces(input, _dims.chunk_sizes(input.shape, chunks, dim), dim)
+
+
 @op(view=True, backward="SliceBackward0")
 def tensor_split(
     input: Array, indices_or_sections: int | Sequence[int], dim: int = 0
@@ -188,15 +208,19 @@ def tensor_split(
 # Some elements several times -----------------------------------------------------------------
 
 
-def _refuse_overlap() -> NoReturn:
-    raise RuntimeError(
-        "unsupported operation: more than one element of the written-to tensor refers to a "
-        "single memory location. Please clone() the tensor before performing the operation."
-    )
-
-
 def _write_expand(base: Array, new: Array, size: Sequence[int]) -> Array:
-    return new.reshape(base.shape) if new.size == base.size else _refuse_overlap()
+    """Where copies of an element differ, the one that was changed counts."""
+    if new.size == base.size:
+        return new.reshape(base.shape)
+    if not new.size:
+        return base
+    lead = new.ndim - base.ndim
+    dims = [*range(lead)]
+    dims += [lead + i for i, n in enumerate(base.shape) if n == 1 and new.shape[lead + i] != 1]
+    kept = [i for i in range(new.ndim) if i not in dims]
+    copies = lax.transpose(new, (*dims, *kept)).reshape(-1, *base.shape)
+    chosen = jnp.argmax(copies != base, axis=0)[None]
+    return jnp.take_along_axis(copies, chosen, axis=0)[0]
 
 
 def _expand(input: Array, size: Sequence[int]) -> Array:
@@ -277,8 +301,6 @@ def _write_as_strided(
     base: Array, new: Array, size: Sequence[int], stride: Sequence[int],
     storage_offset: int | None = None,
 ) -> Array:  # fmt: skip
-    if any(n > 1 and step == 0 for n, step in zip(size, stride, strict=True)):
-        _refuse_overlap()
     index = _strided_index(base, size, stride, storage_offset)
     return base.reshape(-1).at[index].set(new).reshape(base.shape)
 

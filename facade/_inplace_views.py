@@ -1,0 +1,110 @@
+"""Views in place: `t_`, `transpose_`, `squeeze_`, ...: the tensor stays, how it is read changes.
+
+PyTorch changes sizes and strides of the tensor itself. Here its lens grows by the view op, and
+where it is the base of other views, theirs begin with the way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from leafax.functional import TABLE, Op
+
+from ._enter import enter, keep_edge
+from ._inplace import check_inplace
+from ._lens import Lens
+from ._record import record
+from ._storage import bump, make_stale, rebind, storage_of, tag
+from ._strides import layout
+from ._table import named, uniform
+from ._trace import NODE, NOWHERE, resting
+
+# The number in the node's name: PyTorch lists these after the op's own derivatives.
+_NODES = {
+    "t": "TBackward1", "transpose": "TransposeBackward1", "swapaxes": "TransposeBackward1",
+    "swapdims": "TransposeBackward1", "unsqueeze": "UnsqueezeBackward1",
+    "as_strided": "AsStridedBackward1",
+}  # fmt: skip
+
+
+def methods() -> dict[str, Callable[..., Any]]:
+    """The methods by name."""
+    names = ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "as_strided")
+    return {f"{name}_": _method(name) for name in names}
+
+
+def _method(name: str) -> Callable[..., Any]:
+    op = TABLE[name]
+
+    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = uniform(op, (self, *args), kwargs)
+        return _view_in_place(name, self, args[1:], kwargs)
+
+    return named(fn, op, f"{name}_")
+
+
+def _node(name: str, args: Any, kwargs: Any) -> str:
+    if name != "squeeze":
+        return _NODES[name]
+    dim = args[0] if args else kwargs.get("dim")
+    return f"SqueezeBackward{3 if dim is None else 4 if isinstance(dim, int) else 5}"
+
+
+@cache
+def _variant(op: Op, node: str) -> Op:
+    return Op(op.fn, name=op.name, backward=node, view=True, numbers=op.numbers, write=op.write)
+
+
+def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
+    check_inplace(t)
+    op = TABLE[name]
+    others = _views(t)
+    back: Lens = _back(name, t, args, kwargs) if others else ()
+    state, trace = record(_variant(op, _node(name, args, kwargs)), (t, *args), kwargs)
+    value = state.value
+    assert value is not None
+    recorded = value.role == NODE
+    old = enter(t, trace)
+    if old.requires_grad and not value.requires_grad and old.role:
+        value = keep_edge(trace, value, old)
+        if value.edge in trace.sources:
+            trace.sources[value] = t
+    store = storage_of(t)
+    bump(t)
+    cell = enter(store.cell, trace)
+    plain = resting(cell.aval, False, NOWHERE, cell.inference)
+    rebind(store.cell, tag(trace, cell, plain, cell.storage, cell.version + 1))
+    rebind(t, tag(trace, value, value, cell.storage, cell.version + 1))
+    step = ((op, args, kwargs),)
+    t._lens = t._lens + step
+    if t._base_ is not None:
+        t._blens = t._blens + step
+        if not recorded:
+            make_stale(t)
+    for other in others:
+        other._blens = back + other._blens
+    for member in store.members:
+        m = member()
+        if m is not None and m is not t:
+            make_stale(m)
+    return t
+
+
+def _views(t: Any) -> list[Any]:
+    if t._store is None:
+        return []
+    found = [m() for m in t._store.members]
+    return [m for m in found if m is not None and m._base_ is t]
+
+
+def _back(name: str, t: Any, args: Any, kwargs: Any) -> Lens:
+    """From the tensor's new shape to its old one."""
+    if name in ("t", "transpose", "swapaxes", "swapdims"):
+        return ((TABLE[name], args, kwargs),)
+    shape = tuple(t.shape)
+    if name in ("squeeze", "unsqueeze"):
+        return ((TABLE["view"], (shape,), {}),)
+    found = layout(t)
+    return ((TABLE["as_strided"], (shape, found.strides, found.offset), {}),)

@@ -1,0 +1,133 @@
+"""`out=`: results written into tensors that the caller brings, with PyTorch's rules."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from leafax.functional import Op, category, scalar_name
+
+from ._dual import tangent
+from ._handle import Handle
+from ._inplace import check_inplace
+from ._overlap import check_overlap
+from ._trace import local
+
+# What PyTorch's errors call a dtype where they come from C++.
+_C_NAMES = {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
+    "uint8": "unsigned char", "bool": "bool", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}  # fmt: skip
+_SAME_TYPE = {
+    "where": "Expected out type to be {0} but got {1}",
+    "index_select": "index_select(): self and result must have the same scalar type",
+    "masked_select": "masked_select(): self and result must have the same scalar type",
+    "take": "take(): self and out expected to have the same dtype, but got self.dtype = {0} and "
+    "out.dtype = {1}",
+    "complex": "Expected object of scalar type {0} but got scalar type {1} for argument 'out'",
+}
+_ANY_TYPE = frozenset({"sum", "prod", "nansum", "cumsum", "cumprod"})
+_JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat"})
+# Without an in-place form of their own, and yet they cast to the type of `out`.
+_CASTING = frozenset({
+    "eq", "ne", "lt", "le", "gt", "ge", "mean", "std", "var", "any", "all", "maximum", "minimum",
+    "isposinf", "isneginf", "signbit", "norm", "linalg.vector_norm", "amax", "amin", "sub",
+    "logical_and", "logical_or", "logical_xor", "logical_not", "fmax", "fmin", "logaddexp",
+    "isin", "argmax", "bitwise_and", "bitwise_or", "float_power", "true_divide",
+})  # fmt: skip
+
+
+def check_out(op: Op, out: Any, operands: Any) -> None:
+    """Raise if autograd would have to record what `out=` cannot carry.
+
+    Args:
+      operands: the call's other arguments.
+    """
+    for o in out if type(out) in (tuple, list) else (out,):
+        if not isinstance(o, Handle):
+            raise TypeError(
+                f"{op.name}(): argument 'out' must be Tensor, not {type(o).__name__}"
+            )
+    if not local.mode.grad or not op.differentiable:
+        return
+    if any(t.requires_grad for t in _tensors((out, operands))):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad."
+        )
+
+
+def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
+    """Write results into the `out=` tensors; returns those.
+
+    Args:
+      operands: the call's other arguments, which must not overlap with `out` in part.
+    """
+    if isinstance(result, tuple):
+        for r, o in zip(result, out, strict=True):
+            write_out(op, r, o, operands)
+        return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
+    check_out(op, out, (result,))
+    if local.mode.dual and any(
+        tangent(t, n) is not None for t in (result, out) for n in local.mode.dual
+    ):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.name}_out that does not support it because it is "
+            "an out= function"
+        )
+    check_inplace(out, False)
+    _check_type(op, result, out)
+    check_overlap(op, out, operands)
+    if out.shape == result.shape:
+        return out.copy_(result)
+    if out.numel():
+        warnings.warn(
+            "An output with one or more elements was resized since it had shape "
+            f"{list(out.shape)}, which does not match the required output shape "
+            f"{list(result.shape)}. This behavior is deprecated, and in a future PyTorch release "
+            "outputs will not be resized unless they have zero elements. You can explicitly reuse "
+            "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+            stacklevel=3,
+        )
+    from ._fillers import reshaped_storage
+
+    reshaped_storage(out, tuple(result.shape))
+    return out.copy_(result)
+
+
+def _check_type(op: Op, result: Any, out: Any) -> None:
+    have, want = out._v.dtype, result._v.dtype
+    if have == want or op.name in _ANY_TYPE:
+        return
+    if op.name in _JOINS:
+        if category(want) > category(have):
+            raise TypeError(
+                "torch.cat(): input types can't be cast to the desired output type "
+                f"{scalar_name(have)}"
+            )
+        return
+    if op.name in _SAME_TYPE:
+        message = _SAME_TYPE[op.name].format(scalar_name(want), scalar_name(have))
+        raise RuntimeError(message)
+    if op.inplace or op.qualified in _CASTING:
+        if category(want) > category(have):
+            raise RuntimeError(
+                f"result type {scalar_name(want)} can't be cast to the desired output type "
+                f"{scalar_name(have)}"
+            )
+        return
+    raise RuntimeError(
+        f"Expected out tensor to have dtype {_C_NAMES[want.name]}, but got "
+        f"{_C_NAMES[have.name]} instead"
+    )
+
+
+def _tensors(args: Any) -> Any:
+    for a in args.values() if isinstance(args, dict) else args:
+        if isinstance(a, Handle):
+            yield a
+        elif isinstance(a, (tuple, list, dict)):
+            yield from _tensors(a)

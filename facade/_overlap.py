@@ -1,0 +1,108 @@
+"""Writes to tensors whose elements share memory: what PyTorch refuses, and in which words.
+
+Values are immutable here, so every such write could be carried out; PyTorch's result depends on
+the order in which its kernel goes through memory, and most of its ops refuse to guess.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from leafax.functional import Op
+
+from ._handle import Handle
+from ._strides import layout
+
+INTERNAL = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single "
+    "memory location. Please clone() the tensor before performing the operation."
+)
+PARTIAL = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
+    "a single memory location. Please clone() the tensor before performing the operation."
+)
+# View ops whose result may hold one element several times.
+_REPEATING = frozenset({"expand", "broadcast_to", "as_strided"})
+_UNCHECKED = frozenset({"fill", "fill_", "zero", "tril", "triu", "threshold", "conj_physical"})
+_WARNING = {"masked_fill": "masked_fill_", "index_fill": "index_fill_", "index_put": "index_put_"}
+_EXAMPLES = {
+    "masked_fill_": "tensor[mask] = scalar", "index_fill_": "tensor[mask] = scalar",
+    "index_put_": "tensor[indices] = tensor",
+}  # fmt: skip
+# These compute into memory of their own first, or read their operands before they write.
+_BUFFERED = frozenset({
+    "masked_fill", "masked_scatter", "addmm", "addmv", "addbmm", "baddbmm", "mm", "cumsum",
+    "cumprod", "renorm", "tril", "triu", "fill", "fill_", "zero",
+})  # fmt: skip
+
+
+def check_overlap(op: Op, t: Any, args: Any) -> None:
+    """Raise where PyTorch will not write the result of `op` into `t`.
+
+    Args:
+      args: the op's other operands; tensors in lists count too.
+    """
+    store = t._store
+    if store is None or (op.name == "copy" and args and args[0] is t):
+        return
+    if t._lens and any(o.name in _REPEATING for o, _, _ in t._lens):
+        found = layout(t)
+        if any(n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True)):
+            _internal(op.name)
+    if len(store.members) > 1 and op.name not in _BUFFERED:
+        for a in _tensors(args):
+            if a is not t and a._store is store and _partial(layout(t), layout(a)):
+                raise RuntimeError(PARTIAL)
+
+
+def _internal(name: str) -> None:
+    if name in _UNCHECKED:
+        return
+    method = _WARNING.get(name)
+    if method is None:
+        raise RuntimeError(INTERNAL)
+    warnings.warn(
+        f"Use of {method} on expanded tensors is deprecated. Please clone() the tensor before "
+        f"performing this operation. This also applies to advanced indexing e.g. "
+        f"{_EXAMPLES[method]}",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def _tensors(args: Any) -> Any:
+    for a in args:
+        if isinstance(a, Handle):
+            yield a
+        elif type(a) in (tuple, list):
+            yield from _tensors(a)
+
+
+def _partial(a: Any, b: Any) -> bool:
+    """Whether two dense tensors on one storage overlap without being the same."""
+    if not (_dense(a) and _dense(b)):
+        return False
+    first, second = _range(a), _range(b)
+    if first == second:
+        return bool(a.strides != b.strides)
+    return bool(first[0] < second[1] and second[0] < first[1])
+
+
+def _range(found: Any) -> tuple[int, int]:
+    count = 1
+    for n in found.shape:
+        count *= n
+    return found.offset, found.offset + count
+
+
+def _dense(found: Any) -> bool:
+    """Whether each place of a range is held exactly once."""
+    expected = 1
+    for stride, n in sorted(
+        (s, n) for s, n in zip(found.strides, found.shape, strict=True) if n != 1
+    ):
+        if stride != expected:
+            return False
+        expected *= n
+    return 0 not in found.shape
