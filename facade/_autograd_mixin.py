@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
+from leafax.functional import scalar_name
+
 from . import _graph
+from ._dtype import c_name
 from ._enter import alias, enter
 from ._handle import Handle
 from ._node import RemovableHandle
+from ._silent import replaced
+from ._storage import adopt, drop_grad_fn, flag_views, rebind
 from ._storage import detach as _detach
-from ._storage import drop_grad_fn, flag_views, rebind
 from ._trace import LEAF, NODE, NOWHERE, local, resting
 
 _backward: Any = None
+# References to the right-hand side of `x.data = y` if `y` is a temporary.
+_UNSHARED = 3
 
 
 class AutogradMixin(Handle):
@@ -122,13 +129,21 @@ class AutogradMixin(Handle):
             )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
+        if tuple(value._v.shape) != tuple(self._v.shape):
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(value._v.shape)}' to a tensor of "
+                f"size '{list(self._v.shape)}'. Please ensure that the gradient and the tensor are "
+                "the same size"
+            )
         if value._v.dtype != self._v.dtype:
             raise RuntimeError(
-                f"assigned grad has data of a different type: expected "
-                f"{self.type()}, got {value.type()}"  # type: ignore[attr-defined]
+                f"attempting to assign a gradient with dtype '{c_name(value._v.dtype)}' to a "
+                f"tensor with grad_dtype '{scalar_name(self._v.dtype)}'. The gradient must match "
+                "the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
+                "tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. "
+                "Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient "
+                "may break downstream systems that assume they match."
             )
-        if tuple(value._v.shape) != tuple(self._v.shape):
-            raise RuntimeError("assigned grad has data of a different size")
         self._grad = value
 
     @grad.deleter
@@ -227,6 +242,8 @@ class AutogradMixin(Handle):
                 "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
             )
         if self.requires_grad:
+            if self._v.role == NODE and self._trace is local.trace:
+                local.trace.detached |= {self._v}
             self._set_role(False)
         self._duals = None
         return self
@@ -240,12 +257,19 @@ class AutogradMixin(Handle):
     def data(self, other: Any) -> None:
         if not isinstance(other, AutogradMixin):
             raise TypeError("Variable data has to be a tensor, but got " + type(other).__name__)
+        if self.requires_grad and not (other.is_floating_point() or other.is_complex()):  # type: ignore[attr-defined]
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex "
+                "dtype"
+            )
         kind = resting(
             other._v.aval, self._v.requires_grad and self._v.role == LEAF,
             LEAF if self._v.requires_grad and self._v.role == LEAF else NOWHERE,
             self._v.inference,
         )  # fmt: skip
         trace = local.trace
+        if self._trace is trace and self._v.index >= 0:
+            replaced(trace, self, self._v.storage)
         if other._array is not None:
             self._v, self._trace, self._array = kind, None, other._array
             trace.entered.pop(id(self), None)
@@ -254,7 +278,14 @@ class AutogradMixin(Handle):
             rebind(self, value)
             if value.role:
                 trace.sources[value] = self
-        self._store, self._lens, self._base_, self._blens = None, (), None, ()
+        if self._store is not None:
+            self._store.members[:] = [m for m in self._store.members if m() is not self]
+        self._store, self._lens = None, ()
+        # The two share memory from now on; nothing to do for a tensor that nobody else holds.
+        if other is not self and (other._store is not None or sys.getrefcount(other) > _UNSHARED):
+            if self._vc is None:
+                self._vc = [0]
+            adopt(other, self)
 
     @property
     def volatile(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +25,11 @@ from ._node import AccumulateGrad, Node
 from ._record import over_budget, step
 from ._run import cut_for_budget
 from ._saved import FREED, check_versions
+from ._silent import changed
 from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
 
 Edge = tuple[Any, int]
+accumulating = threading.RLock()  # threads add to the same `.grad` one after the other
 
 
 class GraphTask:
@@ -250,6 +253,14 @@ class GraphTask:
         if node.is_freed():
             raise RuntimeError(FREED)
         self._check(node)
+        trace = local.trace
+        if trace.silent if node.trace is trace else node.saved:
+            fresh = changed(node)
+            if fresh:
+                self.plain = False
+                from .autograd._raw_saved import apply_packed
+
+                return apply_packed(node, grads, needed, fresh)
         state = node.state
         edges = node.edges()
         wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed)
@@ -318,12 +329,13 @@ class GraphTask:
 
     def _accumulate(self, node: AccumulateGrad, grad: Any) -> None:
         leaf = node.variable
-        if leaf._grad is None:
-            leaf._grad = _own(grad, self.create_graph)
-        elif not self.create_graph:
-            leaf._grad.add_(grad)
-        else:
-            leaf._grad = leaf._grad + grad
+        with accumulating:
+            if leaf._grad is None:
+                leaf._grad = _own(grad, self.create_graph)
+            elif not self.create_graph:
+                leaf._grad.add_(grad)
+            else:
+                leaf._grad = leaf._grad + grad
         self.effects.append(("leaf", leaf, leaf._grad))
         if node.post_hooks:
             self.plain = False

@@ -26,6 +26,16 @@ def register(cls: type) -> None:
     _tensor_class = cls
 
 
+class Source:
+    """Where the gradient of an EXTERNAL value goes; stands among a trace's sources."""
+
+    __slots__ = ("_grad_fn", "_out")
+    _grad = _v = None
+
+    def __init__(self, node: Any, out: int) -> None:
+        self._grad_fn, self._out = node, out
+
+
 def make(value: Value, trace: Trace) -> Any:
     """A new tensor on a value of the running trace."""
     out = object.__new__(_tensor_class)
@@ -69,7 +79,10 @@ def enter(t: Any, trace: Trace) -> Value:
         if t._vc is not None:
             trace.versions[value.storage] = t._vc[0]
     if value.role:
-        trace.sources[value] = t
+        # A leaf's gradient goes to itself; of others the graph only needs the edge.
+        trace.sources[value] = (
+            t if value.role == LEAF or t._grad_fn is None else Source(t._grad_fn, t._out)
+        )
     trace.entered[id(t)] = (ref(t), value)
     if t._array is not None or t._store is not None:
         t._v, t._trace = value, trace

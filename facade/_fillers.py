@@ -13,6 +13,7 @@ from ._random import key
 from ._record import apply
 from ._storage import touch
 from ._table import plain
+from ._trace import local
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
@@ -124,7 +125,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     from ._shapes import size_argument
 
     shape = tuple(size_argument(size))
-    if self.requires_grad:
+    if self.requires_grad and not (self.is_inference() and local.mode.inference):
         raise RuntimeError("cannot resize variables that require grad")
     if shape != tuple(self.shape):
         check_inplace(self, False)

@@ -150,6 +150,11 @@ def allclose(
     return builtins.bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
+def is_inference(input: Any) -> builtins.bool:
+    """Whether a tensor was made in inference mode."""
+    return builtins.bool(input.is_inference())
+
+
 Tensor.nonzero = nonzero  # type: ignore[attr-defined]
 Tensor.equal = equal  # type: ignore[attr-defined]
 Tensor.allclose = allclose  # type: ignore[attr-defined]
@@ -181,4 +186,5 @@ __all__ = [  # noqa: PLE0604
     "is_nonzero", "is_same_size", "resolve_conj", "tensor_split", "vsplit",
     "is_tensor", "is_floating_point", "is_complex", "numel", "promote_types", "result_type",
     "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",
+    "is_inference",
 ]  # fmt: skip

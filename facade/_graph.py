@@ -41,6 +41,8 @@ def edge_of(trace: Trace, value: Value) -> Any:
     source = trace.sources[edge]
     if edge.role == LEAF:
         return (accumulator(source), 0)
+    if source._grad_fn is None:  # another thread's trace has it pending
+        return gradient_edge(source)
     return (source._grad_fn, source._out)
 
 

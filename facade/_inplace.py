@@ -51,6 +51,8 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
       tracked: whether autograd records the write; by default, whether `t` requires grad.
     """
     mode = local.mode
+    if local.guard is not None:
+        local.guard(t)
     if t._v.inference and not mode.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can "

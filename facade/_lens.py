@@ -65,14 +65,18 @@ def replayed(lens: Lens) -> Lens:
 
 
 @cache
-def writer(structure: Structure) -> Op:
-    """`(base, new, *flat) -> base` with what the lens sees replaced by `new`."""
+def writer(structure: Structure, counted: bool = True) -> Op:
+    """`(base, new, *flat) -> base` with what the lens sees replaced by `new`.
+
+    Args:
+      counted: it is a new version of the base's storage; else the caller says which it is.
+    """
 
     def fn(base: Any, new: Any, *flat: Any) -> Any:
         return _put(structure, _path(structure, base, flat), new, flat)
 
     numbers = _sign(fn, ["input", "new"], structure)
-    return Op(fn, name="copy_slices", backward="CopySlices", numbers=numbers, overwrites=True)
+    return Op(fn, name="copy_slices", backward="CopySlices", numbers=numbers, overwrites=counted)
 
 
 @cache

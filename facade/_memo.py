@@ -13,7 +13,7 @@ from weakref import ref
 import jax
 import jax.numpy as jnp
 
-from ._engine import GraphTask
+from ._engine import GraphTask, accumulating
 from ._enter import enter, from_array, make
 from ._graph import gradient_edge
 from ._storage import bump, rebind
@@ -71,21 +71,26 @@ def run(root: Any, keep_graph: bool) -> None:
     key: Any = None
     if head is not None:
         leaves = [trace.sources[v] for v in head]
-        held: list[Any] | None = []
-        for t in leaves:
-            if t._grad is None and t._hooks is t._accumulator is t._post_accumulate_hooks is None:
-                held.append(None)  # type: ignore[union-attr]
-            elif _is_plain(t):
-                held.append(None if t._grad is None else enter(t._grad, trace))  # type: ignore[union-attr]
-            else:
-                held = None
-                break
-        if held is not None:
-            key = ("backward", value, keep_graph, *held)
-            memo = trace.state.next.get(key)
-            if memo is not None:
-                _replay(trace, memo)
-                return
+        with accumulating:
+            held: list[Any] | None = []
+            for t in leaves:
+                if (
+                    t._grad is None
+                    and t._hooks is t._accumulator is t._post_accumulate_hooks is None
+                ):
+                    held.append(None)  # type: ignore[union-attr]
+                elif _is_plain(t):
+                    grad = t._grad
+                    held.append(None if grad is None else enter(grad, trace))  # type: ignore[union-attr]
+                else:
+                    held = None
+                    break
+            if held is not None:
+                key = ("backward", value, keep_graph, *held)
+                memo = trace.state.next.get(key)
+                if memo is not None:
+                    _replay(trace, memo)
+                    return
     start = trace.state
     entered = len(trace.arrays)
     fresh = {id(t._grad): t for t in trace.sources.values() if t._grad is not None}

@@ -166,3 +166,30 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Whether inference mode is on in this thread."""
     return local.mode.inference
+
+
+class set_multithreading_enabled:
+    """Say whether backward may use threads; leafax never does, and remembers the answer.
+
+    Holds at once; as a context manager, until the block's end.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = local.multithreading
+        self.mode = mode
+        local.multithreading = bool(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        local.multithreading = self.prev
+
+    def clone(self) -> set_multithreading_enabled:
+        """Another one with the same mode."""
+        return type(self)(self.mode)
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` was told last in this thread."""
+    return local.multithreading

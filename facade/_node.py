@@ -11,7 +11,7 @@ from leafax.functional import Residual
 from ._enter import from_array, make
 from ._names import next_functions
 from ._saved import FREED, Saved, active_saves, saved_places, static_argument
-from ._trace import EXTERNAL, State, Trace, resting
+from ._trace import EXTERNAL, State, Trace, local, resting
 
 _hook_ids = itertools.count()
 
@@ -179,6 +179,10 @@ class Node:
             tensor = self.saved[index].tensor
             if index >= 0:
                 return tensor
+            holder = self.saved[index].holder
+            holder = holder() if holder is not None else None
+            if holder is not None and _is_result(holder, self, -1 - index):
+                return _history(holder.detach(), self, -1 - index)
             out = from_array(tensor._array)
             out._v = resting(out._v.aval, True, EXTERNAL)
             out._grad_fn, out._out = self, -1 - index
@@ -187,6 +191,11 @@ class Node:
         assert trace is not None
         if index < 0:
             value = self.state.values[-1 - index]
+            from ._saved import holder_of
+
+            holder = holder_of(value) if trace is local.trace else None
+            if holder is not None:
+                return _history(holder.detach(), self, -1 - index)
         else:
             value = self.state.operands[index]
             source = trace.sources.get(value)
@@ -197,6 +206,17 @@ class Node:
                 if t is not None and t._v is value and t._stale is None:
                     return t
         return make(value, trace)
+
+
+def _is_result(t: Any, node: Node, out: int) -> bool:
+    """Whether `t` still is what the node made."""
+    return t._grad_fn is node and t._out == out and t._stale is None
+
+
+def _history(t: Any, node: Node, out: int) -> Any:
+    from .autograd._node import set_history
+
+    return set_history(t, node, out)
 
 
 class Edges(list[Any]):

@@ -7,19 +7,14 @@ from typing import Any
 
 from leafax.functional import Op, category, scalar_name
 
+from ._dtype import c_name
 from ._dual import tangent
 from ._handle import Handle
 from ._inplace import check_inplace
+from ._modes import no_grad
 from ._overlap import check_overlap
 from ._trace import local
 
-# What PyTorch's errors call a dtype where they come from C++.
-_C_NAMES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
-    "uint8": "unsigned char", "bool": "bool", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}  # fmt: skip
 _SAME_TYPE = {
     "where": "Expected out type to be {0} but got {1}",
     "index_select": "index_select(): self and result must have the same scalar type",
@@ -47,9 +42,7 @@ def check_out(op: Op, out: Any, operands: Any) -> None:
     """
     for o in out if type(out) in (tuple, list) else (out,):
         if not isinstance(o, Handle):
-            raise TypeError(
-                f"{op.name}(): argument 'out' must be Tensor, not {type(o).__name__}"
-            )
+            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(o).__name__}")
     if not local.mode.grad or not op.differentiable:
         return
     if any(t.requires_grad for t in _tensors((out, operands))):
@@ -81,7 +74,7 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
     _check_type(op, result, out)
     check_overlap(op, out, operands)
     if out.shape == result.shape:
-        return out.copy_(result)
+        return _copy(out, result)
     if out.numel():
         warnings.warn(
             "An output with one or more elements was resized since it had shape "
@@ -95,7 +88,12 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
     from ._fillers import reshaped_storage
 
     reshaped_storage(out, tuple(result.shape))
-    return out.copy_(result)
+    return _copy(out, result)
+
+
+def _copy(out: Any, result: Any) -> Any:
+    with no_grad():
+        return out.copy_(result)
 
 
 def _check_type(op: Op, result: Any, out: Any) -> None:
@@ -120,8 +118,7 @@ def _check_type(op: Op, result: Any, out: Any) -> None:
             )
         return
     raise RuntimeError(
-        f"Expected out tensor to have dtype {_C_NAMES[want.name]}, but got "
-        f"{_C_NAMES[have.name]} instead"
+        f"Expected out tensor to have dtype {c_name(want)}, but got {c_name(have)} instead"
     )
 
 

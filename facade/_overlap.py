@@ -12,6 +12,7 @@ from typing import Any
 from leafax.functional import Op
 
 from ._handle import Handle
+from ._storage import repeats
 from ._strides import layout
 
 INTERNAL = (
@@ -22,8 +23,6 @@ PARTIAL = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
     "a single memory location. Please clone() the tensor before performing the operation."
 )
-# View ops whose result may hold one element several times.
-_REPEATING = frozenset({"expand", "broadcast_to", "as_strided"})
 _UNCHECKED = frozenset({"fill", "fill_", "zero", "tril", "triu", "threshold", "conj_physical"})
 _WARNING = {"masked_fill": "masked_fill_", "index_fill": "index_fill_", "index_put": "index_put_"}
 _EXAMPLES = {
@@ -46,7 +45,7 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
     store = t._store
     if store is None or (op.name == "copy" and args and args[0] is t):
         return
-    if t._lens and any(o.name in _REPEATING for o, _, _ in t._lens):
+    if t._lens and repeats(t):
         found = layout(t)
         if any(n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True)):
             _internal(op.name)

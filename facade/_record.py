@@ -347,11 +347,13 @@ def step(
         mode.grad and not mode.inference and differentiable and (op is None or op.differentiable)
     )
     tracks = tracks and any(v.requires_grad for v in inputs)
+    if tracks and all(v.inference for v in inputs):
+        tracks = False  # autograd is asked by no operand
     shared = inputs[0] if op is not None and op.view and inputs else None
     inference = mode.inference
     if shared is not None or overwrites is not None:
         inference = (shared or overwrites).inference  # type: ignore[union-attr]
-    elif tracks and any(v.inference for v in inputs):
+    if shared is None and tracks and any(v.inference for v in inputs):
         _refuse_inference(after)
     values = []
     for k, aval in enumerate(avals):

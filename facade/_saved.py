@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leafax.functional import Call, Slot
 
 from ._dtype import type_string
-from ._trace import State, Value, local
+from ._trace import LEAF, State, Value, local
 
 if TYPE_CHECKING:
     from ._node import Node
@@ -21,6 +21,12 @@ FREED = (
 )
 
 
+DETACHED = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is "
+    "not supported, please use out-of-place `.detach()` instead"
+)
+
+
 class Saved(NamedTuple):
     """An input or result that a node's gradient reads, and the version it had."""
 
@@ -28,6 +34,7 @@ class Saved(NamedTuple):
     version: int
     vc: Any  # the live version counter, None if nobody can write to it any more
     holder: Any = None  # weak reference to the tensor that held it
+    detached: bool = False  # `detach_()` cut that tensor off
 
     @property
     def now(self) -> int:
@@ -126,6 +133,8 @@ def check_versions(node: Node, latest: dict[int, int]) -> None:
             continue  # PyTorch saves a clone of what an in-place op overwrites
         if node.saved is not None:
             saved = node.saved.get(index)
+            if saved is not None and index >= 0 and _cut_off(state.operands[index], saved):
+                raise RuntimeError(DETACHED)
             if saved is None or saved.now == saved.version:
                 continue
             value = state.operands[index] if index >= 0 else state.values[-1 - index]
@@ -133,10 +142,18 @@ def check_versions(node: Node, latest: dict[int, int]) -> None:
         if node.trace is None:
             continue
         value = state.operands[index] if index >= 0 else state.values[-1 - index]
+        if index >= 0 and value in node.trace.detached:
+            raise RuntimeError(DETACHED)
         now = latest.get(value.storage, 0)
         if now != value.version:
             start = node.trace.versions.get(value.storage, 0)
             raise modified(value, start + value.version, start + now, _origin(value, node, index))
+
+
+def _cut_off(value: Value, saved: Saved) -> bool:
+    """Whether the tensor that was saved has lost its history since."""
+    holder = saved.holder() if saved.holder is not None else None
+    return saved.detached or (value.role > LEAF and holder is not None and not holder.requires_grad)
 
 
 def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
@@ -148,7 +165,7 @@ def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
     if node.name().endswith("CopySlices"):
         return ""
     if saved is None:
-        holder = _holder(value)
+        holder = holder_of(value)
     else:
         holder = saved.holder() if saved.holder is not None else None
     maker = grad_fn(holder) if holder is not None else None
@@ -161,20 +178,27 @@ def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
     return f", which is output {out} of {short(maker.name())},"
 
 
-def _holder(value: Value) -> Any:
-    """The tensor that held `value`, if it is still there: what shares its storage and shape."""
+def holder_of(value: Value) -> Any:
+    """The tensor that held `value`, if it is still there.
+
+    After a write it holds another value; then it is what shares its storage and shape, by
+    preference with the same `requires_grad`.
+    """
+    second = None
     for r in local.trace.refs:
         t = r()
         if t is None or (t._store is not None and t is t._store.cell):
             continue
         v = t._stale if t._stale is not None else t._v
-        if (
-            v.storage == value.storage
-            and v.shape == value.shape
-            and (v.requires_grad or not value.requires_grad)
-        ):
+        if v is value:
             return t
-    return None
+        if v.storage == value.storage and v.shape == value.shape:
+            if second is None or (
+                v.requires_grad == value.requires_grad
+                and second.requires_grad != value.requires_grad
+            ):
+                second = t
+    return second
 
 
 def short(name: str) -> str:

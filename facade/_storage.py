@@ -30,11 +30,12 @@ from ._trace import LEAF, NODE, NOWHERE, Mode, State, Trace, Value, local, resti
 class Storage:
     """The cell and the tensors that read it."""
 
-    __slots__ = ("cell", "members", "vc")
+    __slots__ = ("cell", "members", "vc", "silent")
 
     def __init__(self, cell: Any, vc: list[int]) -> None:
         self.cell, self.vc = cell, vc
         self.members: list[ref[Any]] = []
+        self.silent = False  # written to behind the back of a member's version counter
 
 
 def storage_of(t: Any) -> Storage:
@@ -82,6 +83,13 @@ def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
     return out
 
 
+def adopt(source: Any, t: Any) -> None:
+    """Let `t` share the storage of `source`, counting its versions and keeping its history."""
+    store = storage_of(source)
+    t._store, t._lens = store, source._lens
+    store.members.append(ref(t))
+
+
 # Views that come as a tuple; what PyTorch allows with them differs.
 _MANY = frozenset({
     "unbind", "split", "split_with_sizes", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit",
@@ -97,10 +105,25 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
         creation = "multi"
     for k, out in enumerate(outs):
         step = pick(op, k) if many else op
+        if source._v.inference:  # shares memory, and autograd will never ask
+            share(source, out, ((step, args[1:], kwargs),), view=False)
+            continue
         share(source, out, ((step, args[1:], kwargs),), view=True)
         out._creation = creation or source._creation
         if not out._v.requires_grad and source.requires_grad:
             flag(out, True)
+
+
+def share_strided(source: Any, out: Any, lens: Lens) -> Any:
+    """Let `out` be a view of `source` that `lens` reads from the whole storage."""
+    share(source, out, (), view=True)
+    out._lens = out._blens = lens
+    mode = local.mode
+    creation = "inference" if mode.inference else "" if mode.grad else "no_grad"
+    out._creation = creation or source._creation
+    if not out._v.requires_grad and source.requires_grad:
+        flag(out, True)
+    return out
 
 
 def flag(view: Any, requires_grad: bool) -> None:
@@ -209,9 +232,7 @@ def ambiguous(t: Any, what: str) -> str:
         if why == "inference":
             begin += f" created in inference mode and {what} modified inplace in normal mode."
         else:
-            begin += (
-                f" created in no_grad mode and {what} modified inplace with grad mode enabled."
-            )
+            begin += f" created in no_grad mode and {what} modified inplace with grad mode enabled."
     else:
         begin = f"{maker} is a view and {what} modified inplace."
     scope = "inference_mode" if why == "inference" else "no_grad"
@@ -225,8 +246,12 @@ def _maker(t: Any, value: Value) -> tuple[str, int] | None:
     name = None
     if value.role == NODE and value.edge is not None:
         name, out = node_name(value.edge.state), value.edge.out
-    elif value.role > LEAF and t._grad_fn is not None:
-        name, out = type(t._grad_fn).__name__, t._out
+    elif value.role > LEAF:
+        fn, out = t._grad_fn, t._out
+        if fn is None and value.edge in local.trace.sources:
+            source = local.trace.sources[value.edge]
+            fn, out = source._grad_fn, source._out
+        name = None if fn is None else type(fn).__name__
     return None if name is None else (short(name), out)
 
 
@@ -261,6 +286,7 @@ def tag(
     """Step to a value with the number of `value`, the role of `kind` and this storage."""
     storage, version = (value.storage, value.version) if storage is None else (storage, version)
     same = kind.role == value.role and kind.requires_grad == value.requires_grad
+    same = same and kind.inference == value.inference
     if same and storage == value.storage and version == value.version:
         return value
     key = ("tag", value, kind, storage, version)
@@ -322,8 +348,17 @@ def write(t: Any, value: Value, tracked: bool = False) -> None:
     raw = alias(trace, value, _plain(value))
     _write_cell(trace, t, raw, t._lens)
     _outdate(store, t)
-    if t._base_ is not None and (value.requires_grad or t._base_.requires_grad):
+    if repeats(t) or t._base_ is not None and (value.requires_grad or t._base_.requires_grad):
         make_stale(t)  # the version of its history is no longer the base's
+
+
+# View ops whose result may hold one element several times.
+REPEATING = frozenset({"expand", "broadcast_to", "as_strided", "unfold"})
+
+
+def repeats(t: Any) -> bool:
+    """Whether elements of `t` may share memory."""
+    return any(op.name in REPEATING for op, _, _ in t._lens)
 
 
 def write_view(t: Any, whole: Value) -> None:
@@ -343,7 +378,7 @@ def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens) -> None:
     old = enter(cell, trace)
     if lens:
         structure, flat = spell(lens)
-        call = writer(structure)
+        call = writer(structure, False)
         raw = _without_grad(lambda: record(call, (old, raw, *flat), {}, budget=False)[0].value)
     version = old.version + (1 if t._vc is store.vc else 0)
     rebind(cell, tag(trace, raw, raw, old.storage, version))
@@ -352,13 +387,19 @@ def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens) -> None:
 def _outdate(store: Storage, writer: Any) -> None:
     """Make all members but the writer stale."""
     alive = []
+    unseen = False
     for member in store.members:
         m = member()
         if m is not None:
             alive.append(member)
             if m is not writer:
                 make_stale(m)
+                unseen = unseen or m._vc is not writer._vc
     store.members[:] = alive
+    if unseen:
+        from ._silent import note
+
+        note(local.trace, store, [m for m in (r() for r in alive) if m is not None])
 
 
 def make_stale(t: Any) -> None:

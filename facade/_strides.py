@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from leafax.functional import TABLE, VIEW_RULES, Layout, Op, contiguous_strides
 
 from ._lens import PICKED
 from ._record import apply
+from ._storage import share_strided, storage_of
 
 # Where these cannot be a view of what they get, PyTorch copies.
 COPYING = frozenset({"reshape", "flatten", "ravel"})
@@ -50,9 +53,52 @@ def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:
 
 def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
     """The copy that `op` gives where it makes no view; None where it does."""
+    if op.name == "as_strided":
+        return _strided(t, *args, **kwargs)
     if not must_copy(op, t, args, kwargs):
         return None
     return apply(_unsafe(op), apply(TABLE["clone"], t), *args, **kwargs)
+
+
+def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """`as_strided` of a view, which counts in elements of its storage."""
+    have = layout(t)
+    offset = have.offset if storage_offset is None else storage_offset
+    base = t._base_
+    if base is not None and base._lens:
+        return None
+    spelt = (tuple(size), tuple(stride), offset)
+    out = apply(_FROM_STORAGE, t, _cell(t), *spelt, have.shape, have.strides, have.offset)
+    step: Any = ((TABLE["as_strided"], spelt, {}),)
+    return share_strided(t, out, step)
+
+
+def _cell(t: Any) -> Any:
+    return storage_of(t).cell.detach()
+
+
+def _read_storage(
+    input: Any, storage: Any, size: Any, stride: Any, offset: int, shape: Any, strides: Any,
+    start: int,
+) -> Any:  # fmt: skip
+    """`input` put into its storage, which is then read by size and stride."""
+    own = places(shape, strides, start)
+    whole = storage.reshape(-1).at[own.reshape(-1)].set(input.reshape(-1))
+    return _AS_STRIDED(whole, size, stride, offset)
+
+
+def places(shape: Any, strides: Any, offset: int) -> Any:
+    """Where in the storage each element lies."""
+    found = np.full(shape, offset, np.int64)
+    for dim, step in enumerate(strides):
+        along = [1] * len(shape)
+        along[dim] = shape[dim]
+        found += (np.arange(shape[dim]) * step).reshape(along)
+    return found
+
+
+_AS_STRIDED = TABLE["as_strided"].fn
+_FROM_STORAGE = Op(_read_storage, name="as_strided", backward="AsStridedBackward0")
 
 
 @cache

@@ -78,7 +78,7 @@ class Value:
         self.edge: Value | None = self if role else None
         self.state = state
         self.out = out
-        self.storage = index if storage < 0 else storage
+        self.storage = index if storage == -1 else storage
         self.version = version
         self.inference = inference
         self.resting = self if index < 0 else resting(aval, requires_grad, role, inference)
@@ -208,12 +208,15 @@ class Trace:
         done.
       retains: tensors that retain their gradient, by the state and output that made them.
       freed: states that a backward passed without keeping the graph.
+      silent: writes that version counters did not see, see `_silent`.
+      detached: values of tensors that `detach_()` cut off.
       serial: traces in the order of their making.
     """
 
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "done", "versions", "nbytes", "hooked", "thread", "lock", "weak",
+        "silent", "detached",
         "__weakref__",
     )  # fmt: skip
 
@@ -232,6 +235,8 @@ class Trace:
         self.versions: dict[int, int] = {}
         self.nbytes = 0
         self.hooked = 0
+        self.silent: tuple[Any, ...] = ()
+        self.detached: frozenset[Value] = frozenset()
         self.thread = threading.get_ident()
         self.weak = False
 
@@ -264,6 +269,8 @@ class Local(threading.local):
         self.states = 0
         self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
         self.tasks: list[Any] = []  # backward passes that are walking, outermost first
+        self.multithreading = True  # what users were told; nothing here depends on it
+        self.guard: Any = None  # called before a tensor is written to
         self.watch: Any = None  # makes the anomaly watch of a backward pass
 
     def root(self, mode: Mode) -> State:

@@ -251,12 +251,6 @@ def test_multi_grad_hooks() -> None:
         log.attempt(register, (o,), print, mode="some")
 
 
-def test_mutation_context_says_that_it_is_missing() -> None:
-    with pytest.raises(NotImplementedError, match="allow_mutation_on_saved_tensors"):
-        with leafax.autograd.graph.allow_mutation_on_saved_tensors():
-            pass
-
-
 def test_save_and_load() -> None:
     w = leafax.arange(3.0).requires_grad_()
     made = OrderedDict(

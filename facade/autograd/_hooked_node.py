@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from leafax.functional import vjp_of
 
+from .._dtype import of
 from .._enter import alias, enter, make
 from .._graph import edge_of
+from .._handle import Handle
 from .._keep import given_of, needed
 from .._names import node_name
 from .._record import record
@@ -71,6 +73,11 @@ class HookedNode(CustomNode):
                     return self.packed[index].unpack(self)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
+    def _operand(self, i: int) -> Any:
+        """Saved operand `i`, in the dtype that the op had it in."""
+        t, want = self.packed[i].unpack(self), self.avals[i].dtype
+        return t if t._v.dtype == want else t.to(of(want))
+
     def free(self) -> None:
         self.freed = True
         self.packed, self.kept = {}, {}
@@ -89,7 +96,7 @@ class HookedNode(CustomNode):
             return passed
         given = tuple(k for k in self.given if k < len(grads) and grads[k] is not None)
         present = dict(self.kept)
-        present.update({i: p.unpack(self) for i, p in self.packed.items() if i >= 0})
+        present.update({i: self._operand(i) for i in self.packed if i >= 0})
         absent = tuple((i, a) for i, a in enumerate(self.avals) if i not in present)
         cts = [fit(self.name(), k, grads[k], self.outs[k]) for k in given]
         call = vjp_of(self.call, len(self.avals), wanted, given, absent)
@@ -127,7 +134,7 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
         make(external(v, node, k) if k in node.given else v, trace)
         for k, v in enumerate(state.values)
     ]
-    _pack(node, state, outs, trace)
+    _pack(node, state, outs, trace, _handles(state, args, kwargs, trace))
     trace = local.trace  # a hook that observes cuts: the outputs are on arrays then
     values = tuple(enter(t, trace) for t in outs)
     return Recorded(state.call, values, values[0], state.operands), trace
@@ -137,7 +144,26 @@ def _as_is(state: State) -> Recorded:
     return Recorded(state.call, state.values, state.value, state.operands)
 
 
-def _pack(node: HookedNode, state: State, outs: list[Any], trace: Any) -> None:
+def _handles(state: State, args: Any, kwargs: Any, trace: Any) -> dict[Value, Any]:
+    """The caller's tensors by their values; what an in-place op overwrites is saved as a copy."""
+    found: dict[Value, Any] = {}
+
+    def visit(a: Any) -> None:
+        if isinstance(a, Handle):
+            found.setdefault(enter(a, trace), a)
+        elif isinstance(a, (tuple, list)):
+            for x in a:
+                visit(x)
+
+    visit((*args, *kwargs.values()))
+    if state.call.op.overwrites:
+        found.pop(state.operands[1 if state.call.op.random else 0], None)
+    return found
+
+
+def _pack(
+    node: HookedNode, state: State, outs: list[Any], trace: Any, handles: dict[Value, Any]
+) -> None:
     """Call the pack hook on all that the gradient will read."""
     pair = hooks_now()
     by_result = state.call.op.name in RESULT_RULES and any(i == -1 for _, i in node.places)
@@ -151,7 +177,11 @@ def _pack(node: HookedNode, state: State, outs: list[Any], trace: Any) -> None:
         }  # fmt: skip
     tensors = {}
     for i in dict.fromkeys(wanted):
-        tensors[i] = make(state.operands[i], trace) if i >= 0 else outs[-1 - i]
+        if i < 0:
+            tensors[i] = outs[-1 - i]
+        else:
+            value = state.operands[i]
+            tensors[i] = handles[value] if value in handles else make(value, trace)
     while tensors:
         i = next(iter(tensors))
         t = tensors.pop(i)

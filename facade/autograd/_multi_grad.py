@@ -1,10 +1,9 @@
-"""Hooks on several tensors at once, and saved tensors that may be written to."""
+"""Hooks on several tensors at once."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -82,17 +81,3 @@ def register_multi_grad_hook(
 def current_task() -> Any:
     """The backward pass that is walking in this thread."""
     return local.tasks[-1]
-
-
-@contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[Any]:
-    """PyTorch's context in which saved tensors may be written to in place.
-
-    Values are immutable in leafax, so backward could always use what was saved; the version
-    check that forbids it is not switchable yet.
-    """
-    raise NotImplementedError(
-        "allow_mutation_on_saved_tensors is not implemented in leafax: write `x = x.mul(2)` "
-        "instead of `x.mul_(2)` where x is saved for backward"
-    )
-    yield

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from .._enter import alias, enter
+from .._enter import Source, alias, enter
 from .._graph import gradient_edge
 from .._node import RemovableHandle
-from .._trace import EXTERNAL, Value, local, resting
+from .._trace import EXTERNAL, LEAF, Value, local, resting
 
 
 class CustomNode:
@@ -82,16 +82,6 @@ class CustomNode:
         return handle
 
 
-class Source:
-    """Where the gradient of an EXTERNAL value goes; stands among a trace's sources."""
-
-    __slots__ = ("_grad_fn", "_out")
-    _grad = _v = None
-
-    def __init__(self, node: Any, out: int) -> None:
-        self._grad_fn, self._out = node, out
-
-
 def edge_from(t: Any) -> Any:
     """`(node, output number)` for gradients of `t`; None if it needs none."""
     return gradient_edge(t) if t.requires_grad else None
@@ -107,8 +97,20 @@ def external(value: Value, node: Any, out: int) -> Value:
 
 
 def set_history(t: Any, node: Any, out: int) -> Any:
-    """Let gradients for `t` go to output `out` of `node`, from now on; returns `t`."""
+    """Let gradients for `t` go to output `out` of `node`, from now on; returns `t`.
+
+    With the end of a leaf's path as `node`, `t` becomes a second handle on that leaf.
+    """
     trace = local.trace
+    if node.accumulates:
+        value = enter(t, trace)
+        value = alias(trace, value, resting(value.aval, True, LEAF, value.inference))
+        trace.sources[value] = t
+        trace.hooked += 1
+        t._v, t._trace, t._accumulator = value, trace, lambda: node
+        if id(t) in trace.entered:
+            trace.entered[id(t)] = (ref(t), value)
+        return t
     value = external(enter(t, trace), node, out)
     t._v, t._trace = value, trace
     if id(t) in trace.entered:

@@ -22,12 +22,21 @@ class SavedTensor:
     def __init__(self, node: Any, index: int) -> None:
         self._node, self._index = node, index
 
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+    def register_hooks(self, *hooks: Any) -> None:
         """Replace the saved tensor by `pack_hook` of it now, and by `unpack_hook` of that later.
+
+        Args: `(pack_hook, unpack_hook)`.
 
         Raises:
           RuntimeError: if it is freed, or has hooks already.
         """
+        if len(hooks) != 2 or not all(callable(h) for h in hooks):
+            raise TypeError(
+                "register_hooks(): incompatible function arguments. The following argument types "
+                "are supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: "
+                "collections.abc.Callable, arg1: collections.abc.Callable) -> None"
+            )
+        pack_hook, unpack_hook = hooks
         node, index = self._node, self._index
         if node.is_freed():
             raise RuntimeError(
@@ -62,11 +71,17 @@ def attribute(node: Any, name: str) -> Any:
     raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
 
 
-def apply_packed(node: Any, grads: list[Any], needed_nodes: set[Any]) -> list[Any]:
-    """The gradient of a node that has hooks on some of its saved tensors."""
+def apply_packed(
+    node: Any, grads: list[Any], needed_nodes: set[Any], packed: Any = None
+) -> list[Any]:
+    """The gradient of a node that has hooks on some of its saved tensors.
+
+    Args:
+      packed: what stands for them, by operand or -1 - output; by default what its hooks packed.
+    """
     if node.is_freed():
         raise RuntimeError(FREED)
-    state, edges, packed = node.state, node.edges(), node.packed
+    state, edges, packed = node.state, node.edges(), packed or node.packed
     wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed_nodes)
     passed: list[Any] = [None] * len(edges)
     rule = RESULT_RULES.get(state.call.op.name)

@@ -74,6 +74,8 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(t: Any) -> Any:
+            if pin_memory:  # a copy of its own, as in PyTorch
+                return t.device, t.detach().clone().copy_(t)
             return t.device, t.detach().to("cpu")
 
         def unpack(packed: Any) -> Any:
@@ -110,7 +112,7 @@ class Packed:
     def __init__(self, t: Any, pair: tuple[Any, Any], edge: Any) -> None:
         pack, self.hook = pair
         version = t._version
-        with _paused():
+        with paused():
             self.value = pack(t)
         if t._version != version:
             raise RuntimeError(PACK_WROTE)
@@ -121,7 +123,7 @@ class Packed:
         """The saved tensor again, with its place in the graph."""
         from ._node import set_history
 
-        with _paused():
+        with paused():
             t = self.hook(self.value)
         if not isinstance(t, Handle):
             raise TypeError(
@@ -148,7 +150,7 @@ def pack_one(t: Any, own: int | None) -> Packed | None:
 
 
 @contextmanager
-def _paused() -> Iterator[None]:
+def paused() -> Iterator[None]:
     """Hooks are not applied to what hooks record, and their ops need no gradients."""
     stack, _active.stack = _active.stack, []
     mode = local.mode

@@ -4,8 +4,8 @@ from .._node import Node as Node
 from ._backward import GradientEdge as GradientEdge
 from ._edges import get_gradient_edge as get_gradient_edge
 from ._edges import increment_version as increment_version
-from ._multi_grad import allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors
 from ._multi_grad import register_multi_grad_hook as register_multi_grad_hook
+from ._mutation import allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors
 from ._saved_hooks import disable_saved_tensors_hooks as disable_saved_tensors_hooks
 from ._saved_hooks import save_on_cpu as save_on_cpu
 from ._saved_hooks import saved_tensors_hooks as saved_tensors_hooks

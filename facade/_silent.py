@@ -1,0 +1,127 @@
+"""Writes that no version counts: through `.data`, and to what `.data` shares.
+
+PyTorch's saved tensors are the tensors themselves, so backward reads what such a write left.
+Values are immutable here: a node that was recorded before such a write reads what it saved
+anew, from the storage as it is now.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ._enter import enter, keep_edge, make
+from ._record import record
+from ._saved import saved_places
+from ._trace import Mode, State, Trace, Value, local
+
+
+class Silent(NamedTuple):
+    """One such write.
+
+    Attributes:
+      depth: where in the trace it happened.
+      source: the tensor to read what was saved from: a storage's cell.
+      numbers: what the trace calls the storages of the tensors that share it.
+    """
+
+    depth: int
+    source: Any
+    numbers: frozenset[int]
+
+
+class Fresh:
+    """A saved tensor that is read anew; stands where hooks have a packed one."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def unpack(self, node: Any) -> Any:
+        return self._tensor
+
+
+def note(trace: Trace, store: Any, members: list[Any]) -> None:
+    """A write to `store` that some of its members' version counters did not see."""
+    store.silent = True
+    numbers = {(m._stale if m._stale is not None else m._v).storage for m in members}
+    numbers.add(store.cell._v.storage)
+    _add(trace, store.cell, numbers)
+
+
+def replaced(trace: Trace, t: Any, storage: int) -> None:
+    """`t.data` was set: who saved `t` in its old `storage` reads the new one."""
+    _add(trace, t, {storage})
+
+
+def _add(trace: Trace, source: Any, numbers: set[int]) -> None:
+    trace.silent = (*trace.silent, Silent(trace.state.depth, source, frozenset(numbers)))
+
+
+def changed(node: Any) -> dict[int, Fresh]:
+    """What the node saved and such writes have changed since, by operand or -1 - output."""
+    trace = local.trace
+    state: State = node.state
+    if node.trace is not trace:
+        return _kept(node)
+    later = [s for s in trace.silent if s.depth > state.depth]
+    found: dict[int, Fresh] = {}
+    if not later:
+        return found
+    overwrites = getattr(getattr(state.call, "op", None), "overwrites", False)
+    for name, index in saved_places(state):
+        value = state.operands[index] if index >= 0 else state.values[-1 - index]
+        if overwrites and name == "self":
+            continue
+        for silent in later:
+            if value.storage in silent.numbers:
+                fresh = _now(trace, silent.source, value)
+                if fresh is not None:
+                    found[index] = Fresh(make(_linked(trace, fresh, value), trace))
+                break
+    return found
+
+
+def _linked(trace: Trace, fresh: Value, value: Value) -> Value:
+    return keep_edge(trace, fresh, value) if value.role else fresh
+
+
+def _now(trace: Trace, cell: Any, value: Value) -> Value | None:
+    """What `value` would be if it were read from the storage now."""
+    mode = local.mode
+    local.set_mode(Mode.of(False, mode.inference, mode.autocast))
+    try:
+        return _read(trace, cell, value)
+    finally:
+        local.set_mode(mode)
+
+
+def _read(trace: Trace, cell: Any, value: Value) -> Value | None:
+    call = value.state.call
+    op = getattr(call, "op", None)
+    if op is not None and op.view and not call.many:
+        base = _read(trace, cell, value.state.operands[0])
+        if base is None:
+            return None
+        return record(op, (base, *call.args[1:]), call.kwargs, budget=False)[0].value
+    return enter(cell, trace) if tuple(value.shape) == tuple(cell._v.shape) else None
+
+
+def _kept(node: Any) -> dict[int, Fresh]:
+    found: dict[int, Fresh] = {}
+    for _, index in saved_places(node.state):
+        saved = (node.saved or {}).get(index)
+        if saved is None:
+            continue
+        holder = saved.holder() if saved.holder is not None else None
+        store = holder._store if holder is not None else None
+        if holder is None or store is None:
+            continue
+        if store.silent and holder is not saved.tensor:
+            fresh = holder.detach()
+            if index >= 0 and saved.tensor.requires_grad:
+                from .autograd._node import edge_from, set_history
+
+                edge = edge_from(saved.tensor)
+                if edge is not None:
+                    set_history(fresh, *edge)
+            found[index] = Fresh(fresh)
+    return found

@@ -1,0 +1,7 @@
+"""PyTorch's `torch.autograd.grad_mode`."""
+
+from .._modes import enable_grad as enable_grad
+from .._modes import inference_mode as inference_mode
+from .._modes import no_grad as no_grad
+from .._modes import set_grad_enabled as set_grad_enabled
+from .._modes import set_multithreading_enabled as set_multithreading_enabled

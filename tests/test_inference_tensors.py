@@ -1,0 +1,118 @@
+"""Inference tensors in and out of their mode, and threads that share a graph."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from sameness import same
+from test_saved_mutation import numbers
+
+
+def test_inference_tensors_in_their_mode() -> None:
+    def program(lib: Any, see: Any) -> None:
+        with lib.inference_mode():
+            for requires_grad in (True, False):
+                for change in (
+                    lambda x: x.add_(2), lambda x: x.transpose_(0, 1), lambda x: x.resize_(1, 2),
+                    lambda x: x.copy_(lib.ones(2, 3)), lambda x: x.view(-1), lambda x: x * x,
+                ):  # fmt: skip
+                    x = lib.ones(2, 3, requires_grad=requires_grad)
+                    see.attempt(change, x)
+                    see(x, lib.is_inference(x))
+
+    same(program)
+
+
+def test_inference_tensors_in_normal_mode() -> None:
+    def program(lib: Any, see: Any) -> None:
+        for requires_grad in (True, False):
+            with lib.inference_mode():
+                x = lib.ones(2, 3, requires_grad=requires_grad)
+            normal = lib.ones(2, 3, requires_grad=requires_grad)
+            see(x * x, x.view(-1), x + normal)
+            see.attempt(lambda x=x, y=normal: x * y)
+            see.attempt(lambda x=x, y=normal: y.clone().mul_(x))
+            see.attempt(lambda x=x: x._version)
+            if not requires_grad:  # PyTorch writes, and raises then
+                with lib.inference_mode():
+                    x = lib.ones(2, 3)
+                see.attempt(x.add_, 1)
+                see.attempt(x.t_)
+
+    same(program)
+
+
+def test_normal_tensors_written_and_viewed_in_inference_mode() -> None:
+    def program(lib: Any, see: Any) -> None:
+        for requires_grad in (True, False):
+            for change in (lambda x: x.add_(2), lambda x: x.t_()):
+                x = numbers(lib, 2, 3, requires_grad=requires_grad).clone()
+                with lib.inference_mode():
+                    view = x.view(-1)
+                    change(x)
+                    see(x)
+                see.attempt(lambda view=view: view.grad_fn)
+                see.attempt(view.add_, 1)
+            saved = x * x
+            with lib.inference_mode():
+                x.add_(1)
+            if requires_grad:
+                see.attempt(saved.sum().backward)
+
+    same(program)
+
+
+def test_threads_add_to_one_gradient() -> None:
+    def program(lib: Any, see: Any) -> None:
+        x = lib.ones(5, requires_grad=True)
+        in_threads(10, lambda: ((x + 3) * (x + 4) * 0.5).sum().backward())
+        see.gradients(x.grad)
+        y = x + x**2
+        in_threads(5, lambda: (y + y**2).sum().backward(retain_graph=True))
+        see.gradients(x.grad)
+        hits: list[Any] = []
+        other = lib.ones(5, requires_grad=True)
+        lib.autograd.graph.register_multi_grad_hook(
+            (x, other, y), lambda grads: hits.append([g is not None for g in grads])
+        )
+        out = (x * other).sum()
+        in_threads(4, lambda: out.backward(inputs=(x, other), retain_graph=True))
+        see(hits)
+
+    same(program)
+
+
+def test_set_multithreading_enabled() -> None:
+    def program(lib: Any, see: Any) -> None:
+        enabled = lib.autograd.is_multithreading_enabled
+        with lib.autograd.set_multithreading_enabled(False):
+            see(enabled())
+            lib.autograd.set_multithreading_enabled(True)
+            see(enabled())
+        see(enabled())
+        lib.autograd.grad_mode.set_multithreading_enabled(False)
+        see(enabled())
+        lib.autograd.set_multithreading_enabled(True)
+
+    same(program)
+
+
+def in_threads(count: int, work: Callable[[], None]) -> None:
+    """Run `work` in that many threads; the first of their errors is raised."""
+    errors: list[Exception] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except Exception as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=guarded) for _ in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if errors:
+        raise errors[0]

@@ -1,0 +1,185 @@
+"""Saved tensors that are written to: the context that allows it, `.data`, `detach_()`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from sameness import same
+
+import leafax
+
+
+def numbers(lib: Any, *shape: int, requires_grad: bool = False) -> Any:
+    x = lib.arange(float(torch.Size(shape).numel()), dtype=lib.float64).reshape(shape) * 0.3 - 0.5
+    return x.clone().requires_grad_(requires_grad)
+
+
+def tables(context: Any) -> tuple[int, int]:
+    return len(list(context.cloned.items())), len(list(context.tid_to_weakhandle.items()))
+
+
+def test_what_is_written_to_is_copied_and_backward_reads_the_copy() -> None:
+    def program(lib: Any, see: Any) -> None:
+        allow = lib.autograd.graph.allow_mutation_on_saved_tensors
+        for write in ("sin_", "base", "view"):
+            x = numbers(lib, 2, 3, requires_grad=True)
+            with allow() as context:
+                y = x.clone()
+                z = y[:1] if write == "view" else y.view_as(y)
+                out = (y**2).sum()
+                if write == "sin_":
+                    y.sin_()
+                elif write == "base":
+                    y *= 2
+                else:
+                    z *= 10
+                see(tables(context)[0])
+                out.backward()
+                see(tables(context)[0])
+            see.gradients(x.grad)
+
+    same(program)
+
+
+def test_each_version_is_copied_once_and_dies_with_its_nodes() -> None:
+    def program(lib: Any, see: Any) -> None:
+        with lib.autograd.graph.allow_mutation_on_saved_tensors() as context:
+            x = numbers(lib, 3, requires_grad=True).clone()
+            y, z = x**2, x**2
+            x.sin_()
+            see(tables(context)[0])
+            del y, z
+            see(tables(context)[0])
+            y = x**2
+            x.sin_()
+            z = x**2
+            x.sin_()
+            see(tables(context)[0])
+            del y
+            see(tables(context)[0])
+            z.sum().backward()
+            see(tables(context)[0])
+
+    same(program)
+
+
+def test_second_gradients_and_out_arguments_see_what_was_saved() -> None:
+    def program(lib: Any, see: Any) -> None:
+        with lib.autograd.graph.allow_mutation_on_saved_tensors():
+            x = numbers(lib, 2, 2, requires_grad=True)
+            y = x.clone()
+            out = (y**3).sum()
+            y.sin_()
+            (first,) = lib.autograd.grad(out, x, create_graph=True)
+            see.gradients(lib.autograd.grad(first.sum(), x)[0])
+            w = numbers(lib, 2, 2)
+            out = x * w
+            lib.sin(w * 2, out=w)
+            out.sum().backward()
+            see.gradients(x.grad)
+
+    same(program)
+
+
+def test_backward_outside_of_the_context_and_nesting_raise() -> None:
+    def program(lib: Any, see: Any) -> None:
+        allow = lib.autograd.graph.allow_mutation_on_saved_tensors
+        x = numbers(lib, 2, requires_grad=True)
+        with allow():
+            out = (x**2).sum()
+        see.attempt(out.backward)
+        with allow():
+            out = (x**2).sum()
+        with allow():
+            see.attempt(out.backward)
+        with see.catch(), allow(), allow():
+            pass
+
+    same(program)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_backward_reads_what_data_wrote(cut: bool) -> None:
+    def program(lib: Any, see: Any) -> None:
+        def pause() -> None:
+            if cut and lib is leafax:
+                lib.synchronize()
+
+        x, w = numbers(lib, 3, requires_grad=True), numbers(lib, 3)
+        loss = (x * x * w).sum()
+        pause()
+        x.data.mul_(2)
+        w.data[0] = 7
+        pause()
+        loss.backward()
+        see.gradients(x.grad)
+        x.grad = None
+        y = x.clone()
+        loss = (y * y).sum() + y.exp().sum()
+        pause()
+        y.data.fill_(2)
+        loss.backward()
+        see.gradients(x.grad)
+        see(x, y, w)
+
+    same(program)
+
+
+def test_setting_data_shares_memory_and_checks_the_type() -> None:
+    def program(lib: Any, see: Any) -> None:
+        x, y = numbers(lib, 3), numbers(lib, 3)
+        x.data = y
+        x.add_(1)
+        see(x, y)
+        y.mul_(2)
+        see(x, y)
+        view = x[:2]
+        x.data = numbers(lib, 2, 2)
+        x.add_(1)
+        view.add_(1)
+        see(x, view, y)
+        leaf = numbers(lib, 2, requires_grad=True)
+        with see.catch():
+            leaf.data = lib.tensor([1, 2])
+        loss = (leaf * leaf).sum()
+        leaf.data = numbers(lib, 2) + 5
+        loss.backward()
+        see.gradients(leaf.grad)
+
+    same(program)
+
+
+def test_what_was_saved_and_detached_in_place_raises() -> None:
+    def program(lib: Any, see: Any) -> None:
+        for op in ("sin", "exp", "neg"):
+            y = numbers(lib, 3, requires_grad=True).clone()
+            out = getattr(y, op)().sum()
+            y.detach_()
+            see.attempt(out.backward)
+
+    same(program)
+
+
+def test_a_version_counted_by_hand_is_noticed() -> None:
+    def program(lib: Any, see: Any) -> None:
+        x = numbers(lib, 3, requires_grad=True)
+        y = x.clone()
+        view = y[1:]
+        out = (y * y).sum()
+        lib.autograd.graph.increment_version(view)
+        see(y._version, view._version)
+        see.attempt(out.backward)
+
+    same(program)
+
+
+def test_assigned_gradients_must_fit() -> None:
+    def program(lib: Any, see: Any) -> None:
+        x = numbers(lib, 2, 2, requires_grad=True)
+        for grad in (numbers(lib, 3), numbers(lib, 2, 2).float(), lib.ones(2, 2).long(), x, 1):
+            with see.catch():
+                x.grad = grad
+
+    same(program)
