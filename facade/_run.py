@@ -104,14 +104,15 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     recipe = state.plans.get(key)
     if recipe is None:
         recipe = state.plans[key] = _recipe(state, pending, keep, donate)
-    local.clock += 1
-    state.used = local.clock
-    where = where or user_line()
     arrays = trace.arrays
     trace.arrays = []
     _renew(trace)
     outcome = recipe.plan.run(arrays)
+    # From here on the device computes, so what remains costs no time.
     del arrays
+    local.clock += 1
+    state.used = local.clock
+    where = where or user_line()
     for t in pending:
         t._array = outcome.outputs[recipe.places[t._v.index]]
     if keep:
