@@ -7,6 +7,7 @@ from . import func as func
 from . import linalg as linalg
 from . import masked as masked
 from . import nn as nn
+from . import ops as ops
 from . import optim as optim
 from . import return_types as return_types
 from . import signal as signal

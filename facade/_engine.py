@@ -252,22 +252,27 @@ class GraphTask:
             return list(custom(grads, needed))
         if node.is_freed():
             raise RuntimeError(FREED)
-        self._check(node)
-        trace = local.trace
-        if trace.silent if node.trace is trace else node.saved:
-            fresh = changed(node)
-            if fresh:
-                self.plain = False
-                from .autograd._raw_saved import apply_packed
-
-                return apply_packed(node, grads, needed, fresh)
         state = node.state
+        frames = node.trace.frames if node.trace is not None else None
+        frame = frames.get(state) if frames else node.frame
+        trace = local.trace
+        if frame is None:
+            self._check(node)
+            if trace.silent if node.trace is trace else node.saved:
+                fresh = changed(node)
+                if fresh:
+                    self.plain = False
+                    from .autograd._raw_saved import apply_packed
+
+                    return apply_packed(node, grads, needed, fresh)
         edges = node.edges()
         wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed)
         floats = given_of(state)
         given = tuple(k for k in floats if k < len(grads) and grads[k] is not None)
-        trace = local.trace
-        if node.trace is trace:
+        if frame is not None:
+            self.plain = False
+            outs = self._apply_again(frame, node, wanted, given, grads)
+        elif node.trace is trace:
             cts = [_fit(grads[k], state.values[k]) for k in given]
             values = [*state.operands, *[enter(c, trace) for c in cts]]
             call = vjp_of(state.call, len(state.operands), wanted, given)
@@ -284,6 +289,19 @@ class GraphTask:
         for k, out in zip(wanted, outs, strict=True):
             passed[k] = out
         return passed
+
+    def _apply_again(
+        self, frame: Any, node: Node, wanted: Any, given: Any, grads: list[Any]
+    ) -> list[Any]:
+        """A node of a checkpointed call: from operands that are computed again."""
+        state = node.state
+        cts = [_fit(grads[k], state.values[k]) for k in given]
+        again, operands = frame.operands(state, node, cts, self.create_graph)
+        trace = local.trace
+        values = [*operands, *[enter(c, trace) for c in cts]]
+        call = vjp_of(state.call, len(operands), wanted, given)
+        differentiable = self.create_graph and _depends(state, cts)
+        return _record(trace, call, values, again, differentiable)
 
     def _apply_saved(self, node: Node, wanted: Any, given: Any, grads: list[Any]) -> list[Any]:
         """A node of an earlier program: from its residuals, or from the inputs it kept."""

@@ -48,7 +48,10 @@ def to_keep(trace: Trace, live: list[Any]) -> Keep | None:
     states = tuple(sorted(seen, key=lambda s: s.depth))
     values: dict[Value, None] = {}
     residuals = []
+    frames = trace.frames or {}
     for state in states:
+        if state in frames:  # checkpointed: nothing is kept
+            continue
         for i in needed(state):
             values[state.operands[i]] = None
         for name, index in saved_places(state):
@@ -145,6 +148,9 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
 
     for node in nodes:
         state = node.state
+        if trace.frames and state in trace.frames:
+            node.frame, node.trace = trace.frames[state], None
+            continue
         node.saved = {i: saved(state.operands[i]) for i in needed(state)}
         for _, index in saved_places(state):
             if index >= 0:

@@ -43,7 +43,7 @@ class Node:
 
     __slots__ = (
         "trace", "state", "_edges", "saved", "packed", "residual", "freed", "pre_hooks",
-        "tensor_hooks", "post_hooks", "retains", "_metadata", "__weakref__",
+        "tensor_hooks", "post_hooks", "retains", "frame", "_metadata", "__weakref__",
     )  # fmt: skip
     accumulates = False
     _name = "Node"
@@ -60,6 +60,7 @@ class Node:
         self.pre_hooks: dict[int, Any] = {}
         self.post_hooks: dict[int, Any] = {}
         self.retains: list[tuple[int, Any]] | None = None
+        self.frame: Any = None  # the checkpointed call that it belongs to, once its trace is done
         self._metadata: Any = None
 
     def retains_of(self) -> list[tuple[int, Any]]:
@@ -187,6 +188,10 @@ class Node:
             out._v = resting(out._v.aval, True, EXTERNAL)
             out._grad_fn, out._out = self, -1 - index
             return out
+        if self.frame is not None:
+            from .utils._frame import saved
+
+            return saved(self, index)
         trace = self.trace
         assert trace is not None
         if index < 0:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
@@ -166,6 +168,7 @@ def _leave(trace: Trace, live: list[Any]) -> None:
         if t._store is not None and not t._lens:
             unshare(t)
     trace.refs.clear()
+    trace.frames = None
     trace.entered.clear()
     trace.arrays = []
     trace.let_go_of_nodes()
@@ -276,12 +279,26 @@ def check_ready_faults() -> None:
     check_faults()
 
 
+@contextmanager
+def uncut() -> Iterator[None]:
+    """Within the block the program is not cut for its length; it is before, if need be."""
+    if not local.uncut and _record.over_budget(local.trace):
+        cut_for_budget(local.trace)
+    before, local.uncut = local.uncut, True
+    try:
+        yield
+    finally:
+        local.uncut = before
+
+
 def cut_for_budget(trace: Trace) -> None:
     """Cut a program that got too long, where a loop's next turns will be cut too.
 
     What repeats is looked for in what was recorded. If the last ops are turns of a loop, the
     programs that follow hold a whole number of turns: they all have the same structure.
     """
+    if local.uncut:
+        return
     end, before = trace.state, local.turn_end
     if local.budget and before in (None, end):  # the loop goes on as it did
         budget, local.turn_end = local.budget, end

@@ -215,9 +215,8 @@ class Trace:
 
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
-        "duals", "done", "versions", "nbytes", "hooked", "thread", "lock", "weak",
-        "silent", "detached",
-        "__weakref__",
+        "duals", "frames", "done", "versions", "nbytes", "hooked", "thread", "lock", "weak",
+        "silent", "detached", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -231,6 +230,7 @@ class Trace:
         self.freed: set[State] = set()
         self.serial = next(_serial)
         self.done = False
+        self.frames: Any = None  # checkpointed calls by the states of their nodes
         self.duals: Any = None  # tangents of the values that ops took, see `_dual.py`
         self.versions: dict[int, int] = {}
         self.nbytes = 0
@@ -264,6 +264,7 @@ class Local(threading.local):
         self.mode = Mode.of(hooks=False, dual=())
         self.trace = Trace(self.root(self.mode))
         self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
+        self.uncut = False  # a stretch that must stay in one program is being recorded
         self.turn_end: State | None = None  # where the last turns of that loop ended
         self.clock = 0  # counts cuts
         self.states = 0

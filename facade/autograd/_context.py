@@ -198,8 +198,8 @@ class FunctionCtx(CustomNode):
         (t, version, vc), out = saved
         now = vc[0] if out is not None else vc._version
         if now != version:
-            origin = _origin(t) if out is None else _own_origin(self, out)
-            raise modified(t._v, version, now, origin)
+            where = origin(t) if out is None else _own_origin(self, out)
+            raise modified(t._v, version, now, where)
         if out is None or not out[1]:
             return t
         return set_history(snapshot(t), self, out[0])
@@ -295,7 +295,7 @@ def snapshot(t: Any) -> Any:
     return make(alias(trace, value, resting(value.aval, False, NOWHERE), fresh=True), trace)
 
 
-def _origin(t: Any) -> str:
+def origin(t: Any) -> str:
     fn = t.grad_fn
     return "" if fn is None else f", which is output {t.output_nr} of {short(fn.name())},"
 

@@ -1,33 +1,52 @@
-"""PyTorch's `torch.utils.checkpoint`: forget a function's intermediate values, compute them again.
-
-The function is recorded as usual; the steps that it took become one op, wrapped in
-`jax.checkpoint`. So the program keeps its inputs alone between forward and backward, and random
-numbers are the same both times by construction (their keys are inputs).
-"""
+"""PyTorch's `torch.utils.checkpoint`: forget intermediate values, compute them again."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import jax
+from .._run import uncut
+from .._trace import local
+from ._frame import CheckpointError as CheckpointError
+from ._frame import Frame, default_metadata
+from ._reentrant import CheckpointFunction as CheckpointFunction
+from ._selective import Caching
+from ._selective import CheckpointPolicy as CheckpointPolicy
+from ._selective import SelectiveCheckpointContext as SelectiveCheckpointContext
+from ._selective import create_selective_checkpoint_contexts as create_selective_checkpoint_contexts
 
-from leafax.functional import Op
-
-from .._enter import enter, make
-from .._handle import Handle
-from .._modes import no_grad
-from .._names import node_name
-from .._record import record
-from .._region import Region
-from .._trace import NODE, local
+_debug_enabled: bool | None = None
+_early_stop: bool | None = None
+_METADATA: dict[str, Any] = {"default": default_metadata, "none": lambda _: None}
 
 
 def noop_context_fn() -> tuple[Any, Any]:
     """The default `context_fn`: no contexts."""
     return nullcontext(), nullcontext()
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """For a block, override `checkpoint`'s argument `debug`; None leaves it as it is."""
+    global _debug_enabled
+    before, _debug_enabled = _debug_enabled, enabled
+    try:
+        yield
+    finally:
+        _debug_enabled = before
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """For a block, override `checkpoint`'s argument `early_stop`."""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
 
 
 def checkpoint(
@@ -42,16 +61,23 @@ def checkpoint(
 ) -> Any:
     """Call `function(*args, **kwargs)`; its intermediate values are not kept for backward.
 
-    A function that looks at values (or calls an `autograd.Function`) is called as if without
-    checkpoint: it is right, and saves no memory.
+    Backward calls `function` again and computes them anew, when they are needed. A function that
+    looks at values is called as if without checkpoint unless `use_reentrant`: it is right, and
+    saves no memory.
 
     Args:
-      use_reentrant: True as in PyTorch: no gradients unless one of `args` requires grad.
-      preserve_rng_state: random numbers are always the same both times.
-      determinism_check, debug, early_stop: accepted for PyTorch's sake.
+      use_reentrant: True for PyTorch's older variant: forward runs without gradients, backward
+        runs the function's own graph; no gradients unless one of `args` requires grad.
+      preserve_rng_state: the function draws the same random numbers both times.
+      context_fn: returns the contexts of the first call and of the second, for instance
+        `create_selective_checkpoint_contexts`.
+      determinism_check: "default" compares what both calls saved, "none" does not.
+      debug: an error of that check lists the ops of both calls.
+      early_stop: do not mind if the second call would save more than the first.
 
     Raises:
-      NotImplementedError: for a `context_fn` (selective checkpointing).
+      CheckpointError: in backward, if the second call differs from the first.
+      ValueError: for arguments that do not go together.
 
     >>> import leafax
     >>> from leafax.utils.checkpoint import checkpoint
@@ -68,72 +94,47 @@ def checkpoint(
             stacklevel=2,
         )
         use_reentrant = True
-    kwargs.pop("preserve_rng_state", True)
+    preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs and use_reentrant:
         raise ValueError("Unexpected keyword arguments: " + ",".join(arg for arg in kwargs))
-    if context_fn is not noop_context_fn or debug is not False:
-        if use_reentrant:
+    if use_reentrant:
+        if context_fn is not noop_context_fn or debug is not False:
             raise ValueError(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
+        return CheckpointFunction.apply(function, preserve, *args)
+    if debug if _debug_enabled is None else _debug_enabled:
+        debug = True
         if context_fn is not noop_context_fn:
-            raise NotImplementedError(
-                "`context_fn` (selective checkpointing) is not implemented in leafax: checkpoint "
-                "smaller functions, or use jax.checkpoint with a policy in leafax.jax_function"
-            )
-    if use_reentrant and local.mode.grad:
-        tensors = [a for a in args if isinstance(a, Handle)]
-        if not any(t.requires_grad for t in tensors):  # type: ignore[attr-defined]
-            warnings.warn(
-                "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
-            )
-            return _without_grad(function, args)
-    return _rematerialized(function, args, kwargs, use_reentrant)
-
-
-def _without_grad(function: Any, args: Any) -> Any:
-    with no_grad():
-        return function(*args)
-
-
-def _rematerialized(function: Any, args: Any, kwargs: Any, reentrant: bool) -> Any:
-    for a in args:
-        if isinstance(a, Handle):
-            enter(a, local.trace)
-    region = Region()
-    output = function(*args, **kwargs)
-    flat, treedef = jax.tree.flatten(output, is_leaf=lambda x: isinstance(x, Handle))
-    outs = [x for x in flat if isinstance(x, Handle) and x.requires_grad]  # type: ignore[attr-defined]
+            raise ValueError("debug=True is incompatible with non-default context_fn")
+    if determinism_check not in _METADATA:
+        raise ValueError(
+            f"determinism_check should be one of {list(_METADATA)}, but got {determinism_check}"
+        )
+    forward, again = context_fn()
+    if not local.mode.grad:
+        return function(*args, **kwargs)
+    completed: list[Any] = []
+    with uncut():
+        frame = Frame(
+            function, args, kwargs, preserve=preserve, context=again, debug=debug,
+            metadata_fn=_METADATA[determinism_check],
+            early_stop=early_stop if _early_stop is None else _early_stop,
+        )  # fmt: skip
+        with forward:
+            completed.append(function(*args, **kwargs))
+    if not completed:
+        raise RuntimeError(
+            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an "
+            "exception raised during the checkpointed forward. This is not supported because "
+            "checkpoint cannot return a value for a failed forward."
+        )
     mode = local.mode
-    special = mode.hooks or mode.dual or not mode.grad
-    if not outs or special or not region.intact() or region.has_custom():
-        return output
-    values = [enter(t, region.trace) for t in outs]
-    if any(v.edge is None or v.edge.role != NODE for v in values):
-        return output  # an argument came back as it was
-    key = ("checkpoint", region.key(values), reentrant)
-    known = local.trace.state.next.get(key)
-    if known is None:
-        fn = region.function(outs)
-        edge = values[0].edge
-        assert edge is not None
-        name = "CheckpointFunctionBackward" if reentrant else node_name(edge.state)
-        known = (_op(fn, name), region.free)
-        local.trace.state.next[key] = known
-    op, free = known
-    state, trace = record(op, free, {}, budget=False)
-    made = iter([make(v, trace) for v in state.values])
-    ids = {id(t) for t in outs}
-    return jax.tree.unflatten(treedef, [next(made) if id(x) in ids else x for x in flat])
-
-
-def _op(fn: Any, name: str) -> Op:
-    remat = jax.checkpoint(fn)
-
-    def checkpointed(*arrays: Any) -> Any:
-        return remat(*arrays)
-
-    return Op(checkpointed, name="checkpoint", namespace="opaque", backward=name)
+    if frame.region.intact() and not mode.hooks and not mode.dual:
+        frame.close()
+        if isinstance(forward, Caching):
+            forward.decide(frame.steps, local.trace)
+    return completed[0]
 
 
 def checkpoint_sequential(
