@@ -65,6 +65,14 @@ class Pure:
         """While this lasts, calls of submodules go through the tagger."""
         raise NotImplementedError
 
+    def adding(self, adder: Any) -> AbstractContextManager[Any]:
+        """While this lasts, dense layers return `adder(path, x, y)` in place of `y`."""
+        raise NotImplementedError
+
+    def module_of(self, place: int) -> str:
+        """The path of the module that has the leaf at this place."""
+        raise NotImplementedError
+
     def note(self, *arguments: Any) -> None:
         """Remember the shapes of a call's arguments."""
         self.seen = jax.tree.map(_shape, arguments)

@@ -87,6 +87,21 @@ class Apply(_call.Pure):
 
         return nn.intercept_methods(intercept)
 
+    def adding(self, adder: Any) -> contextlib.AbstractContextManager[Any]:
+        def intercept(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
+            out = call(*args, **kwargs)
+            if context.method_name != "__call__" or not isinstance(context.module, nn.Dense):
+                return out
+            x = args[0] if args else kwargs["inputs"]
+            return adder(".".join(context.module.path), x, out)
+
+        return nn.intercept_methods(intercept)
+
+    def module_of(self, place: int) -> str:
+        return (
+            next(n for n, i in self.place.items() if i == place).split(".", 1)[1].rpartition(".")[0]
+        )
+
     def rngs(self, key: Any) -> dict[str, Any]:
         """A key for each stream; streams without a name of their own fall back to `params`."""
         base = jax.random.wrap_key_data(key, impl="threefry2x32")

@@ -19,7 +19,19 @@ class Looking:
             self._watchers = Watchers()
         return self._watchers
 
-    def _record(self, pure: Any, leaves: Any, args: Any, kwargs: Any) -> Any:
+    _adapters: dict[int, Any] | None = None  # low-rank factors, by the kernel's id
+
+    def _adapted_by(self) -> dict[int, Any]:
+        if self._adapters is None:
+            self._adapters = {}
+        return self._adapters
+
+    def _record(self, pure: Any, own: Any, leaves: Any, args: Any, kwargs: Any) -> Any:
+        """Record a call; `leaves` may stand in for the model's own."""
+        if self._adapters:
+            from .lora import adapted
+
+            pure, leaves = adapted(pure, own, leaves, self._adapters)
         if self._watchers:
             return self._watchers.call(self, pure, leaves, args, kwargs)
         return record(pure, leaves, args, kwargs)

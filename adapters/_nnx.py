@@ -51,6 +51,7 @@ class Shared:
       borrowed: the arrays that the modules came with.
       keys: for the tensors that hold the data of random keys, by id: the tensor and the keys'
         implementation.
+      adapters: low-rank factors, by the id of the kernel.
       modes: modules that were told to train or to evaluate, by id.
       still: modules whose statistics are stopped, by id.
       structure: counts changes of the module's attributes; what follows is forgotten then.
@@ -61,6 +62,7 @@ class Shared:
     def __init__(self) -> None:
         self.keys: dict[int, tuple[Any, Any]] = {}
         self.borrowed = _call.Borrowed()
+        self.adapters: dict[int, Any] = {}
         self.modes: dict[int, tuple[Any, bool]] = {}
         self.still: dict[int, Any] = {}
         self.restructured()
@@ -72,7 +74,16 @@ class Shared:
         self.tokens: dict[int, Any] = {}
 
 
-_TAGGER: contextvars.ContextVar[Any] = contextvars.ContextVar("tagger", default=None)
+_TAGGERS: contextvars.ContextVar[Any] = contextvars.ContextVar("taggers", default=())
+
+
+@contextlib.contextmanager
+def _pushed(tagger: Any) -> Iterator[None]:
+    token = _TAGGERS.set((*_TAGGERS.get(), tagger))
+    try:
+        yield
+    finally:
+        _TAGGERS.reset(token)
 
 
 @contextlib.contextmanager
@@ -80,10 +91,9 @@ def _tagged(root: Any, tagger: Any) -> Iterator[None]:
     """Let the calls of a (traced, soon forgotten) module's submodules go through the tagger."""
     before = []
     for path, module in list(nnx.iter_modules(root)):
-        if path:
-            before.append((module, type(module)))
-            kind = _calling(type(module), ".".join(map(str, path)), tagger)
-            object.__setattr__(module, "__class__", kind)
+        before.append((module, type(module)))
+        kind = _calling(type(module), ".".join(map(str, path)), tagger)
+        object.__setattr__(module, "__class__", kind)
     try:
         yield
     finally:
@@ -96,7 +106,7 @@ def _calling(cls: Any, path: str, tagger: Any) -> Any:
         return cls
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return tagger(path, functools.partial(cls.__call__, self), args, kwargs)
+        return tagger(path, cls, functools.partial(cls.__call__, self), args, kwargs)
 
     return type(cls.__name__, (cls,), {"__call__": call, "__module__": cls.__module__})
 
@@ -131,21 +141,29 @@ class Merge(_call.Pure):
         if key is not None:
             self.reseed(held, key)
         module: Any = nnx.merge(self.graphdef, jax.tree.unflatten(self.treedef, held))
-        tagger = _TAGGER.get()
-        if tagger is None:
+        with contextlib.ExitStack() as scopes:
+            for tagger in _TAGGERS.get():
+                scopes.enter_context(_tagged(module, tagger))
             out = getattr(module, self.method)(*args, **kwargs)
-        else:
-            with _tagged(module, tagger):
-                out = getattr(module, self.method)(*args, **kwargs)
         return out, self.changed(nnx.state(module), held, leaves)
 
-    @contextlib.contextmanager
-    def tagging(self, tagger: Any) -> Iterator[None]:
-        token = _TAGGER.set(tagger)
-        try:
-            yield
-        finally:
-            _TAGGER.reset(token)
+    def tagging(self, tagger: Any) -> contextlib.AbstractContextManager[None]:
+        def below(path: str, kind: type, call: Any, args: Any, kwargs: Any) -> Any:
+            return tagger(path, call, args, kwargs) if path else call(*args, **kwargs)
+
+        return _pushed(below)
+
+    def adding(self, adder: Any) -> contextlib.AbstractContextManager[None]:
+        def tagger(path: str, kind: type, call: Any, args: Any, kwargs: Any) -> Any:
+            out = call(*args, **kwargs)
+            if not issubclass(kind, nnx.Linear):
+                return out
+            return adder(path, args[0] if args else kwargs["inputs"], out)
+
+        return _pushed(tagger)
+
+    def module_of(self, place: int) -> str:
+        return self.names[place].rpartition(".")[0]
 
     def reseed(self, held: list[Any], key: Any) -> None:
         """Let every stream start anew, from a key of leafax's generator."""

@@ -104,12 +104,12 @@ class Model(_model.Model):
         if pure.draws is None and training:
             pure.draws = needs_rng(pure, leaves, args, kwargs)
         try:
-            return self._record(pure, leaves, args, kwargs)
+            return self._record(pure, self._leaves, leaves, args, kwargs)
         except flax.errors.InvalidRngError:
             if pure.draws:
                 raise
             pure.draws = True  # a module that draws in evaluation too
-        return self._record(pure, leaves, args, kwargs)
+        return self._record(pure, self._leaves, leaves, args, kwargs)
 
     def _pure(self, method: str | Inside, training: bool, flagged: bool) -> Apply:
         collections = {full.partition(".")[0] for full in self._paths} - {"params"}
@@ -234,6 +234,9 @@ class Part(_model.Model):
 
     def _loan(self) -> _call.Borrowed:
         return self._root._loan()
+
+    def _adapted_by(self) -> dict[int, Any]:
+        return self._root._adapted_by()
 
     def _classes(self) -> dict[str, type]:
         n = len(self._before)

@@ -77,7 +77,7 @@ class Model(_model.Model):
         if not self._shared.borrowed.settled:
             self._shared.borrowed.settle(training)
         leaves = tuple(swap.get(id(t), t) for t in view.leaves) if swap else view.leaves
-        return self._record(pure, leaves, args, kwargs)
+        return self._record(pure, view.leaves, leaves, args, kwargs)
 
     def _pure(self, view: View, method: str, training: bool) -> Merge:
         impls = tuple(self._shared.keys.get(id(t), (t, None))[1] for t in view.leaves)
@@ -257,6 +257,13 @@ class Model(_model.Model):
         for step in name.split(".")[:-1]:
             owner = owner[int(step)] if step.isdigit() else getattr(owner, step)
         return owner
+
+    @property
+    def _adapters(self) -> Any:  # type: ignore[override]
+        return self._shared.adapters
+
+    def _adapted_by(self) -> dict[int, Any]:
+        return self._shared.adapters
 
     def _loan(self) -> _call.Borrowed:
         return self._shared.borrowed

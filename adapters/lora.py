@@ -1,0 +1,261 @@
+"""Low-rank adapters (LoRA, Hu et al. 2021) on the kernels of a Flax model, by path.
+
+The model stays as it is: its tree, its checkpoint, its module. A kernel `w` of shape `(..., out)`
+acts as `w + alpha / rank * a @ b`, where `a` is `(inputs, rank)` and `b` `(rank, outputs)`. Dense
+layers never build that sum: they add `x @ a @ b` to their output, so neither it nor its gradient
+exists. Others (convolutions, einsums, embeddings) compute it inside the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+
+import leafax
+
+from ._call import Pure, shared
+from ._select import choose
+
+ATTENTION = ("query", "key", "value")  # of Flax's attention: `(features, heads, size)`
+
+
+class Factors:
+    """One kernel's adapter.
+
+    Attributes:
+      path, kernel: of the kernel.
+      a, b: tensors that train, `(inputs, rank)` and `(rank, outputs)`; `b` starts at zero.
+      scale: `alpha / rank`.
+    """
+
+    def __init__(self, path: str, kernel: Any, rank: int, alpha: float, inputs: int) -> None:
+        shape = tuple(kernel.shape)
+        rows, columns = math.prod(shape[:inputs]), math.prod(shape[inputs:])
+        self.path, self.kernel, self.scale = path, kernel, alpha / rank
+        with leafax.no_grad():
+            a = leafax.randn(rows, rank, dtype=kernel.dtype) / math.sqrt(rows)
+        self.a = a.requires_grad_()
+        self.b = leafax.zeros(rank, columns, dtype=kernel.dtype, requires_grad=True)
+
+    def merged(self) -> Any:
+        """The kernel with the adapter in it."""
+        with leafax.no_grad():
+            return self.kernel + (self.a @ self.b).reshape(self.kernel.shape) * self.scale
+
+
+class Lora:
+    """The adapters of one model; `add` makes them.
+
+    Attributes:
+      factors: by path of the kernel.
+    """
+
+    def __init__(self, model: Any, factors: dict[str, Factors]) -> None:
+        self.factors = factors
+        self._owner = model._adapted_by()
+        self._base: dict[str, Any] = {}  # kernels before `merge`
+        self._owner.update({id(f.kernel): f for f in factors.values()})
+
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        """`path.lora_a` and `path.lora_b` of each kernel."""
+        for path, f in self.factors.items():
+            yield f"{path}.lora_a", f.a
+            yield f"{path}.lora_b", f.b
+
+    def parameters(self) -> Iterator[Any]:
+        """What trains: give it to the optimizer, with whatever of the model trains too."""
+        return (t for _, t in self.named_parameters())
+
+    def state_dict(self) -> dict[str, Any]:
+        """The adapter alone, by name; a snapshot."""
+        return {name: t.detach().clone() for name, t in self.named_parameters()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take over what `state_dict()` returned, tensors or arrays.
+
+        Raises:
+          RuntimeError: names or shapes that do not fit; then nothing was loaded.
+        """
+        mine = dict(self.named_parameters())
+        wrong = [f'missing "{n}"' for n in mine.keys() - state_dict.keys()]
+        wrong += [f'unexpected "{n}"' for n in state_dict.keys() - mine.keys()]
+        wrong += [
+            f'"{n}" has shape {list(state_dict[n].shape)} where {list(t.shape)} is needed'
+            for n, t in mine.items()
+            if n in state_dict and tuple(state_dict[n].shape) != tuple(t.shape)
+        ]
+        if wrong:
+            raise RuntimeError(f"the adapter does not fit: {'; '.join(sorted(wrong))}")
+        for name, t in mine.items():
+            t.data = leafax.as_tensor(state_dict[name]).to(t.dtype)
+
+    def merge(self) -> None:
+        """Put the adapters into the kernels; calls cost what the model's do, nothing trains."""
+        if self._base:
+            raise RuntimeError("the adapters are merged already: `unmerge()` takes them out")
+        for path, f in self.factors.items():
+            self._base[path] = f.kernel.detach().clone()
+            f.kernel.data = f.merged()
+            self._owner.pop(id(f.kernel), None)
+
+    def unmerge(self) -> None:
+        """Take the adapters out again: the kernels are what they were, bit for bit."""
+        if not self._base:
+            raise RuntimeError("the adapters are not merged")
+        for path, f in self.factors.items():
+            f.kernel.data = self._base[path]
+            self._owner[id(f.kernel)] = f
+        self._base = {}
+
+    def remove(self) -> None:
+        """Let the model be as if there were no adapters; what was merged stays."""
+        for f in self.factors.values():
+            self._owner.pop(id(f.kernel), None)
+
+    def __repr__(self) -> str:
+        numbers = sum(t.numel() for t in self.parameters())
+        return f"Lora({len(self.factors)} kernels, {numbers:,} numbers)"
+
+
+def add(
+    model: Any, patterns: Any, *, rank: int = 8, alpha: float | None = None,
+    inputs: int | None = None, freeze: bool = True,
+) -> Lora:  # fmt: skip
+    """Give kernels of a model low-rank adapters.
+
+    Args:
+      model: of `adapters.linen` or `adapters.nnx`.
+      patterns: globs or what else `freeze` takes, alone or in a list; or a mapping from them to
+        options that differ: `{"**.query": {"rank": 16}, "**.mlp": {"rank": 4, "alpha": 8}}`.
+        Of what they select, parameters of two and more dimensions get adapters.
+      rank: the adapters' rank.
+      alpha: the adapters count `alpha / rank`; `2 * rank` by default.
+      inputs: how many of a kernel's dimensions are inputs. By default all but the last, and one
+        for `query`, `key` and `value` kernels of three dimensions.
+      freeze: freeze all the model's parameters; unfreeze a new head afterwards.
+
+    Returns:
+      The adapters; their parameters are not among the model's.
+
+    Raises:
+      ValueError: nothing to adapt, a kernel that has an adapter already, a rank below 1.
+
+    >>> import leafax
+    >>> from flax import nnx
+    >>> from leafax.adapters import lora, nnx as models
+    >>> model = models.Model(nnx.Linear(16, 8, rngs=nnx.Rngs(0)))
+    >>> adapter = lora.add(model, "kernel", rank=2)
+    >>> optimizer = leafax.optim.AdamW(adapter.parameters(), lr=1e-3)
+    >>> {name: list(p.shape) for name, p in adapter.named_parameters()}
+    {'kernel.lora_a': [16, 2], 'kernel.lora_b': [2, 8]}
+    """
+    parameters = dict(model.named_parameters())
+    if not isinstance(patterns, Mapping):
+        patterns = {tuple(patterns) if isinstance(patterns, list) else patterns: {}}
+    found: dict[str, Factors] = {}
+    taken = model._adapted_by()
+    for what, options in patterns.items():
+        several = what if isinstance(what, tuple) else (what,)
+        chosen = choose(parameters, several, model._classes)
+        kernels = [n for n in parameters if n in chosen and _is_kernel(n, parameters[n])]
+        if not kernels:
+            raise ValueError(
+                f"{', '.join(sorted(chosen))}: no kernel among them, an adapter needs two "
+                f"dimensions"
+            )
+        for name in kernels:
+            if name in found:
+                continue
+            kernel = parameters[name]
+            if id(kernel) in taken:
+                raise ValueError(f"`{name}` has an adapter already")
+            r = options.get("rank", rank)
+            if r < 1:
+                raise ValueError(f"the rank of `{name}` must be at least 1, got {r}")
+            scale = options.get("alpha", alpha)
+            n = options.get("inputs", inputs) or _inputs(name, kernel.dim())
+            found[name] = Factors(name, kernel, r, 2 * r if scale is None else scale, n)
+    if freeze:
+        model.freeze()
+    return Lora(model, found)
+
+
+def _is_kernel(name: str, t: Any) -> bool:
+    """Attention's biases have two dimensions too."""
+    return t.dim() >= 2 and name.rpartition(".")[2] not in ("bias", "scale")
+
+
+def _inputs(name: str, dims: int) -> int:
+    parent = name.split(".")[-2] if "." in name else ""
+    return 1 if dims == 3 and parent in ATTENTION else dims - 1
+
+
+class Adapted(Pure):
+    """A call with adapters: their factors come behind the model's own leaves."""
+
+    def __init__(self, inner: Pure, places: tuple[int, ...], scales: tuple[float, ...]) -> None:
+        super().__init__(inner.__name__, inner, places, scales)
+        self.__name__ = inner.__name__
+        self.inner, self.places, self.scales = inner, places, scales
+        self.draws = inner.draws
+
+    def tagging(self, tagger: Any) -> Any:
+        return self.inner.tagging(tagger)
+
+    def __call__(self, leaves: Any, key: Any, args: Any, kwargs: Any) -> Any:
+        n = len(leaves) - 2 * len(self.places)
+        own = list(leaves[:n])
+        factors = {
+            place: (leaves[n + 2 * i], leaves[n + 2 * i + 1], scale)
+            for i, (place, scale) in enumerate(zip(self.places, self.scales, strict=True))
+        }
+        beside = {
+            self.inner.module_of(place): place for place in factors if own[place].ndim == 2
+        }  # fmt: skip
+        while True:
+            # Which of them are dense layers only the call itself tells, so the others are put
+            # into their kernels and it is traced once more.
+            held = [self._sum(i, x, factors, beside) for i, x in enumerate(own)]
+            used: set[str] = set()
+            with self.inner.adding(_adder({m: factors[p] for m, p in beside.items()}, used)):
+                out, changed = self.inner(held, key, args, kwargs)
+            missing = beside.keys() - used
+            if not missing:
+                return out, changed
+            for module in missing:
+                del beside[module]
+
+    def _sum(self, i: int, x: Any, factors: Any, beside: Mapping[str, int]) -> Any:
+        if i not in factors or i in beside.values():
+            return x
+        a, b, scale = factors[i]
+        return x + ((a @ b) * scale).reshape(x.shape).astype(x.dtype)
+
+
+def _adder(factors: Mapping[str, Any], used: set[str]) -> Callable[[str, Any, Any], Any]:
+    def add(path: str, x: Any, y: Any) -> Any:
+        """What a dense layer at this path returns for `x`, where it returned `y`."""
+        if path not in factors:
+            return y
+        used.add(path)
+        a, b, scale = (jnp.asarray(f, y.dtype) for f in factors[path])
+        return y + (jnp.asarray(x, y.dtype) @ a @ b) * scale
+
+    return add
+
+
+def adapted(pure: Pure, own: Any, leaves: Any, by: Mapping[int, Factors]) -> tuple[Pure, Any]:
+    """The call of `pure` with the adapters of those of its own leaves that have one."""
+    places = tuple(i for i, t in enumerate(own) if id(t) in by)
+    if not places:
+        return pure, leaves
+    some = [by[id(own[i])] for i in places]
+    made = shared(Adapted(pure, places, tuple(f.scale for f in some)))
+    made.draws = pure.draws
+    return made, (*leaves, *(t for f in some for t in (f.a, f.b)))
+
+
+__all__ = ["Factors", "Lora", "add"]

@@ -1,0 +1,242 @@
+"""Low-rank adapters on linen and nnx models, against the arithmetic written out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen as nn
+from flax import nnx
+
+import leafax as torch
+from leafax.adapters import linen, lora
+from leafax.adapters import nnx as nnx_models
+
+IMAGES = np.random.default_rng(0).normal(size=(4, 6, 6, 2)).astype("float32")
+
+
+class Net(nn.Module):
+    """Convolution, attention, two dense layers and an einsum."""
+
+    @nn.compact
+    def __call__(self, x: Any) -> Any:
+        x = nn.relu(nn.Conv(4, (3, 3), name="conv")(x)).reshape(x.shape[0], -1, 4)
+        x = nn.MultiHeadDotProductAttention(2, name="attention")(x, x)
+        x = nn.Einsum((4, 5), "...a,ab->...b", name="einsum")(x).mean(1)
+        return nn.Dense(3, name="head")(nn.tanh(nn.Dense(8, name="dense")(x)))
+
+
+class NnxNet(nnx.Module):
+    """The same in nnx."""
+
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.conv = nnx.Conv(2, 4, (3, 3), rngs=rngs)
+        self.attention = nnx.MultiHeadAttention(2, 4, decode=False, rngs=rngs)
+        self.einsum = nnx.Einsum("...a,ab->...b", (4, 5), (5,), rngs=rngs)
+        self.dense = nnx.Linear(5, 8, rngs=rngs)
+        self.head = nnx.Linear(8, 3, rngs=rngs)
+
+    def __call__(self, x: Any) -> Any:
+        x = nnx.relu(self.conv(x)).reshape(x.shape[0], -1, 4)
+        x = self.einsum(self.attention(x)).mean(1)
+        return self.head(nnx.tanh(self.dense(x)))
+
+
+def model_of(kind: str) -> Any:
+    if kind == "nnx":
+        return nnx_models.Model(NnxNet())
+    return linen.Model(Net(), Net().init(jax.random.key(0), IMAGES))
+
+
+@pytest.fixture(params=["linen", "nnx"])
+def model(request: Any) -> Any:
+    return model_of(request.param)
+
+
+PATTERNS = ["conv", "attention.**.kernel", "einsum.kernel", "dense"]
+SHAPES = {
+    "conv.kernel": (18, 4), "attention.query.kernel": (4, 4), "attention.key.kernel": (4, 4),
+    "attention.value.kernel": (4, 4), "attention.out.kernel": (4, 4),
+    "einsum.kernel": (4, 5), "dense.kernel": (5, 8),
+}  # fmt: skip
+
+
+def images() -> Any:
+    return torch.from_numpy(IMAGES)
+
+
+def step(model: Any, optimizer: Any) -> float:
+    optimizer.zero_grad()
+    loss = (model(images()) ** 2).mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def test_it_starts_as_the_base_and_trains_the_factors_alone(model: Any) -> None:
+    base = model(images()).detach()
+    before = model.state_dict()
+    torch.manual_seed(0)
+    adapter = lora.add(model, PATTERNS, rank=2)
+    shapes = {n: tuple(p.shape) for n, p in adapter.named_parameters()}
+    assert shapes == {
+        f"{n}.lora_{x}": (s[0], 2) if x == "a" else (2, s[1])
+        for n, s in SHAPES.items()
+        for x in "ab"
+    }
+    np.testing.assert_allclose(model(images()).detach(), base, atol=1e-6)
+    optimizer = torch.optim.Adam([*adapter.parameters(), *model.parameters()], lr=0.1)
+    losses = [step(model, optimizer) for _ in range(8)]
+    assert losses[-1] < losses[0] / 2
+    after = model.state_dict()
+    assert all(after[n].tolist() == before[n].tolist() for n in before), "the base stays"
+    assert len(optimizer.state) == len(shapes)
+    assert all(p.grad is None for p in model.parameters())
+    assert repr(adapter) == f"Lora(7 kernels, {sum(np.prod(s) for s in shapes.values()):,} numbers)"
+    runs = [r for r in torch._run.history if r.reason == "optimizer.step()"]
+    assert [r.how for r in runs[-4:]] == ["cached"] * 4
+
+
+def filled(model: Any, **options: Any) -> lora.Lora:
+    """An adapter whose factors are not zero."""
+    adapter = lora.add(model, PATTERNS, rank=2, alpha=3.0, **options)
+    rng = np.random.default_rng(1)
+    for p in adapter.parameters():
+        p.data = torch.from_numpy(rng.normal(size=tuple(p.shape)).astype("float32") * 0.3)
+    return adapter
+
+
+def test_outputs_and_gradients_are_those_of_the_sum(model: Any) -> None:
+    """`w + 1.5 a b` in each kernel, differentiated by JAX."""
+    kernels = {n: model.get_parameter(n).jax() for n in SHAPES}
+    adapter = filled(model)
+    out = model(images())
+    (out**2).sum().backward()
+    module, rest = (
+        (model._module, model.variables()) if isinstance(model, linen.Model)
+        else nnx.split(model.to_flax())
+    )  # fmt: skip
+
+    def replaced(factors: Any) -> Any:
+        def one(path: Any, leaf: Any) -> Any:
+            keys = [str(getattr(k, "key", getattr(k, "name", k))) for k in path]
+            name = ".".join(keys).removeprefix("params.").removesuffix(".value")
+            if name not in kernels:
+                return leaf
+            a, b = factors[f"{name}.lora_a"], factors[f"{name}.lora_b"]
+            return leaf + 1.5 * (a @ b).reshape(leaf.shape)
+
+        return jax.tree_util.tree_map_with_path(one, rest)
+
+    def loss(factors: Any) -> Any:
+        tree = replaced(factors)
+        y = (
+            module.apply(tree, IMAGES) if isinstance(model, linen.Model)
+            else nnx.merge(module, tree)(IMAGES)
+        )  # fmt: skip
+        return (y**2).sum(), y
+
+    factors = {n: p.jax() for n, p in adapter.named_parameters()}
+    gradients, wanted = jax.grad(loss, has_aux=True)(factors)
+    np.testing.assert_allclose(out.detach(), wanted, rtol=1e-4, atol=1e-5)
+    for name, p in adapter.named_parameters():
+        np.testing.assert_allclose(p.grad, gradients[name], rtol=1e-3, atol=1e-4)
+
+
+def test_merge_and_unmerge(model: Any) -> None:
+    base = model.state_dict()
+    adapter = filled(model)
+    with_factors = model(images()).detach()
+    adapter.merge()
+    np.testing.assert_allclose(model(images()).detach(), with_factors, rtol=1e-4, atol=1e-5)
+    assert not model(images()).requires_grad
+    merged = model.state_dict()
+    assert merged.keys() == base.keys()
+    assert {n for n in base if merged[n].tolist() != base[n].tolist()} == set(SHAPES)
+    with pytest.raises(RuntimeError, match="the adapters are merged already: `unm"):
+        adapter.merge()
+    adapter.unmerge()
+    assert all(model.state_dict()[n].tolist() == base[n].tolist() for n in base)
+    np.testing.assert_array_equal(model(images()).detach(), with_factors)
+    with pytest.raises(RuntimeError, match="the adapters are not merged"):
+        adapter.unmerge()
+    adapter.remove()
+    assert not np.allclose(model(images()).detach(), with_factors)
+
+
+def test_the_adapter_alone_is_saved(model: Any) -> None:
+    adapter = filled(model)
+    out = model(images()).detach()
+    saved = {name: t.numpy() for name, t in adapter.state_dict().items()}
+    adapter.remove()
+    again = lora.add(model, PATTERNS, rank=2, alpha=3.0)
+    again.load_state_dict(saved)
+    np.testing.assert_array_equal(model(images()).detach(), out)
+    saved["head.kernel.lora_a"] = saved.pop("conv.kernel.lora_a")
+    saved["dense.kernel.lora_b"] = saved["dense.kernel.lora_b"][:1]
+    message = (
+        'the adapter does not fit: "dense.kernel.lora_b" has shape [1, 8] where [2, 8] is needed; '
+        'missing "conv.kernel.lora_a"; unexpected "head.kernel.lora_a"'
+    )
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        again.load_state_dict(saved)
+
+
+def test_rank_and_alpha_by_pattern_and_a_head_that_trains_too(model: Any) -> None:
+    adapter = lora.add(
+        model, {"conv": {"rank": 3, "alpha": 3}, ("dense", "**.query"): {}}, rank=4, alpha=2.0
+    )
+    assert {n: (f.a.shape[1], f.scale) for n, f in adapter.factors.items()} == {
+        "conv.kernel": (3, 1.0), "dense.kernel": (4, 0.5), "attention.query.kernel": (4, 0.5),
+    }  # fmt: skip
+    model.unfreeze("head")
+    optimizer = torch.optim.SGD([*adapter.parameters(), *model.head.parameters()], lr=0.1)
+    assert step(model, optimizer) > step(model, optimizer)
+    assert sum(p.grad is not None for p in model.parameters()) == 2
+
+
+def test_wrong_adapters_are_errors(model: Any) -> None:
+    with pytest.raises(ValueError, match="dense.bias: no kernel among them, an adapter needs two"):
+        lora.add(model, "dense.bias")
+    with pytest.raises(ValueError, match="the rank of `dense.kernel` must be at least 1, got 0"):
+        lora.add(model, "dense", rank=0)
+    with pytest.raises(ValueError, match="pattern `dens` matches none"):
+        lora.add(model, "dens")
+    lora.add(model, "dense")
+    with pytest.raises(ValueError, match="`dense.kernel` has an adapter already"):
+        lora.add(model, "dense")
+
+
+def test_dense_layers_never_build_the_sum() -> None:
+    """Neither the kernel's sum nor its gradient is in the program."""
+    model = linen.Model(nn.Dense(64), nn.Dense(64).init(jax.random.key(0), jnp.ones((1, 32))))
+    adapter = lora.add(model, "kernel", rank=2)
+    pure = lora.adapted(
+        model._pure("__call__", True, False), model._leaves, model._leaves, model._adapted_by()
+    )[0]
+    leaves = [t.jax() for t in (*model._leaves, *adapter.parameters())]
+
+    def loss(factors: Any) -> Any:
+        return pure([*leaves[:2], *factors], None, (jnp.ones((4, 32)),), {})[0].sum()
+
+    text = str(jax.make_jaxpr(jax.grad(loss))(leaves[2:]))
+    assert "f32[32,2]" in text
+    made = [line for line in text.splitlines() if re.match(r"\s+\w+:f32\[32,64\]", line)]
+    assert not made, made
+
+
+def test_submodules_are_adapted_on_their_own_and_can_be_watched() -> None:
+    model = model_of("nnx")
+    filled(model)
+    x = torch.ones(2, 5)
+    adapted = model.dense(x).detach()
+    with model.watch("dense") as seen:
+        model(images()).sum().backward()
+    assert seen["dense"].grad is not None
+    model._adapted_by().clear()
+    assert not np.allclose(model.dense(x).detach(), adapted)
