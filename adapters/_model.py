@@ -42,6 +42,10 @@ class Model(Looking):
         """Paths of the buffers that are BatchNorm statistics."""
         raise NotImplementedError
 
+    def _stopped(self) -> set[str]:
+        """Paths of the statistics that were stopped."""
+        raise NotImplementedError
+
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         """Keep these statistics as they are, and normalise by them; or let them move again."""
         raise NotImplementedError

@@ -145,6 +145,9 @@ class Model(_model.Model):
     def _statistics(self) -> list[str]:
         return [name for name, full in self._full.items() if full.startswith("batch_stats.")]
 
+    def _stopped(self) -> set[str]:
+        return {name for name, full in self._full.items() if full in self._still}
+
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         full = {self._full[name] for name in names}
         self._still = self._still | full if stop else self._still - full
@@ -228,6 +231,10 @@ class Part(_model.Model):
     def _statistics(self) -> list[str]:
         n = len(self._before)
         return [s[n:] for s in self._root._statistics() if s.startswith(self._before)]
+
+    def _stopped(self) -> set[str]:
+        n = len(self._before)
+        return {s[n:] for s in self._root._stopped() if s.startswith(self._before)}
 
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         self._root._stop_statistics({self._before + name for name in names}, stop)

@@ -239,6 +239,10 @@ class Model(_model.Model):
         pairs = zip(view.names, view.kinds, strict=True)
         return [name for name, kind in pairs if issubclass(kind, nnx.BatchStat)]
 
+    def _stopped(self) -> set[str]:
+        still = self._shared.still
+        return {name for name in self._statistics() if id(self._owner(name)) in still}
+
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         shared = self._shared
         for module in {id(m): m for m in map(self._owner, names)}.values():

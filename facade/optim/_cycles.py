@@ -255,6 +255,10 @@ class OneCycleLR(_WithMomentum):
             self._begin_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
+    def state_dict(self) -> dict[str, Any]:
+        """All attributes but the optimizer and the phases, which follow from the arguments."""
+        return {k: v for k, v in super().state_dict().items() if k != "_schedule_phases"}
+
     def _between(self, start: Any, end: Any, part: float) -> Any:
         if self._anneal_func_type == "linear":
             return (end - start) * part + start

@@ -1,0 +1,1 @@
+from adapters.orbax import *
