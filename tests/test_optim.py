@@ -97,6 +97,28 @@ def test_one_program_a_step_and_a_changing_rate_compiles_nothing() -> None:
     assert report.compiles == 1
 
 
+def test_another_number_compiles_once_more_when_it_begins_to_change() -> None:
+    w = leafax.tensor(np.linspace(-1, 1, 7), requires_grad=True)
+    reference = torch.tensor(np.linspace(-1, 1, 7), requires_grad=True)
+    options = {"lr": 0.1, "momentum": 0.85, "weight_decay": 0.01}
+    ours, theirs = leafax.optim.SGD([w], **options), torch.optim.SGD([reference], **options)
+    leafax.explain(clear=True)
+    for step in range(10):
+        for optimizer, p in ((ours, w), (theirs, reference)):
+            optimizer.param_groups[0]["momentum"] = 0.85 + max(0, step - 3) / 100
+            optimizer.zero_grad()
+            (p**3).sum().backward()
+            optimizer.step()
+    np.testing.assert_allclose(w.detach().numpy(), reference.detach().numpy(), rtol=1e-13)
+    assert leafax.explain(clear=True).compiles == 2
+    for decay in (0.02, 0.03, 0.04):  # a search over it compiles once, not for each value
+        other = leafax.optim.SGD([w], lr=0.1, momentum=0.85, weight_decay=decay)
+        other.zero_grad()
+        (w**3).sum().backward()
+        other.step()
+    assert leafax.explain(clear=True).compiles == 1
+
+
 def test_old_buffers_are_donated_and_seen_ones_are_not() -> None:
     w = leafax.tensor(np.ones(1000), requires_grad=True)
     optimizer = leafax.optim.SGD([w], lr=0.25)

@@ -51,6 +51,7 @@ class Optimizer:
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[ParamGroup] = []
         self._ops: dict[Any, Op] = {}
+        self._fixed: dict[int, tuple[float | None, ...]] = {}  # by group: constants of its op
         if isinstance(params, Handle):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or "
@@ -187,9 +188,9 @@ class Optimizer:
             return
         known = self.state.get
         states = [known(p) or self.state_of(p, group) for p in params]
-        op = self._op(group, states)
+        numbers, fixed = self._split_numbers(group)
+        op = self._op(group, states, fixed)
         trace = local.trace
-        numbers = [float(x) for x in self.number_values(group)]
         held = [t for state in states for t in state.values()]
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         memo = trace.state.next.get(key)
@@ -202,6 +203,22 @@ class Optimizer:
         if simple and len(trace.arrays) == before + len(numbers) + len(held):
             values = tuple(t._v for t in (*params, *held))
             start.next[key] = StepMemo(trace.state, values)
+
+    def _split_numbers(self, group: ParamGroup) -> tuple[list[float], tuple[float | None, ...]]:
+        """The numbers that enter the program, and those that are constants of it.
+
+        The learning rate enters. Another number is a constant until it changes, in this
+        optimizer or from one to the next: then it enters too, and no change compiles again.
+        """
+        values = [float(x) for x in self.number_values(group)]
+        before = self._fixed.get(id(group))
+        if before is None:
+            first = _FIRST_NUMBERS.setdefault(type(self), tuple(values))
+            names = self.numbers
+            before = tuple([None if n == "lr" else x for n, x in zip(names, first, strict=True)])
+        fixed = tuple([x if x == f else None for x, f in zip(values, before, strict=True)])
+        self._fixed[id(group)] = fixed
+        return [x for x, f in zip(values, fixed, strict=True) if f is None], fixed
 
     def _record_update(
         self, op: Op, params: list[Any], states: Any, held: Any, numbers: list[float]
@@ -237,16 +254,18 @@ class Optimizer:
                     state[name] = from_array(array)
         return state
 
-    def _op(self, group: ParamGroup, states: list[dict[str, Any]]) -> Op:
+    def _op(
+        self, group: ParamGroup, states: list[dict[str, Any]], fixed: tuple[float | None, ...]
+    ) -> Op:
         """The op that updates a group's parameters."""
         # Without decay nothing is added: 0 times an infinite weight would be NaN, and costs.
         decays, names = bool(group.get("weight_decay")), tuple(map(tuple, states))
-        key = (decays, names, *[group[name] for name in self.choices])
+        key = (decays, names, fixed, *[group[name] for name in self.choices])
         op = self._ops.get(key)
         if op is None:
             choices = {name: group[name] for name in self.choices}
             choices["decays"] = decays
-            op = self._ops[key] = _update_op(type(self), self, choices, names)
+            op = self._ops[key] = _update_op(type(self), self, choices, names, fixed)
         return op
 
     def drop_state(self, params: Iterable[Any] | None = None) -> None:
@@ -361,18 +380,22 @@ def type_string(t: Any) -> str:
 
 
 _UPDATE_OPS: dict[Any, Op] = {}
+_FIRST_NUMBERS: dict[type[Optimizer], tuple[float, ...]] = {}
 
 
-def _update_op(cls: type[Optimizer], self: Optimizer, choices: Any, names: Any) -> Op:
+def _update_op(cls: type[Optimizer], self: Optimizer, choices: Any, names: Any, fixed: Any) -> Op:
     """The update of several parameters as one op; equal for optimizers of equal class."""
-    key = (cls, tuple(choices.items()), names)
+    key = (cls, tuple(choices.items()), names, fixed)
     op = _UPDATE_OPS.get(key)
     if op is not None:
         return op
     update = cls.update
 
     def body(params: Any, grads: Any, states: Any, numbers: Any) -> Any:
-        named = dict(zip(cls.numbers, numbers, strict=True))
+        entered = iter(numbers)
+        named = {
+            n: next(entered) if f is None else f for n, f in zip(cls.numbers, fixed, strict=True)
+        }
         new_params, new_states = [], []
         for p, g, held, keys in zip(params, grads, states, names, strict=True):
             state = dict(zip(keys, held, strict=True))
