@@ -2,12 +2,12 @@
 
 from ._forward import jvp as jvp
 from ._forward import linearize as linearize
+from ._functional_call import functional_call as functional_call
+from ._functionalize import functionalize as functionalize
 from ._grad import grad as grad
 from ._grad import grad_and_value as grad_and_value
 from ._grad import vjp as vjp
 from ._jacobian import hessian as hessian
 from ._jacobian import jacfwd as jacfwd
 from ._jacobian import jacrev as jacrev
-from ._missing import functional_call as functional_call
-from ._missing import functionalize as functionalize
 from ._vmap import vmap as vmap

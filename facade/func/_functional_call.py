@@ -1,0 +1,158 @@
+"""`func.functional_call`: a module called with other tensors in place of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+_NONE = object()
+
+
+def functional_call(
+    module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None, *,
+    tie_weights: bool = True, strict: bool = False,
+) -> Any:  # fmt: skip
+    """Call `module` with the given parameters and buffers.
+
+    Args:
+      module: a model of `leafax.adapters`, or anything with PyTorch's `named_parameters()` and
+        `named_buffers()` whose tensors are attributes along their dotted paths.
+      parameter_and_buffer_dicts: tensors by dotted path, or a sequence of such dicts without a
+        path in common; what the call writes to a buffer by attribute is put back into the dict.
+      args: a tuple of positional arguments, or the only one.
+      kwargs: a dict of keyword arguments.
+      tie_weights: a value for one path is taken for all paths of the same tensor.
+      strict: raise for a path that is missing or that the module does not have.
+
+    Raises:
+      ValueError: for dicts that do not go together.
+      RuntimeError: with `strict`.
+
+    >>> import leafax
+    >>> class Scale:
+    ...     def __init__(self): self.factor = leafax.tensor(2.0, requires_grad=True)
+    ...     def named_parameters(self): return [("factor", self.factor)]
+    ...     def named_buffers(self): return []
+    ...     def __call__(self, x): return self.factor * x
+    >>> leafax.func.functional_call(Scale(), {"factor": leafax.tensor(3.0)}, leafax.tensor(2.0))
+    tensor(6.)
+    """
+    tensors = _merged(parameter_and_buffer_dicts)
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    kwargs = {} if kwargs is None else kwargs
+    own = dict(_named(module, "named_parameters")) | dict(_named(module, "named_buffers"))
+    given = _tied(own, tensors) if tie_weights else dict(tensors)
+    if strict:
+        _check(module, own, given)
+    if hasattr(module, "functional_call"):  # the models of leafax.adapters
+        return module.functional_call(given, *args, **kwargs)
+    with _swapped(module, given, tensors):
+        return module(*args, **kwargs)
+
+
+def _merged(dicts: Any) -> dict[str, Any]:
+    if isinstance(dicts, dict):
+        return dicts
+    if not isinstance(dicts, Sequence):
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(dicts)}"
+        )
+    if not all(isinstance(d, dict) for d in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    counts: dict[str, int] = {}
+    for d in dicts:
+        for name in d:
+            counts[name] = counts.get(name, 0) + 1
+    repeated = [name for name, n in counts.items() if n > 1]
+    if repeated:
+        raise ValueError(
+            f"{repeated} appeared in multiple dictionaries; behavior of functional call is "
+            "ambiguous"
+        )
+    return {name: t for d in dicts for name, t in d.items()}
+
+
+def _named(module: Any, method: str) -> Any:
+    try:
+        return getattr(module, method)(remove_duplicate=False)
+    except TypeError:
+        return getattr(module, method)()
+
+
+def _tied(own: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
+    """`tensors` with the value of one path given to all paths of the same tensor."""
+    names: dict[int, list[str]] = {}
+    for name, t in own.items():
+        names.setdefault(id(t), []).append(name)
+    made = dict(tensors)
+    for group in names.values():
+        given = [name for name in group if name in tensors]
+        if len(group) == 1 or not given:
+            continue
+        if len(given) > 1 and len({id(tensors.get(name)) for name in group}) != 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(group)}, which are tied. "
+                "Consider using tie_weights=False"
+            )
+        made.update(dict.fromkeys(group, tensors[given[0]]))
+    return made
+
+
+def _check(module: Any, own: dict[str, Any], given: dict[str, Any]) -> None:
+    lists = {
+        "Unexpected": sorted(set(given) - set(own)),
+        "Missing": sorted(set(own) - set(given)),
+    }
+    errors = [
+        f"{what} key(s): {', '.join(map(repr, names))}." for what, names in lists.items() if names
+    ]
+    if errors:
+        name = module._get_name() if hasattr(module, "_get_name") else type(module).__name__
+        raise RuntimeError(
+            "Error(s) in reparametrizing for {}:\n\t{}".format(name, "\n\t".join(errors))
+        )
+
+
+@contextmanager
+def _swapped(module: Any, given: dict[str, Any], tensors: dict[str, Any]) -> Iterator[None]:
+    before: dict[str, Any] = {}
+    try:
+        for name, t in given.items():
+            before[name] = _swap(module, name, t)
+        yield
+    finally:
+        for name, t in before.items():
+            now = _swap(module, name, t)
+            if name in tensors and now is not _NONE:
+                tensors[name] = now
+
+
+def _swap(module: Any, path: str, new: Any) -> Any:
+    """Put `new` at a dotted path; returns what was there."""
+    *parts, name = path.split(".")
+    for part in parts:
+        modules = getattr(module, "_modules", None)
+        module = modules[part] if modules and part in modules else _get(module, part)
+    for places in (getattr(module, "_parameters", None), getattr(module, "_buffers", None)):
+        if places is not None and name in places:
+            old, places[name] = places[name], new
+            return old
+    old = getattr(module, name, _NONE)
+    if old is _NONE and new is not _NONE:
+        _get(module, name)
+    if new is _NONE:
+        delattr(module, name)
+    else:
+        setattr(module, name, new)
+    return old
+
+
+def _get(module: Any, name: str) -> Any:
+    if isinstance(module, (list, tuple)) and name.isdigit():
+        return module[int(name)]
+    if not hasattr(module, name):
+        kind = module._get_name() if hasattr(module, "_get_name") else type(module).__name__
+        raise AttributeError(f"{kind} has no attribute `{name}`")
+    return getattr(module, name)

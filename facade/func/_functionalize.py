@@ -1,0 +1,75 @@
+"""`func.functionalize`: a function whose writes do not reach its arguments before its end."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .._handle import Handle
+from ..autograd._context import snapshot
+from ._active import transform
+from ._trees import flatten, unflatten
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """`func` without writes to its arguments, but for one at its end to each that it wrote to.
+
+    Recorded programs have no writes anyway, so this changes what a program is in nothing; it is
+    here for those who compose it with other transforms.
+
+    Args:
+      remove: "mutations", or "mutations_and_views": then no result is a view.
+
+    Raises:
+      RuntimeError: for another `remove`.
+
+    >>> import leafax
+    >>> x = leafax.ones(2)
+    >>> leafax.func.functionalize(lambda x: x.add_(1) * 2)(x)
+    tensor([4., 4.])
+    >>> x
+    tensor([2., 2.])
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            "functionalize(f, remove='mutations'): received invalid argument for remove="
+            f"{remove}. Valid options are:\n     remove='mutations': all inplace and out= "
+            "operators will be removed from the program, and replaced with their out-of-place "
+            "equivalents.\n     remove='mutations_and_views': In addition to the above, all "
+            "aliasing operators {view} will be replaced with their non-aliasing counterparts, "
+            "{view}_copy.\n"
+        )
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, treedef = flatten((args, kwargs))
+        work = [_copy(x) if isinstance(x, Handle) else x for x in leaves]
+        versions = [w._version if isinstance(w, Handle) else None for w in work]
+        with transform():
+            own_args, own_kwargs = unflatten(treedef, work)
+            output = func(*own_args, **own_kwargs)
+        back = {}
+        for x, w, version in zip(leaves, work, versions, strict=True):
+            if version is None:
+                continue
+            if w._version == version:
+                back[id(w)] = x
+            else:
+                x.copy_(w)  # type: ignore[attr-defined]
+        outs, structure = flatten(output)
+        made = [back.get(id(o), o) for o in outs]
+        if remove == "mutations_and_views":
+            made = [
+                o.clone() if isinstance(o, Handle) and o._base_ is not None else o for o in made
+            ]
+        return unflatten(structure, made)
+
+    return wrapped
+
+
+def _copy(x: Any) -> Any:
+    """The same value in a storage of its own; nothing is copied."""
+    from .._dual import copy_duals
+
+    return x.clone() if x.requires_grad else copy_duals(x, snapshot(x))
