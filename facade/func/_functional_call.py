@@ -138,10 +138,10 @@ def _swap(module: Any, path: str, new: Any) -> Any:
     for places in (getattr(module, "_parameters", None), getattr(module, "_buffers", None)):
         if places is not None and name in places:
             old, places[name] = places[name], new
+            if new is _NONE:
+                del places[name]
             return old
     old = getattr(module, name, _NONE)
-    if old is _NONE and new is not _NONE:
-        _get(module, name)
     if new is _NONE:
         delattr(module, name)
     else:
