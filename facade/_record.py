@@ -8,6 +8,7 @@ goes on. `_fast.py` has the same hit path written out for the commonest ops.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -27,14 +28,15 @@ WHOLE = 400  # what an opaque node counts for in the budget
 BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
 
 _tensor_class: Any = Handle  # what results are; `register` says
+_share_views: Any = None
 _HERE = Path(__file__).parent
 _SKIP = tuple(str(_HERE.parent / name) for name in (_HERE.name, "functional", "adapters"))
 
 
-def register(cls: type) -> None:
-    """Tell the recorder which class its results are."""
-    global _tensor_class
-    _tensor_class = cls
+def register(cls: type, share_views: Callable[..., None]) -> None:
+    """Tell the recorder which class its results are, and what ties views to what they view."""
+    global _tensor_class, _share_views
+    _tensor_class, _share_views = cls, share_views
     _register(cls)
 
 
@@ -115,7 +117,7 @@ def known(op: Op, args: tuple[Any, ...]) -> Any:
     costs a microsecond or more when a step's computation has just swept the caches.
     """
     trace = local.trace
-    if trace.nbytes > BUDGET_BYTES or trace.state.nodes >= BUDGET or local.budget:
+    if trace.nbytes > BUDGET_BYTES or trace.state.nodes >= (local.budget or BUDGET):
         return None
     parts: list[Any] = [op]
     for a in args:
@@ -196,12 +198,6 @@ def _with_tangents(op: Op, args: Any, kwargs: Any) -> Any:
     from ._dual_ops import recorded
 
     return recorded(op, args, kwargs)
-
-
-def _share_views(op: Op, args: Any, kwargs: Any, outs: Any) -> None:
-    from ._storage import share_views
-
-    share_views(op, args, kwargs, outs)
 
 
 def _miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:

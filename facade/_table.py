@@ -55,10 +55,6 @@ def plain(x: Any) -> Any:
 
 def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record `op` with a caller's arguments."""
-    if not kwargs and not op.view and not op.random:
-        out = known(op, args)
-        if out is not None:
-            return out
     args, kwargs = uniform(op, args, kwargs)
     return apply(op, *args, **kwargs)
 
@@ -99,8 +95,13 @@ def function(op: Op) -> Callable[..., Any]:
     if op.name == "flatten":
         return _flatten(op)
     packed = _PACKED.get(op.name) if not op.namespace else None
+    plain = not op.view and not op.random
 
     def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if plain and out is None and not kwargs:
+            result = known(op, args)
+            if result is not None:
+                return result
         if packed is not None and len(args) > packed and isinstance(args[packed], Handle):
             args = (*args[:packed], args[packed:])
         if out is None:
@@ -141,8 +142,13 @@ def method(op: Op) -> Callable[..., Any]:
             return call(op, (self, *args), kwargs)
 
     else:
+        plain = not op.view and not op.random
 
         def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if plain and not kwargs:
+                out = known(op, (self, *args))
+                if out is not None:
+                    return out
             return call(op, (self, *args), kwargs)
 
     return named(fn, op, op.name)

@@ -20,6 +20,7 @@ from ._operators import install
 from ._record import apply, register
 from ._repr import format_tensor
 from ._run import observe
+from ._storage import share_views
 from ._trace import local
 
 
@@ -388,5 +389,5 @@ def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
     return out.requires_grad_() if requires_grad else out
 
 
-register(Tensor)
+register(Tensor, share_views)
 install(Tensor)
