@@ -11,6 +11,7 @@ from weakref import ref
 from leafax.functional import scalar_name
 
 from . import _graph
+from ._active import active
 from ._dtype import c_name
 from ._enter import alias, enter
 from ._handle import Handle
@@ -50,6 +51,14 @@ class AutogradMixin(Handle):
             or complex.
         """
         v = self._v
+        if active.depth:
+            raise RuntimeError(
+                "You are attempting to call Tensor.requires_grad_() (or perhaps using "
+                "torch.autograd.functional.* APIs) inside of a function being transformed by a "
+                "functorch transform. This is unsupported, please attempt to use the functorch "
+                "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
+                "outside of a function being transformed instead."
+            )
         if v.inference and requires_grad and not local.mode.inference:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "

@@ -11,6 +11,7 @@ from leafax.functional import TABLE, Op
 from ._handle import Handle
 from ._inplace import apply_inplace
 from ._record import apply
+from ._trace import local
 
 _NARROW = TABLE["narrow"]
 # x[a:b] with step 1: its start may change from call to call without compiling anew.
@@ -218,6 +219,14 @@ def _bool_index(k: bool) -> Any:
 
 def _mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
     """The positions where a mask is True: what they are only the data can tell."""
+    if local.look is not None:
+        from .func._levels import refuse
+
+        refuse(
+            mask,
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting "
+            "to batch over indexing with a boolean mask.",
+        )
     for i in range(mask.dim()):
         if mask.shape[i] != out.shape[dim + i]:
             raise IndexError(
@@ -234,6 +243,15 @@ def nonzero(x: Any, as_tuple: bool = False) -> Any:
     """
     from ._creation import from_numpy
 
+    if local.look is not None:
+        from .func._levels import refuse
+
+        refuse(
+            x,
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted "
+            "to vmap over aten::nonzero. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues if you need this feature.",
+        )
     values = np.asarray(x.detach().numpy())
     found = np.nonzero(np.atleast_1d(values))
     if as_tuple:

@@ -82,6 +82,10 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
     """Record the in-place variant of `op` on `t` and write its result; returns `t`."""
     tracked = local.mode.grad and op.differentiable and _wants(t, args, kwargs)
     check_inplace(t, tracked)
+    if local.look is not None:
+        from .func._levels import check_inplace as check_vmap
+
+        check_vmap(op, t, [*args, *kwargs.values()])
     if local.mode.dual:
         tangents = _dual_ops.inplace(op, t, args, _key, kwargs)
         with _dual.seeing(()):

@@ -70,6 +70,15 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
             f"Trying to use forward AD with {op.name}_out that does not support it because it is "
             "an out= function"
         )
+    if local.look is not None:
+        from .func._levels import refuse
+
+        for t in (result, out):
+            refuse(
+                t,
+                f"Batching rule not implemented for aten::{op.name}.out; the fallback path doesn't "
+                "work on out= or view ops.",
+            )
     check_inplace(out, False)
     _check_type(op, result, out)
     check_overlap(op, out, operands)

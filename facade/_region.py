@@ -7,7 +7,7 @@ themselves are dead afterwards, and a program leaves out what is dead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from leafax.functional import Node
@@ -48,7 +48,7 @@ class Region:
         return ("region", self.start, tuple(outs))
 
     def function(
-        self, outs: Sequence[Any], given: Sequence[Value] = (),
+        self, outs: Sequence[Any], given: Sequence[Value], varies: Set[int],
         call: Callable[..., tuple[Any, ...]] | None = None,
     ) -> Callable[..., tuple[Any, ...]]:  # fmt: skip
         """The function `(*given, *free) -> outs`; fills `free`.
@@ -56,10 +56,11 @@ class Region:
         Args:
           outs: tensors that the steps made (or found).
           given: values that become the function's first arguments.
+          varies: numbers of the values that depend on them; the others are passed in.
           call: `call(state, arrays)` evaluates one step; by default its call does.
         """
         wanted = [enter(t, self.trace) for t in outs]
-        steps = [s for s in self.steps() if isinstance(s.entry, Node)]
+        steps = _needed(self.steps(), wanted, {v.index for v in given}, varies)
         inside = {v.index for v in given}
         free: dict[Value, None] = {}
 
@@ -77,6 +78,7 @@ class Region:
             use(v)
         self.free = tuple(free)
         numbers = [v.index for v in given]
+        known = set(numbers)
         frees = self.free
 
         def fn(*arrays: Any) -> tuple[Any, ...]:
@@ -98,17 +100,41 @@ class Region:
                 values = [read(v) for v in s.operands]
                 results = call(s, values) if call is not None else s.call.evaluate(*values)
                 for v, x in zip(s.values, results, strict=True):
+                    if v.index in known:
+                        continue
                     env[v.index] = x if v.requires_grad else _stop(x)
             return tuple(read(v) for v in wanted)
 
         return fn
 
-    def has_custom(self) -> bool:
-        """Whether a node with Python code for its gradient was made on the way."""
-        for s in self.steps():
-            for v in s.values:
-                if v.role == EXTERNAL and s.entry is None:
-                    source = self.trace.sources.get(v)
-                    if source is not None and source._v is None:
-                        return True
+    def has_custom(self, wanted: list[Value], given: Set[int], varies: Set[int]) -> bool:
+        """Whether the steps that the wanted values depend on have gradients in Python code."""
+        steps = _needed(self.steps(), wanted, given, varies)
+        made = {v.index for s in steps for v in s.values}
+        for v in (*wanted, *[v for s in steps for v in s.operands]):
+            if v.role == EXTERNAL and v.index in made and v.index not in given:
+                source = self.trace.sources.get(v)
+                if source is not None and source._v is None:
+                    return True
         return False
+
+
+def _needed(
+    steps: list[State], wanted: list[Value], given: Set[int], varies: Set[int]
+) -> list[State]:
+    """The steps that compute what varies of the wanted values, where the given ones are known."""
+    maker = {
+        v.index: s for s in steps if isinstance(s.entry, Node) for v in s.values
+        if v.index in varies
+    }  # fmt: skip
+    seen: set[State] = set()
+    stack = list(wanted)
+    while stack:
+        v = stack.pop()
+        if v.edge is not None and v.edge.index != v.index:
+            stack.append(v.edge)
+        s = maker.get(v.index)
+        if v.index not in given and s is not None and s not in seen:
+            seen.add(s)
+            stack += s.operands
+    return [s for s in steps if s in seen]

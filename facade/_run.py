@@ -238,6 +238,8 @@ def _still_donatable(trace: Trace, held: set[int], donate: tuple[int, ...]) -> b
 
 def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
+    if local.look is not None and t._array is None:
+        return local.look(t, reason)
     store = t._store
     if t._array is None and store is not None and not t._lens:
         t._array = store.cell._array  # nothing between the storage and this tensor
@@ -370,6 +372,14 @@ def peek(t: Any) -> Any:
             break
     program = Program(tuple(kept), (value.index,))
     return plan_for(program).run(arrays[:n_inputs]).outputs[0]
+
+
+def compute(t: Any) -> Any:
+    """The array of a tensor, without cutting the program that it is pending in."""
+    from ._enter import enter
+
+    enter(t, local.trace)
+    return peek(t)
 
 
 def synchronize() -> None:

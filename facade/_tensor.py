@@ -363,6 +363,12 @@ def _device_of(t: Tensor) -> device:
 
 
 def _repr(t: Tensor) -> str:
+    if local.look is not None:
+        from .func._levels import spell
+
+        text = spell(t, _repr)
+        if text is not None:
+            return text
     suffixes = []
     if not t.is_leaf:
         suffixes.append(f"grad_fn=<{type(t.grad_fn).__name__}>")

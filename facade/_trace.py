@@ -264,6 +264,7 @@ class Local(threading.local):
         self.mode = Mode.of(hooks=False, dual=())
         self.trace = Trace(self.root(self.mode))
         self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
+        self.look: Any = None  # inside vmap: reads a tensor without cutting, see `_levels.look`
         self.uncut = False  # a stretch that must stay in one program is being recorded
         self.turn_end: State | None = None  # where the last turns of that loop ended
         self.clock = 0  # counts cuts

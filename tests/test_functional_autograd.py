@@ -180,17 +180,3 @@ def test_vmap_randomness() -> None:
     assert (same_for_all == same_for_all[0]).all()
     rows = leafax.func.vmap(lambda x: leafax.rand(3), randomness="different")(x)
     assert len({float(r[0]) for r in rows}) == 4
-
-
-def test_a_function_under_vmap_is_refused() -> None:
-    class Same(leafax.autograd.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return x * 1
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return g
-
-    with pytest.raises(NotImplementedError, match="calls an autograd.Function"):
-        leafax.func.vmap(Same.apply)(leafax.ones(2, 2, requires_grad=True))

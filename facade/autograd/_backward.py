@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from .. import _memo
+from .._active import active
 from .._engine import GraphTask
 from .._enter import from_array
 from .._graph import gradient_edge
@@ -102,6 +103,12 @@ def backward(
       create_graph: record the gradients, so that they can be differentiated.
       inputs: accumulate into these only.
     """
+    if active.depth:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use "
+            "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+            "transforms."
+        )
     if inputs is None and grad_tensors is None and isinstance(tensors, Handle):
         value = tensors._v
         plain = not create_graph and grad_variables is None and local.watch is None

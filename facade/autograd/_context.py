@@ -14,7 +14,7 @@ from .._record import record
 from .._saved import FREED, modified, short
 from .._storage import write, write_view
 from .._trace import NOWHERE, local, resting
-from ._node import CustomNode, external, set_history
+from ._node import CustomNode, edge_from, external, set_history
 
 
 class FunctionCtx(CustomNode):
@@ -88,7 +88,18 @@ class FunctionCtx(CustomNode):
 
     saved_variables = saved_tensors
 
-    # ------------------------------------------------------------ after forward
+    # ------------------------------------------------------------ around forward
+
+    def begin(self, args: tuple[Any, ...]) -> bool:
+        """Note what forward is given; returns whether its outputs require grad."""
+        tensors: list[Any] = [a for a in args if isinstance(a, Handle)]
+        self.needs_input_grad = tuple(isinstance(a, Handle) and a.requires_grad for a in args)  # type: ignore[attr-defined]
+        self._is_tensor = tuple(isinstance(a, Handle) for a in args)
+        records = local.mode.grad and any(self.needs_input_grad)
+        if records:
+            self._edges = [edge_from(t) for t in tensors]
+            self._inputs = [t._v.resting for t in tensors]
+        return records
 
     def _prepare(self, outputs: tuple[Any, ...], tensors: list[Any]) -> list[Any]:
         """The outputs, none of them an untouched input: those are viewed."""

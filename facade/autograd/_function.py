@@ -13,12 +13,12 @@ import warnings
 from typing import Any
 
 from .. import _dual
+from .._active import active
 from .._handle import Handle
 from .._modes import no_grad
 from .._trace import local
 from ._context import FunctionCtx
 from ._function_jvp import carry
-from ._node import edge_from
 
 
 class FunctionMeta(type):
@@ -105,7 +105,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Batching rule; leafax does not call it yet."""
+        """Outputs and their batch dimensions from batches (`in_dims`: theirs); override it."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod "
             "or set generate_vmap_rule=True."
@@ -119,14 +119,20 @@ class Function(metaclass=FunctionMeta):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
+        if active.depth and not separate:
+            raise RuntimeError(
+                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+                "jacrev, ...), it must override the setup_context staticmethod. For more details, "
+                "please see https://pytorch.org/docs/main/notes/extending.func.html"
+            )
+        if local.look is not None:
+            from . import _function_vmap
+
+            if _function_vmap.applies(args):
+                return _function_vmap.apply(cls, args)
         ctx = cls._backward_cls()  # type: ignore[attr-defined]
         tensors = [a for a in args if isinstance(a, Handle)]
-        ctx.needs_input_grad = tuple(isinstance(a, Handle) and a.requires_grad for a in args)  # type: ignore[attr-defined]
-        records = local.mode.grad and any(ctx.needs_input_grad)
-        ctx._is_tensor = tuple(isinstance(a, Handle) for a in args)
-        if records:
-            ctx._edges = [edge_from(t) for t in tensors]
-            ctx._inputs = [t._v.resting for t in tensors]
+        records = ctx.begin(args)
         with no_grad(), _dual.seeing(()):
             if separate:
                 output = cls.forward(*args, **kwargs)
@@ -163,15 +169,23 @@ def once_differentiable(fn: Any) -> Any:
 
 
 def _fake(x: Any) -> Any:
-    return x.detach().requires_grad_() if isinstance(x, Handle) else x  # type: ignore[attr-defined]
+    if not isinstance(x, Handle):
+        return x
+    out: Any = x.detach()  # type: ignore[attr-defined]
+    out._set_role(True)
+    return out
 
 
 class _OnceError(Function):
     """The identity; its backward raises."""
 
     @staticmethod
-    def forward(ctx: Any, *xs: Any) -> Any:
+    def forward(*xs: Any) -> Any:
         return tuple(x.clone() if isinstance(x, Handle) else x for x in xs)  # type: ignore[attr-defined]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

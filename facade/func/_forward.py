@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _dual
+from .._active import transform
 from .._handle import Handle
 from .._modes import enable_grad
 from ..autograd import forward_ad
-from ._active import transform
-from ._grad import _zeros, gradients, lift, lower, lower_tree
+from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree
 from ._trees import flatten, spell, unflatten
 
 _JVP = "jvp(f, primals, tangents): "
@@ -54,7 +54,7 @@ def tangents_of(outs: list[Any], ins: list[Any], given: list[Any]) -> list[Any]:
 
 
 def _stand_in(o: Any) -> Any:
-    u = _zeros(o).requires_grad_()
+    u = leaf(_zeros(o))
     u._stand_in = True
     return u
 
@@ -165,7 +165,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     fixed, fixed_outs = lifted, outs
     if len(private) < len(lifted):
         with enable_grad():
-            fixed = [x.detach().requires_grad_() for x in flat]
+            fixed = [leaf(x.detach()) for x in flat]
             fixed_outs = flatten(func(*unflatten(treedef, fixed)))[0]
 
     def jvp_fn(*tangents: Any) -> Any:

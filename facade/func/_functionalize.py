@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._active import transform
 from .._handle import Handle
 from ..autograd._context import snapshot
-from ._active import transform
 from ._trees import flatten, unflatten
 
 

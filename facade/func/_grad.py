@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._active import transform
 from .._dual import copy_duals, hold
 from .._handle import Handle
 from .._modes import enable_grad
@@ -20,7 +21,15 @@ from ._trees import flatten, starred, unflatten
 
 def lift(x: Any) -> Any:
     """The same value as a tensor whose gradient can be asked for."""
-    return x.view_as(x) if x.requires_grad else bare(x).requires_grad_()
+    return x.view_as(x) if x.requires_grad else leaf(bare(x))
+
+
+def leaf(x: Any) -> Any:
+    """`x` as a leaf that requires grad, inside transforms too; returns it."""
+    if x.is_floating_point() or x.is_complex():
+        x._set_role(True)
+        return x
+    return x.requires_grad_()
 
 
 def bare(x: Any) -> Any:
@@ -135,7 +144,8 @@ def grad_and_value(
                 full[n], lifted = lift_tree(args[n])
                 trees.append(flatten(full[n])[1])
                 private.append(lifted)
-            output = func(*full, **kwargs)
+            with transform():
+                output = func(*full, **kwargs)
             aux = None
             if has_aux:
                 if not (isinstance(output, tuple) and len(output) == 2):
@@ -203,7 +213,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             lifted.append(tree)
             trees.append((flatten(tree)[1], len(leaves)))
             flat += leaves
-        output = func(*lifted)
+        with transform():
+            output = func(*lifted)
         aux = None
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):

@@ -7,41 +7,27 @@ all examples. Data-dependent control flow would see the first example only, so i
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
+from leafax.functional import TABLE
 
-from leafax.functional import Op
-
-from .. import _dual
-from .._enter import enter, make
+from .._active import transform
+from .._enter import enter
 from .._handle import Handle
-from .._record import apply, record
-from .._region import Region
-from .._trace import Mode, local
-from ._grad import bare
+from .._record import apply
+from .._run import uncut
+from .._trace import local
+from ._levels import Level, entered, rebuild, tower
 from ._trees import flatten, spell, unflatten
-
-CONTROL_FLOW = (
-    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
-    "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
-)
-ITEM = (
-    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
-    ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error "
-    "is occurring somewhere inside PyTorch internals, please file a bug report."
-)
-RANDOM = (
-    "vmap: called random operation while in randomness error mode. Please either use the 'same' "
-    "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
-)
-_AXIS = "leafax_vmap"
 
 
 def _name(fn: Any) -> str:
-    return getattr(fn, "__name__", repr(fn))
+    if hasattr(fn, "__name__"):
+        return str(fn.__name__)
+    if isinstance(fn, functools.partial):
+        return f"functools.partial({_name(fn.func)}, ...)"
+    return repr(fn)
 
 
 def _in_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], Any]:
@@ -121,110 +107,115 @@ def vmap(
       out_dims: where the mapped dimension goes in the results.
       randomness: "error" raises for random ops; "different" draws anew for every example,
         "same" gives all of them the same numbers.
-      chunk_size: accepted for PyTorch's sake; all examples are computed at once.
+      chunk_size: how many examples are mapped at a time; None maps all at once.
 
     Raises:
-      RuntimeError: if `func` looks at values.
+      RuntimeError: if `func` looks at values that differ from example to example, or writes
+        them into a tensor that does not.
 
     >>> import leafax
     >>> leafax.func.vmap(leafax.dot)(leafax.ones(3, 2), leafax.ones(3, 2))
     tensor([2., 2., 2.])
     """
-    if randomness not in ("error", "different", "same"):
+    if chunk_size is not None and not (chunk_size == int(chunk_size) and chunk_size > 0):
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
-        def fail(*args: Any, **kwargs: Any) -> Any:
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if randomness not in ("error", "different", "same"):
             raise RuntimeError(
                 "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
                 f"{randomness}"
             )
-
-        return fail
-
-    @functools.wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        _check_out_dims(func, out_dims)
         leaves, dims, treedef = _in_dims(func, in_dims, args)
-        mapped = [(x, d) for x, d in zip(leaves, dims, strict=True) if d is not None]
-        sizes = [x.shape[d] for x, d in mapped]
-        if not mapped:
-            raise ValueError("vmap: at least one of the inputs must be mapped over")
-        if len(set(sizes)) > 1:
-            raise ValueError(
-                "vmap: Expected all tensors to have the same size in the mapped dimension, got "
-                f"sizes {sizes} for the mapped dimension"
-            )
-        for x, _ in mapped:
-            enter(x, local.trace)
-        firsts = [_example(x, d) if d is not None else x for x, d in zip(leaves, dims, strict=True)]
-        pairs = [(x, f, d) for x, f, d in zip(leaves, firsts, dims, strict=True) if d is not None]
-        mapped = [(part, d) for x, _, d in pairs for part in tower(x)]
-        holes = [enter(part, local.trace) for _, f, _ in pairs for part in tower(f)]
-        region = Region()
-        output = func(*unflatten(treedef, firsts), **kwargs)
-        if not region.intact():
-            raise RuntimeError(_why())
-        outs, structure = flatten(output)
-        places = _out_dims(func, out_dims, output, structure)
-        for o, d in zip(outs, places, strict=True):
-            if d is not None and not isinstance(o, Handle):
-                raise ValueError(
-                    f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type "
-                    f"{type(o)}. Did you mean to set out_dims= to None for output?"
-                )
-        kept = [o for o in outs if isinstance(o, Handle)]
-        kept_dims = [d for o, d in zip(outs, places, strict=True) if isinstance(o, Handle)]
-        parts = [(part, d) for o, d in zip(kept, kept_dims, strict=True) for part in tower(o)]
-        made = iter(
-            _mapped(
-                region, [p for p, _ in parts], [d for _, d in parts], mapped, holes, sizes[0],
-                randomness,
-            )
-        )  # fmt: skip
-        results = iter([rebuild(o, made) for o in kept])
-        return unflatten(structure, [next(results) if isinstance(o, Handle) else o for o in outs])
+        size = _size(leaves, dims)
+        call = functools.partial(_map, func, treedef, dims, out_dims, randomness, kwargs)
+        if chunk_size is None or chunk_size >= size:
+            return call(leaves, size)
+        return _chunks(call, leaves, dims, size, chunk_size, func, out_dims)
 
     return wrapped
 
 
-def tower(x: Any) -> Iterator[Any]:
-    """A tensor, its tangents of forward mode, and theirs: all of them are mapped."""
-    yield x
-    for level in local.mode.dual:
-        along = _dual.tangent(x, level)
-        if along is not None:
-            yield from tower(along)
+def _size(leaves: list[Any], dims: list[Any]) -> int:
+    sizes = [x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return int(sizes[0])
 
 
-def rebuild(like: Any, parts: Iterator[Any]) -> Any:
-    """The tensor whose `tower`, structured as that of `like`, is `parts`."""
-    out = next(parts)
-    for level in local.mode.dual:
-        along = _dual.tangent(like, level)
-        if along is not None:
-            _dual.hold(out, level, rebuild(along, parts))
-    return out
+def _map(
+    func: Any, treedef: Any, dims: list[Any], out_dims: Any, randomness: str, kwargs: Any,
+    leaves: list[Any], size: int,
+) -> Any:  # fmt: skip
+    for x, d in zip(leaves, dims, strict=True):
+        if d is not None:
+            enter(x, local.trace)
+    with uncut(), transform():
+        level = Level(size, randomness)
+        firsts = [
+            level.example(x, d) if d is not None else x for x, d in zip(leaves, dims, strict=True)
+        ]
+        versions = [None if d is None else f._version for f, d in zip(firsts, dims, strict=True)]
+        level.begin()
+        with entered(level):
+            output = func(*unflatten(treedef, firsts), **kwargs)
+            if not level.region.intact():
+                raise RuntimeError("vmap: the program was run by something in the mapped function")
+            outs, structure = flatten(output)
+            places = _out_dims(func, out_dims, output, structure)
+            _check_outputs(func, outs, places, level)
+        parts, part_dims = [], []
+        for o, d in zip(outs, places, strict=True):
+            if d is not None:
+                for part in tower(o):
+                    parts.append(part)
+                    part_dims.append(d)
+        written = [
+            (x, f, d)
+            for x, f, d, v in zip(leaves, firsts, dims, versions, strict=True)
+            if v is not None and f._version != v
+        ]
+        for _, f, d in written:
+            parts.append(f)
+            part_dims.append(d)
+        made = iter(level.map(parts, part_dims))
+    results = [rebuild(o, made) if d is not None else o for o, d in zip(outs, places, strict=True)]
+    for x, _, _ in written:  # what was written to an example is written to the batch
+        x.copy_(next(made))
+    return unflatten(structure, results)
 
 
-def _why() -> str:
-    from .._run import history
-
-    reason = history[-1].reason if history else ""
-    return CONTROL_FLOW if "bool" in reason else ITEM
-
-
-@functools.cache
-def _first(dim: int) -> Op:
-    def first(x: Any) -> Any:
-        shape = x.shape[:dim] + x.shape[dim + 1 :]
-        if x.shape[dim] == 0:
-            return jnp.zeros(shape, x.dtype)
-        return jax.lax.index_in_dim(x, 0, dim, keepdims=False)
-
-    return Op(first, name="select", backward="SelectBackward0")
+def _check_outputs(func: Any, outs: list[Any], places: list[Any], level: Level) -> None:
+    name = _name(func)
+    for o, d in zip(outs, places, strict=True):
+        if d is None:
+            if isinstance(o, Handle) and level.batched(o):
+                raise ValueError(
+                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is "
+                    "None"
+                )
+        elif not isinstance(o, Handle):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(o)}. Did "
+                "you mean to set out_dims= to None for output?"
+            )
 
 
-def _example(x: Any, dim: int) -> Any:
-    """The first example: it stands for all while the function is recorded."""
-    return apply(_first(dim), x)
+def _check_out_dims(func: Any, out_dims: Any) -> None:
+    for d in flatten(out_dims)[0]:
+        if d is not None and not isinstance(d, int):
+            raise ValueError(
+                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None "
+                "or a python collection of ints representing where in the outputs the vmapped "
+                "dimension should appear."
+            )
 
 
 def _out_dims(func: Any, out_dims: Any, output: Any, structure: Any) -> list[Any]:
@@ -240,68 +231,22 @@ def _out_dims(func: Any, out_dims: Any, output: Any, structure: Any) -> list[Any
     return places
 
 
-def _mapped(
-    region: Region, outs: list[Any], out_dims: list[Any], mapped: Any, holes: Any, size: int,
-    randomness: str,
-) -> list[Any]:  # fmt: skip
-    """Record the region as one mapped op on the whole arguments."""
-    if not outs:
-        return []
-    if region.has_custom():
-        raise NotImplementedError(
-            "vmap over a function that calls an autograd.Function is not implemented in leafax: "
-            "write it with ordinary ops, or as a JAX function (leafax.jax_function)"
-        )
-    if randomness == "error" and any(_is_random(s) for s in region.steps()):
-        raise RuntimeError(RANDOM)
-    for o, d in zip(outs, out_dims, strict=True):
-        n = o.dim() + 1
-        if d is not None and not -n <= d < n:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})"
-            )
-    values = [enter(o, region.trace) for o in outs]
-    dims = tuple(d for _, d in mapped)
-    key = ("vmap", region.key(values), tuple(out_dims), dims, size, randomness)
-    known = local.trace.state.next.get(key)
-    if known is None:
-        call = _split_keys if randomness == "different" else None
-        fn = region.function(outs, holes, call)
-        known = (_op(fn, dims, tuple(out_dims), len(region.free), size), region.free)
-        local.trace.state.next[key] = known
-    op, free = known
-    wholes = [enter(x, region.trace) for x, _ in mapped]
-    tracked = any(v.requires_grad for v in values)
-    mode = local.mode
-    local.set_mode(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False, ()))
-    try:
-        state, trace = record(op, (*wholes, *free), {}, budget=False)
-    finally:
-        local.set_mode(mode)
-    results = [make(v, trace) for v in state.values]
-    return [r if v.requires_grad else bare(r) for r, v in zip(results, values, strict=True)]
-
-
-def _op(fn: Any, dims: tuple[int, ...], out_dims: tuple[Any, ...], n_free: int, size: int) -> Op:
-    many = jax.vmap(
-        fn, in_axes=(*dims, *[None] * n_free), out_axes=tuple(out_dims), axis_name=_AXIS,
-        axis_size=size,
-    )  # fmt: skip
-
-    def vmapped(*arrays: Any) -> Any:
-        return many(*arrays)
-
-    return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward")
-
-
-def _is_random(state: Any) -> bool:
-    return bool(getattr(getattr(state.call, "op", None), "random", False))
-
-
-def _split_keys(state: Any, arrays: list[Any]) -> Any:
-    """Random ops draw by a key of each example's own."""
-    if _is_random(state):
-        key = jax.random.wrap_key_data(arrays[0], impl="threefry2x32")
-        own = jax.random.fold_in(key, jax.lax.axis_index(_AXIS))
-        arrays = [jax.random.key_data(own), *arrays[1:]]
-    return state.call.evaluate(*arrays)
+def _chunks(
+    call: Any, leaves: list[Any], dims: list[Any], size: int, chunk: int, func: Any, out_dims: Any
+) -> Any:
+    """Map some examples at a time, and put the results together."""
+    found = []
+    for start in range(0, size, chunk):
+        n = min(chunk, size - start)
+        part = [
+            x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims, strict=True)
+        ]
+        found.append(call(part, n))
+    flat = [flatten(f)[0] for f in found]
+    structure = flatten(found[0])[1]
+    places = _out_dims(func, out_dims, found[0], structure)
+    joined = [
+        pieces[0] if d is None else apply(TABLE["cat"], tuple(pieces), d)
+        for pieces, d in zip(zip(*flat, strict=True), places, strict=True)
+    ]
+    return unflatten(structure, joined)

@@ -1,0 +1,192 @@
+"""`autograd.Function` under `vmap`: its own rule, or one made of its `forward` and `backward`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .._handle import Handle
+from .._modes import no_grad
+from .._trace import local
+from ..func._levels import Level, innermost, running, suspended
+from ..func._trees import flatten, spell, unflatten
+from ..func._vmap import broadcast, vmap
+
+_NOTES = "https://pytorch.org/docs/main/notes/extending.func.html"
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's `vmap` rule is told of the running vmap."""
+
+    batch_size: int
+    randomness: str
+
+
+def applies(args: tuple[Any, ...]) -> bool:
+    """Whether any tensor among the arguments differs from example to example."""
+    return any(isinstance(a, Handle) and innermost(a) is not None for a in flatten(args)[0])
+
+
+def apply(cls: Any, args: tuple[Any, ...]) -> Any:
+    """Call a Function inside a vmap; returns examples of its outputs."""
+    level = running.levels[-1]
+    leaves, treedef = flatten(args)
+    pairs = [level.batch_of(a) if isinstance(a, Handle) else (a, None) for a in leaves]
+    wholes, dims = [p[0] for p in pairs], [p[1] for p in pairs]
+    if all(d is None for d in dims):  # it differs in an outer vmap only
+        with suspended():
+            return cls.apply(*args)
+    _check(cls)
+    in_dims, batches = unflatten(treedef, dims), unflatten(treedef, wholes)
+    if cls.generate_vmap_rule:
+        with suspended():
+            result = _generated(cls, level, in_dims).apply(*batches)
+        output, out_dims = result, 0
+    else:
+        with suspended():
+            result = cls.vmap(VmapInfo(level.size, level.randomness), in_dims, *batches)
+        output, out_dims = _two(result)
+    outs, structure = flatten(output)
+    places = broadcast(out_dims, output)
+    if places is None:
+        raise RuntimeError(
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, "
+            f"out_dims) tuple. Expected out_dims={out_dims} to be compatible with the structure of "
+            f"`output`. out_dims has structure {spell(flatten(out_dims)[1])} but output has "
+            f"structure {spell(structure)}. For more details, please see {_NOTES}"
+        )
+    made = [
+        o if d is None or not isinstance(o, Handle) else level.example(o, d % o.dim())  # type: ignore[attr-defined]
+        for o, d in zip(outs, places, strict=True)
+    ]
+    return _history(cls, args, unflatten(structure, made))
+
+
+def _check(cls: Any) -> None:
+    from ._function import Function
+
+    overridden = cls.vmap is not Function.vmap
+    if cls.generate_vmap_rule and overridden:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
+            "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
+            "overridden vmap staticmethod to avoid ambiguity. For more details, please see "
+            f"{_NOTES}"
+        )
+    if not cls.generate_vmap_rule and not overridden:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please "
+            "override and implement the vmap staticmethod or set generate_vmap_rule=True. For "
+            f"more details, please see {_NOTES}"
+        )
+
+
+def _two(result: Any) -> tuple[Any, Any]:
+    message = (
+        "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree "
+        "structure compatible with the output. "
+    )
+    if not isinstance(result, tuple):
+        raise RuntimeError(message + f"Got a {type(result)} instead")
+    if len(result) != 2:
+        raise RuntimeError(message + f"Got {len(result)} returns instead")
+    return result
+
+
+def _history(cls: Any, args: tuple[Any, ...], output: Any) -> Any:
+    """Let gradients inside the vmap go through the Function's `backward`."""
+    if not local.mode.grad or not any(isinstance(a, Handle) and a.requires_grad for a in args):  # type: ignore[attr-defined]
+        return output
+    ctx = cls._backward_cls()
+    ctx.begin(args)
+    outs = output if isinstance(output, tuple) else (output,)
+    plain = tuple(o.detach() if isinstance(o, Handle) else o for o in outs)  # type: ignore[attr-defined]
+    with no_grad():
+        cls.setup_context(ctx, args, plain if isinstance(output, tuple) else plain[0])
+    made = ctx._finish(list(plain), [], True)
+    return tuple(made) if isinstance(output, tuple) else made[0]
+
+
+class _Saved:
+    """Stands for the context in one example's `backward` or `jvp`."""
+
+    def __init__(self, inner: Any, saved: list[Any]) -> None:
+        self.__dict__.update({k: v for k, v in inner.__dict__.items() if not k.startswith("_")})
+        self.saved_tensors = tuple(saved)
+        self.needs_input_grad = inner.needs_input_grad
+
+
+def _generated(cls: Any, level: Level, in_dims: tuple[Any, ...]) -> Any:
+    """The Function of whole batches that a Function of examples makes."""
+    from ._function import Function
+
+    def mapped(fn: Any, dims: Any) -> Any:
+        return vmap(fn, in_dims=dims, randomness=level.randomness)
+
+    def forward(*batches: Any) -> Any:
+        return mapped(cls.forward, in_dims)(*batches)
+
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        outs = output if isinstance(output, tuple) else (output,)
+        box: dict[str, Any] = {}
+
+        def setup(ins: Any, out: Any) -> Any:
+            inner = cls._backward_cls()
+            inner.needs_input_grad = ctx.needs_input_grad
+            cls.setup_context(inner, ins, out if isinstance(output, tuple) else out[0])
+            box["inner"] = inner
+            groups = [inner._to_save, inner._for_forward or ()]
+            box["none"] = [[t is None for t in g] for g in groups]
+            return tuple([t for g in groups for t in g if t is not None])
+
+        saved = list(mapped(setup, (in_dims, (0,) * len(outs)))(inputs, tuple(outs)))
+        n = box["none"][0].count(False)
+        ctx.inner, ctx.none = box["inner"], box["none"]
+        ctx.save_for_backward(*saved[:n])
+        if box["inner"]._for_forward is not None:
+            ctx.save_for_forward(*saved[n:])
+        ctx.set_materialize_grads(box["inner"]._materialize)
+
+    def filled(ctx: Any, group: int, saved: Any) -> list[Any]:
+        it = iter(saved)
+        return [None if none else next(it) for none in ctx.none[group]]
+
+    def backward(ctx: Any, *grads: Any) -> Any:
+        given = [g for g in grads if g is not None]
+        box: dict[str, Any] = {}
+
+        def pull(saved: Any, some: Any) -> Any:
+            it = iter(some)
+            found = cls.backward(
+                _Saved(ctx.inner, filled(ctx, 0, saved)),
+                *[None if g is None else next(it) for g in grads],
+            )
+            found = found if isinstance(found, tuple) else (found,)
+            box["none"] = [g is None for g in found]
+            return tuple([g for g in found if g is not None])
+
+        out = iter(mapped(pull, 0)(tuple(ctx.saved_tensors), tuple(given)))
+        results = [None if none else next(out) for none in box["none"]]
+        return tuple(
+            g if g is None else g.sum(0) if d is None else g.movedim(0, d)
+            for g, d in zip(results, in_dims, strict=True)
+        )
+
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        given = [t for t in tangents if t is not None]
+        dims = tuple(d for t, d in zip(tangents, in_dims, strict=True) if t is not None)
+        group = 1 if ctx.inner._for_forward is not None else 0
+
+        def push(saved: Any, some: Any) -> Any:
+            it = iter(some)
+            return cls.jvp(
+                _Saved(ctx.inner, filled(ctx, group, saved)),
+                *[None if t is None else next(it) for t in tangents],
+            )
+
+        return mapped(push, (0, dims))(tuple(ctx.saved_tensors), tuple(given))
+
+    members = {
+        "forward": staticmethod(forward), "setup_context": staticmethod(setup_context),
+        "backward": staticmethod(backward), "jvp": staticmethod(jvp), "generate_vmap_rule": True,
+    }  # fmt: skip
+    return type(f"Vmapped{cls.__name__}", (Function,), members)

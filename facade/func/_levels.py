@@ -1,0 +1,327 @@
+"""What a running `vmap` knows: its examples, what depends on them, and how to map steps.
+
+The function is recorded on the first example of each argument. What it recorded so far can be
+mapped over all examples at any time (`whole`): that gives the batch that an intermediate result
+stands for. An `autograd.Function` with a rule of its own takes such batches and returns some; its
+outputs are examples of these, and what follows is mapped over them too.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from leafax.functional import Node, Op
+
+from .. import _dual
+from .._enter import enter, make
+from .._handle import Handle
+from .._record import apply, record
+from .._region import Region
+from .._trace import Mode, State, Value, local
+from ._grad import bare
+
+RANDOM = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' "
+    "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
+)
+_AXIS = "leafax_vmap"
+
+
+class _Running(threading.local):
+    """The thread's running vmaps, innermost last."""
+
+    def __init__(self) -> None:
+        self.levels: list[Level] = []
+
+
+running = _Running()
+
+
+class Level:
+    """One running vmap.
+
+    Attributes:
+      size: how many examples there are.
+      randomness: "error", "different" or "same".
+      number: its depth among the running ones, from 1.
+      mapped: `(batch, dimension)` of each hole; `holes` are the values of the first examples.
+    """
+
+    def __init__(self, size: int, randomness: str) -> None:
+        self.size, self.randomness = size, randomness
+        self.number = len(running.levels) + 1
+        self.mapped: list[tuple[Any, int]] = []
+        self.holes: list[Value] = []
+        self._batched: set[int] = set()
+        self.region: Region
+        self._seen: State
+
+    def begin(self) -> None:
+        """From here on, steps belong to the mapped function."""
+        self.region = Region()
+        self._seen = local.trace.state
+
+    def example(self, batch: Any, dim: int) -> Any:
+        """The first example of a batch: it stands for all while the function is recorded."""
+        first = apply(_first(dim), batch)
+        for whole, part in zip(tower(batch), tower(first), strict=True):
+            value = enter(part, local.trace)
+            self.mapped.append((whole, dim))
+            self.holes.append(value)
+            self._batched.add(value.index)
+        return first
+
+    def batched(self, t: Any) -> bool:
+        """Whether a tensor differs from example to example."""
+        value = enter(t, local.trace)
+        states: list[State] = []
+        state: State | None = local.trace.state
+        while state is not None and state is not self._seen and state is not self.region.start:
+            states.append(state)
+            state = state.parent
+        self._seen = local.trace.state
+        for s in reversed(states):
+            if isinstance(s.entry, Node) and (
+                (self.randomness == "different" and is_random(s))
+                or any(v.index in self._batched for v in s.operands)
+            ):
+                self._batched.update(v.index for v in s.values)
+        return value.index in self._batched
+
+    def batch_of(self, t: Any) -> tuple[Any, int | None]:
+        """The batch that `t` stands for and its mapped dimension; `t` and None if it is none."""
+        if not self.batched(t):
+            return t, None
+        value = enter(t, local.trace)
+        for (batch, dim), hole in zip(self.mapped, self.holes, strict=True):
+            if hole.index == value.index:
+                return batch, dim
+        return self.whole(t), 0
+
+    def whole(self, t: Any, dim: int = 0) -> Any:
+        """The batch that `t` stands for, with the examples along `dim`."""
+        parts = list(tower(t))
+        return rebuild(t, iter(self.map(parts, [dim] * len(parts))))
+
+    def map(self, outs: list[Any], out_dims: list[Any]) -> list[Any]:
+        """Record the steps so far as one mapped op on the batches."""
+        if not outs:
+            return []
+        region = self.region
+        if self.randomness == "error" and any(is_random(s) for s in region.steps()):
+            raise RuntimeError(RANDOM)
+        for o, d in zip(outs, out_dims, strict=True):
+            n = o.dim() + 1
+            if d is not None and not -n <= d < n:
+                raise IndexError(
+                    f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got "
+                    f"{d})"
+                )
+        values = [enter(o, region.trace) for o in outs]
+        for o in outs:
+            self.batched(o)
+        holes = {v.index for v in self.holes}
+        if any(v.requires_grad for v in values) and region.has_custom(values, holes, self._batched):
+            raise NotImplementedError(
+                "vmap over an op that saved-tensor hooks have packed is not implemented in leafax"
+            )
+        dims = tuple(d for _, d in self.mapped)
+        key = (
+            "vmap", region.key(values), tuple(out_dims), dims, tuple(self.holes), self.size,
+            self.randomness,
+        )  # fmt: skip
+        known = local.trace.state.next.get(key)
+        if known is None:
+            call = _split_keys if self.randomness == "different" else None
+            fn = region.function(outs, self.holes, self._batched, call)
+            op = _op(fn, dims, tuple(out_dims), len(region.free), self.size)
+            known = local.trace.state.next[key] = (op, region.free)
+        op, free = known
+        wholes = [enter(x, region.trace) for x, _ in self.mapped]
+        tracked = any(v.requires_grad for v in values)
+        mode = local.mode
+        local.set_mode(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False, ()))
+        try:
+            state, trace = record(op, (*wholes, *free), {}, budget=False)
+        finally:
+            local.set_mode(mode)
+        results = [make(v, trace) for v in state.values]
+        return [r if v.requires_grad else bare(r) for r, v in zip(results, values, strict=True)]
+
+
+@contextmanager
+def entered(level: Level) -> Iterator[None]:
+    """While the mapped function is called."""
+    running.levels.append(level)
+    local.look = look
+    try:
+        yield
+    finally:
+        running.levels.pop()
+        local.look = look if running.levels else None
+
+
+@contextmanager
+def suspended() -> Iterator[Level]:
+    """Record as if outside of the innermost vmap, on batches."""
+    level = running.levels.pop()
+    local.look = look if running.levels else None
+    try:
+        yield level
+    finally:
+        running.levels.append(level)
+        local.look = look
+
+
+def innermost(t: Any) -> Level | None:
+    """The innermost vmap that `t` differs in from example to example."""
+    for level in reversed(running.levels):
+        if level.region.intact() and level.batched(t):
+            return level
+    return None
+
+
+def tower(x: Any) -> Iterator[Any]:
+    """A tensor, its tangents of forward mode, and theirs: all of them are mapped."""
+    yield x
+    for level in local.mode.dual:
+        along = _dual.tangent(x, level)
+        if along is not None:
+            yield from tower(along)
+
+
+def rebuild(like: Any, parts: Iterator[Any]) -> Any:
+    """The tensor whose `tower`, structured as that of `like`, is `parts`."""
+    out = next(parts)
+    for level in local.mode.dual:
+        along = _dual.tangent(like, level)
+        if along is not None:
+            _dual.hold(out, level, rebuild(along, parts))
+    return out
+
+
+@functools.cache
+def _first(dim: int) -> Op:
+    def first(x: Any) -> Any:
+        shape = x.shape[:dim] + x.shape[dim + 1 :]
+        if x.shape[dim] == 0:
+            return jnp.zeros(shape, x.dtype)
+        return jax.lax.index_in_dim(x, 0, dim, keepdims=False)
+
+    return Op(first, name="select", backward="SelectBackward0")
+
+
+def _op(fn: Any, dims: tuple[int, ...], out_dims: tuple[Any, ...], n_free: int, size: int) -> Op:
+    many = jax.vmap(
+        fn, in_axes=(*dims, *[None] * n_free), out_axes=tuple(out_dims), axis_name=_AXIS,
+        axis_size=size,
+    )  # fmt: skip
+
+    def vmapped(*arrays: Any) -> Any:
+        return many(*arrays)
+
+    return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward")
+
+
+def is_random(state: Any) -> bool:
+    return bool(getattr(getattr(state.call, "op", None), "random", False))
+
+
+def _split_keys(state: Any, arrays: list[Any]) -> Any:
+    """Random ops draw by a key of each example's own."""
+    if is_random(state):
+        key = jax.random.wrap_key_data(arrays[0], impl="threefry2x32")
+        own = jax.random.fold_in(key, jax.lax.axis_index(_AXIS))
+        arrays = [jax.random.key_data(own), *arrays[1:]]
+    return state.call.evaluate(*arrays)
+
+
+# ---------------------------------------------------------------- what may not be done in a vmap
+
+CONTROL_FLOW = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
+    "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
+)
+ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
+    ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error "
+    "is occurring somewhere inside PyTorch internals, please file a bug report."
+)
+_POINTWISE = frozenset({"add", "sub", "mul", "div", "true_divide", "pow", "remainder", "fmod"})
+
+
+def look(t: Any, reason: str) -> Any:
+    """The array of a tensor that is looked at inside a vmap, without cutting the program.
+
+    Raises:
+      RuntimeError: if it differs from example to example.
+    """
+    from .._run import compute
+
+    if innermost(t) is not None:
+        if "bool" in reason:
+            raise RuntimeError(CONTROL_FLOW)
+        if reason in ("numpy()", "tolist()"):
+            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+        raise RuntimeError(ITEM)
+    return compute(t)
+
+
+def spell(t: Any, plain: Any) -> str | None:
+    """How a tensor prints inside a vmap; None if it is the same for all examples."""
+    level = innermost(t)
+    if level is None:
+        return None
+    after = running.levels[running.levels.index(level) :]
+    before = local.look
+    del running.levels[level.number - 1 :]
+    local.look = look  # without a cut
+    try:
+        text = plain(level.whole(t))
+    finally:
+        running.levels += after
+        local.look = before
+    inner = "\n".join("    " + line for line in text.split("\n"))
+    return f"BatchedTensor(lvl={level.number}, bdim=0, value=\n{inner}\n)"
+
+
+def check_inplace(op: Op, t: Any, others: list[Any]) -> None:
+    """Raise PyTorch's error for a write of something batched into something that is not."""
+    for level in reversed(running.levels):
+        if not level.region.intact() or level.batched(t):
+            continue
+        if op.random and level.randomness == "different":
+            raise RuntimeError(
+                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This "
+                "will appear like same randomness. If this is necessary for your usage, please "
+                "file an issue with functorch."
+            )
+        for x in others:
+            if isinstance(x, Handle) and level.batched(x):
+                if op.name in _POINTWISE:
+                    shape = [level.size, *jnp.broadcast_shapes(tuple(t.shape), tuple(x.shape))]  # type: ignore[attr-defined]
+                    raise RuntimeError(
+                        f"output with shape {list(t.shape)} doesn't match the broadcast shape "
+                        f"{shape}"
+                    )
+                raise RuntimeError(
+                    "vmap: inplace arithmetic(self, *extra_args) is not possible because there "
+                    "exists a Tensor `other` in extra_args that has more elements than `self`. "
+                    "This happened due to `other` being vmapped over but `self` not being vmapped "
+                    "over in a vmap. Please try to use out-of-place operators instead of inplace "
+                    "arithmetic. If said operator is being called inside the PyTorch framework, "
+                    "please file a bug report instead."
+                )
+
+
+def refuse(t: Any, message: str) -> None:
+    """Raise this error if `t` differs from example to example."""
+    if running.levels and innermost(t) is not None:
+        raise RuntimeError(message)

@@ -1,0 +1,330 @@
+"""`func.vmap` against torch: arguments, errors, randomness, writes, Functions with rules."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from sameness import Log, assert_equal, run, same
+
+import leafax
+
+CASES: list[Any] = [
+    lambda t, vmap, x, w: vmap(lambda: 1)(),
+    lambda t, vmap, x, w: vmap(t.sin, in_dims=None)(x),
+    lambda t, vmap, x, w: vmap(t.mul)(x,t.ones(2)),
+    lambda t, vmap, x, w: vmap(t.sin, in_dims=[0])(x),
+    lambda t, vmap, x, w: vmap(t.sin, in_dims=(0,0))(x),
+    lambda t, vmap, x, w: vmap(t.sin, in_dims=({0:0},))(x),
+    lambda t, vmap, x, w: vmap(t.sin, in_dims=('a',))(x),
+    lambda t, vmap, x, w: vmap(t.sin, in_dims=(3,))(x),
+    lambda t, vmap, x, w: vmap(t.sin, in_dims=(0.5,))(x),
+    lambda t, vmap, x, w: vmap(lambda x,y: x)(x,3),
+    lambda t, vmap, x, w: vmap(lambda x: 3)(x),
+    lambda t, vmap, x, w: vmap(lambda x: (x,3))(x),
+    lambda t, vmap, x, w: vmap(lambda x: w)(x),
+    lambda t, vmap, x, w: vmap(lambda x: x, out_dims=None)(x),
+    lambda t, vmap, x, w: vmap(lambda x: w, out_dims=None)(x),
+    lambda t, vmap, x, w: vmap(lambda x: (x,w), out_dims=(0,None))(x),
+    lambda t, vmap, x, w: vmap(lambda x: x, out_dims=(0,1))(x),
+    lambda t, vmap, x, w: vmap(lambda x: (x,x), out_dims=(0,1,2))(x),
+    lambda t, vmap, x, w: vmap(lambda x: x, out_dims='a')(x),
+    lambda t, vmap, x, w: vmap(lambda x: x, out_dims=3)(x),
+    lambda t, vmap, x, w: vmap(lambda x: x, out_dims=1)(x),
+    lambda t, vmap, x, w: vmap(lambda x: x, out_dims=-1)(x).shape,
+    lambda t, vmap, x, w: vmap(lambda x: {'a':x,'b':[x]}, out_dims={'a':1,'b':[0]})(x),
+    lambda t, vmap, x, w: vmap(lambda x: x.item())(w),
+    lambda t, vmap, x, w: vmap(lambda x: x if x>0 else -x)(w),
+    lambda t, vmap, x, w: vmap(lambda x: t.nonzero(x))(x),
+    lambda t, vmap, x, w: vmap(lambda x: x[x>0])(x),
+    lambda t, vmap, x, w: vmap(lambda x: float(x))(w),
+    lambda t, vmap, x, w: vmap(lambda x: x.numpy())(w),
+    lambda t, vmap, x, w: vmap(lambda x: w.add_(x))(x),
+    lambda t, vmap, x, w: vmap(lambda x: x.add_(w))(x.clone()),
+    lambda t, vmap, x, w: vmap(lambda x: t.zeros(2).add_(x))(x),
+    lambda t, vmap, x, w: vmap(lambda x: t.zeros(2).copy_(x))(x),
+    lambda t, vmap, x, w: vmap(lambda x: t.add(x,x,out=t.zeros(2)))(x),
+    lambda t, vmap, x, w: vmap(lambda x: t.rand(2))(x),
+    lambda t, vmap, x, w: vmap(lambda x: t.rand_like(x))(x),
+    lambda t, vmap, x, w: vmap(lambda x: t.nn.functional.dropout(x))(x),
+    lambda t, vmap, x, w: vmap(lambda x: t.bernoulli(x))(t.ones(3,2)),
+    lambda t, vmap, x, w: (vmap(lambda x: t.rand(2), randomness='different')(x).std(0)>0).all(),
+    lambda t, vmap, x, w: vmap(lambda x: t.rand(2), randomness='x')(x),
+    lambda t, vmap, x, w: vmap(lambda x: w.normal_(), randomness='different')(x.clone()),
+    lambda t, vmap, x, w: vmap(lambda x: x*2, chunk_size=2)(x),
+    lambda t, vmap, x, w: vmap(lambda x: x*2, chunk_size=0)(x),
+    lambda t, vmap, x, w: vmap(lambda x: x*2, chunk_size=-1)(x),
+    lambda t, vmap, x, w: vmap(vmap(lambda x,y: x*y, in_dims=(0,None)),in_dims=(None,0))(x[0],x[1]),
+    lambda t, vmap, x, w: vmap(lambda x: x.sum(), in_dims=-1)(x),
+    lambda t, vmap, x, w: vmap(lambda x: x.backward())(w),
+    lambda t, vmap, x, w: t.func.grad(lambda x: (x.sum().backward(),x.sum())[1])(w),
+    lambda t, vmap, x, w: vmap(lambda x: x.requires_grad_())(x),
+    lambda t, vmap, x, w: vmap(lambda x: x.retain_grad())(x),
+    lambda t, vmap, x, w: t.func.grad(lambda x: x.requires_grad_().sum())(w),
+    lambda t, vmap, x, w: vmap(lambda x: t.tensor([1.])+x)(w),
+    lambda t, vmap, x, w: vmap(lambda x: x.is_contiguous())(x),
+    lambda t, vmap, x, w: vmap(lambda x: str(x))(x),
+    lambda t, vmap, x, w: vmap(t.func.grad(lambda x: (x**3).sum()))(x),
+    lambda t, vmap, x, w: vmap(t.sin)(t.zeros(0,2)),
+    lambda t, vmap, x, w: vmap(lambda x: w.item()*x)(w),
+    lambda t, vmap, x, w: vmap(lambda x: x*2 if w.sum()>0 else x)(w),
+    lambda t, vmap, x, w: vmap(lambda x: x.tolist())(x),
+    lambda t, vmap, x, w: vmap(partial(t.mul, 2))(x),
+    lambda t, vmap, x, w: vmap(partial(t.mul, 2), in_dims="a")(x),
+]  # fmt: skip
+
+
+def show(log: Log, found: Any) -> None:
+    """Note values; whether a result is a view is PyTorch's own affair."""
+    if isinstance(found, dict):
+        found = tuple(found.values())
+    if isinstance(found, (tuple, list)):
+        for x in found:
+            show(log, x)
+    else:
+        log.gradients(found)
+
+
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+def test_call(case: Any) -> None:
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.arange(6.0).view(3, 2)
+        w = torch.tensor([1.0, 2.0])
+        with log.catch():
+            show(log, case(torch, torch.func.vmap, x, w))
+            log.gradients(x, w)
+
+    assert_equal(run(program, leafax), run(program, torch), "vmap")
+
+
+def test_printing() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        vmap = torch.func.vmap
+        x = torch.arange(6.0).view(3, 2)
+        w = torch.tensor([1.0, 2.0])
+
+        def f(x: Any, y: Any) -> Any:
+            log(str(x), str(w), f"{w}", str(x * 2 + y))
+            return x
+
+        vmap(f, in_dims=(0, None))(x, w)
+
+
+def test_unbatched_values_may_be_looked_at() -> None:
+    """And the program is not cut for that."""
+    x, w = leafax.arange(3.0) + 0, leafax.ones(2) + 1
+
+    def f(x: Any) -> Any:
+        return x * 2 if w.sum() > 0 else x * w[0].item()
+
+    leafax.explain(clear=True)
+    y = leafax.func.vmap(f)(x)
+    assert not leafax.explain(clear=True)
+    assert y.tolist() == [0.0, 2.0, 4.0]
+
+
+def test_random_numbers() -> None:
+    vmap = leafax.func.vmap
+    x = leafax.zeros(50, 4)
+
+    def draw(x: Any) -> Any:
+        return leafax.rand(4), leafax.rand_like(x), x.normal_()
+
+    a, b, c = vmap(draw, randomness="different")(x)
+    for t in (a, b, c):
+        assert (t.std(0) > 0.1).all() and (t.std(1) > 0).all()
+    a, b, c = vmap(draw, randomness="same")(x)
+    for t in (a, b, c):
+        assert (t == t[:1]).all() and (t.std(1) > 0).all()
+    assert (x == c).all()
+    leafax.manual_seed(0)
+    one = vmap(draw, randomness="different")(x)[0]
+    leafax.manual_seed(0)
+    assert (vmap(draw, randomness="different")(x)[0] == one).all()
+    inner = vmap(vmap(lambda x: leafax.rand(()), randomness="same"), randomness="different")
+    drawn = inner(x)
+    assert (drawn == drawn[:, :1]).all() and (drawn[:, 0].std() > 0.1).all()
+
+
+def test_chunks() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        vmap = torch.func.vmap
+        calls = []
+
+        def f(x: Any, y: Any) -> Any:
+            calls.append(tuple(x.shape))
+            return {"a": x * y, "b": [x.sum()]}
+
+        x = torch.arange(10.0).view(2, 5)
+        y = torch.tensor([1.0, 2.0])
+        out = vmap(f, in_dims=(1, None), out_dims={"a": 1, "b": [0]}, chunk_size=2)(x, y)
+        show(log, out)
+        log(calls)
+
+
+def functions(torch: Any, log: Log) -> dict[str, Any]:
+    base = torch.autograd.Function
+
+    class Cube(base):  # type: ignore[misc]
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x**3, 2 * x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(inputs[0], output[1])
+            ctx.save_for_forward(inputs[0], output[1])
+            ctx.k = 3
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, h: Any) -> Any:
+            x, _ = ctx.saved_tensors
+            return g * ctx.k * x**2 + 2 * h
+
+        @staticmethod
+        def jvp(ctx: Any, t: Any) -> Any:
+            x, _ = ctx.saved_tensors
+            return 3 * x**2 * t, 2 * t
+
+    class Mul(base):  # type: ignore[misc]
+        @staticmethod
+        def forward(x: Any, y: Any) -> Any:
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return g * y, g * x
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any, y: Any) -> Any:
+            log(tuple(info), in_dims, tuple(x.shape), tuple(y.shape))
+
+            def front(t: Any, d: Any) -> Any:
+                return t.expand(info.batch_size, *t.shape) if d is None else t.movedim(d, 0)
+
+            return Mul.apply(front(x, in_dims[0]), front(y, in_dims[1])), 0
+
+    class Gen(base):  # type: ignore[misc]
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any, y: Any, n: Any) -> Any:
+            return x * y * n
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            x, y, ctx.n = inputs
+            ctx.save_for_backward(x, y)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, y = ctx.saved_tensors
+            needs = ctx.needs_input_grad
+            return g * y * ctx.n if needs[0] else None, g * x * ctx.n if needs[1] else None, None
+
+    class Old(base):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    class NoRule(Mul):
+        vmap = base.vmap
+
+    class Both(Mul):
+        generate_vmap_rule = True
+
+    def wrong(name: str, result: Any) -> Any:
+        return type(name, (Mul,), {"vmap": staticmethod(result)})
+
+    return {
+        "cube": Cube.apply, "mul": Mul.apply, "gen": Gen.apply, "old": Old.apply,
+        "norule": NoRule.apply, "both": Both.apply,
+        "list": wrong("List", lambda info, dims, x, y: [x, 0]).apply,
+        "three": wrong("Three", lambda info, dims, x, y: (x, 0, 1)).apply,
+        "structure": wrong("Structure", lambda info, dims, x, y: (x, (0, 0))).apply,
+    }  # fmt: skip
+
+
+OF_FUNCTIONS: list[Any] = [
+    lambda f, F, x, w: F.vmap(f["cube"])(x),
+    lambda f, F, x, w: F.vmap(f["mul"])(x, x),
+    lambda f, F, x, w: F.vmap(f["mul"], in_dims=(0, None))(x, w),
+    lambda f, F, x, w: F.vmap(f["mul"], in_dims=(1, 0))(x, w),
+    lambda f, F, x, w: F.vmap(lambda a: f["mul"](a.sin(), w).sum())(x),
+    lambda f, F, x, w: F.vmap(lambda a: f["mul"](w, w) + a)(x),
+    lambda f, F, x, w: F.vmap(F.grad(lambda a: f["mul"](a, a * w).sum()))(x),
+    lambda f, F, x, w: F.vmap(F.grad(lambda a: f["cube"](a)[0].sum()))(x),
+    lambda f, F, x, w: F.grad(lambda a: F.vmap(f["cube"])(a)[0].sum())(x),
+    lambda f, F, x, w: F.grad(lambda a: F.vmap(lambda b: f["mul"](b, a[0]))(a).sum())(x),
+    lambda f, F, x, w: F.grad(lambda a: F.vmap(lambda b: f["gen"](b, a[0], 2))(a).sum())(x),
+    lambda f, F, x, w: F.grad(
+        lambda a: F.vmap(F.grad(lambda b: f["gen"](b, a[0], 2).sin().sum()))(a).sum()
+    )(x),
+    lambda f, F, x, w: F.grad(
+        lambda a: F.vmap(F.grad(lambda b: f["mul"](b, b * a[0]).sum()))(a).sum()
+    )(x),
+    lambda f, F, x, w: F.vmap(F.vmap(f["gen"], in_dims=(0, 0, None)), in_dims=(0, None, None))(
+        x, w, 2
+    ),
+    lambda f, F, x, w: F.vmap(F.vmap(f["mul"]))(x, x),
+    lambda f, F, x, w: F.jvp(f["cube"], (x,), (x,)),
+    lambda f, F, x, w: F.vmap(lambda a: F.jvp(f["cube"], (a,), (a,)))(x),
+    lambda f, F, x, w: F.jvp(F.vmap(f["cube"]), (x,), (x,)),
+    lambda f, F, x, w: F.jacrev(lambda a: f["cube"](a)[0])(w),
+    lambda f, F, x, w: F.jacfwd(lambda a: f["cube"](a)[0])(w),
+    lambda f, F, x, w: F.hessian(lambda a: f["cube"](a)[0].sum())(w),
+    lambda f, F, x, w: F.grad(F.grad(lambda a: f["cube"](a)[0]))(w[0]),
+    lambda f, F, x, w: F.grad(f["old"])(w[0]),
+    lambda f, F, x, w: F.vmap(f["old"])(w),
+    lambda f, F, x, w: F.jvp(f["old"], (w,), (w,)),
+    lambda f, F, x, w: F.jvp(lambda a: f["mul"](a, a), (w,), (w,)),
+    lambda f, F, x, w: F.vmap(f["norule"])(x, x),
+    lambda f, F, x, w: F.vmap(f["both"])(x, x),
+    lambda f, F, x, w: F.vmap(f["list"])(x, x),
+    lambda f, F, x, w: F.vmap(f["three"])(x, x),
+    lambda f, F, x, w: F.vmap(f["structure"])(x, x),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+@pytest.mark.parametrize("case", OF_FUNCTIONS, ids=range(len(OF_FUNCTIONS)))
+def test_functions(case: Any) -> None:
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.arange(6.0).view(3, 2) + 1
+        w = torch.tensor([1.0, 2.0])
+        with log.catch():
+            show(log, case(functions(torch, log), torch.func, x, w))
+
+    ours, theirs = run(program, leafax), run(program, torch)
+    assert_equal([x for x in ours if not _jit(x)], [x for x in theirs if not _jit(x)], "vmap")
+
+
+def _jit(line: Any) -> bool:
+    return isinstance(line, list) and "torch.jit" in str(line)
+
+
+@pytest.mark.parametrize("name", ["mul", "gen"])
+def test_gradients_of_what_a_mapped_function_captures(name: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        f = functions(torch, log)[name]
+        x = torch.arange(6.0).view(3, 2) + 1
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        more = () if name == "mul" else (3,)
+        torch.func.vmap(lambda a: f(a, w, *more))(x).exp().sum().backward()
+        log.gradients(w.grad)
