@@ -1,10 +1,18 @@
 """Fixtures of all tests; helpers that tests import are in `helpers.py`."""
 
+import os
 import sys
 from collections.abc import Iterator
 
 import jax
 import pytest
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many processes: none for chosen files, else up to four; each takes some 3 GiB."""
+    if config.invocation_params.args and config.args != config.getini("testpaths"):
+        return 0
+    return min(4, os.cpu_count() or 1)
 
 
 @pytest.fixture

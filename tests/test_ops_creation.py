@@ -118,7 +118,7 @@ ERRORS: list[tuple[tuple[Any, ...], dict[str, Any], Callable[[], Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("call, named, theirs", ERRORS, ids=lambda x: str(x)[:40])
+@pytest.mark.parametrize("call, named, theirs", ERRORS, ids=lambda x: None if callable(x) else str(x)[:40])
 def test_errors(call: tuple[Any, ...], named: dict[str, Any], theirs: Callable[[], Any]) -> None:
     with pytest.raises(Exception) as expected:
         theirs()
