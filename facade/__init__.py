@@ -1,5 +1,6 @@
 """An imperative, PyTorch-like Tensor over JAX: `import leafax as torch`."""
 
+from . import _C as _C
 from . import amp as amp
 from . import autograd as autograd
 from . import fft as fft

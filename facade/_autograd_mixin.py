@@ -8,11 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
-from leafax.functional import scalar_name
-
-from . import _graph
+from . import _grad_dtype, _graph
 from ._active import active
-from ._dtype import c_name
 from ._enter import alias, enter
 from ._handle import Handle
 from ._node import RemovableHandle
@@ -24,6 +21,10 @@ from ._trace import LEAF, NODE, NOWHERE, local, resting
 _backward: Any = None
 # References to the right-hand side of `x.data = y` if `y` is a temporary.
 _UNSHARED = 3
+_KEPT = {
+    "_grad_fn": "Deletion of _grad_fn not allowed. Detach tensor instead!",
+    "_backward_hooks": "Deletion of _backwards_hooks not allowed!",
+}
 
 
 class AutogradMixin(Handle):
@@ -42,6 +43,10 @@ class AutogradMixin(Handle):
         if value and not self.is_leaf:
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(value, _setter=True)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
 
     def requires_grad_(self, requires_grad: bool = True, *, _setter: bool = False) -> Any:
         """Change whether gradients are computed for this leaf, in place; returns it.
@@ -131,33 +136,21 @@ class AutogradMixin(Handle):
         if value is None:
             self._grad = None
             return
-        if not isinstance(value, AutogradMixin):
-            raise TypeError(
-                f"assigned grad expected to be a Tensor or None but got grad of type "
-                f"{type(value).__name__}"
-            )
-        if value is self:
-            raise RuntimeError("can't assign Variable as its own grad")
-        if tuple(value._v.shape) != tuple(self._v.shape):
-            raise RuntimeError(
-                f"attempting to assign a gradient of size '{list(value._v.shape)}' to a tensor of "
-                f"size '{list(self._v.shape)}'. Please ensure that the gradient and the tensor are "
-                "the same size"
-            )
-        if value._v.dtype != self._v.dtype:
-            raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{c_name(value._v.dtype)}' to a "
-                f"tensor with grad_dtype '{scalar_name(self._v.dtype)}'. The gradient must match "
-                "the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
-                "tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. "
-                "Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient "
-                "may break downstream systems that assume they match."
-            )
+        _grad_dtype.check(self, value)
         self._grad = value
 
     @grad.deleter
     def grad(self) -> None:
         self._grad = None
+
+    @property
+    def grad_dtype(self) -> Any:
+        """The dtype that gradients of this leaf are cast to, by default its own; None for any."""
+        return _grad_dtype.get(self)
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None:
+        _grad_dtype.put(self, value)
 
     @property
     def retains_grad(self) -> bool:
@@ -295,6 +288,15 @@ class AutogradMixin(Handle):
             if self._vc is None:
                 self._vc = [0]
             adopt(other, self)
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+    def __delattr__(self, name: str) -> None:
+        if name in _KEPT:
+            raise RuntimeError(_KEPT[name])
+        super().__delattr__(name)
 
     @property
     def volatile(self) -> bool:

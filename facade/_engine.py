@@ -10,22 +10,26 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 from leafax.functional import Aval, Residual, ResidualCall, vjp_of
 
-from ._dtype import type_string
+from ._dtype import of
 from ._dual_ops import attach
 from ._enter import alias, enter, from_array, make
+from ._grad_dtype import wanted
 from ._handle import Handle
+from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._keep import given_of, needed
 from ._node import AccumulateGrad, Node
 from ._record import over_budget, step
 from ._run import cut_for_budget
 from ._saved import FREED, check_versions
 from ._silent import changed
+from ._storage import detach
 from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
 
 Edge = tuple[Any, int]
@@ -65,19 +69,24 @@ class GraphTask:
         self.latest: dict[int, int] = {}
         self._latest_trace: Any = None
         self.reached: Any = ()  # the nodes that this pass will visit
-        self.watch: Any = local.watch() if local.watch is not None else None
+        self.running: set[Any] = set()  # with captures: the nodes that do more than hold one
+        self.current: Any = None  # the node that is being visited
+        self.watch: Any = local.watch
 
     def run(self) -> dict[Edge, Any]:
         """Walk; returns the captured gradients by edge."""
-        mode = local.mode
+        mode, hooks = local.mode, local.pack_hooks
         local.set_mode(Mode.of(self.create_graph, mode.inference, mode.autocast))
         local.tasks.append(self)
         try:
             self._walk()
-            if self.watch is not None:
-                self.watch.check()
+        except Exception:
+            if local.anomaly is not None and self.current is not None:
+                local.anomaly(self.current)
+            raise
         finally:
             local.tasks.pop()
+            local.pack_hooks = hooks  # what hooks did to them inside the walk ends with it
             local.set_mode(mode)
         return self.captured
 
@@ -111,7 +120,7 @@ class GraphTask:
                     self._add(buffers, target, out, passed[k])
                 waiting[target] -= 1
                 if waiting[target] == 0:
-                    if target in buffers or not target.accumulates:
+                    if target in buffers or not target.accumulates or target.hooked():
                         push(target)
 
     def _explore(self) -> tuple[dict[Any, int], set[Any]]:
@@ -141,9 +150,12 @@ class GraphTask:
             stack = list(needed)
             while stack:
                 for parent in parents.get(stack.pop(), ()):
+                    self.running.add(parent)
                     if parent not in needed:
                         needed.add(parent)
                         stack.append(parent)
+            if self.accumulate_captured:
+                self.running |= self.targets
         for node in order:
             if node not in needed:
                 continue
@@ -160,67 +172,53 @@ class GraphTask:
 
     def _visit(self, node: Any, grads: list[Any], needed: set[Any]) -> Any:
         """Run one node's hooks and the node; returns one gradient an edge."""
-        grads = self._pre_hooks(node, grads)
-        if not self.plain:
-            self._latest_trace = None  # a hook may have written to a saved tensor
+        self.current = node
         wants = self.captures
+        runs = wants is None or node in self.running
+        if node.hooked():
+            self.plain = False
         if wants is not None:
-            for out, grad in enumerate(grads):
+            # PyTorch captures before the hooks of a node that runs, and after those of a tensor
+            # where the walk ends.
+            seen = grads if runs else self._tensor_hooks(node, grads)
+            for out, grad in enumerate(seen):
                 if (node, out) in wants and grad is not None:
                     self.captured[(node, out)] = grad
+            if not runs:
+                return None
+        grads = self._tensor_hooks(node, grads)
+        if node.pre_hooks:
+            grads = pre_hooks(node, grads)
+        if not self.plain:
+            self._latest_trace = None  # a hook may have written to a saved tensor
         if node.accumulates:
-            if wants is None or (self.accumulate_captured and (node, 0) in wants):
-                if grads and grads[0] is not None:
-                    self._accumulate(node, grads[0])
+            self._accumulate(node, grads)
             return None
-        if not any(e is not None and e[0] in needed for e in node.edges()):
-            if self.accumulate_captured and node in self.targets:
-                self._finish(node)
-            return None
-        if all(g is None for g in grads) and not hasattr(node, "apply_custom"):
+        had_hooks = bool(node.post_hooks)  # a hook that an unpack hook registers sees no gradients
+        idle = not any(e is not None and e[0] in needed for e in node.edges())
+        if not hasattr(node, "apply_custom") and (idle or all(g is None for g in grads)):
+            if node.is_freed():
+                raise RuntimeError(FREED)
             passed = [None] * len(node.edges())
         else:
             passed = self._apply(node, grads, needed)
-            if self.watch is not None:
-                self.plain = False
-                self.watch.see(node, passed)
         if node.post_hooks:
-            passed = self._post_hooks(node, passed, grads)
-        self._finish(node)
-        return passed
-
-    def _finish(self, node: Node) -> None:
-        """Drop what the node saved, unless the graph is kept."""
-        if node.is_freed():
-            raise RuntimeError(FREED)
+            passed = post_hooks(node, passed, grads if had_hooks else [])
         if not self.keep_graph:
             if node.trace is local.trace:
                 self.freed.append(node.state)
             node.free()
+        if self.watch is not None:
+            self.plain = False
+            self.watch.see(node, passed)
+        return passed
 
     # ------------------------------------------------------------ hooks
 
-    def _pre_hooks(self, node: Any, grads: list[Any]) -> list[Any]:
-        if node.accumulates:
-            hooks = node.variable._hooks
-            if hooks:
-                self.plain = False
-                for hook in list(hooks.values()):
-                    grads = [_replaced(hook, g) if g is not None else None for g in grads]
-        elif node.tensor_hooks:
-            self.plain = False
-            grads = list(grads)
-            for out, hook in list(node.tensor_hooks.values()):
-                if out < len(grads) and grads[out] is not None:
-                    grads[out] = _replaced(hook, grads[out])
+    def _tensor_hooks(self, node: Any, grads: list[Any]) -> list[Any]:
+        grads = tensor_hooks(node, grads)
         if not node.accumulates:
             self._retain(node, grads)
-        if node.pre_hooks:
-            self.plain = False
-            for hook in list(node.pre_hooks.values()):
-                result = hook(tuple(grads))
-                if result is not None:
-                    grads = list(result) if isinstance(result, (tuple, list)) else [result]
         return grads
 
     def _retain(self, node: Node, grads: list[Any]) -> None:
@@ -234,14 +232,6 @@ class GraphTask:
                     self.plain = False
                     t._grad = t._grad + grads[out]
                 self.effects.append(("retain", holder, t._grad))
-
-    def _post_hooks(self, node: Any, passed: Any, grads: list[Any]) -> Any:
-        self.plain = False
-        for hook in list(node.post_hooks.values()):
-            result = hook(tuple(passed), tuple(grads))
-            if result is not None:
-                passed = list(result) if isinstance(result, (tuple, list)) else [result]
-        return passed
 
     # ------------------------------------------------------------ nodes
 
@@ -345,43 +335,40 @@ class GraphTask:
             self._latest_trace = trace
         check_versions(node, self.latest)
 
-    def _accumulate(self, node: AccumulateGrad, grad: Any) -> None:
+    def _accumulate(self, node: AccumulateGrad, grads: list[Any]) -> None:
         leaf = node.variable
-        with accumulating:
-            if leaf._grad is None:
-                leaf._grad = _own(grad, self.create_graph)
-            elif not self.create_graph:
-                leaf._grad.add_(grad)
-            else:
-                leaf._grad = leaf._grad + grad
-        self.effects.append(("leaf", leaf, leaf._grad))
-        if node.post_hooks:
-            self.plain = False
-            for hook in list(node.post_hooks.values()):
-                hook((), (grad,))
-        hooks = leaf._post_accumulate_hooks
-        if hooks:
-            self.plain = False
-            for hook in list(hooks.values()):
-                hook(leaf)
+        grad = grads[0] if grads else None
+        if grad is not None and leaf.requires_grad:
+            grad = _as_grad_dtype(leaf, grad)
+            # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
+            alone = bool(node.post_hooks) and sys.getrefcount(grad) <= 4
+            with accumulating:
+                if leaf._grad is None:
+                    leaf._grad = _first(grad, self.create_graph, alone)
+                elif not self.create_graph:
+                    leaf._grad.add_(grad)
+                else:
+                    leaf._grad = leaf._grad + grad
+            self.effects.append(("leaf", leaf, leaf._grad))
+        if node.hooked():
+            after_accumulation(node, grads)
 
 
-def _replaced(hook: Any, grad: Any) -> Any:
-    """What a hook makes of a gradient; None keeps it."""
-    result = hook(grad)
-    if result is None:
+def _as_grad_dtype(leaf: Any, grad: Any) -> Any:
+    """`grad` in the dtype that the leaf's `grad_dtype` asks for."""
+    want = wanted(leaf)
+    if want is None or grad._v.dtype == want:
         return grad
-    if not isinstance(result, Handle):
-        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
-    name = getattr(hook, "__name__", None) or type(hook).__name__
-    if result._v.dtype != grad._v.dtype:
-        raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was {type_string(grad._v.dtype)} got "
-            f"{type_string(result._v.dtype)})"
-        )
-    if result._v.shape != grad._v.shape:
-        raise RuntimeError(f"hook '{name}' has changed the size of value")
-    return result
+    return grad.to(of(want))
+
+
+def _first(grad: Any, create_graph: bool, share: bool) -> Any:
+    """What a leaf's `.grad` becomes; with a graph a copy, as `CopyBackwards` says."""
+    if share and not create_graph:
+        return detach(grad)
+    if create_graph and grad.requires_grad:
+        return grad.detach().clone().copy_(grad)
+    return _own(grad, create_graph)
 
 
 def _own(grad: Any, create_graph: bool) -> Any:
@@ -389,7 +376,7 @@ def _own(grad: Any, create_graph: bool) -> Any:
     trace = local.trace
     value = enter(grad, trace)
     if create_graph and value.requires_grad:
-        return grad
+        return grad.clone()
     kind = resting(value.aval, False, NOWHERE, value.inference)
     return make(alias(trace, value, kind, fresh=True), trace)
 
@@ -399,14 +386,8 @@ def _fit(grad: Any, value: Value) -> Any:
     if tuple(grad.shape) != tuple(value.shape):
         grad = grad.expand(value.shape) if grad.dim() <= len(value.shape) else grad
     if grad._v.dtype != value.dtype:
-        grad = grad.to(dtype_of(value))
+        grad = grad.to(of(value.dtype))
     return grad
-
-
-def dtype_of(value: Value) -> Any:
-    from ._dtype import of
-
-    return of(value.dtype)
 
 
 def _depends(state: State, cts: list[Any]) -> bool:
@@ -446,3 +427,50 @@ def _residual_call(state: State, residual: Residual, given: Any, take: Any) -> R
 
 
 call_keep: list[Any] = []  # residuals whose id is a key above stay alive with it
+
+
+def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
+    """What `grad_fn(*grads)` returns: the gradients that one node passes on."""
+    count = len(node.outputs())
+    if len(grads) != count:
+        raise TypeError(f"expected {count} arguments, got {len(grads)} instead")
+    for k, grad in enumerate(grads):
+        if grad is not None and not isinstance(grad, Handle):
+            raise TypeError(f"argument {k} is not a Variable")
+    task = GraphTask([], keep_graph=True, create_graph=local.mode.grad)
+    edges = node.edges()
+    targets = {e[0] for e in edges if e is not None}
+    passed = [None] * len(edges)
+    if any(g is not None for g in grads):
+        passed = task._apply(node, list(grads), targets)
+    found = tuple(None if k is None else passed[k] for k in node.places())
+    return found[0] if len(found) == 1 else found
+
+
+def current_node() -> Any:
+    """The node that the innermost backward pass of this thread is visiting, or None."""
+    return local.tasks[-1].current if local.tasks else None
+
+
+def will_execute(node: Any) -> bool:
+    """Whether the backward pass that is walking now will run `node`.
+
+    Raises:
+      RuntimeError: outside of a backward pass, or for a leaf within `autograd.grad`.
+    """
+    if not hasattr(node, "next_functions"):
+        raise RuntimeError(
+            f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}"
+        )
+    if not local.tasks:
+        raise RuntimeError(
+            "_get_should_execute_nodes should only be called during the backward pass"
+        )
+    task = local.tasks[-1]
+    found = node in task.reached
+    if found and node.accumulates and task.captures is not None and not task.accumulate_captured:
+        raise RuntimeError(
+            "A leaf node was passed to _will_engine_execute_node but we are currently running "
+            "autograd.grad(). This is currently not supported."
+        )
+    return found

@@ -22,9 +22,6 @@ def accumulator(t: Any) -> AccumulateGrad:
     node = t._accumulator() if t._accumulator is not None else None
     if node is None:
         node = AccumulateGrad(t)
-        kept = t._accumulator_hooks
-        if kept is not None:
-            node.pre_hooks, node.post_hooks = kept
         t._accumulator = ref(node)
     return node  # type: ignore[no-any-return]
 
@@ -50,13 +47,14 @@ def node_of(trace: Trace, state: State) -> Node:
     """The node of a state of `trace`; the same object as long as somebody holds it."""
     node = trace.node(state)
     if node is None:
-        node = _class(node_name(state))(trace, state)
+        node = node_class(node_name(state))(trace, state)
         trace.hold(state, node)
     return node  # type: ignore[no-any-return]
 
 
 @cache
-def _class(name: str) -> type[Node]:
+def node_class(name: str) -> type[Node]:
+    """The class of nodes of this name."""
     members = {"__slots__": (), "__module__": "torch.autograd", "_name": qualified(name)}
     return type(name, (Node,), members)
 

@@ -24,6 +24,7 @@ class Handle:
       _grad: `.grad`.
       _duals: its tangents by level, see `_dual.py`; `_dual_root` is `(weak reference, length of
         its lens)` of the tensor whose tangent a view of it shares, None for the base.
+      _grad_dtype: the dtype that `.grad` must have, in a tuple; None stands for the tensor's own.
       _vc: version counter, a list of one int shared with views; None stands for 0.
     """
 
@@ -39,7 +40,7 @@ class Handle:
     _vc: Any = None
     _hooks: Any = None
     _accumulator: Any = None
-    _accumulator_hooks: Any = None
+    _grad_dtype: Any = None
     _post_accumulate_hooks: Any = None
     _creation: str = ""
     _retains: bool = False

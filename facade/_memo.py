@@ -41,9 +41,9 @@ class Memo(NamedTuple):
 _ones: dict[Any, Any] = {}
 
 
-def ones_like(t: Any) -> Any:
+def ones_like(kind: Any) -> Any:
     """The implicit gradient of a scalar: one array a kind, shared."""
-    key = (tuple(t._v.shape), t._v.dtype)
+    key = (tuple(kind.shape), kind.dtype)
     array = _ones.get(key)
     if array is None:
         with jax.enable_x64(True):
@@ -63,7 +63,7 @@ def run(root: Any, keep_graph: bool) -> None:
         and not (trace.retains and _retained(trace))
     )
     if not memorable:
-        roots = [(gradient_edge(root), ones_like(root))]
+        roots = [(gradient_edge(root), ones_like(root._v))]
         GraphTask(roots, keep_graph=keep_graph, create_graph=False).run()
         return
     before = trace.state
@@ -74,10 +74,8 @@ def run(root: Any, keep_graph: bool) -> None:
         with accumulating:
             held: list[Any] | None = []
             for t in leaves:
-                if (
-                    t._grad is None
-                    and t._hooks is t._accumulator is t._post_accumulate_hooks is None
-                ):
+                hooks = t._hooks is t._accumulator is t._post_accumulate_hooks is None
+                if t._grad is None and hooks and t._grad_dtype is None:
                     held.append(None)  # type: ignore[union-attr]
                 elif _is_plain(t):
                     grad = t._grad
@@ -94,7 +92,7 @@ def run(root: Any, keep_graph: bool) -> None:
     start = trace.state
     entered = len(trace.arrays)
     fresh = {id(t._grad): t for t in trace.sources.values() if t._grad is not None}
-    roots = [(gradient_edge(root), ones_like(root))]
+    roots = [(gradient_edge(root), ones_like(root._v))]
     task = GraphTask(roots, keep_graph=keep_graph, create_graph=False)
     task.run()
     if not task.plain or local.trace is not trace:
@@ -126,7 +124,7 @@ def _place(trace: Trace, holder: Any) -> Any:
 
 def _is_plain(leaf: Any) -> bool:
     """No hooks, and a gradient that nobody else looks at."""
-    if leaf._hooks or leaf._post_accumulate_hooks or leaf._accumulator_hooks:
+    if leaf._hooks or leaf._post_accumulate_hooks or leaf._grad_dtype:
         return False
     node = leaf._accumulator() if leaf._accumulator is not None else None
     if node is not None and (node.pre_hooks or node.post_hooks):

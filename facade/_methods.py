@@ -13,7 +13,7 @@ from ._tensor import Tensor
 _METHODS = {
     _shapes: (
         "view_as", "reshape_as", "expand_as", "type_as", "is_same_size", "sum_to_size",
-        "resolve_conj", "is_conj", "is_nonzero", "hsplit", "vsplit", "dsplit", "new_tensor",
+        "resolve_conj", "is_conj", "is_nonzero", "hsplit", "vsplit", "dsplit", "new", "new_tensor",
         "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided", "tensor_split",
     ),
     _reduce: (

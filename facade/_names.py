@@ -100,19 +100,18 @@ def qualified(name: str) -> str:
     return f"torch::autograd::{name}" if name in _ALWAYS_WRITTEN_OUT else name
 
 
-def next_functions(state: State, edges: list[Any]) -> tuple[tuple[Any, int], ...]:
-    """The node's edges as PyTorch lists them."""
+def places(state: State) -> tuple[int | None, ...]:
+    """For each of the node's next functions the operand it belongs to, None for a number."""
     call = state.call
     if not isinstance(call, Call):
-        return tuple(e if e is not None else (None, 0) for e in edges)
-    found: list[tuple[Any, int]] = []
+        return tuple(range(len(state.operands)))
+    found: list[int | None] = []
     wraps = call.op.name in _WRAPS
     given = arguments(state)
 
     def visit(template: Any, name: str) -> None:
         if isinstance(template, Slot):
-            edge = edges[template.index]
-            found.append(edge if edge is not None else (None, 0))
+            found.append(template.index)
         elif isinstance(template, (tuple, list)):
             for x in template:
                 visit(x, name)
@@ -121,9 +120,9 @@ def next_functions(state: State, edges: list[Any]) -> tuple[tuple[Any, int], ...
             and wraps
             and name in ("input", "other", "value")
         ):
-            found.append((None, 0))
+            found.append(None)
         elif template is None and name in ("min", "max") and clamp:
-            found.append((None, 0))
+            found.append(None)
 
     clamp = call.op.name == "clamp" and _clamp(given) == "ClampBackward0"
     if clamp:

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import Residual
+from leafax.functional import Residual, is_differentiable
 
 from ._enter import from_array, make
-from ._names import next_functions
+from ._names import places
 from ._saved import FREED, Saved, active_saves, saved_places, static_argument
 from ._trace import EXTERNAL, State, Trace, local, resting
 
@@ -127,7 +127,36 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The graph's next nodes, with the number of their output that is used here."""
-        return next_functions(self.state, self.edges())
+        edges = self.edges()
+        found = (None if k is None else edges[k] for k in self.places())
+        return tuple(e if e is not None else (None, 0) for e in found)
+
+    def places(self) -> tuple[int | None, ...]:
+        """Which of `edges()` each of the `next_functions` is, None for a number."""
+        return places(self.state)
+
+    def outputs(self) -> list[Any]:
+        """What is known of the outputs that take a gradient."""
+        values = list(self.state.values)
+        while values and not is_differentiable(values[-1].dtype):
+            values.pop()
+        return values
+
+    def hooked(self) -> bool:
+        """Whether a hook waits here."""
+        return bool(self.tensor_hooks or self.pre_hooks or self.post_hooks)
+
+    @property
+    def _input_metadata(self) -> tuple[Any, ...]:
+        return tuple(InputMetadata(v) for v in self.outputs())
+
+    requires_grad = True
+
+    def __call__(self, *grads: Any) -> Any:
+        """Run this node alone, without hooks; returns one gradient for each next function."""
+        from ._engine import run_node
+
+        return run_node(self, grads)
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new ones."""
@@ -224,6 +253,24 @@ def _history(t: Any, node: Node, out: int) -> Any:
     return set_history(t, node, out)
 
 
+class InputMetadata:
+    """What the engine knows of one gradient that a node takes.
+
+    Attributes:
+      shape, dtype, device: of the output that it belongs to.
+      is_nested_tensor, is_cpp_nested_tensor: False, leafax has no nested tensors.
+    """
+
+    is_nested_tensor = is_cpp_nested_tensor = False
+
+    def __init__(self, value: Any) -> None:
+        from ._dtype import device, of
+
+        self.shape = value.shape
+        self.dtype = of(value.dtype)
+        self.device = device("cpu")
+
+
 class Edges(list[Any]):
     """A node's edges, with the number of the trace that recorded them."""
 
@@ -251,6 +298,8 @@ class AccumulateGrad:
 
     name = Node.name
     metadata = Node.metadata
+    requires_grad = True
+    _input_metadata = Node._input_metadata
 
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {hex(id(self))}>"
@@ -258,21 +307,24 @@ class AccumulateGrad:
     def edges(self) -> list[Any]:
         return []
 
+    def outputs(self) -> list[Any]:
+        """What is known of the leaf."""
+        return [self.variable._v]
+
+    def hooked(self) -> bool:
+        """Whether a hook waits here, the leaf's own included."""
+        leaf = self.variable
+        waiting = leaf._hooks or leaf._post_accumulate_hooks
+        return bool(waiting or self.pre_hooks or self.post_hooks)
+
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn((), grads)` after the gradient was accumulated."""
         handle = RemovableHandle(self.post_hooks)
         self.post_hooks[handle.id] = fn
-        _keep_accumulator(self)
         return handle
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn(grads)` before the gradient is accumulated; it may return new ones."""
         handle = RemovableHandle(self.pre_hooks)
         self.pre_hooks[handle.id] = fn
-        _keep_accumulator(self)
         return handle
-
-
-def _keep_accumulator(node: AccumulateGrad) -> None:
-    # Hooks live as long as the variable does, though the node itself may go.
-    node.variable._accumulator_hooks = (node.pre_hooks, node.post_hooks)

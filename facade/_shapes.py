@@ -201,6 +201,28 @@ def new_tensor(
     return tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
 
+def new(self: Any, *args: Any, size: Any = None) -> Any:
+    """An empty tensor of the sizes given, or a copy of a sequence or tensor, in this dtype."""
+    from ._creation import empty, tensor
+
+    if size is not None or all(isinstance(a, int) for a in args):
+        return empty(*(size if size is not None else args or (0,)), dtype=self.dtype)
+    (data,) = args
+    if isinstance(data, Size):
+        return empty(*data, dtype=self.dtype)
+    if isinstance(data, Handle):
+        if data.dtype != self.dtype:  # type: ignore[attr-defined]
+            raise TypeError(f"expected a tensor of {self.dtype} (got {data.dtype})")  # type: ignore[attr-defined]
+        return data.detach()  # type: ignore[attr-defined]
+    if not isinstance(data, (tuple, list)):
+        what = "invalid data type" if isinstance(data, str) else "data must be a sequence"
+        name = type(data).__name__
+        raise TypeError(
+            f"new(): {what} " + (f"'{name}'" if isinstance(data, str) else f"(got {name})")
+        )
+    return tensor(data, dtype=self.dtype)
+
+
 def _new(name: str) -> Callable[..., Any]:
     def new(self: Any, *size: Any, dtype: Any = None, **kwargs: Any) -> Any:
         from . import _creation

@@ -110,26 +110,29 @@ def resting(
 class Mode:
     """What a thread's surroundings add to the meaning of an op; one object a combination."""
 
-    __slots__ = ("grad", "inference", "autocast", "hooks", "dual")
+    __slots__ = ("grad", "inference", "autocast", "hooks", "dual", "anomaly")
     _made: dict[Any, Mode] = {}
 
     def __init__(
-        self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...]
-    ) -> None:
+        self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...],
+        anomaly: bool,
+    ) -> None:  # fmt: skip
         self.grad, self.inference, self.autocast = grad, inference, autocast
         self.hooks = hooks  # saved-tensor hooks are in force
         self.dual = dual  # levels of forward mode that ops carry tangents of, see `_dual.py`
+        self.anomaly = anomaly  # anomaly detection is on
 
     @classmethod
     def of(
         cls, grad: bool = True, inference: bool = False, autocast: Any = None,
         hooks: bool | None = None, dual: tuple[int, ...] | None = None,
+        anomaly: bool | None = None,
     ) -> Mode:  # fmt: skip
-        """The mode with these fields; None leaves saved-tensor hooks, dual levels as they are."""
-        key = (
-            grad, inference, autocast, local.mode.hooks if hooks is None else hooks,
-            local.mode.dual if dual is None else dual,
-        )  # fmt: skip
+        """The mode with these fields; None leaves hooks, dual levels and anomaly detection."""
+        hooks = local.mode.hooks if hooks is None else hooks
+        dual = local.mode.dual if dual is None else dual
+        anomaly = local.mode.anomaly if anomaly is None else anomaly
+        key = (grad, inference, autocast, hooks, dual, anomaly)
         mode = cls._made.get(key)
         if mode is None:
             mode = cls._made[key] = cls(*key)
@@ -261,7 +264,7 @@ class Local(threading.local):
 
     def __init__(self) -> None:
         self.roots: dict[Mode, State] = {}
-        self.mode = Mode.of(hooks=False, dual=())
+        self.mode = Mode.of(hooks=False, dual=(), anomaly=False)
         self.trace = Trace(self.root(self.mode))
         self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
         self.look: Any = None  # inside vmap: reads a tensor without cutting, see `_levels.look`
@@ -273,7 +276,9 @@ class Local(threading.local):
         self.tasks: list[Any] = []  # backward passes that are walking, outermost first
         self.multithreading = True  # what users were told; nothing here depends on it
         self.guard: Any = None  # called before a tensor is written to
-        self.watch: Any = None  # makes the anomaly watch of a backward pass
+        self.pack_hooks: tuple[Any, ...] = ()  # saved-tensor hooks in force, innermost last
+        self.watch: Any = None  # looks for NaN in what a node passes on
+        self.anomaly: Any = None  # tells where a node that failed was recorded
 
     def root(self, mode: Mode) -> State:
         state = self.roots.get(mode)

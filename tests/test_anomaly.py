@@ -48,13 +48,49 @@ def test_modes() -> None:
         log(torch.is_anomaly_enabled())
 
 
-def test_the_watched_backward_is_still_one_program() -> None:
-    x = leafax.ones(3, requires_grad=True)
-    leafax.synchronize()
-    leafax.explain(clear=True)
-    with leafax.autograd.set_detect_anomaly(True):
-        (x * x).exp().sum().backward()
-    assert len(leafax.explain()) == 1
+def test_what_comes_after_the_nan_does_not_run() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([0.0, 1.0], requires_grad=True)
+        y = x * 1
+        y.register_hook(lambda g: log("never"))
+        z = y.sqrt()
+        z.register_hook(lambda g: log(g))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with torch.autograd.set_detect_anomaly(True), log.catch():
+                (z * 0).sum().backward()
+        log(str(caught[-1].message).split(" (Triggered")[0], x.grad)  # no traceback
+
+    @same
+    def by_index(torch: Any, log: Log) -> Any:
+        x = torch.tensor([0.0], requires_grad=True)
+        with warnings.catch_warnings(), torch.autograd.set_detect_anomaly(True), log.catch():
+            warnings.simplefilter("ignore")
+            (2 * x.sqrt() * float("nan")).sum().backward()
+
+
+def test_any_error_tells_where_the_op_was_recorded() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Fails(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                raise ValueError("no gradient")
+
+        x = torch.ones(2, requires_grad=True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with torch.autograd.set_detect_anomaly(True), log.catch():
+                y = Fails.apply(x)
+                y.sum().backward()
+        text = str(caught[-1].message)
+        log(text.startswith("Error detected in FailsBackward. Traceback of forward call"))
+        log("y = Fails.apply(x)" in text)
 
 
 def test_gradcheck() -> None:

@@ -6,11 +6,14 @@ from .._modes import is_multithreading_enabled as is_multithreading_enabled
 from .._modes import no_grad as no_grad
 from .._modes import set_grad_enabled as set_grad_enabled
 from .._modes import set_multithreading_enabled as set_multithreading_enabled
+from . import _functions as _functions
+from . import anomaly_mode as anomaly_mode
 from . import forward_ad as forward_ad
 from . import function as function
 from . import functional as functional
 from . import grad_mode as grad_mode
 from . import graph as graph
+from . import variable as variable
 from ._anomaly import detect_anomaly as detect_anomaly
 from ._anomaly import set_detect_anomaly as set_detect_anomaly
 from ._backward import backward as backward

@@ -1,18 +1,22 @@
 """Anomaly detection: which op's gradient is NaN, and where that op was recorded.
 
-While it is on, backward records a flag beside every gradient that a node passes on. The flags
-are looked at when the walk is over, all at once, so the pass still runs as one program.
+While it is on, backward looks at every gradient that a node passes on before it goes further, so
+the pass is cut at every node: a mode for debugging, as in PyTorch. An op that was recorded while
+it was on has a warning with its line, as an error in its gradient is raised.
 """
 
 from __future__ import annotations
 
 import linecache
 import threading
+import traceback
 import warnings
+from pathlib import Path
 from typing import Any
 
+from .._modes import no_grad
 from .._storage import detach
-from .._trace import local
+from .._trace import Mode, local
 
 
 class _State(threading.local):
@@ -21,48 +25,68 @@ class _State(threading.local):
 
     def set(self, enabled: bool, check_nan: bool) -> None:
         self.enabled, self.check_nan = enabled, check_nan
-        local.watch = Watch if enabled and check_nan else None
+        local.watch = Watch() if enabled and check_nan else None
+        local.anomaly = warn if enabled else None
+        mode = local.mode
+        local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, anomaly=enabled))
 
 
 state = _State()
 
 
 class Watch:
-    """What one backward pass passed on, to be looked at in the end."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[Any, int, Any]] = []
+    """Looks for NaN in what nodes pass on."""
 
     def see(self, node: Any, passed: Any) -> None:
-        """Record whether the gradients that `node` passes on hold a NaN."""
-        for k, grad in enumerate(passed or ()):
-            if grad is not None and grad._v.dtype.kind in "fcV":
-                self.seen.append((node, k, detach(grad).isnan().any()))
-
-    def check(self) -> None:
-        """Raise PyTorch's error for the first gradient that holds one."""
-        for node, k, flag in self.seen:
-            if flag.item():
-                message = f"Function '{node.name()}' returned nan values in its {k}th output."
-                warn(node)
-                raise RuntimeError(message)
+        """Raise PyTorch's error if a gradient that `node` passes on holds a NaN."""
+        if all(g is None for g in passed or ()):
+            return
+        places = node.places()
+        with no_grad():
+            for k, place in enumerate(places):
+                grad = None if place is None else passed[place]
+                if grad is None or grad._v.dtype.kind not in "fcV":
+                    continue
+                if detach(grad).isnan().any().item():
+                    raise RuntimeError(
+                        f"Function '{node.name()}' returned nan values in its {k}th output."
+                    )
 
 
 def warn(node: Any) -> None:
-    """Tell where the op of `node` was recorded."""
-    where = getattr(node, "where", None) or getattr(node.state, "where", None)
+    """Tell where the op of `node` was recorded, if anomaly detection was on then."""
     begin = f"Error detected in {node.name()}. "
-    if where is None:
+    stack = forward_stack(node)
+    if stack is None:
         text = begin + (
             "No forward pass information available. Enable detect anomaly during forward pass "
             "for more information."
         )
     else:
-        file, line = where
-        source = linecache.getline(file, line).strip()
-        text = begin + "Traceback of forward call that caused the error:\n"
-        text += f'  File "{file}", line {line}\n' + (f"    {source}\n" if source else "")
-    warnings.warn(text, UserWarning, stacklevel=6)
+        text = begin + "Traceback of forward call that caused the error:\n" + stack
+    warnings.warn(text, UserWarning, stacklevel=7)
+
+
+def forward_stack(node: Any) -> str | None:
+    """The lines that recorded the op of `node`; None where anomaly detection was off."""
+    made = getattr(node, "stack", None)
+    if made is not None:
+        return str(made)
+    state = node.state
+    if state is None or state.where is None or not state.mode.anomaly:
+        return None
+    file, line = state.where
+    source = linecache.getline(file, line).strip()
+    return f'  File "{file}", line {line}\n' + (f"    {source}\n" if source else "")
+
+
+def stack_now() -> str | None:
+    """The user's stack, for a node that is made now; None where anomaly detection is off."""
+    if not state.enabled:
+        return None
+    own = str(Path(__file__).parents[1])
+    frames = [f for f in traceback.extract_stack() if not f.filename.startswith(own)]
+    return "".join(traceback.format_list(frames))
 
 
 class set_detect_anomaly:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -11,6 +11,8 @@ import jax.numpy as jnp
 
 from .. import _memo
 from .._active import active
+from .._dtype import Size
+from .._dtype import of as dtype_of
 from .._engine import GraphTask
 from .._enter import from_array
 from .._graph import gradient_edge
@@ -32,48 +34,82 @@ def _as_tuple(x: Any) -> tuple[Any, ...]:
     return (x,) if isinstance(x, (Handle, GradientEdge)) or x is None else tuple(x)
 
 
-def _make_grads(outputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
+def _inputs(inputs: Any, caller: str) -> tuple[Any, ...]:
+    """The tensors and edges of an `inputs` argument; of a dict its values."""
+    if type(inputs) is dict:
+        found = tuple(inputs.values())
+    elif isinstance(inputs, Mapping):
+        raise TypeError(
+            f"`inputs` argument to `{caller}()` must be a dict, not {type(inputs).__name__}. "
+            "Other Mapping types are not supported."
+        )
+    else:
+        found = _as_tuple(inputs)
+    if not found:
+        raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
+    return found
+
+
+def _kind(out: Any) -> Any:
+    """What is known of an output or of the gradient at an edge: shape and dtype."""
+    return out.node.outputs()[out.output_nr] if isinstance(out, GradientEdge) else out._v
+
+
+def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = False) -> list[Any]:
     """One gradient an output; ones for scalars without."""
     made: list[Any] = []
     for i, (out, grad) in enumerate(zip(outputs, grads, strict=True)):
-        if isinstance(out, GradientEdge):
-            made.append(grad if grad is not None else _edge_ones(out))
-        elif grad is None:
-            if out.requires_grad:
-                if out.numel() != 1:
-                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
-                if not out.dtype.is_floating_point:
-                    raise RuntimeError(
-                        "grad can be implicitly created only for real scalar outputs but got "
-                        f"{out.dtype}"
-                    )
-                made.append(_memo.ones_like(out))
-            else:
-                made.append(None)
-        else:
-            if not isinstance(grad, Handle):
-                raise TypeError(
-                    f"gradients can be either Tensors or None, but got {type(grad).__name__}"
-                )
-            if tuple(grad._v.shape) != tuple(out._v.shape):
-                raise RuntimeError(
-                    f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and "  # type: ignore[attr-defined]
-                    f"output[{i}] has a shape of {out.shape}."
-                )
-            if out.dtype.is_complex != grad.dtype.is_complex:  # type: ignore[attr-defined]
-                raise RuntimeError(
-                    f"For complex Tensors, both grad_output and output are required to have the "
-                    f"same dtype. Mismatch in dtype: grad_output[{i}] has a dtype of "
-                    f"{grad.dtype} and output[{i}] has a dtype of {out.dtype}."  # type: ignore[attr-defined]
-                )
-            made.append(grad)
+        if grad is None:
+            made.append(_implicit(out))
+            continue
+        if not isinstance(grad, Handle):
+            raise TypeError(
+                f"gradients can be either Tensors or None, but got {type(grad).__name__}"
+            )
+        kind, shape = _kind(out), Size(grad._v.shape)
+        if tuple(shape[1:] if batched else shape) != tuple(kind.shape):
+            _mismatch(i, shape, out, kind, batched)
+        dtype = grad._v.dtype
+        if (kind.dtype.kind == "c") != (dtype.kind == "c"):
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same "
+                f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {dtype_of(dtype)} and "
+                f"output[{i}] has a dtype of {dtype_of(kind.dtype)}."
+            )
+        made.append(grad)
     return made
 
 
-def _edge_ones(edge: GradientEdge) -> Any:
-    value = edge.node.state.values[edge.output_nr]
-    with jax.enable_x64(True):
-        return from_array(jnp.ones(tuple(value.shape), value.dtype))
+def _mismatch(i: int, shape: Any, out: Any, kind: Any, batched: bool) -> None:
+    if not batched:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {shape} and output[{i}] has a "
+            f"shape of {Size(kind.shape)}."
+        )
+    if isinstance(out, GradientEdge):
+        raise RuntimeError("Batched grads are not supported with GradientEdge")
+    raise RuntimeError(
+        "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
+        "batch dimension. The sizes of the remaining dimensions are expected to match the shape "
+        f"of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+        f"{Size(shape[2:])} and output[{i}] has a shape of {Size(kind.shape)}. If you only want "
+        "some tensors in `grad_output` to be considered batched, consider using vmap."
+    )
+
+
+def _implicit(out: Any) -> Any:
+    """The gradient of a scalar that the user left out; None if it needs none."""
+    if not isinstance(out, GradientEdge) and not out.requires_grad:
+        return None
+    kind = _kind(out)
+    if any(n != 1 for n in kind.shape):
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if kind.dtype.kind not in "fV":
+        raise RuntimeError(
+            "grad can be implicitly created only for real scalar outputs but got "
+            f"{dtype_of(kind.dtype)}"
+        )
+    return _memo.ones_like(kind)
 
 
 def _edge(t: Any, i: int, root: bool = True) -> tuple[Any, int]:
@@ -101,7 +137,7 @@ def backward(
       grad_tensors: the gradient of each; None for tensors of one element.
       retain_graph: keep what the graph saved; defaults to `create_graph`.
       create_graph: record the gradients, so that they can be differentiated.
-      inputs: accumulate into these only.
+      inputs: accumulate into these only: tensors, edges, or a dict of them.
     """
     if active.depth:
         raise RuntimeError(
@@ -111,7 +147,7 @@ def backward(
         )
     if inputs is None and grad_tensors is None and isinstance(tensors, Handle):
         value = tensors._v
-        plain = not create_graph and grad_variables is None and local.watch is None
+        plain = not create_graph and grad_variables is None and local.anomaly is None
         plain = plain and tensors._stale is None
         if plain and value.requires_grad and value.numel == 1 and value.dtype.kind == "f":
             _memo.run(tensors, bool(retain_graph))
@@ -128,8 +164,7 @@ def backward(
                 "`backward()`. Please only use `grad_tensors`."
             )
         grad_tensors = grad_variables
-    if inputs is not None and not isinstance(inputs, (Handle, GradientEdge)) and len(inputs) == 0:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    wanted = None if inputs is None else _inputs(inputs, "backward")
     outputs = _as_tuple(tensors)
     given = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     if len(given) != len(outputs):
@@ -148,9 +183,9 @@ def backward(
         )
     roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outputs, grads, strict=True))]
     captures = None
-    if inputs is not None:
+    if wanted is not None:
         captures = []
-        for t in _as_tuple(inputs):
+        for t in wanted:
             if not isinstance(t, GradientEdge):
                 t.retain_grad()
             captures.append(_edge(t, 0, False))
@@ -171,11 +206,12 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> Any:
     """The gradients of the sum of `outputs` with respect to `inputs`, returned.
 
     Args:
-      outputs, inputs: tensors; what is differentiated, and with respect to what.
+      outputs, inputs: tensors or edges; what is differentiated, and with respect to what; a
+        dict of inputs gives a dict of gradients.
       grad_outputs: the gradient of each output; None for tensors of one element.
       retain_graph: keep what the graph saved; defaults to `create_graph`.
       create_graph: record the gradients, so that they can be differentiated.
@@ -202,16 +238,37 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    outs, ins = _as_tuple(outputs), _as_tuple(inputs)
+    outs, ins = _as_tuple(outputs), _inputs(inputs, "grad")
     given = _as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     keep = create_graph if retain_graph is None else retain_graph
-    if is_grads_batched:
-        return _batched(outs, ins, given, keep, create_graph, allow_unused, materialize_grads)
     if len(given) != len(outs):
         raise RuntimeError(f"got {len(outs)} tensors and {len(given)} gradients")
-    if not ins:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    grads = _make_grads(outs, given)
+    grads = _make_grads(outs, given, is_grads_batched)
+    if is_grads_batched:
+        found = _batched(outs, ins, grads, keep, create_graph, allow_unused)
+    else:
+        found = _one(outs, ins, grads, keep, create_graph, allow_unused)
+    if materialize_grads:
+        found = [
+            _zeros(t, create_graph) if g is None else g for g, t in zip(found, ins, strict=True)
+        ]
+    return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
+
+
+def _zeros(t: Any, requires_grad: bool) -> Any:
+    if isinstance(t, GradientEdge):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge"
+        )
+    with jax.enable_x64(True):
+        zeros: Any = from_array(jnp.zeros(tuple(t._v.shape), t._v.dtype))
+    return zeros.requires_grad_() if requires_grad else zeros
+
+
+def _one(
+    outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
+) -> list[Any]:
+    """One walk that returns the gradients of `ins`."""
     roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outs, grads, strict=True))]
     edges: list[Any] = []
     for t in ins:
@@ -227,37 +284,26 @@ def grad(
                 f"The differentiated Tensor at index {i} appears to not have been used in the "
                 "graph. Set allow_unused=True if this is the desired behavior."
             )
-    if materialize_grads:
-        with jax.enable_x64(True):
-            found = [
-                from_array(jnp.zeros(tuple(t._v.shape), t._v.dtype)) if g is None else g
-                for g, t in zip(found, ins, strict=True)
-            ]
-    return tuple(found)
+    return found
 
 
 def _batched(
-    outs: Any, ins: Any, given: Any, keep: bool, create_graph: bool, allow: bool, materialize: bool
-) -> tuple[Any, ...]:
+    outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
+) -> list[Any]:
+    """A walk for each row of `grads`; the results of all, stacked."""
     from leafax.functional import TABLE
 
     from .._record import apply
-    from ..autograd import grad as one
 
-    n = given[0].shape[0]
+    n = next(g for g in grads if g is not None).shape[0]
     rows = [
-        one(
-            outs,
-            ins,
-            [None if g is None else g[i] for g in given],
-            retain_graph=True if i < n - 1 else keep,
-            create_graph=create_graph,
-            allow_unused=allow,
-            materialize_grads=materialize,
-        )  # fmt: skip
+        _one(
+            outs, ins, [None if g is None else g[i] for g in grads],
+            True if i < n - 1 else keep, create_graph, allow_unused,
+        )
         for i in range(n)
-    ]
-    return tuple(
+    ]  # fmt: skip
+    return [
         None if column[0] is None else apply(TABLE["stack"], tuple(column), 0)
         for column in zip(*rows, strict=True)
-    )
+    ]

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from .._enter import alias, enter, from_array, make
+from .._grad_dtype import wanted
 from .._handle import Handle
 from .._lens import spell, writer
 from .._record import record
 from .._saved import FREED, modified, short
 from .._storage import write, write_view
 from .._trace import NOWHERE, local, resting
+from ._anomaly import stack_now
 from ._node import CustomNode, edge_from, external, set_history
+
+DIRTY_VIEW = (
+    "If your Function modifies inplace an input that is a view of another Tensor, your Function "
+    "cannot return more than one Tensor. This is not supported by the current autograd engine. You "
+    "should either make sure the input is not a view (using .clone() for example) or make your "
+    "Function only return one Tensor (potentially splitting it into two Functions: one doing the "
+    "inplace that returns a single Tensor and a second one that does the other operations). You "
+    "can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
+)
 
 
 class FunctionCtx(CustomNode):
@@ -36,9 +48,12 @@ class FunctionCtx(CustomNode):
         self._materialize = True
         self._for_forward: tuple[Any, ...] | None = None
         self._in_forward_mode = False
+        self._materialize_non_diff_grads = True
         self._is_tensor: tuple[bool, ...] = ()
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
+        self._plain_places: set[int] = set()
+        self.stack = stack_now()
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{self.name()} object at {hex(id(self))}>"
@@ -86,7 +101,13 @@ class FunctionCtx(CustomNode):
             raise RuntimeError(FREED)
         return tuple(self._unpack(s) for s in self._saved)
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """`saved_tensors` by its old name."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
 
     # ------------------------------------------------------------ around forward
 
@@ -146,12 +167,15 @@ class FunctionCtx(CustomNode):
             return outs
         self._outputs = [o._v.resting if isinstance(o, Handle) else None for o in outs]
         made = 0
+        self._plain_places = {k for k, o in enumerate(outs) if id(o) in plain}
         for k, o in enumerate(outs):
             if not isinstance(o, Handle) or id(o) in plain:
                 continue
             if o._v.dtype.kind not in "fcV":  # V: bfloat16
                 continue
             if id(o) in dirty:
+                if o._base_ is not None and len(outs) > 1:
+                    raise RuntimeError(DIRTY_VIEW)
                 self._rebase(o, k)
             else:
                 set_history(o, self, k)
@@ -217,18 +241,18 @@ class FunctionCtx(CustomNode):
 
     # ------------------------------------------------------------ in the engine's walk
 
+    def outputs(self) -> list[Any]:
+        """What is known of the outputs; None for one that is no tensor."""
+        return self._outputs
+
     def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
         grads = list(grads) + [None] * (len(self._outputs) - len(grads))
         if self._materialize:
             grads = [
-                zeros(o) if g is None and o is not None else g
-                for g, o in zip(grads, self._outputs, strict=True)
+                zeros(o) if g is None and o is not None and self._is_materialized(k) else g
+                for k, (g, o) in enumerate(zip(grads, self._outputs, strict=True))
             ]
-        cls = self._forward_cls
-        fn = cls.backward
-        if fn is _base("backward") and cls.vjp is not _base("vjp"):
-            fn = cls.vjp
-        result = fn(self, *grads)
+        result = self.apply(*grads)
         results = list(result) if isinstance(result, tuple) else [result]
         n = len(self._is_tensor)
         if len(results) > n and all(r is None for r in results[n:]):
@@ -254,13 +278,38 @@ class FunctionCtx(CustomNode):
             for i, (r, e, kind) in enumerate(zip(passed, self._edges, self._inputs, strict=True))
         ]
 
+    def _is_materialized(self, k: int) -> bool:
+        return self._materialize_non_diff_grads or k not in self._plain_places
+
+    def apply(self, *grads: Any) -> Any:
+        """What the Function's `backward` (or `vjp`) makes of the outputs' gradients."""
+        cls = self._forward_cls
+        by_vjp = cls.vjp is not _base("vjp")
+        if by_vjp and cls.backward is not _base("backward"):
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only implement one of them."
+            )
+        fn = cls.vjp if by_vjp else cls.backward
+        return (
+            fn(self, list(grads)) if getattr(cls, "boxed_grads_call", False) else fn(self, *grads)
+        )
+
     def _fit(self, i: int, grad: Any, kind: Any) -> Any:
         """`grad` in the shape and dtype of input `i`, as the engine checks it."""
+        edge = self._edges[i]
+        if edge is not None and edge[0].accumulates and edge[0].variable._grad_dtype is not None:
+            kind = _Kind(kind.shape, wanted(edge[0].variable) or grad._v.dtype)
         return fit(self.name(), i, grad, kind)
 
     def free(self) -> None:
         if self._saved:
             self.freed, self._saved = True, None
+
+
+class _Kind(NamedTuple):
+    shape: Any
+    dtype: Any
 
 
 def fit(name: str, i: int, grad: Any, kind: Any) -> Any:

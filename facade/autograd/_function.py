@@ -18,6 +18,7 @@ from .._handle import Handle
 from .._modes import no_grad
 from .._trace import local
 from ._context import FunctionCtx
+from ._delayed import DelayedError
 from ._function_jvp import carry
 
 
@@ -131,6 +132,8 @@ class Function(metaclass=FunctionMeta):
             if _function_vmap.applies(args):
                 return _function_vmap.apply(cls, args)
         ctx = cls._backward_cls()  # type: ignore[attr-defined]
+        if kwargs and not separate:
+            args, kwargs = _bind(cls.forward, ctx, args, kwargs)
         tensors = [a for a in args if isinstance(a, Handle)]
         records = ctx.begin(args)
         with no_grad(), _dual.seeing(()):
@@ -148,6 +151,26 @@ class Function(metaclass=FunctionMeta):
         return tuple(made) if isinstance(output, tuple) else made[0]
 
 
+def _bind(forward: Any, ctx: Any, args: Any, kwargs: Any) -> Any:
+    """Arguments of `forward` with those given by name in their places.
+
+    Raises:
+      TypeError: as a call of `forward` would, for a name that it does not know.
+    """
+    signature = inspect.signature(forward)
+    kinds = {p.kind for p in signature.parameters.values()}
+    for name in kwargs:
+        if name not in signature.parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+    given = list(signature.parameters)[: 1 + len(args)]
+    for name in kwargs:
+        if name in given:
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+    bound = signature.bind(ctx, *args, **kwargs)
+    bound.apply_defaults()
+    return bound.args[1:], bound.kwargs
+
+
 def once_differentiable(fn: Any) -> Any:
     """Decorator of a `backward` that cannot be differentiated: doing so raises."""
 
@@ -159,11 +182,16 @@ def once_differentiable(fn: Any) -> Any:
             return outputs
         if not any(isinstance(a, Handle) and a.requires_grad for a in args):  # type: ignore[attr-defined]
             return outputs
-        many = isinstance(outputs, tuple)
-        flat = outputs if many else (outputs,)
-        results = tuple(_fake(x) for x in flat)
-        error = _OnceError.apply(*results)
-        return error if many else error[0]
+        flat = outputs if isinstance(outputs, tuple) else (outputs,)
+        error = DelayedError(
+            "trying to differentiate twice a function that was marked with @once_differentiable",
+            len(flat),
+        )
+        fakes = [_fake(x) for x in flat]
+        if active.depth:  # a transform sees Functions, but not the engine's own nodes
+            outs = _OnceError.apply(*fakes)
+            return outs if isinstance(outputs, tuple) else outs[0]
+        return error(*fakes)
 
     return wrapper
 
@@ -192,3 +220,11 @@ class _OnceError(Function):
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
+
+
+class InplaceFunction(Function):
+    """A Function from before `mark_dirty`; new code subclasses `Function`."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace

@@ -12,7 +12,8 @@ from .._enter import alias, enter, make
 from .._graph import edge_of
 from .._handle import Handle
 from .._keep import given_of, needed
-from .._names import node_name
+from .._names import node_name, places
+from .._node import Node
 from .._record import record
 from .._saved import FREED, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
@@ -57,7 +58,8 @@ class HookedNode(CustomNode):
         self.kinds = [v.resting for v in state.operands]
         self.outs = [v.resting for v in state.values]
         self.given = given_of(state)
-        self.places = saved_places(state)
+        self.order_of_edges = places(state)
+        self.saves = saved_places(state)
         self.packed: dict[int, Packed] = {}
         self.kept: dict[int, Any] = {}
 
@@ -66,7 +68,7 @@ class HookedNode(CustomNode):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_"):
-            for saved, index in self.__dict__.get("places", ()):
+            for saved, index in self.__dict__.get("saves", ()):
                 if saved == name[len("_saved_") :]:
                     if self.freed:
                         raise RuntimeError(FREED)
@@ -77,6 +79,14 @@ class HookedNode(CustomNode):
         """Saved operand `i`, in the dtype that the op had it in."""
         t, want = self.packed[i].unpack(self), self.avals[i].dtype
         return t if t._v.dtype == want else t.to(of(want))
+
+    def outputs(self) -> list[Any]:
+        return self.outs[: self.given[-1] + 1] if self.given else []
+
+    def places(self) -> tuple[int | None, ...]:
+        return self.order_of_edges
+
+    __call__ = Node.__call__
 
     def free(self) -> None:
         self.freed = True
@@ -166,8 +176,8 @@ def _pack(
 ) -> None:
     """Call the pack hook on all that the gradient will read."""
     pair = hooks_now()
-    by_result = state.call.op.name in RESULT_RULES and any(i == -1 for _, i in node.places)
-    wanted = [i for _, i in node.places]
+    by_result = state.call.op.name in RESULT_RULES and any(i == -1 for _, i in node.saves)
+    wanted = [i for _, i in node.saves]
     if not by_result:
         floats = [i for i in sorted(needed(state)) if state.operands[i].dtype.kind in "fcV"]
         wanted += [i for i in floats if i not in wanted]

@@ -11,7 +11,7 @@ from weakref import ref
 
 from .._enter import Source, alias, enter
 from .._graph import gradient_edge
-from .._node import RemovableHandle
+from .._node import Node, RemovableHandle
 from .._trace import EXTERNAL, LEAF, Value, local, resting
 
 
@@ -54,7 +54,20 @@ class CustomNode:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The graph's next nodes, with the number of their output that is used here."""
-        return tuple(e if e is not None else (None, 0) for e in self._edges)
+        found = (None if k is None else self._edges[k] for k in self.places())
+        return tuple(e if e is not None else (None, 0) for e in found)
+
+    requires_grad = True
+    hooked = Node.hooked
+    _input_metadata = Node._input_metadata
+
+    def places(self) -> tuple[int | None, ...]:
+        """Which of `edges()` each of the `next_functions` is: each itself."""
+        return tuple(range(len(self._edges)))
+
+    def outputs(self) -> list[Any]:
+        """What is known of the outputs; None for one that is no tensor."""
+        raise NotImplementedError
 
     def retains_of(self) -> list[tuple[int, Any]]:
         return self.retains

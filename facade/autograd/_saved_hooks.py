@@ -24,9 +24,7 @@ PACK_WROTE = (
 
 
 class _Active(threading.local):
-    def __init__(self) -> None:
-        self.stack: list[tuple[Any, Any]] = []
-        self.disabled: str | None = None
+    disabled: str | None = None
 
 
 _active = _Active()
@@ -35,7 +33,7 @@ _active = _Active()
 def _switch() -> None:
     """Let the recorder call us exactly while a pair of hooks is in force."""
     mode = local.mode
-    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, bool(_active.stack)))
+    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, bool(local.pack_hooks)))
 
 
 class saved_tensors_hooks:
@@ -61,11 +59,16 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if _active.disabled is not None:
             raise RuntimeError(_active.disabled)
-        _active.stack.append((self.pack_hook, self.unpack_hook))
+        local.pack_hooks += ((self.pack_hook, self.unpack_hook),)
         _switch()
 
     def __exit__(self, *args: object) -> None:
-        _active.stack.pop()
+        if not local.pack_hooks:
+            raise RuntimeError(
+                "is_initialized && !tls.stack.empty() INTERNAL ASSERT FAILED: no saved tensor "
+                "hooks are in force"
+            )
+        local.pack_hooks = local.pack_hooks[:-1]
         _switch()
 
 
@@ -89,7 +92,7 @@ class save_on_cpu(saved_tensors_hooks):
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Within the block, `saved_tensors_hooks` raises `error_message`."""
     before = _active.disabled
-    if _active.stack:
+    if local.pack_hooks:
         raise RuntimeError(error_message)
     _active.disabled = error_message
     try:
@@ -123,8 +126,7 @@ class Packed:
         """The saved tensor again, with its place in the graph."""
         from ._node import set_history
 
-        with paused():
-            t = self.hook(self.value)
+        t = self.hook(self.value)
         if not isinstance(t, Handle):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
@@ -141,26 +143,24 @@ def pack_one(t: Any, own: int | None) -> Packed | None:
     Args:
       own: which output of the saving node `t` is, None if it is not one.
     """
-    if not _active.stack:
+    if not local.pack_hooks:
         return None
     from ._node import edge_from
 
     edge = edge_from(t) if own is None else (own if t.requires_grad else None)
-    return Packed(t, _active.stack[-1], edge)
+    return Packed(t, local.pack_hooks[-1], edge)
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Hooks are not applied to what hooks record, and their ops need no gradients."""
-    stack, _active.stack = _active.stack, []
+    """What a pack hook records needs no gradients, and so saves nothing."""
     mode = local.mode
-    local.set_mode(Mode.of(False, mode.inference, mode.autocast, False))
+    local.set_mode(Mode.of(False, mode.inference, mode.autocast))
     try:
         yield
     finally:
-        _active.stack = stack
-        local.set_mode(mode)
+        local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, bool(local.pack_hooks)))
 
 
 def hooks_now() -> tuple[Any, Any]:
-    return _active.stack[-1]
+    return local.pack_hooks[-1]

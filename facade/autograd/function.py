@@ -2,4 +2,8 @@
 
 from ._context import FunctionCtx as FunctionCtx
 from ._function import Function as Function
+from ._function import FunctionMeta as FunctionMeta
+from ._function import InplaceFunction as InplaceFunction
 from ._function import once_differentiable as once_differentiable
+
+BackwardCFunction = FunctionCtx

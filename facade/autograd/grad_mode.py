@@ -1,4 +1,4 @@
-"""PyTorch's `torch.autograd.grad_mode`."""
+"""PyTorch's `torch.autograd.grad_mode`: the modes under which ops are recorded."""
 
 from .._modes import enable_grad as enable_grad
 from .._modes import inference_mode as inference_mode

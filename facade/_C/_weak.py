@@ -1,0 +1,17 @@
+"""A weak reference to a tensor that says whether the tensor is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+
+class WeakTensorRef:
+    """`torch._C._WeakTensorRef`: `expired()` is True once the tensor is gone."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._ref = ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._ref() is None

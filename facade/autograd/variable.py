@@ -1,0 +1,3 @@
+"""PyTorch's `torch.autograd.variable`."""
+
+from ._variable import Variable as Variable
