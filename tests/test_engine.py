@@ -253,7 +253,15 @@ def test_errors_that_wait() -> None:
         log(isinstance(u.clone().grad_fn, functions.CloneBackward0))
 
 
-def test_the_graph_of_a_gradient_that_cannot_be_differentiated() -> None:
+@pytest.fixture
+def every_warning() -> Any:
+    """PyTorch's warnings that come once are left to the tests that look for them."""
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(False)
+
+
+def test_the_graph_of_a_gradient_that_cannot_be_differentiated(every_warning: None) -> None:
     @same
     def program(torch: Any, log: Log) -> Any:
         class Once(torch.autograd.Function):
