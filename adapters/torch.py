@@ -1,6 +1,106 @@
-"""PyTorch's files, without PyTorch.
+"""PyTorch's files and state dicts, without PyTorch.
 
 `load_checkpoint` reads what `torch.save` wrote: it runs no code of the file and imports no torch.
+`convert` and `load_into` put a state dict into Flax variables and models.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+
+import leafax
+from leafax.functional import paths
+
+from ._from_torch import Names as Names
+from ._from_torch import Report as Report
+from ._from_torch import Row as Row
+from ._from_torch import match as _match
 from ._unpickle import load_checkpoint as load_checkpoint
+
+
+def convert(
+    state_dict: Mapping[str, Any], like: Any, *, names: Names = None, strict: bool = True
+) -> tuple[Any, Report]:
+    """Flax variables with the values of a PyTorch state dict.
+
+    Args:
+      state_dict: arrays by name: what `load_checkpoint`, `adapters.safetensors.read` or PyTorch's
+        `state_dict()` give.
+      like: linen variables, or an `nnx.State`; shapes (`jax.eval_shape`'s) are enough.
+      names: from PyTorch's module names to Flax's paths: a mapping with stars,
+        `{"encoder.layer.*.attention.self.query": "layer_*.query"}`, where what follows a match
+        stays; or a function, None of which leaves a module out. Equal names need no mention. The
+        rest is matched by shape, in order among modules of equal shapes.
+      strict: raise if anything is missing or unused.
+
+    Returns:
+      `(variables, report)`: a tree like `like` with NumPy arrays. Without `strict`, what got
+      nothing keeps what `like` has.
+
+    Raises:
+      ValueError: shapes that do not fit, names that are not there; with `strict`, what is missing
+        or unused.
+    """
+    leaves, treedef = jax.tree.flatten(like)
+    full = paths(like)
+    collections = isinstance(like, Mapping) and "params" in like
+    short = [name.partition(".")[2] if collections else name for name in full]
+    shapes = {name: tuple(x.shape) for name, x in zip(short, leaves, strict=True)}
+    values, report = _match(_arrays(state_dict), shapes, names, ())
+    _check(report, strict)
+    new = [
+        np.asarray(values[name], x.dtype) if name in values else x
+        for name, x in zip(short, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(treedef, new), report
+
+
+def load_into(
+    model: Any, state_dict: Mapping[str, Any], *, names: Names = None, strict: bool = True
+) -> Report:
+    """Put a PyTorch state dict into a model of `adapters.linen` or `adapters.nnx`.
+
+    The arguments and errors are those of `convert`. A model that was called before knows in what
+    order it uses its modules, which is the order that modules of equal shapes are matched in.
+    """
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    shapes = {
+        name: tuple(t.shape) for name, t in tensors.items() if not name.endswith((".key", ".count"))
+    }
+    try:
+        order = model._order()
+    except RuntimeError:
+        order = []
+    values, report = _match(_arrays(state_dict), shapes, names, order)
+    _check(report, strict)
+    model.load_state_dict(
+        {name: leafax.as_tensor(value) for name, value in values.items()}, strict=False
+    )
+    return report
+
+
+def _arrays(state_dict: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _array(value) for name, value in state_dict.items()}
+
+
+def _array(value: Any) -> Any:
+    """A copy: a tensor of PyTorch's would change as its module trains on."""
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    value = value.detach().cpu()
+    if str(value.dtype) == "torch.bfloat16":  # NumPy has no such type of its own
+        return value.float().numpy().astype(ml_dtypes.bfloat16)
+    return value.numpy().copy()
+
+
+def _check(report: Report, strict: bool) -> None:
+    if strict and (report.missing or report.unused):
+        raise ValueError(
+            f"the state dict does not fit the model: {report}\nGive `names` for what was not found,"
+            f" or `strict=False`"
+        )

