@@ -50,6 +50,15 @@ class Model(Looking):
         """Keep these statistics as they are, and normalise by them; or let them move again."""
         raise NotImplementedError
 
+    def _quieten(self, names: set[str], stop: bool) -> None:
+        """Let dropout do nothing in the parts all of whose parameters are among these (and
+        earlier) names; or undo it."""
+        raise NotImplementedError
+
+    def _quiet(self) -> set[str]:
+        """The names that were given to `_quieten`."""
+        raise NotImplementedError
+
     def _classes(self) -> dict[str, type]:
         """The class of each submodule, by path."""
         raise NotImplementedError
@@ -157,7 +166,8 @@ class Model(Looking):
             Their order is that of their use in the model's last call.
           stats: also stop the BatchNorm statistics of the selected part: it then normalises by
             them, in training mode too. Statistics are selected by their own path, or with all
-            parameters of their module.
+            parameters of their module. Dropout does nothing in modules all of whose parameters
+            are selected.
 
         Raises:
           ValueError: a pattern that matches nothing; the message has the nearest paths.
@@ -182,6 +192,7 @@ class Model(Looking):
             parameters[name].grad = None
         if stats:
             self._stop_statistics(with_their_parameters(chosen, parameters, still), True)
+            self._quieten(chosen & parameters.keys(), True)
         return self
 
     def unfreeze(self, *what: Any, last: int | None = None, blocks: str | None = None) -> Self:
@@ -208,6 +219,7 @@ class Model(Looking):
                 parameters[name].requires_grad_(True)
         self._loan().settled = False
         self._stop_statistics(with_their_parameters(chosen, parameters, still), False)
+        self._quieten(chosen & parameters.keys(), False)
         return self
 
     def groups(self, options: Mapping[Any, Mapping[str, Any]], **rest: Any) -> list[dict[str, Any]]:

@@ -54,6 +54,8 @@ class Shared:
       adapters: low-rank factors, by the id of the kernel.
       modes: modules that were told to train or to evaluate, by id.
       still: modules whose statistics are stopped, by id.
+      quiet: modules whose dropout is stopped, by id, and what their flag was before;
+        `quiet_parameters` were frozen so.
       structure: counts changes of the module's attributes; what follows is forgotten then.
       models, views: of submodules; views by mode.
       flags, tokens: the attributes that switch modes, and their values.
@@ -65,6 +67,8 @@ class Shared:
         self.adapters: dict[int, Any] = {}
         self.modes: dict[int, tuple[Any, bool]] = {}
         self.still: dict[int, Any] = {}
+        self.quiet: dict[int, tuple[Any, bool]] = {}
+        self.quiet_parameters: dict[int, Any] = {}
         self.restructured()
 
     def restructured(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from leafax.functional import select
@@ -73,3 +73,20 @@ def with_their_parameters(chosen: set[str], parameters: Tensors, stats: Tensors)
         siblings.setdefault(name.rpartition(".")[0], []).append(name)
     beside = {name: siblings.get(name.rpartition(".")[0], []) for name in stats}
     return {n for n in stats if n in chosen or (beside[n] and chosen.issuperset(beside[n]))}
+
+
+def parts_within(parameters: Tensors, chosen: Collection[str]) -> set[str]:
+    """The largest parts (paths of modules) all of whose parameters are chosen."""
+    inside: dict[str, bool] = {}
+    for name in parameters:
+        names = name.split(".")
+        for n in range(len(names)):
+            part = ".".join(names[:n])
+            inside[part] = inside.get(part, True) and name in chosen
+    whole = {part for part, yes in inside.items() if yes}
+    return {part for part in whole if not any(above in whole for above in _above(part))}
+
+
+def _above(part: str) -> list[str]:
+    names = part.split(".") if part else []
+    return [".".join(names[:n]) for n in range(len(names))]

@@ -20,7 +20,7 @@ from leafax.functional import paths
 from . import _call, _model
 from ._depth import uses
 from ._linen import Apply, Inside, Mode, Path, classes, needs_rng, within
-from ._select import Tensors, near
+from ._select import Tensors, near, parts_within
 
 
 class Model(_model.Model):
@@ -67,6 +67,8 @@ class Model(_model.Model):
                 self._borrowed.lend(tensor, full.startswith("params."))
         self._training = True
         self._still: frozenset[str] = frozenset()
+        self._quiet_names: frozenset[str] = frozenset()
+        self._quiet_parts: frozenset[Path] = frozenset()
         self._evaluating: frozenset[Path] = frozenset()
         self._pures: dict[Any, Apply] = {}
 
@@ -95,7 +97,7 @@ class Model(_model.Model):
         function = getattr(type(self._module), method) if isinstance(method, str) else None
         flags = () if function is None else _call.flags_of(function)
         kwargs, training = _call.with_flags(flags, self._training, args, kwargs)
-        key = (method, training, self._still, self._evaluating)
+        key = (method, training, self._still, self._evaluating, self._quiet_parts)
         pure = self._pures.get(key)
         if pure is None:
             pure = self._pures[key] = self._pure(method, training, bool(flags))
@@ -114,7 +116,7 @@ class Model(_model.Model):
     def _pure(self, method: str | Inside, training: bool, flagged: bool) -> Apply:
         collections = {full.partition(".")[0] for full in self._paths} - {"params"}
         mutable = collections if training else collections - {"batch_stats"}
-        evaluating = self._evaluating
+        evaluating = self._evaluating | self._quiet_parts
         if not training and not flagged:
             evaluating = frozenset({()})
         mode = Mode(training, tuple(sorted(mutable)), self._still, evaluating)
@@ -151,6 +153,16 @@ class Model(_model.Model):
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         full = {self._full[name] for name in names}
         self._still = self._still | full if stop else self._still - full
+
+    def _quieten(self, names: set[str], stop: bool) -> None:
+        self._quiet_names = self._quiet_names | names if stop else self._quiet_names - names
+        self._quiet_parts = frozenset(
+            tuple(part.split(".")) if part else ()
+            for part in parts_within(self._parameters, self._quiet_names)
+        )
+
+    def _quiet(self) -> set[str]:
+        return set(self._quiet_names)
 
     def _loan(self) -> _call.Borrowed:
         return self._borrowed
@@ -238,6 +250,13 @@ class Part(_model.Model):
 
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         self._root._stop_statistics({self._before + name for name in names}, stop)
+
+    def _quieten(self, names: set[str], stop: bool) -> None:
+        self._root._quieten({self._before + name for name in names}, stop)
+
+    def _quiet(self) -> set[str]:
+        n = len(self._before)
+        return {s[n:] for s in self._root._quiet() if s.startswith(self._before)}
 
     def _loan(self) -> _call.Borrowed:
         return self._root._loan()

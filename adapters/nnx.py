@@ -20,7 +20,7 @@ from leafax.functional import paths
 from . import _call, _model
 from ._depth import uses
 from ._nnx import Merge, Shared, View, key_data, kinds_of
-from ._select import Tensors, near
+from ._select import Tensors, near, parts_within
 
 FLAGS = ("deterministic", "use_running_average")
 
@@ -217,7 +217,8 @@ class Model(_model.Model):
         known = self._shared.modes.get(id(self._module))
         if known is not None:
             return known[1]
-        values = [vars(module)[flag] for module, flag in self._flags()]
+        quiet = self._shared.quiet
+        values = [vars(m)[flag] for m, flag in self._flags() if id(m) not in quiet]
         return not values or not all(values)
 
     def train(self, mode: bool = True) -> Self:
@@ -230,7 +231,9 @@ class Model(_model.Model):
         return self
 
     def _switch(self, module: Any, flag: str, off: bool) -> None:
-        off = off or (flag == "use_running_average" and id(module) in self._shared.still)
+        shared = self._shared
+        off = off or (flag == "use_running_average" and id(module) in shared.still)
+        off = off or (flag == "deterministic" and id(module) in shared.quiet)
         if vars(module)[flag] is not off:
             setattr(module, flag, off)
 
@@ -271,6 +274,33 @@ class Model(_model.Model):
 
     def _loan(self) -> _call.Borrowed:
         return self._shared.borrowed
+
+    def _quieten(self, names: set[str], stop: bool) -> None:
+        parameters, shared = self._tensors()[0], self._shared
+        ids = {id(parameters[name]): parameters[name] for name in names}
+        for i, t in ids.items():
+            if stop:
+                shared.quiet_parameters[i] = t
+            else:
+                shared.quiet_parameters.pop(i, None)
+        parts = parts_within(parameters, self._quiet())
+        for path, module in nnx.iter_modules(self._module):
+            if "deterministic" not in vars(module):
+                continue
+            steps = [str(step) for step in path]
+            above = {".".join(steps[:n]) for n in range(len(steps) + 1)}
+            if above & parts:
+                shared.quiet.setdefault(id(module), (module, vars(module)["deterministic"]))
+                self._switch(module, "deterministic", True)
+            elif id(module) in shared.quiet:
+                _, off = shared.quiet.pop(id(module))
+                known = shared.modes.get(id(module))
+                self._switch(module, "deterministic", off if known is None else not known[1])
+        shared.tokens.clear()
+
+    def _quiet(self) -> set[str]:
+        held = self._shared.quiet_parameters
+        return {name for name, t in self._tensors()[0].items() if id(t) in held}
 
     def _classes(self) -> dict[str, type]:
         found = {}

@@ -121,6 +121,7 @@ def _masks(model: Any) -> dict[str, Any]:
     return {
         "trainable": {name: p.requires_grad for name, p in model.named_parameters()},
         "still": sorted(model._stopped()),
+        "quiet": sorted(model._quiet()),
         "training": model.training,
     }
 
@@ -134,4 +135,6 @@ def _mask(model: Any, masks: dict[str, Any]) -> None:
     model._loan().settled = False
     model._stop_statistics(set(model._statistics()), False)
     model._stop_statistics(set(masks["still"]), True)
+    model._quieten(set(trainable), False)
+    model._quieten(set(masks["quiet"]), True)
     model.train(masks["training"])

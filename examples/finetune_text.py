@@ -53,9 +53,10 @@ def main(argv: list[str] | None = None) -> list[Result]:
     """Fine-tune as the command line says; return what each recipe gave."""
     options = parse(argv)
     train, test, names = load_reuters()
-    tokens = [tokenized(s, options.length, n) for s, n in ((train, None), (test, options.test))]
-    print(f"{len(train.labels)} training stories, {len(tokens[1].labels)} test stories: {names}")
-    results = [run(recipe, *tokens, len(names), options) for recipe in options.recipes]
+    learnt = tokenized(train, options.length, None)
+    asked = tokenized(test, options.length, options.test)
+    print(f"{len(learnt.labels)} training stories, {len(asked.labels)} test stories: {names}")
+    results = [run(recipe, learnt, asked, len(names), options) for recipe in options.recipes]
     print(table(results))
     options.out.mkdir(parents=True, exist_ok=True)
     plot(results, options.out / "text.png")

@@ -409,3 +409,39 @@ def test_a_call_under_no_grad_has_no_graph() -> None:
         out = model(torch.from_numpy(IMAGES))
     assert out.grad_fn is None
     close(out.numpy(), module.apply(variables, IMAGES, False), 1e-5)
+
+
+class Dropping(nn.Module):
+    """Dropout in a part with parameters, and one outside of all."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array, train: bool = True) -> jax.Array:
+        class Part(nn.Module):
+            @nn.compact
+            def __call__(self, x: jax.Array) -> jax.Array:
+                return nn.Dropout(0.5, deterministic=not train)(nn.Dense(64, name="a")(x))
+
+        x = Part(name="back")(x)
+        return nn.Dense(64, name="head")(nn.Dropout(0.5, deterministic=not train, name="d")(x))
+
+
+def test_dropout_of_a_frozen_part_stops_with_its_statistics() -> None:
+    x = jnp.ones((1, 4))
+    model = Model(Dropping(), Dropping().init({"params": jax.random.key(0)}, x, train=False))
+
+    def zeros(name: str) -> bool:
+        with model.watch(name, grad=False) as seen:
+            model(torch.from_numpy(np.ones((1, 4), "float32")))
+        return bool((seen[name] == 0).any())
+
+    assert zeros("back") and zeros("d")
+    model.freeze("back")
+    assert zeros("back"), "as in PyTorch, unless told"
+    model.freeze("back", stats=True)
+    assert not zeros("back") and zeros("d")
+    model.eval().train()
+    assert not zeros("back") and zeros("d")
+    model.unfreeze("back.a.bias")
+    assert zeros("back")
+    model.freeze(stats=True)
+    assert not zeros("d")

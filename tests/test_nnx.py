@@ -297,3 +297,42 @@ def test_state_dict_goes_to_another_model() -> None:
 def test_a_linen_module_is_an_error() -> None:
     with pytest.raises(TypeError, match=r"must be an nnx module, got `Dense`; .*adapters.linen"):
         Model(linen.Dense(3))  # type: ignore[arg-type]
+
+
+class Dropping(nnx.Module):
+    """Dropout in a part with parameters, and one outside of all."""
+
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.back = nnx.Sequential(nnx.Linear(4, 64, rngs=rngs), nnx.Dropout(0.5, rngs=rngs))
+        self.d = nnx.Dropout(0.5, rngs=rngs)
+        self.head = nnx.Linear(64, 2, rngs=rngs)
+
+    def __call__(self, x: Any) -> Any:
+        return self.head(self.d(self.back(x)))
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_dropout_of_a_frozen_part_stops_with_its_statistics(told: bool) -> None:
+    model = Model(Dropping())
+    if told:
+        model.train()
+
+    def zeros(name: str) -> bool:
+        with model.watch(name, grad=False) as seen:
+            model(torch.ones(1, 4))
+        return bool((seen[name] == 0).any())
+
+    assert zeros("back") and zeros("d")
+    model.freeze("back")
+    assert zeros("back"), "as in PyTorch, unless told"
+    model.freeze("back", stats=True)
+    assert model.training and not zeros("back") and zeros("d")
+    model.unfreeze("back")
+    assert zeros("back")
+    model.freeze(stats=True)
+    assert model.training and not zeros("d")
+    assert not model.eval().training and model.train().training
+    assert not zeros("back") and zeros("d") is False
+    model.unfreeze()
+    assert zeros("d")
