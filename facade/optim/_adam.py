@@ -7,7 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from . import _checks
-from ._optimizer import Optimizer, ParamGroup
+from ._groups import ParamGroup
+from ._optimizer import Optimizer
 
 
 class Adam(Optimizer):
@@ -61,8 +62,8 @@ class Adam(Optimizer):
             state["max_exp_avg_sq"] = jnp.zeros(shape, dtype)
         return state
 
+    @staticmethod
     def update(
-        self,
         p: Any,
         g: Any,
         state: dict[str, Any],

@@ -14,7 +14,9 @@ from .._record import record
 from .._storage import write
 from .._trace import local
 from ._cohorts import Cohorts, Layout
-from ._optimizer import Optimizer, ParamGroup
+from ._groups import ParamGroup
+from ._optimizer import Optimizer
+from ._update import reused
 
 
 class Unit(NamedTuple):
@@ -161,7 +163,9 @@ class Optax(Optimizer):
             new = optax.apply_updates(named, scaled)
             return (*[new[str(n)] for n in layout.active], *after)
 
-        op = self._ops[key] = Op(body, name="Optax", namespace="optim", differentiable=False)
+        reuses = reused(len(layout.active), len(layout.keys))
+        op = Op(body, name="Optax", namespace="optim", differentiable=False, reuses=reuses)
+        self._ops[key] = op
         return op
 
     # ------------------------------------------------------------ state

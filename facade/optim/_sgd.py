@@ -7,7 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from ._checks import not_negative
-from ._optimizer import Optimizer, ParamGroup
+from ._groups import ParamGroup
+from ._optimizer import Optimizer
 
 
 class SGD(Optimizer):
@@ -60,8 +61,8 @@ class SGD(Optimizer):
             state["step"] = jnp.zeros((), "int32")
         return state
 
+    @staticmethod
     def update(
-        self,
         p: Any,
         g: Any,
         state: dict[str, Any],

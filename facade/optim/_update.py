@@ -1,0 +1,97 @@
+"""The update of an optimizer's parameters as one op, and the way back to it in later steps."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from weakref import ref
+
+import jax.numpy as jnp
+
+from leafax.functional import Op
+
+from .._trace import State, Trace, Value
+
+_UPDATE_OPS: dict[Any, Op] = {}
+
+
+def update_op(cls: Any, choices: Any, names: Any, fixed: Any) -> Op:
+    """The update of several parameters as one op; equal for optimizers of equal class.
+
+    Args:
+      cls: the optimizer's class.
+      choices: its hyperparameters that choose what is computed.
+      names: for each parameter, the names of its state.
+      fixed: the numbers that are constants, None for those that enter.
+    """
+    key = (cls, tuple(choices.items()), names, fixed)
+    op = _UPDATE_OPS.get(key)
+    if op is not None:
+        return op
+    update = cls.update
+
+    def body(params: Any, grads: Any, states: Any, numbers: Any) -> Any:
+        entered = iter(numbers)
+        named = {
+            n: next(entered) if f is None else f for n, f in zip(cls.numbers, fixed, strict=True)
+        }
+        new_params, new_states = [], []
+        for p, g, held, keys in zip(params, grads, states, names, strict=True):
+            state = dict(zip(keys, held, strict=True))
+            new, after = update(p, g, state, named, choices)
+            new_params.append(new.astype(p.dtype))
+            new_states += [jnp.asarray(after[k]).astype(state[k].dtype) for k in keys]
+        return (*new_params, *new_states)
+
+    reuses = reused(len(names), sum(map(len, names)))
+    op = Op(body, name=cls.__name__, namespace="optim", differentiable=False, reuses=reuses)
+    _UPDATE_OPS[key] = op
+    return op
+
+
+def reused(params: int, states: int) -> dict[int, int]:
+    """Which result updates which operand of an update.
+
+    Operands are the parameters, their gradients and the states; results parameters and states.
+    """
+    return {k: k for k in range(params)} | {params + k: 2 * params + k for k in range(states)}
+
+
+class StepMemo(NamedTuple):
+    """Where recording an update led, for parameters that nobody shares.
+
+    Attributes:
+      state: the state after it.
+      values: what the parameters and their states hold then.
+    """
+
+    state: State
+    values: tuple[Value, ...]
+
+    def replay(self, trace: Trace, params: Any, held: Any, numbers: list[float]) -> None:
+        trace.state = self.state
+        trace.arrays += numbers
+        trace.arrays += [t._array for t in held]
+        values, refs = self.values, trace.refs
+        for p, value in zip(params, values, strict=False):
+            p._v, p._array = value, None
+            if p._vc is None:
+                p._vc = [1]
+            else:
+                p._vc[0] += 1
+        for t, value in zip(held, values[len(params) :], strict=True):
+            t._v, t._array, t._trace = value, None, trace
+        refs += map(ref, held)
+
+
+def are_at_rest(tensors: list[Any]) -> bool:
+    """Whether each holds an array of its own."""
+    for t in tensors:
+        if t._array is None or t._store is not None:
+            return False
+    return True
+
+
+def are_simple(trace: Trace, params: Any) -> bool:
+    """Whether all parameters and gradients are in the trace and share no storage."""
+    tensors = [*params, *[p._grad for p in params]]
+    return all(t._trace is trace and t._v.index >= 0 and t._store is None for t in tensors)
