@@ -13,10 +13,10 @@ import numpy as np
 
 from leafax.functional import Op
 
+from ._budget import cut_for_budget
 from ._enter import make
 from ._host import entering
 from ._record import apply, over_budget
-from ._run import cut_for_budget
 from ._trace import State, Trace, Value, local
 
 FEW = 8  # tensors up to which the ordinary way is as quick

@@ -17,6 +17,7 @@ from typing import Any
 
 from leafax.functional import Aval, Residual, ResidualCall, vjp_of
 
+from ._budget import cut_for_budget
 from ._dtype import of
 from ._dual_ops import attach
 from ._enter import alias, enter, from_array, make
@@ -26,7 +27,6 @@ from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._keep import given_of, needed
 from ._node import AccumulateGrad, Node
 from ._record import over_budget, step
-from ._run import cut_for_budget
 from ._saved import FREED, check_versions
 from ._silent import changed
 from ._storage import detach

@@ -163,7 +163,7 @@ def _fresh_storage(state: State) -> int:
 
 def _foreign(t: Any) -> Any:
     """The array of a tensor that another thread's trace has pending, or that failed."""
-    from ._run import peek
+    from ._peek import peek
 
     return peek(t)
 

@@ -33,7 +33,7 @@ def update_many(
     """
     with no_grad():
         if over_budget(local.trace):
-            from ._run import cut_for_budget
+            from ._budget import cut_for_budget
 
             cut_for_budget(local.trace)
         for t in targets:

@@ -154,7 +154,7 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
         tensors) would not survive that.
     """
     if budget and over_budget(local.trace):
-        from ._run import cut_for_budget
+        from ._budget import cut_for_budget
 
         cut_for_budget(local.trace)
     trace = local.trace

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
-from leafax.functional import Input, Node, Plan, Program, pair, plan_for
+from leafax.functional import Node, Plan, Program, pair, plan_for
 
-from . import _graph, _keep, _record
+from . import _graph, _keep
 from ._bound import bound
+from ._faults import Pending, check_faults
 from ._host import placed
-from ._record import BUDGET, user_line
+from ._record import user_line
 from ._storage import unshare
-from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, local
+from ._trace import EXTERNAL, LEAF, NODE, State, Trace, local
 
 
 class Run(NamedTuple):
@@ -51,8 +49,6 @@ class Run(NamedTuple):
     donated: int
 
 
-TURN = 256  # nodes in the programs that a loop without observations is cut into
-
 history: deque[Run] = deque(maxlen=1000)
 _plans: deque[tuple[Run, Plan]] = deque(maxlen=50)
 
@@ -63,14 +59,6 @@ class Recipe(NamedTuple):
     plan: Plan
     places: dict[int, int]  # value number -> position among the outputs
     saves: Any  # what the graph keeps, see `_keep.Keep`
-
-
-class Pending(NamedTuple):
-    """Fault flags of a run that nobody has looked at yet."""
-
-    flags: Any
-    values: Any
-    sites: Any
 
 
 def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None = None) -> None:
@@ -245,6 +233,8 @@ def observe(t: Any, reason: str) -> Any:
         t._array = store.cell._array  # nothing between the storage and this tensor
     if t._array is None:
         if t._trace is not None and not t._trace.done and t._trace is not local.trace:
+            from ._peek import peek
+
             array = peek(t)
             check_faults()
             return array
@@ -254,132 +244,6 @@ def observe(t: Any, reason: str) -> Any:
         cut(reason, (t,))
     check_faults()
     return placed(t)
-
-
-def check_faults() -> None:
-    """Raise the first data-dependent error of the runs so far, with the user's line."""
-    while local.faults:
-        flags, values, sites = local.faults.popleft()
-        flags = np.asarray(flags)
-        if True not in flags.tolist():
-            continue
-        first = int(np.argmax(flags))
-        site = sites[first]
-        local.faults.clear()
-        message = site.message.format(value=int(np.asarray(values)[first]))
-        error = site.error(message)
-        if site.where is not None:
-            error.add_note(f"recorded at {site.where[0]}:{site.where[1]}")
-        raise error
-
-
-def check_ready_faults() -> None:
-    """Raise the errors of runs that are over, without waiting for those that are not."""
-    for pending in local.faults:
-        if hasattr(pending.flags, "is_ready") and not pending.flags.is_ready():
-            return
-    check_faults()
-
-
-@contextmanager
-def uncut() -> Iterator[None]:
-    """Within the block the program is not cut for its length; it is before, if need be."""
-    if not local.uncut and _record.over_budget(local.trace):
-        cut_for_budget(local.trace)
-    before, local.uncut = local.uncut, True
-    try:
-        yield
-    finally:
-        local.uncut = before
-
-
-def cut_for_budget(trace: Trace) -> None:
-    """Cut a program that got too long, where a loop's next turns will be cut too.
-
-    What repeats is looked for in what was recorded. If the last ops are turns of a loop, the
-    programs that follow hold a whole number of turns: they all have the same structure.
-    """
-    if local.uncut:
-        return
-    end, before = trace.state, local.turn_end
-    if local.budget and before in (None, end):  # the loop goes on as it did
-        budget, local.turn_end = local.budget, end
-    else:
-        nodes = [s for s in end.path() if isinstance(s.entry, Node)]
-        period = _period([(s.call, tuple(v.aval for v in s.operands)) for s in nodes])
-        turn = sum(s.nodes - s.parent.nodes for s in nodes[len(nodes) - period :] if s.parent)
-        budget = max(1, TURN // turn) * turn if turn else 0
-        local.turn_end = None
-    too_big = trace.nbytes > _record.BUDGET_BYTES
-    cut("the bytes a program may hold are used up" if too_big else "the program is long")
-    local.budget = budget  # until something else cuts: then the loop is over
-
-
-def _period(signs: list[Any]) -> int:
-    """The shortest period of the list's end, if it repeats there at least twice; else 0.
-
-    The failure function of Knuth, Morris and Pratt on the reversed list.
-    """
-    back = signs[::-1][:BUDGET]
-    fail = [0] * len(back)
-    k = 0
-    best = 0
-    for i in range(1, len(back)):
-        while k and back[i] != back[k]:
-            k = fail[k - 1]
-        if back[i] == back[k]:
-            k += 1
-        fail[i] = k
-        period = i + 1 - k
-        if k >= 2 * period and i + 1 >= len(back) // 2:
-            best = period
-    return best
-
-
-def peek(t: Any) -> Any:
-    """The array of a tensor that another thread has pending, without touching its trace.
-
-    The values that it depends on are computed anew from that trace's inputs: they are
-    immutable, so the other thread may go on.
-    """
-    trace = t._trace
-    if t._array is not None:
-        return t._array
-    if trace is None or trace.done:
-        import time
-
-        for _ in range(1000):
-            if t._array is not None:
-                return t._array
-            time.sleep(0.001)
-        raise RuntimeError(
-            "this tensor has no value: the program that would have computed it failed. The "
-            "error was raised where the program ran."
-        )
-    value: Value = t._v
-    arrays = list(trace.arrays)
-    state = trace.state
-    entries, _ = entries_to(state)
-    n_inputs, n_values, kept = 0, 0, []
-    for entry in entries:
-        if isinstance(entry, Input):
-            if n_inputs == len(arrays):
-                break
-            n_inputs += 1
-        kept.append(entry)
-        n_values += len(entry.avals)
-        if n_values > value.index:
-            break
-    program = Program(tuple(kept), (value.index,))
-    return plan_for(program).run(arrays[:n_inputs]).outputs[0]
-
-
-def compute(t: Any) -> Any:
-    """The array of a tensor, without cutting the program that it is pending in."""
-    from ._enter import enter
-
-    enter(t, local.trace)
-    return peek(t)
 
 
 def synchronize() -> None:

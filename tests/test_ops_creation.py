@@ -118,7 +118,11 @@ ERRORS: list[tuple[tuple[Any, ...], dict[str, Any], Callable[[], Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("call, named, theirs", ERRORS, ids=lambda x: None if callable(x) else str(x)[:40])
+def _id(x: Any) -> str | None:
+    return None if callable(x) else str(x)[:40]  # equal in every process
+
+
+@pytest.mark.parametrize("call, named, theirs", ERRORS, ids=_id)
 def test_errors(call: tuple[Any, ...], named: dict[str, Any], theirs: Callable[[], Any]) -> None:
     with pytest.raises(Exception) as expected:
         theirs()

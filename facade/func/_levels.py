@@ -263,7 +263,7 @@ def look(t: Any, reason: str) -> Any:
     Raises:
       RuntimeError: if it differs from example to example.
     """
-    from .._run import compute
+    from .._peek import compute
 
     if innermost(t) is not None:
         if "bool" in reason:

@@ -13,10 +13,10 @@ from typing import Any
 from leafax.functional import TABLE
 
 from .._active import transform
+from .._budget import uncut
 from .._enter import enter
 from .._handle import Handle
 from .._record import apply
-from .._run import uncut
 from .._trace import local
 from ._levels import Level, entered, rebuild, tower
 from ._trees import flatten, spell, unflatten

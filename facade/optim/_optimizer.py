@@ -16,9 +16,10 @@ import jax
 from leafax.functional import Op
 
 from .._enter import NUMBER, add_input, from_array, keep_edge
+from .._faults import check_ready_faults
 from .._modes import enable_grad, no_grad
 from .._record import record
-from .._run import check_ready_faults, cut
+from .._run import cut
 from .._storage import rebind, write
 from .._trace import Value, local
 from ._groups import ParamGroup, ParamGroups

@@ -18,13 +18,13 @@ from leafax.functional import Input
 from leafax.functional import Node as Entry
 
 from .. import _random
+from .._budget import uncut
 from .._dtype import of
 from .._enter import alias, enter, keep_edge, make
 from .._handle import Handle
 from .._keep import needed
 from .._record import record, step
 from .._region import Region
-from .._run import uncut
 from .._saved import modified, saved_places
 from .._trace import State, Value, local, resting
 from ._barrier import BARRIER

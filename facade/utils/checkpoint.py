@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from .._run import uncut
+from .._budget import uncut
 from .._trace import local
 from ._frame import CheckpointError as CheckpointError
 from ._frame import Frame, default_metadata

@@ -1,0 +1,42 @@
+"""Data-dependent errors: flags computed beside the outputs, raised when next observed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._trace import local
+
+
+class Pending(NamedTuple):
+    """Fault flags of a run that nobody has looked at yet."""
+
+    flags: Any
+    values: Any
+    sites: Any
+
+
+def check_faults() -> None:
+    """Raise the first data-dependent error of the runs so far, with the user's line."""
+    while local.faults:
+        flags, values, sites = local.faults.popleft()
+        flags = np.asarray(flags)
+        if True not in flags.tolist():
+            continue
+        first = int(np.argmax(flags))
+        site = sites[first]
+        local.faults.clear()
+        message = site.message.format(value=int(np.asarray(values)[first]))
+        error = site.error(message)
+        if site.where is not None:
+            error.add_note(f"recorded at {site.where[0]}:{site.where[1]}")
+        raise error
+
+
+def check_ready_faults() -> None:
+    """Raise the errors of runs that are over, without waiting for those that are not."""
+    for pending in local.faults:
+        if hasattr(pending.flags, "is_ready") and not pending.flags.is_ready():
+            return
+    check_faults()
