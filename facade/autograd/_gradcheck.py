@@ -10,9 +10,19 @@ import numpy as np
 
 from .._creation import tensor
 from .._handle import Handle
-from .._modes import no_grad
 from ._backward import grad
-from ._context import zeros
+from ._jacobians import (
+    Mismatch,
+    analytical,
+    check_batched,
+    check_batched_forward,
+    check_multiplied,
+    check_undefined,
+    forward,
+    numerical,
+    parts_of_inputs,
+    parts_of_outputs,
+)
 
 
 class GradcheckError(RuntimeError):
@@ -35,8 +45,14 @@ def gradcheck(
       eps: the step of the differences.
       atol, rtol: how far apart numbers may be.
       raise_exception: raise, instead of returning False.
-      check_backward_ad: False to check nothing. The other arguments are accepted for PyTorch's
-        sake: backward mode is checked in full.
+      nondet_tol: how far apart two backward passes may be.
+      check_undefined_grad: whether missing gradients of outputs give none, or zeros.
+      check_grad_dtypes: whether gradients have the dtype of their inputs.
+      check_batched_grad, check_batched_forward_grad: whether derivatives agree with their own
+        under `vmap`.
+      check_forward_ad: check forward mode too.
+      check_backward_ad: check backward mode.
+      fast_mode, masked: accepted for PyTorch's sake: all is checked in full.
 
     Returns:
       True if the gradients agree.
@@ -46,27 +62,51 @@ def gradcheck(
 
     >>> import leafax
     >>> x = leafax.tensor([1.0, 2.0], dtype=leafax.float64, requires_grad=True)
-    >>> leafax.autograd.gradcheck(lambda x: x.sin(), x)
+    >>> leafax.autograd.gradcheck(lambda x: x.sin(), x, check_forward_ad=True)
     True
     """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError(
+            "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        )
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError(
+            "Setting check_batched_grad=True requires check_backward_ad to be True"
+        )
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError(
+            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+        )
+    args = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     try:
-        _check(func, inputs, eps, atol, rtol, check_backward_ad)
-    except GradcheckError:
+        _check_inputs(args)
+        outputs = func(*args)
+        if check_backward_ad:
+            _backward(func, args, outputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+        if check_forward_ad:
+            _forward(func, args, eps, atol, rtol, check_grad_dtypes)
+        if check_batched_forward_grad:
+            check_batched_forward(func, args)
+        if check_backward_ad:
+            outs = _differentiable(outputs)
+            if check_batched_grad:
+                for k, o in enumerate(outs):
+                    check_batched(args, o, k)
+            check_multiplied(outs, args)
+            if check_undefined_grad:
+                check_undefined(lambda: _differentiable(func(*args)), args)
+    except Mismatch as e:
         if raise_exception:
-            raise
+            raise GradcheckError(str(e)) from None
         return False
     return True
 
 
-def _check(func: Any, inputs: Any, eps: float, atol: float, rtol: float, backward: bool) -> None:
-    args = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    checked = [(i, t) for i, t in enumerate(args) if _needs(t)]
-    if not checked:
-        raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them "
-            "have requires_grad=True."
-        )
-    for i, x in checked:
+def _check_inputs(args: tuple[Any, ...]) -> None:
+    checked: list[Any] = [t for t in args if _needs(t)]
+    for i, x in enumerate(args):
+        if not _needs(x):
+            continue
         t: Any = x
         if t._v.dtype.name not in ("float64", "complex128"):
             warnings.warn(
@@ -75,62 +115,88 @@ def _check(func: Any, inputs: Any, eps: float, atol: float, rtol: float, backwar
                 "precision floating point or complex. ",
                 stacklevel=4,
             )
-        if t._v.dtype.kind == "c":
-            raise NotImplementedError(
-                "gradcheck of complex inputs is not implemented in leafax: check the real and "
-                "imaginary parts (torch.view_as_real) as inputs"
+        if any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape, strict=True)):
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs "
+                "that are non-overlapping to be able to compute the numerical gradients "
+                "correctly. You should call .contiguous on the input before passing it to "
+                "gradcheck."
             )
-    if not backward:
-        return
-    outputs = _outputs(func(*args))
-    for o, out in enumerate(outputs):
-        for k, (i, t) in enumerate(checked):
-            numerical = _numerical(func, args, i, o, eps)
-            analytical = _analytical(out, t)
-            if not np.allclose(analytical, numerical, rtol, atol, equal_nan=True):
-                raise GradcheckError(
-                    f"Jacobian mismatch for output {o} with respect to input {k},\n"
-                    f"numerical:{tensor(numerical)}\nanalytical:{tensor(analytical)}\n"
-                )
+    if not checked:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them "
+            "have requires_grad=True."
+        )
 
 
 def _needs(x: Any) -> bool:
     return isinstance(x, Handle) and bool(x.requires_grad)  # type: ignore[attr-defined]
 
 
-def _outputs(out: Any) -> list[Any]:
+def _differentiable(out: Any) -> list[Any]:
     outs = out if isinstance(out, (tuple, list)) else (out,)
-    kept = [o for o in outs if _needs(o)]
-    if any(o._v.dtype.kind == "c" for o in kept):
-        raise NotImplementedError("gradcheck of complex outputs is not implemented in leafax")
-    return kept
+    return [o for o in outs if _needs(o)]
 
 
-def _numerical(func: Any, args: Any, i: int, o: int, eps: float) -> Any:
-    """One row an element of input `i`, one column an element of output `o`."""
-    base = args[i].detach().numpy().copy()
-    rows = []
-    for place in np.ndindex(base.shape):
-        ends = []
-        for sign in (1, -1):
-            moved = base.copy()
-            moved[place] += sign * eps
-            full = list(args)
-            full[i] = tensor(moved).requires_grad_()
-            found = _outputs(func(*full))[o]
-            with no_grad():
-                ends.append(found.detach().numpy().reshape(-1).astype("float64"))
-        rows.append((ends[0] - ends[1]) / (2 * eps))
-    return np.stack(rows) if rows else np.zeros((0, 0))
+def _backward(
+    func: Any, args: Any, outputs: Any, eps: float, atol: float, rtol: float, nondet_tol: float,
+    dtypes: bool,
+) -> None:  # fmt: skip
+    outs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+    complex_outs = any(o._v.dtype.kind == "c" for o in outs)
+    parts = ("imaginary", "real") if complex_outs else (None,)
+    which = [o._v.dtype.kind == "c" for o in _differentiable(outputs)]
+    for part in parts:
+        fn = func if part is None else parts_of_outputs(func, part)
+        got = fn(*args)
+        found = numerical(fn, args, eps)
+        flags = [_needs(o) for o in (got if isinstance(got, (tuple, list)) else (got,))]
+        if not any(flags):
+            if any((n != 0).any() for per_input in found for n in per_input):
+                raise Mismatch("Numerical gradient for function expected to be zero")
+            continue
+        kept = [k for k, flag in enumerate(flags) if flag]
+        for o, (out, k) in enumerate(zip(_differentiable(got), kept, strict=True)):
+            rows = analytical(args, out, nondet_tol, dtypes)
+            for i, a in enumerate(rows):
+                prefix = (
+                    f"While considering the {part} part of complex outputs only, "
+                    if part is not None and which[o]
+                    else ""
+                )
+                _compare(a, found[i][k], o, i, prefix, "", atol, rtol)
 
 
-def _analytical(out: Any, t: Any) -> Any:
-    columns = []
-    for element in out.reshape(-1).unbind(0) if out.numel() else ():
-        (g,) = grad(element, t, retain_graph=True, allow_unused=True)
-        columns.append(zeros(t._v) if g is None else g.detach())
-    arrays = [c.numpy().reshape(-1) for c in columns]
-    return np.stack(arrays, axis=1) if arrays else np.zeros((t.numel(), 0))
+def _forward(func: Any, args: Any, eps: float, atol: float, rtol: float, dtypes: bool) -> None:
+    which = [t._v.dtype.kind == "c" for t in args if _needs(t)]
+    for part in ("imaginary", "real") if any(which) else (None,):
+        fn, given = (func, args) if part is None else parts_of_inputs(func, args, part)
+        got = fn(*given)
+        outs = got if isinstance(got, (tuple, list)) else (got,)
+        if not any(_needs(o) for o in outs):
+            continue
+        found = numerical(fn, given, eps)
+        made = forward(fn, given, dtypes)
+        kept = [k for k, o in enumerate(outs) if _needs(o)]
+        for o, k in enumerate(kept):
+            for i, rows in enumerate(made):
+                prefix = (
+                    f"While considering the {part} part of complex inputs only, "
+                    if part is not None and which[i]
+                    else ""
+                )
+                mode = "computed with forward mode "
+                _compare(rows[k], found[i][k], o, i, prefix, mode, atol, rtol)
+
+
+def _compare(
+    a: Any, n: Any, o: int, i: int, prefix: str, mode: str, atol: float, rtol: float
+) -> None:
+    if not np.allclose(a, n, rtol, atol):
+        raise Mismatch(
+            f"{prefix}Jacobian {mode}mismatch for output {o} with respect to input {i},\n"
+            f"numerical:{tensor(n)}\nanalytical:{tensor(a)}\n"
+        )
 
 
 def gradgradcheck(
@@ -141,25 +207,57 @@ def gradgradcheck(
     check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
     fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
-    """Compare the gradients of `func`'s gradients with finite differences; see `gradcheck`."""
+    """Compare the gradients of `func`'s gradients with finite differences; see `gradcheck`.
+
+    Args:
+      grad_outputs: gradients of the outputs to start from; random ones by default.
+      check_fwd_over_rev: check forward mode of the gradients.
+      check_rev_over_rev: check backward mode of the gradients.
+    """
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError(
+            "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
+        )
+    for name, asked in (
+        ("check_undefined_grad", check_undefined_grad), ("check_batched_grad", check_batched_grad),
+    ):  # fmt: skip
+        if asked and not check_rev_over_rev:
+            raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True")
     args = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    outs = _outputs(func(*args))
     if grad_outputs is None:
         rng = np.random.default_rng(0)
-        drawn = [tensor(rng.normal(size=tuple(o.shape)), dtype=o.dtype) for o in outs]
-        cts = [ct.requires_grad_() for ct in drawn]
+        cts = []
+        for o in _differentiable(func(*args)):
+            drawn = rng.uniform(-1, 1, tuple(o.shape)) + 0j * rng.uniform(-1, 1, tuple(o.shape))
+            if o._v.dtype.kind == "c":
+                drawn = drawn + 1j * rng.uniform(-1, 1, tuple(o.shape))
+            else:
+                drawn = drawn.real
+            cts.append(tensor(drawn, dtype=o.dtype).requires_grad_())
     else:
         cts = list(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else [grad_outputs]
     n = len(args)
+    which = [_needs(x) for x in args]
+    which_cts = [_needs(c) for c in cts]
 
     def gradients(*both: Any) -> tuple[Any, ...]:
-        xs = both[:n]
-        wanted = [x for x in xs if _needs(x)]
+        xs = [_again(x, w) for x, w in zip(both[:n], which, strict=True)]
+        given = [_again(x, w) for x, w in zip(both[n:], which_cts, strict=True)]
+        wanted = [x for x, w in zip(xs, which, strict=True) if w]
         found = grad(
-            _outputs(func(*xs)), wanted, list(both[n:]), create_graph=True, allow_unused=True
+            _differentiable(func(*xs)), wanted, given, create_graph=True, allow_unused=True
         )
         return tuple(g for g in found if g is not None)
 
     return gradcheck(
-        gradients, (*args, *cts), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception
-    )
+        gradients, (*args, *cts), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+        nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode, masked=masked,
+    )  # fmt: skip
+
+
+def _again(x: Any, wanted: bool) -> Any:
+    """Forward mode is given tensors without gradients: they need one again."""
+    return x.requires_grad_() if wanted and not x.requires_grad else x

@@ -199,7 +199,7 @@ def _rows(i: int, out: Any, inputs: Any, strict: bool, create_graph: bool) -> tu
                 )
             column.append(g)
     return tuple(
-        apply(TABLE["stack"], tuple(c), 0).reshape(*out.shape, *t.shape)
+        apply(TABLE["stack"], tuple(c), 0).reshape((*out.shape, *t.shape))
         for c, t in zip(columns, inputs, strict=True)
     )
 

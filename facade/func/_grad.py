@@ -16,7 +16,13 @@ from .._dual import copy_duals, hold
 from .._handle import Handle
 from .._modes import enable_grad
 from ..autograd import grad as _autograd_grad
+from ..autograd._saved_hooks import disable_saved_tensors_hooks
 from ._trees import flatten, starred, unflatten
+
+NO_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
+    "issue with your use case."
+)
 
 
 def lift(x: Any) -> Any:
@@ -105,18 +111,19 @@ def _zeros(t: Any) -> Any:
 
 
 def _choose(args: tuple[Any, ...], argnums: Any) -> tuple[Any, ...]:
-    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     if not isinstance(argnums, (int, tuple)):
-        raise RuntimeError(f"argnum must be int or Tuple[int, ...], got: {type(argnums)}")
-    if isinstance(argnums, tuple) and not argnums:
-        raise RuntimeError("argnums must be non-empty")
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     places = []
-    for n in numbers:
+    for n in argnums if isinstance(argnums, tuple) else (argnums,):
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
         places.append(n % len(args))
+    if not places:
+        raise RuntimeError("argnums must be non-empty")
     if len(set(places)) != len(places):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums elements must be unique, got {tuple(places)}")
     return tuple(places)
 
 
@@ -144,7 +151,7 @@ def grad_and_value(
                 full[n], lifted = lift_tree(args[n])
                 trees.append(flatten(full[n])[1])
                 private.append(lifted)
-            with transform():
+            with transform(), disable_saved_tensors_hooks(NO_HOOKS):
                 output = func(*full, **kwargs)
             aux = None
             if has_aux:
@@ -213,7 +220,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             lifted.append(tree)
             trees.append((flatten(tree)[1], len(leaves)))
             flat += leaves
-        with transform():
+        with transform(), disable_saved_tensors_hooks(NO_HOOKS):
             output = func(*lifted)
         aux = None
         if has_aux:
@@ -224,10 +231,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 )
             output, aux = output
     outs, structure = flatten(output)
+    if not outs or (len(outs) == 1 and outs[0] is None):
+        raise RuntimeError(
+            prefix + f"Expected f to be a function that has non-empty output (got output = {outs})"
+        )
     for o in outs:
         if not isinstance(o, Handle):
             raise RuntimeError(
-                prefix + f"Expected f(*primals) to return only tensors, got unsupported type "
+                prefix + f"expected f(*primals) to return only tensors, got unsupported type "
                 f"{type(o)}"
             )
     private = [t for t in flat if t.is_leaf]

@@ -38,7 +38,12 @@ def jacrev(
     Returns:
       A function that returns a tree like `func`'s output, each tensor of it replaced by one
       Jacobian of shape `output.shape + input.shape` (with several `argnums`, a tuple of them).
+
+    Args:
+      chunk_size: how many rows are pulled at a time; None pulls all at once.
     """
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -54,12 +59,14 @@ def jacrev(
         got = vjp(partial, *chosen, has_aux=has_aux)
         outs, structure = flatten(got[0])
         pull = got[1]
-        rows = vmap(lambda *cts: pull(unflatten(structure, list(cts))))(*_basis(outs))
+        rows = vmap(
+            lambda *cts: pull(unflatten(structure, list(cts))), chunk_size=chunk_size
+        )(*_basis(outs))  # fmt: skip
         grads, in_tree = flatten(rows)
         ends, parts = 0, []
         for o in outs:
             start, ends = ends, ends + o.numel()
-            blocks = [g[start:ends].reshape(*o.shape, *g.shape[1:]) for g in grads]
+            blocks = [g[start:ends].reshape((*o.shape, *g.shape[1:])) for g in grads]
             tree = unflatten(in_tree, blocks)
             parts.append(tree if isinstance(argnums, tuple) else tree[0])
         result = jax.tree.unflatten(structure, parts)
@@ -104,7 +111,7 @@ def jacfwd(
             ends, blocks = 0, []
             for x in flat:
                 start, ends = ends, ends + x.numel()
-                blocks.append(column[..., start:ends].reshape(*o.shape, *x.shape))
+                blocks.append(column[..., start:ends].reshape((*o.shape, *x.shape)))
             tree = unflatten(in_tree, blocks)
             parts.append(tree if isinstance(argnums, tuple) else tree[0])
         result = jax.tree.unflatten(structure, parts)

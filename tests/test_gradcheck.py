@@ -1,0 +1,123 @@
+"""`gradcheck` and `gradgradcheck` against torch: complex functions, forward mode, wrong rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sameness import Log, assert_equal, run
+
+import leafax
+
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+
+ALL = {"check_forward_ad": True, "check_batched_grad": True, "check_grad_dtypes": True}
+FUNCTIONS: dict[str, Any] = {
+    "real": lambda t, x, z: (x.sin() * x, x.sum()),
+    "to complex": lambda t, x, z: t.complex(x, x * 2).exp(),
+    "complex": lambda t, x, z: z * z.conj() * z + x,
+    "to real": lambda t, x, z: (z.abs() * x, z.real),
+    "constant": lambda t, x, z: t.ones(2),
+}
+
+
+def both(program: Any) -> None:
+    import torch
+
+    def plain(lines: list[Any]) -> list[Any]:
+        return [x for x in lines if "torch.jit" not in str(x)]
+
+    assert_equal(plain(run(program, leafax)), plain(run(program, torch)), "gradcheck")
+
+
+def numbers(torch: Any) -> tuple[Any, Any]:
+    x = torch.tensor([0.5, 1.5], dtype=torch.float64, requires_grad=True)
+    z = torch.tensor([1 + 2j, 0.5 - 1j], dtype=torch.complex128, requires_grad=True)
+    return x, z
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_right(name: str) -> None:
+    def program(torch: Any, log: Log) -> Any:
+        x, z = numbers(torch)
+        check = torch.autograd.gradcheck
+        f = FUNCTIONS[name]
+        log.attempt(lambda: check(lambda x, z: f(torch, x, z), (x, z), **ALL))
+        if name != "constant":
+            args = (x, z) if name in ("complex", "to real") else (x,)
+            log.attempt(
+                lambda: torch.autograd.gradgradcheck(
+                    lambda *a: f(torch, a[0], a[-1]), args, check_fwd_over_rev=True
+                )
+            )
+
+    both(program)
+
+
+def wrong(torch: Any, **members: Any) -> Any:
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * 2 * x.conj()
+
+    def jvp(ctx: Any, t: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return t * 2 * x
+
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x * x
+
+    members = {"forward": forward, "backward": backward, "jvp": jvp} | members
+    made = {k: staticmethod(f) for k, f in members.items()}
+    return type("Square", (torch.autograd.Function,), made).apply
+
+
+def undefined(ctx: Any, g: Any) -> Any:
+    ctx.saved_tensors[0]
+    return g * 2 * ctx.saved_tensors[0].conj() if g is not None and (g != 0).any() else g + 1
+
+
+WRONG: dict[str, Any] = {
+    "nothing": {},
+    "backward": {"backward": lambda ctx, g: g * 3},
+    "forward": {"jvp": lambda ctx, t: t * 3},
+    "conjugate": {"backward": lambda ctx, g: g * 2 * ctx.saved_tensors[0]},
+    "zeros": {"backward": undefined},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong(name: str) -> None:
+    def program(torch: Any, log: Log) -> Any:
+        f = wrong(torch, **WRONG[name])
+        for t in numbers(torch):
+            for options in ({}, {"check_forward_ad": True}):
+                try:
+                    log(torch.autograd.gradcheck(f, t, **options))
+                except RuntimeError as e:
+                    log(type(e).__name__, str(e).split("\n")[0].rstrip())
+            log(torch.autograd.gradcheck(f, t, raise_exception=False, check_forward_ad=True))
+
+    both(program)
+
+
+def test_arguments() -> None:
+    def program(torch: Any, log: Log) -> Any:
+        x, _ = numbers(torch)
+        check = torch.autograd.gradcheck
+        log.attempt(check, torch.sin, x.detach())
+        log.attempt(lambda: check(torch.sin, x, check_backward_ad=False))
+        log.attempt(
+            lambda: check(
+                torch.sin, x, check_backward_ad=False, check_forward_ad=True,
+                check_batched_grad=True,
+            )
+        )  # fmt: skip
+        log.attempt(lambda: check(torch.sin, x, check_batched_forward_grad=True))
+        log(check(torch.sin, x.float().detach().requires_grad_(), raise_exception=False))
+        log.attempt(check, torch.sin, x[:1].expand(2).detach().requires_grad_())
+        log.attempt(lambda: torch.autograd.gradgradcheck(torch.sin, x, check_rev_over_rev=False))
+        log(check(lambda x: x.sin(), x, check_forward_ad=True, check_batched_forward_grad=True))
+
+    both(program)
