@@ -15,6 +15,7 @@ import flax
 import jax
 from flax import linen as nn
 
+import leafax
 from leafax.functional import paths
 
 from . import _call, _model
@@ -30,6 +31,8 @@ class Model(_model.Model):
       module: the module, unbound.
       variables: what `module.init` returned: a dict of collections with `params` among them.
         JAX arrays are held, not copied.
+      rules: what the tensors of a collection are, where not parameters (`params`) or buffers (all
+        others): `"trainable"`, `"buffer"`, or `"frozen"`, a buffer that no call may change.
       tied: paths of parameters that are another one: `{"decoder.embedding": "embed.embedding"}`.
         They appear once, under the other's path, and their gradients are summed.
       rngs: names of random streams that the module asks for only if it has them. Streams that
@@ -46,9 +49,10 @@ class Model(_model.Model):
 
     def __init__(
         self, module: nn.Module, variables: Mapping[str, Any], *, rngs: Iterable[str] = (),
-        tied: Mapping[str, str] | None = None,
+        tied: Mapping[str, str] | None = None, rules: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         _check(module, variables)
+        self._rules = {"params": "trainable", **_checked_rules(rules or {}, variables)}
         leaves, self._treedef = jax.tree.flatten(variables)
         self._module, self._rngs = module, tuple(rngs)
         self._paths = paths(variables)  # with the collection before them
@@ -64,7 +68,7 @@ class Model(_model.Model):
                 continue
             self._enter(full, tensor)
             if isinstance(leaf, jax.Array):
-                self._borrowed.lend(tensor, full.startswith("params."))
+                self._borrowed.lend(tensor, self._trains(full))
         self._training = True
         self._still: frozenset[str] = frozenset()
         self._quiet_names: frozenset[str] = frozenset()
@@ -72,14 +76,45 @@ class Model(_model.Model):
         self._evaluating: frozenset[Path] = frozenset()
         self._pures: dict[Any, Apply] = {}
 
+    @classmethod
+    def from_batch(
+        cls, module: nn.Module, *args: Any, rngs: Iterable[str] = (),
+        tied: Mapping[str, str] | None = None, rules: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> Model:  # fmt: skip
+        """A model whose variables are made for a first batch, by `module.init`.
+
+        Args:
+          module: the module, unbound.
+          args, kwargs: of its call, tensors or arrays; only shapes and dtypes count.
+          rngs, tied, rules: as for the model itself. `manual_seed` determines the numbers.
+        """
+        names = ("params", "dropout", *rngs)
+        keys = {
+            name: jax.random.wrap_key_data(
+                leafax.default_generator.key().jax(), impl="threefry2x32"
+            )
+            for name in names
+        }
+        args, kwargs = jax.tree.map(
+            lambda x: x.detach().jax() if isinstance(x, leafax.Tensor) else x, (args, kwargs),
+            is_leaf=lambda x: isinstance(x, leafax.Tensor),
+        )  # fmt: skip
+        variables = jax.jit(functools.partial(module.init, **kwargs))(keys, *args)
+        return cls(module, variables, rngs=rngs, tied=tied, rules=rules)
+
+    def _trains(self, full: str) -> bool:
+        return self._rules.get(full.partition(".")[0], "buffer") == "trainable"
+
     def _enter(self, full: str, tensor: Any) -> None:
-        collection, _, name = full.partition(".")
-        if collection == "params":
+        name = full.partition(".")[2]
+        taken = name in self._parameters or name in self._buffers
+        if not full.startswith("params.") and (taken or f"params.{name}" in self._paths):
+            name = full
+        if self._trains(full):
             self._parameters[name] = tensor
             tensor.requires_grad_(_model.differentiable(tensor))
             return
-        taken = name in self._parameters or name in self._buffers
-        name = full if taken or f"params.{name}" in self._paths else name
         self._buffers[name], self._full[name] = tensor, full
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -104,7 +139,8 @@ class Model(_model.Model):
         if not self._borrowed.settled:
             self._borrowed.settle(training)
         if pure.draws is None and training:
-            pure.draws = needs_rng(pure, leaves, args, kwargs)
+            # Streams that it asks for only if it has them must be there to be asked for.
+            pure.draws = bool(self._rngs) or needs_rng(pure, leaves, args, kwargs)
         try:
             return self._record(pure, self._leaves, leaves, args, kwargs)
         except flax.errors.InvalidRngError:
@@ -115,6 +151,7 @@ class Model(_model.Model):
 
     def _pure(self, method: str | Inside, training: bool, flagged: bool) -> Apply:
         collections = {full.partition(".")[0] for full in self._paths} - {"params"}
+        collections -= {name for name, rule in self._rules.items() if rule != "buffer"}
         mutable = collections if training else collections - {"batch_stats"}
         evaluating = self._evaluating | self._quiet_parts
         if not training and not flagged:
@@ -180,8 +217,9 @@ class Model(_model.Model):
         return classes(self._traced())
 
     def _order(self) -> list[str]:
-        names = [self._paths[i] for i in uses(self._traced())]
-        return [full.partition(".")[2] for full in names if full.startswith("params.")]
+        names = {id(t): name for name, t in self._parameters.items()}
+        tensors = [self._leaves[i] for i in uses(self._traced())]
+        return [names[id(t)] for t in tensors if id(t) in names]
 
     def _name(self) -> str:
         return type(self._module).__name__
@@ -318,6 +356,20 @@ def _tie(tensors: list[Any], paths: list[str], tied: Mapping[str, str]) -> set[s
         tensors[i] = tensors[j]
         once.discard(f"params.{path}")
     return once
+
+
+RULES = ("trainable", "buffer", "frozen")
+
+
+def _checked_rules(rules: Mapping[str, str], variables: Mapping[str, Any]) -> Mapping[str, str]:
+    for collection, rule in rules.items():
+        if collection not in variables:
+            raise ValueError(
+                f"no collection `{collection}` to have a rule; there are {sorted(variables)}"
+            )
+        if rule not in RULES:
+            raise ValueError(f"the rule of `{collection}` must be one of {RULES}, got {rule!r}")
+    return rules
 
 
 def _check(module: Any, variables: Any) -> None:

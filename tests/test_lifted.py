@@ -1,0 +1,160 @@
+"""Collections with rules of their own, lifted modules, lazy parameters, half precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import linen as nn
+from flax import nnx
+
+import leafax as torch
+from leafax.adapters import linen
+from leafax.adapters import nnx as nnx_models
+
+X = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+
+
+class Own(nn.Module):
+    """A trainable collection, one that counts, and one that must not change."""
+
+    @nn.compact
+    def __call__(self, x: Any) -> Any:
+        scale = self.variable("scales", "s", jnp.ones, (3,))
+        calls = self.variable("counts", "n", jnp.zeros, ())
+        table = self.variable("tables", "t", jnp.ones, (3,))
+        if not self.is_initializing():
+            calls.value = calls.value + 1
+            if self.is_mutable_collection("tables"):
+                table.value = table.value + 1
+        return nn.Dense(2, name="head")(x * scale.value * table.value)
+
+
+def test_each_collection_has_its_rule() -> None:
+    variables = Own().init(jax.random.key(0), X)
+    model = linen.Model(Own(), variables, rules={"scales": "trainable", "tables": "frozen"})
+    assert [n for n, _ in model.named_parameters()] == ["head.bias", "head.kernel", "s"]
+    assert [n for n, _ in model.named_buffers()] == ["n", "t"]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (model(torch.from_numpy(X)) ** 2).sum().backward()
+        optimizer.step()
+    assert model.get_buffer("n").item() == 3.0 and model.get_buffer("t").tolist() == [1.0] * 3
+    assert model.get_parameter("s").tolist() != [1.0] * 3
+    assert model._order() == ["s", "head.kernel", "head.bias"]
+    model.freeze("s")
+    assert set(model.variables()) == set(variables)
+    with pytest.raises(ValueError, match="no collection `scale` to have a rule; there are \\['co"):
+        linen.Model(Own(), variables, rules={"scale": "frozen"})
+    with pytest.raises(ValueError, match="the rule of `scales` must be one of .*, got 'froze'"):
+        linen.Model(Own(), variables, rules={"scales": "froze"})
+
+
+class Block(nn.Module):
+    """A residual layer with dropout, as `nn.scan` wants it."""
+
+    @nn.compact
+    def __call__(self, x: Any, _: Any) -> Any:
+        y = nn.Dropout(0.2, deterministic=not self.has_rng("dropout"))(nn.Dense(3, name="d")(x))
+        return x + nn.tanh(y), None
+
+
+class Lifted(nn.Module):
+    """Layers under scan with remat, and heads under vmap."""
+
+    @nn.compact
+    def __call__(self, x: Any) -> Any:
+        scanned = nn.scan(
+            nn.remat(Block), variable_axes={"params": 0},
+            split_rngs={"params": True, "dropout": True}, length=4,
+        )  # fmt: skip
+        x, _ = scanned(name="layers")(x, None)
+        heads = nn.vmap(
+            nn.Dense, in_axes=None, out_axes=0, axis_size=2, variable_axes={"params": 0},
+            split_rngs={"params": True},
+        )  # fmt: skip
+        return heads(2, name="heads")(x)
+
+
+def test_lifted_linen_modules() -> None:
+    variables = Lifted().init(jax.random.key(0), X)
+    model = linen.Model(Lifted(), variables, rngs=["dropout"])
+    assert dict(model.named_parameters())["layers.d.kernel"].shape == (4, 3, 3)
+    model.freeze("heads")
+    model.eval()
+    (model(torch.from_numpy(X)) ** 2).sum().backward()
+    wanted: Any = jax.grad(lambda v: (Lifted().apply(v, X) ** 2).sum())(variables)
+    np.testing.assert_allclose(
+        model.get_parameter("layers.d.kernel").grad, wanted["params"]["layers"]["d"]["kernel"],
+        rtol=1e-4, atol=1e-5,
+    )  # fmt: skip
+    assert model.get_parameter("heads.kernel").grad is None
+    model(torch.from_numpy(X))
+    assert model._order()[0] == "layers.d.kernel" and model._order()[-1].startswith("heads")
+    model.train()
+    outs = [model(torch.from_numpy(X)).tolist() for _ in range(2)]
+    assert outs[0] != outs[1], "dropout inside scan draws from leafax's generator"
+
+
+def test_nnx_transforms_inside_a_model() -> None:
+    class Net(nnx.Module):
+        def __init__(self) -> None:
+            @nnx.vmap
+            def make(key: Any) -> nnx.Linear:
+                return nnx.Linear(3, 3, rngs=nnx.Rngs(key))
+
+            self.layers = make(jax.random.split(jax.random.key(0), 4))
+
+        def __call__(self, x: Any) -> Any:
+            @nnx.scan(in_axes=(0, nnx.Carry), out_axes=nnx.Carry)
+            @nnx.remat
+            def run(layer: Any, x: Any) -> Any:
+                return nnx.tanh(layer(x))
+
+            return run(self.layers, x)
+
+    module = Net()
+    model = nnx_models.Model(module)
+    (model(torch.from_numpy(X)) ** 2).sum().backward()
+    wanted: Any = nnx.grad(lambda m: (m(X) ** 2).sum())(module)
+    np.testing.assert_allclose(
+        model.get_parameter("layers.kernel").grad, wanted.layers.kernel[...], rtol=1e-4, atol=1e-5
+    )
+
+
+def test_parameters_are_made_for_a_first_batch_and_follow_the_seed() -> None:
+    def made(seed: int) -> Any:
+        torch.manual_seed(seed)
+        return linen.Model.from_batch(nn.Dense(2), torch.from_numpy(X))
+
+    kernels = [made(seed).get_parameter("kernel").tolist() for seed in (1, 1, 2)]
+    assert kernels[0] == kernels[1] != kernels[2]
+    assert made(0)(torch.from_numpy(X)).shape == (4, 2)
+
+
+def test_several_calls_before_one_backward() -> None:
+    model = linen.Model(nn.Dense(2), nn.Dense(2).init(jax.random.key(0), X))
+    a, b = torch.from_numpy(X), torch.from_numpy(2 * X)
+    (model(a).sum() + (model(b) ** 2).sum()).backward()
+    both = model.get_parameter("kernel").grad.tolist()
+    model.zero_grad()
+    model(a).sum().backward()
+    (model(b) ** 2).sum().backward()
+    np.testing.assert_allclose(model.get_parameter("kernel").grad, both, rtol=1e-5)
+
+
+def test_bfloat16_compute_with_float32_parameters() -> None:
+    module = nn.Dense(2, dtype=jnp.bfloat16)
+    variables: Any = module.init(jax.random.key(0), X)
+    model = linen.Model(module, variables)
+    out = model(torch.from_numpy(X))
+    assert out.dtype == torch.bfloat16
+    out.float().sum().backward()
+    kernel = model.get_parameter("kernel")
+    assert kernel.dtype == kernel.grad.dtype == torch.float32
+    wanted = jax.grad(lambda v: module.apply(v, X).astype("float32").sum())(variables)
+    np.testing.assert_allclose(kernel.grad, wanted["params"]["kernel"], rtol=1e-2)
