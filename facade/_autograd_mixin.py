@@ -10,7 +10,7 @@ from weakref import ref
 
 from . import _grad_dtype, _graph
 from ._active import active
-from ._enter import alias, enter
+from ._enter import Source, alias, enter, keep_edge
 from ._handle import Handle
 from ._node import RemovableHandle
 from ._silent import replaced
@@ -89,6 +89,8 @@ class AutogradMixin(Handle):
     def _set_role(self, leaf: bool) -> None:
         kind = resting(self._v.aval, leaf, LEAF if leaf else NOWHERE, self._v.inference)
         trace = local.trace
+        if self._stale is not None:
+            enter(self, trace)
         if self._v.index >= 0 and self._trace is trace:
             value = _with_role(trace, self._v, kind)
             if leaf:
@@ -235,6 +237,8 @@ class AutogradMixin(Handle):
 
     def detach_(self) -> Any:
         """Cut this tensor from the graph, in place; returns it."""
+        if local.mode.inference:  # autograd is not asked
+            return self
         if self._base_ is not None:
             raise RuntimeError(
                 "Can't detach views in-place. Use detach() instead. If you are using "
@@ -264,22 +268,7 @@ class AutogradMixin(Handle):
                 "data set to a tensor that requires gradients must be floating point or complex "
                 "dtype"
             )
-        kind = resting(
-            other._v.aval, self._v.requires_grad and self._v.role == LEAF,
-            LEAF if self._v.requires_grad and self._v.role == LEAF else NOWHERE,
-            self._v.inference,
-        )  # fmt: skip
-        trace = local.trace
-        if self._trace is trace and self._v.index >= 0:
-            replaced(trace, self, self._v.storage)
-        if other._array is not None:
-            self._v, self._trace, self._array = kind, None, other._array
-            trace.entered.pop(id(self), None)
-        else:
-            value = alias(trace, enter(other, trace), kind)
-            rebind(self, value)
-            if value.role:
-                trace.sources[value] = self
+        self._replace(other)
         if self._store is not None:
             self._store.members[:] = [m for m in self._store.members if m() is not self]
         self._store, self._lens = None, ()
@@ -297,6 +286,29 @@ class AutogradMixin(Handle):
         if name in _KEPT:
             raise RuntimeError(_KEPT[name])
         super().__delattr__(name)
+
+    def _replace(self, other: Any) -> None:
+        """Hold the value of `other`; the way of the gradient stays."""
+        old, trace = self._v, local.trace
+        here = self._trace is trace and old.index >= 0
+        if here:
+            replaced(trace, self, old.storage)
+        kind = resting(other._v.aval, old.requires_grad, old.role, old.inference)
+        if here and old.role > LEAF:
+            value = _without_role(trace, enter(other, trace))
+            self._v, self._array, self._stale = keep_edge(trace, value, old), None, None
+            if old.edge in trace.sources:
+                trace.sources[self._v] = trace.sources[old.edge]
+        elif other._array is not None:
+            self._v, self._trace, self._array, self._stale = kind, None, other._array, None
+            trace.entered.pop(id(self), None)
+        else:
+            value = alias(trace, enter(other, trace), kind)
+            history = self._grad_fn, self._out
+            rebind(self, value)
+            self._grad_fn, self._out = history
+            if value.role:
+                trace.sources[value] = self if value.role == LEAF else Source(*history)
 
     @property
     def volatile(self) -> bool:
@@ -337,9 +349,12 @@ class AutogradMixin(Handle):
         return bool(self._v.inference)
 
 
+def _without_role(trace: Any, value: Any) -> Any:
+    return alias(trace, value, resting(value.aval, False, NOWHERE, value.inference))
+
+
 def _with_role(trace: Any, value: Any, kind: Any) -> Any:
     """Like `alias`, and also where neither has a role."""
     if kind.role == NOWHERE:
-        plain = resting(value.aval, False, NOWHERE, value.inference)
-        return alias(trace, value, plain)
+        return _without_role(trace, value)
     return alias(trace, value, kind)

@@ -79,6 +79,13 @@ def type_string(np_dtype: Any) -> str:
     return f"torch.{scalar_name(np_dtype)}Tensor"
 
 
+def tensor_string(np_dtype: Any) -> str:
+    """What errors call a tensor of a dtype: younger dtypes have no class of their own."""
+    name = scalar_name(np_dtype)
+    young = name.startswith(("Complex", "BFloat16", "Bool", "UInt"))
+    return f"CPU{name}Type" if young else f"torch.{name}Tensor"
+
+
 class Size(tuple[Any, ...]):
     """A shape: a tuple of ints that prints as PyTorch's."""
 

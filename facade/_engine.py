@@ -28,7 +28,7 @@ from ._keep import given_of, needed
 from ._node import AccumulateGrad, Node
 from ._record import over_budget, step
 from ._saved import FREED, check_versions
-from ._silent import changed
+from ._silent import by_result, changed
 from ._storage import detach
 from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
 
@@ -248,13 +248,14 @@ class GraphTask:
         trace = local.trace
         if frame is None:
             self._check(node)
-            if trace.silent if node.trace is trace else node.saved:
-                fresh = changed(node)
-                if fresh:
-                    self.plain = False
-                    from .autograd._raw_saved import apply_packed
+            fresh = changed(node) if (trace.silent if node.trace is trace else node.saved) else None
+            if not fresh and self.create_graph:
+                fresh = by_result(node)
+            if fresh:
+                self.plain = False
+                from .autograd._raw_saved import apply_packed
 
-                    return apply_packed(node, grads, needed, fresh)
+                return apply_packed(node, grads, needed, fresh)
         edges = node.edges()
         wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed)
         floats = given_of(state)

@@ -125,7 +125,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     from ._shapes import size_argument
 
     shape = tuple(size_argument(size))
-    if self.requires_grad and not (self.is_inference() and local.mode.inference):
+    if self.requires_grad and not local.mode.inference:
         raise RuntimeError("cannot resize variables that require grad")
     if shape != tuple(self.shape):
         check_inplace(self, False)

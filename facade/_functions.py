@@ -20,6 +20,12 @@ _TABLE_FUNCTIONS = _table.top_level()
 globals().update(_TABLE_FUNCTIONS)
 
 from . import _methods as _methods  # noqa: E402
+from ._composites import adjoint as adjoint  # noqa: E402
+from ._composites import conj as conj  # noqa: E402
+from ._composites import imag as imag  # noqa: E402
+from ._composites import outer as ger  # noqa: E402, F401
+from ._composites import outer as outer  # noqa: E402
+from ._composites import real as real  # noqa: E402
 from ._counting import argwhere as argwhere  # noqa: E402
 from ._counting import bincount as bincount  # noqa: E402
 from ._counting import histc as histc  # noqa: E402
@@ -186,5 +192,5 @@ __all__ = [  # noqa: PLE0604
     "is_nonzero", "is_same_size", "resolve_conj", "tensor_split", "vsplit",
     "is_tensor", "is_floating_point", "is_complex", "numel", "promote_types", "result_type",
     "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",
-    "is_inference",
+    "is_inference", "adjoint", "conj", "real", "imag", "outer", "ger",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from leafax.functional import TABLE, Op
 
 from ._handle import Handle
-from ._inplace import apply_inplace
+from ._inplace import apply_inplace, check_inplace
 from ._record import apply
 from ._trace import local
 
@@ -60,6 +60,7 @@ def put(self: Any, index: Any, value: Any) -> None:
             from ._creation import tensor
 
             value = tensor(value, dtype=self.dtype)
+        check_inplace(target, local.mode.grad and (target.requires_grad or value.requires_grad))
         if value.dtype is not self.dtype:
             if value.dim() == 0:
                 value = value.to(self.dtype)
@@ -105,7 +106,11 @@ def _normalise(self: Any, index: Any) -> list[Any]:
     )
     if used > self.dim():
         if self.dim() == 0:
-            if all(isinstance(k, int) for k in keys):
+            if type(index) is slice:
+                raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+            if type(index) is int and index:
+                raise IndexError(f"index {index} is out of bounds for dimension 0 with size 0")
+            if type(index) is int:
                 raise IndexError(
                     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
                     "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"

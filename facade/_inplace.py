@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -14,7 +16,10 @@ from ._lens import spell, writing
 from ._overlap import check_overlap
 from ._record import record
 from ._storage import ambiguous, write, write_view
-from ._trace import LEAF, NODE, local
+from ._trace import LEAF, NODE, Mode, local
+
+# Where the in-place form has a derivative of its own.
+_NODES = {"ConjPhysicalBackward0": "ConjPhysicalBackward1"}
 
 
 @cache
@@ -24,6 +29,8 @@ def inplace_of(op: Op) -> Op:
     def fn(*args: Any, **kwargs: Any) -> Any:
         out = op.fn(*args, **kwargs)
         self = args[1] if op.random else args[0]
+        if op.name == "abs" and category(self.dtype) > category(out.dtype):
+            raise RuntimeError("In-place abs is not supported for complex tensors.")
         if out.shape != self.shape:
             raise RuntimeError(
                 f"output with shape {list(self.shape)} doesn't match the broadcast shape "
@@ -38,9 +45,9 @@ def inplace_of(op: Op) -> Op:
 
     fn.__signature__ = op.signature  # type: ignore[attr-defined]
     return Op(
-        fn, name=op.name, namespace=op.namespace, backward=op.backward, saves=op.saves,
-        differentiable=op.differentiable, numbers=op.numbers, check=op.check, random=op.random,
-        residuals=op.residuals, overwrites=True,
+        fn, name=op.name, namespace=op.namespace, backward=_NODES.get(op.backward, op.backward),
+        saves=op.saves, differentiable=op.differentiable, numbers=op.numbers, check=op.check,
+        random=op.random, residuals=op.residuals, overwrites=True,
     )  # fmt: skip
 
 
@@ -53,12 +60,6 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
     mode = local.mode
     if local.guard is not None:
         local.guard(t)
-    if t._v.inference and not mode.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
-            "make a clone to get a normal tensor before doing inplace update.See "
-            "https://github.com/pytorch/rfcs/pull/17 for more details."
-        )
     if tracked is None:
         tracked = mode.grad and t.requires_grad
     if not tracked:
@@ -72,10 +73,28 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
                 "a view of a leaf Variable that requires grad is being used in an in-place "
                 "operation."
             )
-    if t._v.role == LEAF:
+    # A view that got its history from its base and has not been asked for it counts as a leaf.
+    unasked = base is not None and t._stale is not None and t._stale.role <= LEAF
+    if t._v.role == LEAF or unasked and t.requires_grad:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
+
+
+@contextmanager
+def written_anyway() -> Iterator[None]:
+    """A write to an inference tensor outside of its mode: PyTorch writes, and raises then."""
+    mode = local.mode
+    local.set_mode(Mode.of(False, True, mode.autocast))
+    try:
+        yield
+    finally:
+        local.set_mode(mode)
+    raise RuntimeError(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
+        "make a clone to get a normal tensor before doing inplace update.See "
+        "https://github.com/pytorch/rfcs/pull/17 for more details."
+    )
 
 
 def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
@@ -86,6 +105,9 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         from .func._levels import check_inplace as check_vmap
 
         check_vmap(op, t, [*args, *kwargs.values()])
+    if t._v.inference and not local.mode.inference:
+        with written_anyway():
+            return apply_inplace(op, t, *args, _key=_key, **kwargs)
     if local.mode.dual:
         tangents = _dual_ops.inplace(op, t, args, _key, kwargs)
         with _dual.seeing(()):
@@ -93,7 +115,7 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         if tangents:
             _dual_ops.written(t, tangents)
         return t
-    if t._store is not None:
+    if t._store is not None or len(args) > 1:
         check_overlap(op, t, args)
     before = () if _key is None else (_key,)
     if tracked and t._base_ is not None:

@@ -13,13 +13,13 @@ from typing import Any
 from leafax.functional import TABLE, Op
 
 from ._enter import enter, keep_edge
-from ._inplace import check_inplace
+from ._inplace import check_inplace, written_anyway
 from ._lens import Lens
 from ._record import record
 from ._storage import bump, make_stale, rebind, storage_of, tag
 from ._strides import layout
 from ._table import named, uniform
-from ._trace import NODE, NOWHERE, resting
+from ._trace import NODE, NOWHERE, local, resting
 
 # The number in the node's name: PyTorch lists these after the op's own derivatives.
 _NODES = {
@@ -61,6 +61,9 @@ def _variant(op: Op, node: str) -> Op:
 
 def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
     check_inplace(t)
+    if t._v.inference and not local.mode.inference:
+        with written_anyway():
+            return _view_in_place(name, t, args, kwargs)
     op = TABLE[name]
     others = _views(t)
     back: Lens = _back(name, t, args, kwargs) if others else ()

@@ -13,7 +13,7 @@ from leafax.functional import is_differentiable, needed_inputs, residual_arrays,
 
 from ._enter import from_array
 from ._graph import edge_of, node_of
-from ._saved import Saved, saved_places
+from ._saved import Saved, holder_of, saved_places
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
 
 
@@ -144,7 +144,9 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
             vc = tensor._vc
         holder = holders.get(id(value), stale.get(id(value)))
         held = None if holder is None else ref(holder)
-        return Saved(tensor, version, vc, held, value in trace.detached)
+        mate = holder_of(value, live) if holder is None else None
+        mate = None if mate is None else ref(mate)
+        return Saved(tensor, version, vc, held, value in trace.detached, mate)
 
     for node in nodes:
         state = node.state

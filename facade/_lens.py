@@ -44,7 +44,7 @@ def reader(structure: Structure) -> Op:
 
 
 # Views that strides cannot tell: PyTorch does these again by name.
-_BY_NAME = frozenset({"view_as_real", "view_as_complex", "view_dtype"})
+BY_NAME = frozenset({"view_as_real", "view_as_complex", "view_dtype"})
 
 
 def replayed(lens: Lens) -> Lens:
@@ -53,14 +53,14 @@ def replayed(lens: Lens) -> Lens:
     One `as_strided` does it; but a view of other elements than the base's is made again by its
     own op, and what follows it by one `as_strided` each.
     """
-    places = [i for i, (op, _, _) in enumerate(lens) if op.name in _BY_NAME]
+    places = [i for i, (op, _, _) in enumerate(lens) if op.name in BY_NAME]
     if not places:
         structure, flat = spell(lens)
         return ((reader(structure), flat, {}),)
     first = places[0]
     steps: list[Any] = [*replayed(lens[:first])] if first else []
     for step in lens[first:]:
-        steps += [step] if step[0].name in _BY_NAME else replayed((step,))
+        steps += [step] if step[0].name in BY_NAME else replayed((step,))
     return tuple(steps)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
-from . import _counting, _fillers, _inplace_views, _numeric, _reduce, _shapes, _table
+from . import _composites, _counting, _fillers, _inplace_views, _numeric, _reduce, _shapes, _table
 from ._record import apply
 from ._tensor import Tensor
 
@@ -33,6 +33,11 @@ for _module, _names in _METHODS.items():
     for _name in _names:
         if hasattr(_module, _name):
             setattr(Tensor, _name, getattr(_module, _name))
+Tensor.clone = _composites.clone_of(Tensor.clone)  # type: ignore[attr-defined]
+Tensor.conj = _composites.conj  # type: ignore[attr-defined]
+Tensor.adjoint = _composites.adjoint  # type: ignore[attr-defined]
+Tensor.outer = Tensor.ger = _composites.outer  # type: ignore[attr-defined]
+Tensor.__rtruediv__ = _composites.rtruediv  # type: ignore[attr-defined]
 for _name, _fn in _inplace_views.methods().items():
     setattr(Tensor, _name, _fn)
 Tensor.where = _reduce.where_method  # type: ignore[attr-defined]
@@ -43,20 +48,10 @@ def _view_property(name: str) -> property:
     return property(lambda self: apply(op, self), doc=op.fn.__doc__)
 
 
-for _name in ("T", "mT", "H", "mH"):
+for _name in ("T", "mT"):
     setattr(Tensor, _name, _view_property(_name))
-
-
-def _real(self: Any) -> Any:
-    """The real part: a view, or the tensor itself if it is real."""
-    return apply(TABLE["real"], self) if self.is_complex() else self
-
-
-def _imag(self: Any) -> Any:
-    """The imaginary part of a complex tensor, a view."""
-    if not self.is_complex():
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return apply(TABLE["imag"], self)
+for _name in ("H", "mH"):
+    setattr(Tensor, _name, property(getattr(_composites, _name)))
 
 
 def _set_part(name: str) -> Any:
@@ -66,8 +61,8 @@ def _set_part(name: str) -> Any:
     return put
 
 
-Tensor.real = property(_real, _set_part("real"))  # type: ignore[attr-defined]
-Tensor.imag = property(_imag, _set_part("imag"))  # type: ignore[attr-defined]
+Tensor.real = property(_composites.real, _set_part("real"))  # type: ignore[attr-defined]
+Tensor.imag = property(_composites.imag, _set_part("imag"))  # type: ignore[attr-defined]
 for _name in ("square", "multiply"):
     if not hasattr(Tensor, _name + "_"):
         setattr(Tensor, _name + "_", _table.inplace_method(TABLE[_name]))

@@ -47,6 +47,11 @@ def _squeeze(a: Arguments) -> str:
     return f"SqueezeBackward{0 if dim is None else 1 if isinstance(dim, int) else 2}"
 
 
+def _split(a: Arguments) -> str:
+    sizes = a.get("split_size_or_sections", 0)
+    return "SplitBackward0" if isinstance(sizes, int) else "SplitWithSizesBackward0"
+
+
 _RULES: dict[str, Callable[[Arguments], str]] = {
     "clamp": _clamp,
     "div": _given("rounding_mode", "DivBackward0", "DivBackward2"),
@@ -58,6 +63,7 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
     "prod": _given("dim", "ProdBackward0", "ProdBackward1"),
     "remainder": _tensor("other", "RemainderBackward0", "RemainderBackward1"),
     "rsub": _tensor("other", "RsubBackward1", "RsubBackward0"),
+    "split": _split,
     "squeeze": _squeeze,
     "sum": _given("dim", "SumBackward0", "SumBackward1"),
 }
@@ -84,6 +90,9 @@ def node_name(state: State) -> str:
         if op.name == "fill" and op.overwrites:
             value = arguments(state).get("value")
             return "FillBackward3" if isinstance(value, Slot) else "FillBackward2"
+        if op.name == "matmul":
+            dims = (len(state.operands[0].shape), len(state.operands[1].shape))
+            return {(1, 1): "DotBackward0", (2, 1): "MvBackward0"}.get(dims, op.backward)
         rule = _RULES.get(op.name)
         known = rule is not None and op.backward == camel(op.name) + "Backward" + op.backward[-1]
         return rule(arguments(state)) if rule is not None and known else op.backward

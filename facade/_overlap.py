@@ -36,6 +36,10 @@ _BUFFERED = frozenset({
 })  # fmt: skip
 
 
+# These refuse their own target as an operand, too.
+_NO_OVERLAP = frozenset({"index_put", "index_add", "index_copy", "scatter", "scatter_add"})
+
+
 def check_overlap(op: Op, t: Any, args: Any) -> None:
     """Raise where PyTorch will not write the result of `op` into `t`.
 
@@ -43,14 +47,18 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
       args: the op's other operands; tensors in lists count too.
     """
     store = t._store
+    if store is None and op.name in _NO_OVERLAP and any(a is t for a in _tensors(args)):
+        raise RuntimeError(PARTIAL)
     if store is None or (op.name == "copy" and args and args[0] is t):
         return
     if t._lens and repeats(t):
         found = layout(t)
         if any(n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True)):
             _internal(op.name)
-    if len(store.members) > 1 and op.name not in _BUFFERED:
+    if op.name not in _BUFFERED:
         for a in _tensors(args):
+            if a is t and op.name in _NO_OVERLAP:
+                raise RuntimeError(PARTIAL)
             if a is not t and a._store is store and _partial(layout(t), layout(a)):
                 raise RuntimeError(PARTIAL)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leafax.functional import Call, Slot
 
-from ._dtype import type_string
+from ._dtype import tensor_string
 from ._trace import LEAF, State, Value, local
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Saved(NamedTuple):
     vc: Any  # the live version counter, None if nobody can write to it any more
     holder: Any = None  # weak reference to the tensor that held it
     detached: bool = False  # `detach_()` cut that tensor off
+    mate: Any = None  # weak reference to what errors take for that tensor after a write
 
     @property
     def now(self) -> int:
@@ -106,14 +107,28 @@ def active_saves(state: State) -> bool:
     op = getattr(state.call, "op", None)
     if op is None or not op.saves and op.namespace == "opaque":
         return True
-    return bool(saved_places(state))
+    if op.backward == "CopySlices" or op.random:  # the inner op, a mask of what was dropped
+        return True
+    return bool(saved_places(state)) or bool(op.saves) and _saves_number(state)
+
+
+# A Python number in these is made a tensor, which is saved like any other.
+_WRAPPING = frozenset({"mul", "div", "true_divide", "xlogy"})
+
+
+def _saves_number(state: State) -> bool:
+    call = state.call
+    if call.op.name not in _WRAPPING or not any(v.requires_grad for v in state.operands):
+        return False
+    given = (*call.args, *call.kwargs.values())
+    return any(type(a) in (int, float, complex) for a in given)
 
 
 def modified(value: Value, expected: int, now: int, origin: str) -> RuntimeError:
     """PyTorch's error for a saved tensor that was written to."""
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace "
-        f"operation: [{type_string(value.dtype)} {list(value.shape)}]{origin} is at version "
+        f"operation: [{tensor_string(value.dtype)} {list(value.shape)}]{origin} is at version "
         f"{now}; expected version {expected} instead. Hint: enable anomaly detection to find the "
         "operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True, check_nan=False)."
@@ -167,7 +182,8 @@ def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
     if saved is None:
         holder = holder_of(value)
     else:
-        holder = saved.holder() if saved.holder is not None else None
+        seen = saved.holder or saved.mate
+        holder = seen() if seen is not None else None
     maker = grad_fn(holder) if holder is not None else None
     edge = node.edges()[index]
     out = edge[1] if edge is not None else 0
@@ -178,15 +194,14 @@ def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
     return f", which is output {out} of {short(maker.name())},"
 
 
-def holder_of(value: Value) -> Any:
+def holder_of(value: Value, living: Any = None) -> Any:
     """The tensor that held `value`, if it is still there.
 
     After a write it holds another value; then it is what shares its storage and shape, by
     preference with the same `requires_grad`.
     """
     second = None
-    for r in local.trace.refs:
-        t = r()
+    for t in [r() for r in local.trace.refs] if living is None else living:
         if t is None or (t._store is not None and t is t._store.cell):
             continue
         v = t._stale if t._stale is not None else t._v

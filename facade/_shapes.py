@@ -159,7 +159,9 @@ def tensor_split(
                                f"long, but got {scalar_name(where._v.dtype)}")  # type: ignore[attr-defined]  # fmt: skip
         where = where.tolist()  # type: ignore[attr-defined]
     where = where if isinstance(where, int) else tuple(int(i) for i in where)
-    return apply(TABLE["tensor_split"], input, where, dim)
+    from ._composites import tensor_split as slices
+
+    return slices(input, where, dim)
 
 
 def _copying(name: str) -> Callable[..., Any]:

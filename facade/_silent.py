@@ -80,6 +80,21 @@ def changed(node: Any) -> dict[int, Fresh]:
     return found
 
 
+def by_result(node: Any) -> dict[int, Fresh]:
+    """The result that a gradient of a gradient goes through, where the node saved that."""
+    from .autograd._hooked_node import RESULT_RULES
+
+    op = getattr(node.state.call, "op", None)
+    if op is None or op.name not in RESULT_RULES or op.overwrites:
+        return {}
+    if all(index != -1 for _, index in saved_places(node.state)):
+        return {}
+    trace = local.trace
+    if node.trace is trace:
+        return {-1: Fresh(make(node.state.values[0], trace))}
+    return {-1: Fresh(node.unpack(-1))}
+
+
 def _linked(trace: Trace, fresh: Value, value: Value) -> Value:
     return keep_edge(trace, fresh, value) if value.role else fresh
 

@@ -392,14 +392,32 @@ def _outdate(store: Storage, writer: Any) -> None:
         m = member()
         if m is not None:
             alive.append(member)
-            if m is not writer:
+            if m is writer:
+                continue
+            if m._vc is writer._vc:
                 make_stale(m)
-                unseen = unseen or m._vc is not writer._vc
+                continue
+            unseen = True
+            if m._base_ is not None and m._stale is None:
+                _reread(m)
+            else:
+                make_stale(m)
     store.members[:] = alive
     if unseen:
         from ._silent import note
 
         note(local.trace, store, [m for m in (r() for r in alive) if m is not None])
+
+
+def _reread(t: Any) -> None:
+    """Read a view anew whose version counter saw no write: its history stays."""
+    trace = local.trace
+    old = enter(t, trace)
+    value = _without_grad(lambda: _through(trace, t._store.cell, t._lens))
+    value = keep_edge(trace, value, old) if old.role else value
+    history = t._grad_fn, t._out
+    rebind(t, tag(trace, value, value if old.role else old, old.storage, old.version))
+    t._grad_fn, t._out = history
 
 
 def make_stale(t: Any) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, VIEW_RULES, Layout, Op, contiguous_strides
+from leafax.functional import NOT_VIEWABLE, TABLE, VIEW_RULES, Layout, Op, contiguous_strides
 
-from ._lens import PICKED
+from ._lens import BY_NAME, PICKED
 from ._record import apply
 from ._storage import share_strided, storage_of
 
@@ -55,6 +55,12 @@ def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
     """The copy that `op` gives where it makes no view; None where it does."""
     if op.name == "as_strided":
         return _strided(t, *args, **kwargs)
+    if (
+        op.name in ("view", "unflatten")
+        and t._v.numel
+        and after(op, layout(t), args, kwargs) is None
+    ):
+        raise RuntimeError(NOT_VIEWABLE)
     if not must_copy(op, t, args, kwargs):
         return None
     return apply(_unsafe(op), apply(TABLE["clone"], t), *args, **kwargs)
@@ -68,13 +74,14 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
     if base is not None and base._lens:
         return None
     spelt = (tuple(size), tuple(stride), offset)
-    out = apply(_FROM_STORAGE, t, _cell(t), *spelt, have.shape, have.strides, have.offset)
+    # Views as another dtype come first: strides count elements of that.
+    kept = tuple(step for step in t._lens if step[0].name in BY_NAME)
+    storage = storage_of(t).cell.detach()
+    for again, more, named in kept:
+        storage = apply(again, storage, *more, **named)
+    out = apply(_FROM_STORAGE, t, storage, *spelt, have.shape, have.strides, have.offset)
     step: Any = ((TABLE["as_strided"], spelt, {}),)
-    return share_strided(t, out, step)
-
-
-def _cell(t: Any) -> Any:
-    return storage_of(t).cell.detach()
+    return share_strided(t, out, (*kept, *step))
 
 
 def _read_storage(

@@ -49,6 +49,7 @@ from ._tags import tag as tag
 from ._vjp import ResidualCall as ResidualCall
 from ._vjp import VjpCall as VjpCall
 from ._vjp import vjp_of as vjp_of
+from .ops import NOT_VIEWABLE as NOT_VIEWABLE
 from .ops import VIEW_RULES as VIEW_RULES
 from .ops import Layout as Layout
 from .ops import contiguous_strides as contiguous_strides

@@ -31,11 +31,16 @@ class Log:
             self.lines.append(self.look(thing))
 
     def gradients(self, *things: Any) -> None:
-        """Note gradients: whether they are views, and their versions, is PyTorch's own affair."""
+        """Note gradients: whether they are views, and their versions, is PyTorch's own affair.
+
+        So are the names of the nodes that differentiate a gradient.
+        """
         for thing in things:
             seen = self.look(thing)
             if isinstance(thing, self.lib.Tensor):
                 seen[0].pop("is_view"), seen[0].pop("version", None)
+                if thing.grad_fn is not None:
+                    seen[0].pop("grad_fn"), seen[0].pop("next")
             self.lines.append(seen)
 
     def look(self, x: Any) -> Any:
@@ -54,8 +59,8 @@ class Log:
         return x
 
     def value(self, x: Any) -> Any:
-        with self.lib.no_grad():
-            copy = x.clone() if not x.is_inference() else x
+        with self.lib.inference_mode() if x.is_inference() else self.lib.no_grad():
+            copy = x.clone()
         return Value(copy.detach().numpy()) if self.eager else copy
 
     def attempt(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -164,3 +164,30 @@ def test_complex_gradients() -> None:
         see.gradients(x.grad)
         x.real.sum().backward()
         see.gradients(x.grad)
+
+
+def test_what_a_second_backward_finds_freed() -> None:
+    """Numbers that met tensors are saved like tensors, and so is an op inside CopySlices."""
+
+    def program(lib: Any, see: Any) -> None:
+        def through_view(write: Any) -> Any:
+            def fn(x: Any) -> Any:
+                y = x.clone()
+                write(y[:2])
+                return y
+
+            return fn
+
+        for fn in (
+            lambda x: x * 2, lambda x: 2 * x, lambda x: x / 4, lambda x: x + 1, lambda x: 1 - x,
+            lambda x: x.clone().mul_(2), lambda x: lib.ones(3).mul_(x * 2), lambda x: x.neg(),
+            through_view(lambda v: v.add_(1)), through_view(lambda v: v.fill_(0)),
+            through_view(lambda v: v.mul_(2)), lambda x: (x * 2).unsqueeze(0)[..., 1:],
+        ):  # fmt: skip
+            x = lib.tensor([1.0, 2.0, 3.0], requires_grad=True)
+            y = fn(x)
+            y.sum().backward()
+            see.attempt(y.sum().backward)
+            see.gradients(x.grad)
+
+    same(program)

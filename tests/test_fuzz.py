@@ -15,7 +15,7 @@ STEPS = st.lists(st.tuples(NUMBER, NUMBER, NUMBER, NUMBER), min_size=2, max_size
 
 
 @settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 @given(STEPS, st.booleans())
 def test_programs(steps: list[fuzz_programs.Step], watch: bool) -> None:

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 from .._enter import alias, enter, from_array, make
 from .._grad_dtype import wanted
 from .._handle import Handle
+from .._inplace import check_inplace
 from .._lens import spell, writer
 from .._record import record
 from .._saved import FREED, modified, short
-from .._storage import write, write_view
-from .._trace import NOWHERE, local, resting
+from .._storage import bump, touch, write, write_view
+from .._trace import LEAF, NOWHERE, local, resting
 from ._anomaly import stack_now
 from ._node import CustomNode, edge_from, external, set_history
 
@@ -148,8 +149,10 @@ class FunctionCtx(CustomNode):
             )
         outs = []
         for o in outputs:
-            if isinstance(o, Handle) and id(o) in inputs and id(o) not in dirty:
-                viewed = o.detach() if id(o) in plain else o.view_as(o)  # type: ignore[attr-defined]
+            lost = isinstance(o, Handle) and o.requires_grad and not self._edges  # type: ignore[attr-defined]
+            if isinstance(o, Handle) and id(o) in inputs and (lost or id(o) not in dirty):
+                cut = lost or id(o) in plain
+                viewed = o.detach() if cut else o.view_as(o)  # type: ignore[attr-defined]
                 if id(o) in plain:
                     self._plain += (viewed,)
                 o = viewed
@@ -164,6 +167,8 @@ class FunctionCtx(CustomNode):
                 o._creation = "function"
         if not records:
             self._to_save = ()
+            for t in self._dirty:
+                touch(t)
             return outs
         self._outputs = [o._v.resting if isinstance(o, Handle) else None for o in outs]
         made = 0
@@ -189,10 +194,18 @@ class FunctionCtx(CustomNode):
 
     def _rebase(self, t: Any, k: int) -> None:
         """Give an input that was written to its new history."""
-        if t.requires_grad and t.is_leaf:
+        was = t._stale if t._stale is not None else t._v
+        if t.requires_grad and was.role <= LEAF:
+            bump(t)
             raise RuntimeError(
                 "a leaf Variable that requires grad has been used in an in-place operation."
             )
+        if t._base_ is not None:
+            try:
+                check_inplace(t, True)
+            except RuntimeError:
+                bump(t)  # PyTorch counts first
+                raise
         value = external(enter(t, local.trace), self, k)
         if t._base_ is None:
             write(t, value)

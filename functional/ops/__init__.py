@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ._dims import flatten_size as flatten_size
+from ._strides import NOT_VIEWABLE as NOT_VIEWABLE
 from ._strides import VIEW_RULES as VIEW_RULES
 from ._strides import Layout as Layout
 from ._strides import contiguous_strides as contiguous_strides

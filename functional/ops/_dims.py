@@ -106,8 +106,10 @@ def expand_size(shape: Shape, size: Sequence[int], dtype_name: str = "Float") ->
     """The shape that `expand` gives, -1 resolved."""
     lead = len(size) - len(shape)
     if lead < 0:
+        young = dtype_name.startswith(("Complex", "BFloat16", "Bool", "UInt"))
+        kind = f"CPU{dtype_name}Type" if young else f"torch.{dtype_name}Tensor"
         raise RuntimeError(
-            f"expand(torch.{dtype_name}Tensor{{{list(shape)}}}, size={list(size)}): the number of "
+            f"expand({kind}{{{list(shape)}}}, size={list(size)}): the number of "
             f"sizes provided ({len(size)}) must be greater or equal to the number of dimensions in "
             f"the tensor ({len(shape)})"
         )

@@ -1,0 +1,119 @@
+"""Functions that PyTorch makes of several ops, each with a node of its own in the graph."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import TABLE
+
+from . import _indexing
+from ._record import apply
+from ._trace import local
+
+
+def real(input: Any) -> Any:
+    """The real part: a view, or the tensor itself if it is real."""
+    return _part(input, 0) if input.is_complex() else input
+
+
+def imag(input: Any) -> Any:
+    """The imaginary part of a complex tensor, a view."""
+    if not input.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return _part(input, 1)
+
+
+def _part(input: Any, which: int) -> Any:
+    return apply(TABLE["select"], apply(TABLE["view_as_real"], input), -1, which)
+
+
+def clone_of(method: Callable[..., Any]) -> Callable[..., Any]:
+    """`clone`: where no autograd takes part, PyTorch counts the copying as a write."""
+
+    @functools.wraps(method)
+    def clone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        out = method(self, *args, **kwargs)
+        if self._v.inference and not local.mode.inference:
+            out._vc = [1]
+        return out
+
+    return clone
+
+
+def conj(input: Any) -> Any:
+    """The complex conjugate, a view; a real tensor itself."""
+    return apply(TABLE["conj"], input) if input.is_complex() else input
+
+
+def adjoint(input: Any) -> Any:
+    """The last two dims swapped, and conjugated."""
+    return _conjugated("adjoint", input)
+
+
+def mH(self: Any) -> Any:  # noqa: N802
+    """The last two dims swapped, and conjugated."""
+    return _conjugated("mH", self)
+
+
+def H(self: Any) -> Any:  # noqa: N802
+    """A matrix transposed and conjugated."""
+    return _conjugated("H", self)
+
+
+def _conjugated(name: str, input: Any) -> Any:
+    if not input.dim():
+        return conj(input)
+    if input.dim() == 2 or input.dim() > 2 and name != "H":
+        return conj(input.transpose(-2, -1))
+    return apply(TABLE[name], input)
+
+
+def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
+    """All products of the elements of two vectors."""
+    for name, x in (("self", input), ("vec2", vec2)):
+        if x.dim() != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x.dim()}-D")
+    if out is None:
+        return input.reshape(input.shape[0], 1) * vec2
+    from ._out import check_out, write_out
+
+    check_out(TABLE["outer"], out, (input, vec2))
+    return write_out(TABLE["outer"], outer(input, vec2), out)
+
+
+def rtruediv(self: Any, other: Any) -> Any:
+    """`other / self`."""
+    if not isinstance(other, (int, float, complex)):
+        from . import _fast
+
+        other = _fast.operand(other, type(self))
+        if other is NotImplemented:
+            return other
+    return self.reciprocal() * other
+
+
+def tensor_split(input: Any, where: int | tuple[int, ...], dim: int) -> tuple[Any, ...]:
+    """The slices that `tensor_split` gives; errors are the table's op's."""
+    shapes = [tuple(v.shape) for v in _pieces(input, where, dim)]
+    dim %= input.dim()
+    starts, at = [], 0
+    for shape in shapes:
+        starts.append(at)
+        at += shape[dim]
+    if not isinstance(where, int):
+        size = input.shape[dim]
+        starts = [0, *[min(max(i + size if i < 0 else i, 0), size) for i in where]]
+    return tuple(
+        apply(_indexing._SLICE, input, dim, start, shape[dim])
+        for start, shape in zip(starts, shapes, strict=True)
+    )
+
+
+def _pieces(input: Any, where: Any, dim: int) -> Any:
+    import jax
+
+    with jax.enable_x64(True):
+        aval = jax.ShapeDtypeStruct(tuple(input.shape), input._v.dtype)
+        return jax.eval_shape(lambda x: TABLE["tensor_split"].fn(x, where, dim), aval)
