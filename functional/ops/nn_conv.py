@@ -10,6 +10,7 @@ import numpy as np
 
 from .._dtypes import is_floating, scalar_name
 from .._op import op
+from ._convolve import convolve
 from ._nn import cpp_name, size_list
 
 Array = jax.Array
@@ -134,18 +135,6 @@ def _check_output_padding(
     )
 
 
-def _convolve(
-    x: Array, weight: Array, stride: Sequence[int], pads: Sequence[tuple[int, int]],
-    lhs_dilation: Sequence[int], dilation: Sequence[int], groups: int,
-) -> Array:  # fmt: skip
-    spatial = "DHW"[-len(stride) :]
-    names = ("NC" + spatial, "OI" + spatial, "NC" + spatial)
-    return jax.lax.conv_general_dilated(
-        x, weight, stride, pads, lhs_dilation=lhs_dilation, rhs_dilation=dilation,
-        dimension_numbers=names, feature_group_count=groups,
-    )  # fmt: skip
-
-
 def _convolution(
     x: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints | str,
     dilation: Ints, transposed: bool, output_padding: Ints, groups: int, given: int,
@@ -181,7 +170,7 @@ def _convolution(
     _check_dtypes(x, weight, bias)
     ones = (1,) * dims
     if not transposed:
-        y = _convolve(x, weight, stride, pads, ones, dilation, groups)
+        y = convolve(x, weight, stride, pads, ones, dilation, groups)
     else:
         # The gradient of a convolution: swap channels within groups, mirror, spread the input.
         shape = weight.shape
@@ -199,7 +188,7 @@ def _convolution(
                 f"Given input size per channel: {_times(x.shape[2:])}. Calculated output size per "
                 f"channel: {_times(sizes)}. Output size is too small"
             )
-        y = _convolve(x, w, ones, pads, stride, dilation, groups)
+        y = convolve(x, w, ones, pads, stride, dilation, groups)
     return y if bias is None else y + bias.reshape((-1,) + (1,) * dims)
 
 

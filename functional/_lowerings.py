@@ -1,0 +1,34 @@
+"""Which way an op is computed, where there are several with the same values.
+
+An op says what is meant, so its body may choose by shape and device. `lowerings(convolution="xla")`
+turns a choice off for programs that are compiled from then on.
+"""
+
+from __future__ import annotations
+
+_WAYS = {"convolution": ("auto", "xla")}
+_chosen = {name: ways[0] for name, ways in _WAYS.items()}
+
+
+def lowerings(**choices: str) -> dict[str, str]:
+    """Choose how ops are lowered in programs compiled from now on; return what is chosen.
+
+    Args:
+      convolution: "auto" takes matrix products or shifted products on CPUs where they were
+        measured to be faster (`benchmarks/results.md`), "xla" always XLA's convolution.
+
+    >>> from leafax.functional import lowerings
+    >>> lowerings(convolution="xla")
+    {'convolution': 'xla'}
+    >>> lowerings(convolution="auto")
+    {'convolution': 'auto'}
+
+    Raises:
+      ValueError: for a name or a way that does not exist.
+    """
+    for name, way in choices.items():
+        if way not in _WAYS.get(name, ()):
+            known = "; ".join(f"{n}: {', '.join(ways)}" for n, ways in _WAYS.items())
+            raise ValueError(f"there is no lowering {name}={way!r}; there are {known}")
+    _chosen.update(choices)
+    return dict(_chosen)
