@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from ._dtype import complex64, complex128, int64, of
 from ._dtype import dtype as dtype_class
 from ._enter import from_array
 from ._handle import Handle
-from ._host import snapshot
+from ._host import TEMPORARY, is_own, snapshot
 from ._random import key as random_key
 from ._record import apply
 from ._trace import local
@@ -155,6 +156,8 @@ def from_numpy(array: np.ndarray) -> Any:
             "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
             "uint8, and bool."
         ) from None
+    if getrefcount(array) == TEMPORARY and is_own(array):
+        return wrap(array)
     return wrap(snapshot(array))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import leafax
+from leafax._host import TEMPORARY
 
 
 @pytest.mark.parametrize("n", [3, 100_000])
@@ -69,3 +70,39 @@ def test_dtypes_and_layouts_are_kept(dtype: str) -> None:
     np.testing.assert_array_equal(x.numpy(), array)
     np.testing.assert_array_equal(x.reshape(-1).numpy(), array.reshape(-1))
     assert leafax.from_numpy(np.empty((0, 3))).shape == (0, 3)
+
+
+def test_what_was_computed_in_the_call_is_taken_without_a_copy() -> None:
+    assert TEMPORARY, "this Python cannot tell who holds an argument"
+    made = []
+
+    def compute() -> np.ndarray:
+        array = np.ones(5000)
+        made.append(array.__array_interface__["data"][0])
+        return array
+
+    x = leafax.from_numpy(compute())
+    assert x._array.__array_interface__["data"][0] == made[0]
+    assert (x + 1).sum().item() == 10000
+
+
+def test_what_somebody_else_holds_is_copied() -> None:
+    array = np.ones(5000)
+    holders = [array, array[:], array.reshape(50, 100), [array][0], np.frombuffer(bytearray(40000))]
+    tensors = [leafax.from_numpy(holder) for holder in holders]
+    tensors += [leafax.from_numpy(array[:]), leafax.from_numpy(np.asarray(array)[::1])]
+    tensors += list(map(leafax.from_numpy, holders[:2]))
+    before = [x.sum().item() for x in [t * 1 for t in tensors]]
+    array[:] = 7
+    holders[-1][:] = 7
+    assert [t.sum().item() for t in tensors] == before
+
+    class Loader:
+        buffer = np.ones(5000)
+
+        def batch(self) -> leafax.Tensor:
+            return leafax.from_numpy(self.buffer)
+
+    first = Loader().batch()
+    Loader.buffer[:] = 7
+    assert first.sum().item() == 5000
