@@ -188,7 +188,7 @@ def _value(x: Any, trace: Trace) -> Value:
 
 def _run(call: Any, operands: list[Any], levels: tuple[int, ...]) -> list[Any]:
     """Record a call; its results carry the tangents of `levels`."""
-    from ._record import step
+    from ._step import step
 
     with seeing(()):
         trace = local.trace

@@ -26,9 +26,10 @@ from ._handle import Handle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._keep import given_of, needed
 from ._node import AccumulateGrad, Node
-from ._record import over_budget, step
+from ._record import over_budget
 from ._saved import FREED, check_versions
 from ._silent import by_result, changed
+from ._step import step
 from ._storage import detach
 from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
 

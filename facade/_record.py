@@ -9,28 +9,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from weakref import ref
 
-import jax
 import numpy as np
 
-from leafax.functional import Node, Op, Slot, call_of, is_differentiable
+from leafax.functional import Op
 
-from ._enter import NUMBER, add_input, enter, make
+from ._enter import enter, make
 from ._enter import register as _register
 from ._handle import Handle
-from ._trace import NODE, NOWHERE, State, Trace, Value, local
+from ._miss import key_part, miss, number_part
+from ._trace import State, Trace, local
 
 BUDGET = 2000  # computing nodes a program may have before it is cut
-WHOLE = 400  # what an opaque node counts for in the budget
 BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
 
 _tensor_class: Any = Handle  # what results are; `register` says
 _share_views: Any = None
-_HERE = Path(__file__).parent
-_SKIP = tuple(str(_HERE.parent / name) for name in (_HERE.name, "functional", "adapters"))
 
 
 def register(cls: type, share_views: Callable[..., None]) -> None:
@@ -38,44 +34,6 @@ def register(cls: type, share_views: Callable[..., None]) -> None:
     global _tensor_class, _share_views
     _tensor_class, _share_views = cls, share_views
     _register(cls)
-
-
-def user_line() -> tuple[str, int]:
-    """File and line of the innermost frame outside leafax (and jax)."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_SKIP) and "/jax/" not in name and not name.startswith("<frozen"):
-            return (name, frame.f_lineno)
-        frame = frame.f_back
-    return ("?", 0)
-
-
-def number_part(x: Any) -> Any:
-    """How a Python number stands in a key: 0.0, -0.0 and NaN need their own spelling."""
-    if x == 0 or x != x:
-        return repr(x)
-    return x
-
-
-def key_part(x: Any, trace: Trace) -> Any:
-    """How an argument stands in a key."""
-    kind = type(x)
-    if kind is float or kind is int or kind is bool or kind is complex:
-        return (kind, number_part(x))
-    if isinstance(x, Handle):
-        return enter(x, trace)
-    if kind is Value:
-        return x
-    if kind is tuple or kind is list:
-        return (kind, *[key_part(y, trace) for y in x])
-    if kind is slice:
-        return (slice, key_part((x.start, x.stop, x.step), trace))
-    if isinstance(x, dict):
-        return (dict, *[(k, key_part(v, trace)) for k, v in x.items()])
-    if isinstance(x, np.ndarray):
-        raise TypeError("an array cannot be a static argument of an op: make it a tensor")
-    return x
 
 
 def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
@@ -183,7 +141,7 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
             hooked = _with_hooks(op, args, kwargs)
             if hooked is not None:
                 return hooked  # type: ignore[no-any-return]
-        state = _miss(trace, key, op, args, kwargs)
+        state = miss(trace, key, op, args, kwargs)
     trace.state = state
     return state, trace
 
@@ -200,31 +158,6 @@ def _with_tangents(op: Op, args: Any, kwargs: Any) -> Any:
     return recorded(op, args, kwargs)
 
 
-def _miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
-    """The state of a step that was not seen at this place."""
-    numbers = _numbers(op, args, kwargs)
-    if numbers:
-        state = trace.state
-        place = _place(op, args, kwargs, numbers, trace)
-        if state.numbers is None:
-            state.numbers = {}
-        baked = state.numbers.get(place)
-        if baked is None:
-            state.numbers[place] = key
-        else:
-            state.next.pop(baked, None)
-            return _with_inputs(trace, op, args, kwargs, numbers)
-    return _new(trace, key, op, args, kwargs)
-
-
-def _new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
-    inputs: list[Value] = []
-    t_args = tuple(_template(a, inputs, trace) for a in args)
-    t_kwargs = {k: _template(a, inputs, trace) for k, a in kwargs.items()}
-    overwrites = inputs[1 if op.random else 0] if op.overwrites else None
-    return step(trace, key, call_of(op, t_args, t_kwargs), inputs, overwrites=overwrites)
-
-
 def over_budget(trace: Trace) -> bool:
     """Whether the program has grown as far as it may."""
     state = trace.state
@@ -236,147 +169,3 @@ def over_budget(trace: Trace) -> bool:
             a.nbytes for a in trace.arrays if hasattr(a, "nbytes") and sys.getrefcount(a) <= 3
         )
     return state.nodes >= BUDGET or trace.nbytes > BUDGET_BYTES
-
-
-def _template(a: Any, inputs: list[Value], trace: Trace) -> Any:
-    """`a` with its tensors replaced by slots; their values go to `inputs`."""
-    if isinstance(a, Handle):
-        inputs.append(enter(a, trace))
-        return Slot(len(inputs) - 1)
-    if isinstance(a, Value):
-        inputs.append(a)
-        return Slot(len(inputs) - 1)
-    if type(a) in (tuple, list):
-        return type(a)(_template(x, inputs, trace) for x in a)
-    if isinstance(a, dict):
-        return {k: _template(x, inputs, trace) for k, x in a.items()}
-    return a
-
-
-def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
-    """Which arguments are Python numbers that may become runtime inputs."""
-    if not op.numbers:
-        return ()
-    found: list[Any] = []
-    for i, a in enumerate(args):
-        if type(a) in (float, int) and i < len(op.parameters) and op.parameters[i] in op.numbers:
-            found.append(i)
-    found += [k for k, a in kwargs.items() if type(a) in (float, int) and k in op.numbers]
-    return tuple(found)
-
-
-def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:
-    """The key with the numbers' values left out."""
-    parts: list[Any] = []
-    for i, a in enumerate(args):
-        parts.append(type(a) if i in numbers else key_part(a, trace))
-    for k, a in kwargs.items():
-        parts.append((k, type(a) if k in numbers else key_part(a, trace)))
-    return (op, *parts)
-
-
-def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State:
-    """The step with its numbers as runtime inputs: they changed from one time to the next."""
-    args, kwargs = list(args), dict(kwargs)
-    for place in numbers:
-        holder: Any = args if type(place) is int else kwargs
-        x = holder[place]
-        holder[place] = add_input(trace, NUMBER[type(x)], x)
-    parts: list[Any] = [op, "numbers"]
-    parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
-    parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]
-    key = tuple(parts)
-    state = trace.state.next.get(key)
-    return state if state is not None else _new(trace, key, op, args, kwargs)
-
-
-def _refuse_inference(state: State) -> None:
-    """Raise if a tensor made in inference mode would be saved for backward."""
-    from ._saved import saved_places
-
-    for _, index in saved_places(state):
-        if index >= 0 and state.operands[index].inference:
-            raise RuntimeError(
-                "Inference tensors cannot be saved for backward. Please do not use Tensors "
-                "created in inference mode in computation tracked by autograd. To work around "
-                "this, you can make a clone to get a normal tensor and use it in autograd, or use "
-                "`torch.no_grad()` instead of `torch.inference_mode()`."
-            )
-
-
-def step(
-    trace: Trace,
-    key: Any,
-    call: Any,
-    inputs: list[Value],
-    *,
-    differentiable: bool = True,
-    overwrites: Value | None = None,
-    primal: State | None = None,
-) -> State:
-    """Make the state after calling `call` on `inputs`, and enter it into the trie.
-
-    Args:
-      differentiable: False where the caller knows that no gradient may flow.
-      overwrites: the value whose storage the (first) result is written into.
-      primal: for a gradient node, the state that it differentiates.
-    """
-    state = trace.state
-    try:
-        avals = call.abstract(tuple(v.aval for v in inputs))
-    except jax.errors.JAXTypeError:
-        raise
-    except Exception as error:
-        # JAX's frames and notes would hide the user's line and PyTorch's words.
-        error.__dict__.pop("__notes__", None)
-        raise error.with_traceback(None) from None
-    mode = state.mode
-    after = State(state, None, mode)
-    where = user_line()
-    node = Node(call, tuple(v.index for v in inputs), avals, None, where)
-    after.entry, after.call, after.where = node, call, where
-    # A model or an optimizer's update weighs as much as the hundreds of ops in it.
-    after.nodes += WHOLE if getattr(getattr(call, "op", None), "namespace", "") == "opaque" else 1
-    after.operands = tuple(inputs)
-    op = getattr(call, "op", None)
-    tracks = (
-        mode.grad and not mode.inference and differentiable and (op is None or op.differentiable)
-    )
-    tracks = tracks and any(v.requires_grad for v in inputs)
-    if tracks and all(v.inference for v in inputs):
-        tracks = False  # autograd is asked by no operand
-    shared = inputs[0] if op is not None and op.view and inputs else None
-    inference = mode.inference
-    if shared is not None or overwrites is not None:
-        inference = (shared or overwrites).inference  # type: ignore[union-attr]
-    if shared is None and tracks and any(v.inference for v in inputs):
-        _refuse_inference(after)
-    values = []
-    for k, aval in enumerate(avals):
-        needs = tracks and is_differentiable(aval.dtype)
-        storage, version = -1, 0
-        if k == 0 and overwrites is not None:
-            storage, version = overwrites.storage, overwrites.version + 1
-        elif shared is not None:
-            storage, version = shared.storage, shared.version
-        values.append(
-            Value(
-                after.count + k,
-                aval,
-                requires_grad=needs,
-                role=NODE if needs else NOWHERE,
-                state=after,
-                out=k,
-                storage=storage,
-                version=version,
-                inference=inference,
-            )  # fmt: skip
-        )
-    after.values = tuple(values)
-    after.value = values[0] if values else None
-    after.count += len(values)
-    if primal is not None:
-        node.primal = primal
-    local.states += 1
-    state.next[key] = after
-    return after

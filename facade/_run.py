@@ -20,7 +20,7 @@ from . import _graph, _keep
 from ._bound import bound
 from ._faults import Pending, check_faults
 from ._host import placed
-from ._record import user_line
+from ._step import user_line
 from ._storage import unshare
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, local
 

@@ -23,9 +23,10 @@ from .._dtype import of
 from .._enter import alias, enter, keep_edge, make
 from .._handle import Handle
 from .._keep import needed
-from .._record import record, step
+from .._record import record
 from .._region import Region
 from .._saved import modified, saved_places
+from .._step import step
 from .._trace import State, Value, local, resting
 from ._barrier import BARRIER
 from ._selective import Cached

@@ -1,0 +1,122 @@
+"""Steps that were not seen before: keys, templates, and numbers that become inputs.
+
+A Python number is first part of the key. When another one comes at the same place, the number
+becomes a runtime input there for good.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leafax.functional import Op, Slot, call_of
+
+from ._enter import NUMBER, add_input, enter
+from ._handle import Handle
+from ._step import step
+from ._trace import State, Trace, Value
+
+
+def number_part(x: Any) -> Any:
+    """How a Python number stands in a key: 0.0, -0.0 and NaN need their own spelling."""
+    if x == 0 or x != x:
+        return repr(x)
+    return x
+
+
+def key_part(x: Any, trace: Trace) -> Any:
+    """How an argument stands in a key."""
+    kind = type(x)
+    if kind is float or kind is int or kind is bool or kind is complex:
+        return (kind, number_part(x))
+    if isinstance(x, Handle):
+        return enter(x, trace)
+    if kind is Value:
+        return x
+    if kind is tuple or kind is list:
+        return (kind, *[key_part(y, trace) for y in x])
+    if kind is slice:
+        return (slice, key_part((x.start, x.stop, x.step), trace))
+    if isinstance(x, dict):
+        return (dict, *[(k, key_part(v, trace)) for k, v in x.items()])
+    if isinstance(x, np.ndarray):
+        raise TypeError("an array cannot be a static argument of an op: make it a tensor")
+    return x
+
+
+def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
+    """The state of a step that was not seen at this place."""
+    numbers = _numbers(op, args, kwargs)
+    if numbers:
+        state = trace.state
+        place = _place(op, args, kwargs, numbers, trace)
+        if state.numbers is None:
+            state.numbers = {}
+        baked = state.numbers.get(place)
+        if baked is None:
+            state.numbers[place] = key
+        else:
+            state.next.pop(baked, None)
+            return _with_inputs(trace, op, args, kwargs, numbers)
+    return _new(trace, key, op, args, kwargs)
+
+
+def _new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
+    inputs: list[Value] = []
+    t_args = tuple(_template(a, inputs, trace) for a in args)
+    t_kwargs = {k: _template(a, inputs, trace) for k, a in kwargs.items()}
+    overwrites = inputs[1 if op.random else 0] if op.overwrites else None
+    return step(trace, key, call_of(op, t_args, t_kwargs), inputs, overwrites=overwrites)
+
+
+def _template(a: Any, inputs: list[Value], trace: Trace) -> Any:
+    """`a` with its tensors replaced by slots; their values go to `inputs`."""
+    if isinstance(a, Handle):
+        inputs.append(enter(a, trace))
+        return Slot(len(inputs) - 1)
+    if isinstance(a, Value):
+        inputs.append(a)
+        return Slot(len(inputs) - 1)
+    if type(a) in (tuple, list):
+        return type(a)(_template(x, inputs, trace) for x in a)
+    if isinstance(a, dict):
+        return {k: _template(x, inputs, trace) for k, x in a.items()}
+    return a
+
+
+def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """Which arguments are Python numbers that may become runtime inputs."""
+    if not op.numbers:
+        return ()
+    found: list[Any] = []
+    for i, a in enumerate(args):
+        if type(a) in (float, int) and i < len(op.parameters) and op.parameters[i] in op.numbers:
+            found.append(i)
+    found += [k for k, a in kwargs.items() if type(a) in (float, int) and k in op.numbers]
+    return tuple(found)
+
+
+def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:
+    """The key with the numbers' values left out."""
+    parts: list[Any] = []
+    for i, a in enumerate(args):
+        parts.append(type(a) if i in numbers else key_part(a, trace))
+    for k, a in kwargs.items():
+        parts.append((k, type(a) if k in numbers else key_part(a, trace)))
+    return (op, *parts)
+
+
+def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State:
+    """The step with its numbers as runtime inputs: they changed from one time to the next."""
+    args, kwargs = list(args), dict(kwargs)
+    for place in numbers:
+        holder: Any = args if type(place) is int else kwargs
+        x = holder[place]
+        holder[place] = add_input(trace, NUMBER[type(x)], x)
+    parts: list[Any] = [op, "numbers"]
+    parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
+    parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]
+    key = tuple(parts)
+    state = trace.state.next.get(key)
+    return state if state is not None else _new(trace, key, op, args, kwargs)

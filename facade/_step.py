@@ -1,0 +1,121 @@
+"""Making a state: what is known for good of a call's results, worked out when it is first met."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from leafax.functional import Node, is_differentiable
+
+from ._trace import NODE, NOWHERE, State, Trace, Value, local
+
+WHOLE = 400  # what an opaque node counts for in the budget
+
+_HERE = Path(__file__).parent
+_SKIP = tuple(str(_HERE.parent / name) for name in (_HERE.name, "functional", "adapters"))
+
+
+def user_line() -> tuple[str, int]:
+    """File and line of the innermost frame outside leafax (and jax)."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_SKIP) and "/jax/" not in name and not name.startswith("<frozen"):
+            return (name, frame.f_lineno)
+        frame = frame.f_back
+    return ("?", 0)
+
+
+def _refuse_inference(state: State) -> None:
+    """Raise if a tensor made in inference mode would be saved for backward."""
+    from ._saved import saved_places
+
+    for _, index in saved_places(state):
+        if index >= 0 and state.operands[index].inference:
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. Please do not use Tensors "
+                "created in inference mode in computation tracked by autograd. To work around "
+                "this, you can make a clone to get a normal tensor and use it in autograd, or use "
+                "`torch.no_grad()` instead of `torch.inference_mode()`."
+            )
+
+
+def step(
+    trace: Trace,
+    key: Any,
+    call: Any,
+    inputs: list[Value],
+    *,
+    differentiable: bool = True,
+    overwrites: Value | None = None,
+    primal: State | None = None,
+) -> State:
+    """Make the state after calling `call` on `inputs`, and enter it into the trie.
+
+    Args:
+      differentiable: False where the caller knows that no gradient may flow.
+      overwrites: the value whose storage the (first) result is written into.
+      primal: for a gradient node, the state that it differentiates.
+    """
+    state = trace.state
+    try:
+        avals = call.abstract(tuple(v.aval for v in inputs))
+    except jax.errors.JAXTypeError:
+        raise
+    except Exception as error:
+        # JAX's frames and notes would hide the user's line and PyTorch's words.
+        error.__dict__.pop("__notes__", None)
+        raise error.with_traceback(None) from None
+    mode = state.mode
+    after = State(state, None, mode)
+    where = user_line()
+    node = Node(call, tuple(v.index for v in inputs), avals, None, where)
+    after.entry, after.call, after.where = node, call, where
+    # A model or an optimizer's update weighs as much as the hundreds of ops in it.
+    after.nodes += WHOLE if getattr(getattr(call, "op", None), "namespace", "") == "opaque" else 1
+    after.operands = tuple(inputs)
+    op = getattr(call, "op", None)
+    tracks = (
+        mode.grad and not mode.inference and differentiable and (op is None or op.differentiable)
+    )
+    tracks = tracks and any(v.requires_grad for v in inputs)
+    if tracks and all(v.inference for v in inputs):
+        tracks = False  # autograd is asked by no operand
+    shared = inputs[0] if op is not None and op.view and inputs else None
+    inference = mode.inference
+    if shared is not None or overwrites is not None:
+        inference = (shared or overwrites).inference  # type: ignore[union-attr]
+    if shared is None and tracks and any(v.inference for v in inputs):
+        _refuse_inference(after)
+    values = []
+    for k, aval in enumerate(avals):
+        needs = tracks and is_differentiable(aval.dtype)
+        storage, version = -1, 0
+        if k == 0 and overwrites is not None:
+            storage, version = overwrites.storage, overwrites.version + 1
+        elif shared is not None:
+            storage, version = shared.storage, shared.version
+        values.append(
+            Value(
+                after.count + k,
+                aval,
+                requires_grad=needs,
+                role=NODE if needs else NOWHERE,
+                state=after,
+                out=k,
+                storage=storage,
+                version=version,
+                inference=inference,
+            )  # fmt: skip
+        )
+    after.values = tuple(values)
+    after.value = values[0] if values else None
+    after.count += len(values)
+    if primal is not None:
+        node.primal = primal
+    local.states += 1
+    state.next[key] = after
+    return after
