@@ -8,19 +8,18 @@ replaced. All of it stays in the one compiled step, and the model is not edited.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
 
 import leafax
-from leafax.autograd import Function
-from leafax.functional import select, tag
 
-from ._call import Pure, abstract
+from ._backward_hooks import BackwardState
+from ._call import Pure
 from ._select import near
-from ._split import Boundary, Split, split
+from ._split import Boundary
+from ._tagging import matching, plan_of
 
 
 class Watched(Mapping[str, Any]):
@@ -123,7 +122,7 @@ class Watchers:
             tuple(h.pattern for h in self.hooks.values() if h.kind != "forward"),
         )
         key = leafax.default_generator.key() if pure.draws else None
-        plan = _plan(pure, names, (leaves, key, args, kwargs))
+        plan = plan_of(pure, names, (leaves, key, args, kwargs))
         for w in self.watched:
             w.every.clear()
         out, changed = plan.run((leaves, key, args, kwargs), _Between(self, model, plan.paths))
@@ -154,10 +153,10 @@ class _Between:
 
     def __init__(self, watchers: Watchers, model: Any, paths: list[str]) -> None:
         self.model = model
-        self.watched = [(_matching(w.patterns, paths), w) for w in watchers.watched]
-        self.hooks = [(_matching((h.pattern,), paths), h) for h in watchers.hooks.values()]
+        self.watched = [(matching(w.patterns, paths), w) for w in watchers.watched]
+        self.hooks = [(matching((h.pattern,), paths), h) for h in watchers.hooks.values()]
         self.inputs: dict[tuple[str, int], Any] = {}
-        self.states: dict[tuple[str, int], list[_BackwardState]] = {}
+        self.states: dict[tuple[str, int], list[BackwardState]] = {}
 
     def __call__(self, at: Boundary, value: Any) -> Any:
         place = (at.path, at.turn)
@@ -169,7 +168,7 @@ class _Between:
                     value = value if new is None else new if isinstance(new, tuple) else (new,)
             backward = [h.fn for h in hooks if h.kind == "full_backward"]
             if backward and leafax.is_grad_enabled():
-                state = _BackwardState(self._part(at.path), backward)
+                state = BackwardState(self._part(at.path), backward)
                 self.states.setdefault(place, []).append(state)
                 value = state.enter(value)
             self.inputs[place] = value
@@ -190,158 +189,6 @@ class _Between:
             return self.model.get_submodule(path)
         except (AttributeError, IndexError, TypeError):
             return path  # it has no parameters
-
-
-class _BackwardState:
-    """One call of a submodule with full backward hooks: they see the gradients of its inputs
-    and outputs together, as soon as all are there."""
-
-    def __init__(self, part: Any, hooks: list[Callable[..., Any]]) -> None:
-        self.part, self.hooks = part, hooks
-        self.outputs: tuple[Any, ...] = ()
-        self.entered = False
-
-    def enter(self, value: Any) -> Any:
-        flat, treedef = jax.tree.flatten(value, is_leaf=_is_tensor)
-        places = [i for i, t in enumerate(flat) if _is_tensor(t) and t.requires_grad]
-        if places:
-            self.entered = True
-            out = _Inputs.apply(self, *[flat[i] for i in places])
-            for i, t in zip(places, out if isinstance(out, tuple) else (out,), strict=True):
-                flat[i] = t
-        self.places, self.n = places, len(flat)
-        return jax.tree.unflatten(treedef, flat)
-
-    def leave(self, value: Any) -> Any:
-        flat, treedef = jax.tree.flatten(value, is_leaf=_is_tensor)
-        places = [i for i, t in enumerate(flat) if _is_tensor(t) and t.requires_grad]
-        if places:
-            out = _Outputs.apply(self, *[flat[i] for i in places])
-            for i, t in zip(places, out if isinstance(out, tuple) else (out,), strict=True):
-                flat[i] = t
-        return jax.tree.unflatten(treedef, flat)
-
-    def call(self, grads: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-        full: Any = [None] * self.n
-        for i, g in zip(self.places, grads or (), strict=False):
-            full[i] = g
-        for hook in self.hooks:
-            new = hook(self.part, tuple(full), self.outputs)
-            if new is not None and grads is not None:
-                new = new if isinstance(new, tuple) else (new,)
-                if len(new) != len(full):
-                    raise RuntimeError(
-                        "Backward hook returned an invalid number of grad_input, got "
-                        f"{len(new)}, but expected {len(full)}"
-                    )
-                full = list(new)
-        return tuple(full[i] for i in self.places)
-
-
-class _Inputs(Function):
-    """The identity, where a submodule's inputs enter."""
-
-    @staticmethod
-    def forward(ctx: Any, state: _BackwardState, *xs: Any) -> Any:
-        ctx.state = state
-        return tuple(x.clone() for x in xs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        return (None, *(ctx.state.call(grads) or ()))
-
-
-class _Outputs(Function):
-    """The identity, where its outputs leave."""
-
-    @staticmethod
-    def forward(ctx: Any, state: _BackwardState, *xs: Any) -> Any:
-        ctx.state = state
-        return tuple(x.clone() for x in xs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        ctx.state.outputs = grads
-        if not ctx.state.entered:  # its inputs have no gradient
-            ctx.state.call(None)
-        return (None, *grads)
-
-
-class Tagger:
-    """Names the inputs and outputs of submodules while a call is traced.
-
-    Attributes:
-      seen: paths of all submodules that were called.
-      trees: structure of the values at each boundary.
-    """
-
-    def __init__(self, names: tuple[Any, Any, Any]) -> None:
-        self.names = names
-        self.seen: dict[str, int] = {}
-        self.trees: dict[Boundary, Any] = {}
-
-    def __call__(self, path: str, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        count = self.seen.get(path, 0)
-        self.seen[path] = count + 1
-        watched, forward, both = (any(_matches(p, path) for p in some) for some in self.names)
-        if forward or both:
-            args = self.tagged(Boundary("in", path, count), args)
-        out = call(*args, **kwargs)
-        return self.tagged(Boundary("out", path, count), out) if watched or forward or both else out
-
-    def tagged(self, at: Boundary, value: Any) -> Any:
-        flat, treedef = jax.tree.flatten(value)
-        places = [i for i, x in enumerate(flat) if isinstance(x, jax.Array)]
-        self.trees[at] = (treedef, [None if i in places else x for i, x in enumerate(flat)], places)
-        for n, i in enumerate(places):
-            flat[i] = tag(at.spell(n), flat[i])
-        return jax.tree.unflatten(treedef, flat)
-
-
-def _plan(pure: Pure, names: Any, arguments: Any) -> Split:
-    shapes, fill = abstract(arguments)
-    static = jax.tree.map(lambda x: None if _is_tensor(x) else x, arguments, is_leaf=_is_tensor)
-    key = (names, tuple((s.shape, s.dtype) for s in shapes), repr(static))
-    found = pure.splits.get(key)
-    if found is not None:
-        return found  # type: ignore[no-any-return]
-    tagger = Tagger(names)
-
-    def run(*arrays: Any) -> Any:
-        with pure.tagging(tagger):
-            return pure(*fill(arrays))
-
-    made = split(run, shapes, tagger.trees, pure.__name__)
-    made.paths = list(tagger.seen)
-    for pattern in {p for some in names for p in some}:
-        if not _matching((pattern,), made.paths):
-            text = getattr(pattern, "pattern", pattern)
-            raise ValueError(
-                f"`{text}` matches no submodule that the call runs; the nearest are "
-                f"{near(str(text), made.paths)}"
-            )
-    pure.splits[key] = made
-    return made
-
-
-def _matching(patterns: tuple[Any, ...], paths: list[str]) -> set[str]:
-    return {path for path in paths if any(_matches(p, path) for p in patterns)}
-
-
-def _matches(pattern: Any, path: str) -> bool:
-    """Whether a pattern means this very submodule, not one that it lies in."""
-    if isinstance(pattern, re.Pattern):
-        return pattern.fullmatch(path) is not None
-    if pattern == path:
-        return True
-    whole = pattern.split(".")
-    if "**" not in whole and len(whole) != path.count(".") + 1:
-        return False
-    try:
-        select({path: 0}, pattern)
-    except ValueError:
-        return False
-    return bool(path)
 
 
 def _dotted(pattern: Any) -> Any:
