@@ -24,7 +24,7 @@ from ._enter import alias, enter, from_array, make
 from ._grad_dtype import wanted
 from ._handle import Handle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
-from ._keep import given_of, needed
+from ._keep import given_of, needed, reads
 from ._node import AccumulateGrad, Node
 from ._record import over_budget
 from ._saved import FREED, check_versions
@@ -32,6 +32,7 @@ from ._silent import by_result, changed
 from ._step import step
 from ._storage import detach
 from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
+from ._underived import refuse
 
 Edge = tuple[Any, int]
 accumulating = threading.RLock()  # threads add to the same `.grad` one after the other
@@ -251,6 +252,12 @@ class GraphTask:
             self._check(node)
             fresh = changed(node) if (trace.silent if node.trace is trace else node.saved) else None
             if not fresh and self.create_graph:
+                if not local.mode.dual:
+                    from .autograd._formulas import differentiate
+
+                    spelled = differentiate(node, grads, needed)
+                    if spelled is not None:
+                        return spelled
                 fresh = by_result(node)
             if fresh:
                 self.plain = False
@@ -259,6 +266,7 @@ class GraphTask:
                 return apply_packed(node, grads, needed, fresh)
         edges = node.edges()
         wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed)
+        refuse(state, wanted)
         floats = given_of(state)
         given = tuple(k for k in floats if k < len(grads) and grads[k] is not None)
         if frame is not None:
@@ -268,7 +276,7 @@ class GraphTask:
             cts = [_fit(grads[k], state.values[k]) for k in given]
             values = [*state.operands, *[enter(c, trace) for c in cts]]
             call = vjp_of(state.call, len(state.operands), wanted, given)
-            differentiable = self.create_graph and _depends(state, cts)
+            differentiable = self.create_graph and _depends(call, values, cts)
             outs = _record(trace, call, values, state, differentiable)
             if local.mode.dual:
                 attach(call, [*state.operands, *cts], outs)
@@ -292,7 +300,7 @@ class GraphTask:
         trace = local.trace
         values = [*operands, *[enter(c, trace) for c in cts]]
         call = vjp_of(state.call, len(operands), wanted, given)
-        differentiable = self.create_graph and _depends(state, cts)
+        differentiable = self.create_graph and _depends(call, values, cts)
         return _record(trace, call, values, again, differentiable)
 
     def _apply_saved(self, node: Node, wanted: Any, given: Any, grads: list[Any]) -> list[Any]:
@@ -320,7 +328,7 @@ class GraphTask:
         call = vjp_of(state.call, len(state.operands), wanted, given, missing)
         values = [enter(present[i], trace) for i in sorted(present)]
         values += [enter(c, trace) for c in cts]
-        differentiable = self.create_graph and _depends(state, cts)
+        differentiable = self.create_graph and _depends(call, values, cts)
         outs = _record(trace, call, values, None, differentiable)
         if local.mode.dual:
             attach(call, [*[present[i] for i in sorted(present)], *cts], outs)
@@ -392,11 +400,12 @@ def _fit(grad: Any, value: Value) -> Any:
     return grad
 
 
-def _depends(state: State, cts: list[Any]) -> bool:
-    """Whether the gradient of this state reads anything that requires grad."""
+def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
+    """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
     if any(c.requires_grad for c in cts):
         return True
-    return any(state.operands[i].requires_grad for i in needed(state))
+    read = reads(call, tuple(v.aval for v in values))
+    return any(values[i].requires_grad for i in read)
 
 
 def _record(

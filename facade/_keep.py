@@ -82,7 +82,13 @@ def needed(state: State) -> frozenset[int]:
         return frozenset()
     given = given_of(state)
     vjp = vjp_of(state.call, len(state.operands), wanted, given)
-    avals = (*[v.aval for v in state.operands], *[state.values[k].aval for k in given])
+    return reads(vjp, (*[v.aval for v in state.operands], *[state.values[k].aval for k in given]))
+
+
+def reads(vjp: Any, avals: tuple[Any, ...]) -> frozenset[int]:
+    """Which of the differentiated call's inputs that it is given a gradient reads."""
+    if vjp.missing:  # those that it does not read were left out when it was recorded
+        return frozenset(range(vjp.n - len(vjp.missing)))
     key = (vjp, avals)
     found = _needed.get(key)
     if found is None:

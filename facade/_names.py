@@ -12,12 +12,15 @@ from typing import Any
 from leafax.functional import Call, JvpCall, Slot, VjpCall, camel
 
 from ._trace import State
+from ._underived import has_no_formula, written_in_place
 
 # What PyTorch saves as an index or a mask has no edge.
 _NO_EDGE = frozenset({"mask", "condition", "index", "indices"})
 # A Python number in these is made a tensor, which has an edge that leads nowhere.
 _WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide", "fill_"})
 _ALWAYS_WRITTEN_OUT = ("CopySlices", "CopyBackwards", "NotImplemented")
+
+_AS_IT_IS = frozenset({"CopySlices", "DivBackward1"})
 
 Arguments = dict[str, Any]
 
@@ -69,6 +72,15 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
 }
 
 
+def _matmul(state: State) -> str:
+    """The last node of what PyTorch composes for these ranks."""
+    ranks: Any = tuple(len(v.shape) for v in state.operands[:2])
+    if max(ranks) > 2:
+        return "UnsafeViewBackward0"
+    names = {(1, 1): "Dot", (2, 1): "Mv", (1, 2): "Squeeze", (2, 2): "Mm"}
+    return names[ranks] + ("Backward4" if ranks == (1, 2) else "Backward0")
+
+
 def arguments(state: State) -> Arguments:
     """The call's arguments by parameter; numbers that became inputs count as numbers."""
     call = state.call
@@ -85,14 +97,17 @@ def node_name(state: State) -> str:
     call = state.call
     if isinstance(call, Call):
         op = call.op
-        if op.backward == "CopySlices":
+        if op.backward in _AS_IT_IS:
             return op.backward
+        if op.name == "matmul":
+            return _matmul(state)
+        if has_no_formula(state):
+            return "NotImplemented"
+        if written_in_place(state):
+            return camel(op.name) + "Backward1"
         if op.name == "fill" and op.overwrites:
             value = arguments(state).get("value")
             return "FillBackward3" if isinstance(value, Slot) else "FillBackward2"
-        if op.name == "matmul":
-            dims = (len(state.operands[0].shape), len(state.operands[1].shape))
-            return {(1, 1): "DotBackward0", (2, 1): "MvBackward0"}.get(dims, op.backward)
         rule = _RULES.get(op.name)
         known = rule is not None and op.backward == camel(op.name) + "Backward" + op.backward[-1]
         return rule(arguments(state)) if rule is not None and known else op.backward
@@ -112,15 +127,18 @@ def qualified(name: str) -> str:
 def places(state: State) -> tuple[int | None, ...]:
     """For each of the node's next functions the operand it belongs to, None for a number."""
     call = state.call
+    if isinstance(call, VjpCall):
+        return gradient_places(state)
     if not isinstance(call, Call):
         return tuple(range(len(state.operands)))
     found: list[int | None] = []
-    wraps = call.op.name in _WRAPS
+    wraps = call.op.name in _WRAPS and not call.op.backward.endswith("Backward1")
     given = arguments(state)
 
     def visit(template: Any, name: str) -> None:
         if isinstance(template, Slot):
-            found.append(template.index)
+            if wraps or not state.operands[template.index].weak:
+                found.append(template.index)
         elif isinstance(template, (tuple, list)):
             for x in template:
                 visit(x, name)
@@ -141,3 +159,13 @@ def places(state: State) -> tuple[int | None, ...]:
         if name not in _NO_EDGE:
             visit(a, name)
     return tuple(found)
+
+
+def gradient_places(state: State) -> tuple[int, ...]:
+    """The operands of a gradient node that lead on: incoming gradients, then what it reads."""
+    from ._keep import reads
+
+    call = state.call
+    first = call.n - len(call.missing)
+    read = reads(call, tuple(v.aval for v in state.operands))
+    return (*range(first, len(state.operands)), *sorted(read))

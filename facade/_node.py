@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import Residual, is_differentiable
+from leafax.functional import Residual, VjpCall, is_differentiable
 
 from ._enter import from_array, make
-from ._names import places
+from ._names import gradient_places, places
 from ._saved import FREED, Saved, active_saves, saved_places, static_argument
 from ._trace import EXTERNAL, State, Trace, local, resting
 
@@ -120,6 +120,9 @@ class Node:
             from ._graph import edge_of
 
             made = Edges(edge_of(trace, v) for v in self.state.operands)
+            if isinstance(self.state.call, VjpCall):  # what it does not read gets no gradient
+                led = frozenset(gradient_places(self.state))
+                made[:] = [e if k in led else None for k, e in enumerate(made)]
             made.serial = trace.serial
             self._edges = made
         return self._edges  # type: ignore[no-any-return]

@@ -46,7 +46,9 @@ def install(cls: Any) -> None:
         op = TABLE[op_name]
         setattr(cls, f"__{name}__", _fast.binary(op, cls))
         setattr(cls, f"__i{name}__", _inplace(op, cls))
-        if name in _REFLECTED:
+        if name == "truediv":
+            cls.__rtruediv__ = _divided_by  # type: ignore[attr-defined]
+        elif name in _REFLECTED:
             setattr(cls, f"__r{name}__", _fast.binary(TABLE[_REFLECTED[name]], cls))
         else:
             setattr(cls, f"__r{name}__", _reflected(op, cls))
@@ -67,6 +69,14 @@ def _cast(name: str) -> Callable[..., Any]:
 
     cast.__doc__ = f"This tensor as {name}."
     return cast
+
+
+def _divided_by(self: Any, other: Any) -> Any:
+    """`3 / x`, which PyTorch computes as `x.reciprocal() * 3`."""
+    other = _fast.operand(other, type(self))
+    if other is NotImplemented:
+        return other
+    return apply(TABLE["mul"], apply(TABLE["reciprocal"], self), other)
 
 
 def _reflected(op: Any, cls: type) -> Callable[..., Any]:

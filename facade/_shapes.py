@@ -67,6 +67,8 @@ def sum_to_size(self: Any, *size: Any) -> Any:
     bad = lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:], strict=True))
     if bad:
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    if not size and shape:
+        return self.sum()
     dims = [*range(lead)]
     dims += [i + lead for i, n in enumerate(size) if n == 1 and shape[i + lead] != 1]
     out = self.sum(tuple(dims), keepdim=True) if dims else self

@@ -1,0 +1,356 @@
+"""Gradients as PyTorch's formulas spell them, for graphs that are differentiated again.
+
+With `create_graph` a user sees the gradient's own graph: `x * x` has a gradient that `MulBackward0`
+made, from exactly those tensors that the formula reads. Ops that are listed here are differentiated
+by other ops then; the rest by one node for the whole gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from leafax.functional import TABLE, Call, Input, Op, Slot
+
+from .._record import apply
+from ._context import fit
+
+
+class Saved:
+    """What a formula reads: the gradient `g`, operands by parameter, shapes, the result."""
+
+    def __init__(self, node: Any, grad: Any) -> None:
+        self.node, self.g = node, grad
+        call = node.state.call
+        self.given = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
+
+    def __getitem__(self, name: str) -> Any:
+        """An operand as it was saved, or a number."""
+        a = self.given[name]
+        if not isinstance(a, Slot):
+            return a
+        if self.node.state.operands[a.index].weak:
+            return number(self.node, a.index)
+        return self.node.unpack(a.index)
+
+    def static(self, name: str, default: Any = None) -> Any:
+        """An argument that is no tensor."""
+        return self.given.get(name, default)
+
+    def shape(self, name: str = "input") -> tuple[int, ...]:
+        """The shape of an operand."""
+        return tuple(self.node.state.operands[self.given[name].index].shape)
+
+    @property
+    def result(self) -> Any:
+        """The op's (first) result."""
+        return self.node.unpack(-1)
+
+
+def number(node: Any, index: int) -> Any:
+    """The Python number that became a runtime input of the node's op."""
+    value = node.state.operands[index]
+    if node.trace is None:
+        return node.unpack(index).item()
+    before = value.state.path()[:-1]
+    return node.trace.arrays[sum(isinstance(s.entry, Input) for s in before)]
+
+
+Formula = Callable[[Saved], Any]
+
+
+def _by_number(name: str) -> Op:
+    """An op of PyTorch's that takes a number and has an edge for the tensor alone."""
+    op = TABLE[name]
+    backward = op.backward.replace("Backward0", "Backward1")
+    return Op(op.fn, name=name, backward=backward, saves=op.saves, numbers=op.numbers)
+
+
+def _of_result(name: str, fn: Callable[..., Any]) -> Op:
+    """The gradient of an op as an op of the incoming gradient and the result."""
+    return Op(fn, name=name, saves={"result": "grad_output", "grad_output": "result"})
+
+
+_MUL, _ADD, _SUB, _DIV = map(_by_number, ("mul", "add", "sub", "div"))
+
+
+def _sigmoid_backward(grad_output: Any, result: Any) -> Any:
+    return grad_output * (1 - jnp.conj(result)) * jnp.conj(result)
+
+
+def _tanh_backward(grad_output: Any, result: Any) -> Any:
+    return grad_output * jnp.conj(1 - result * result)
+
+
+def _threshold_backward(grad_output: Any, result: Any) -> Any:
+    return jnp.where(result > 0, grad_output, 0)
+
+
+_SIGMOID = _of_result("sigmoid_backward", _sigmoid_backward)
+_TANH = _of_result("tanh_backward", _tanh_backward)
+_THRESHOLD = _of_result("threshold_backward", _threshold_backward)
+
+
+def _softmax_backward(grad_output: Any, result: Any, dim: int) -> Any:
+    inner = grad_output * result
+    return inner - result * inner.sum(dim, keepdims=True)
+
+
+def _log_softmax_backward(grad_output: Any, result: Any, dim: int) -> Any:
+    return grad_output - jnp.exp(result) * grad_output.sum(dim, keepdims=True)
+
+
+_SOFTMAX = _of_result("_softmax_backward_data", _softmax_backward)
+_LOG_SOFTMAX = _of_result("_log_softmax_backward_data", _log_softmax_backward)
+
+
+def _times(t: Any, number: Any) -> Any:
+    return apply(_MUL, t, number)
+
+
+def _conj(t: Any) -> Any:
+    return t.conj() if not isinstance(t, (int, float, complex)) and t.is_complex() else t
+
+
+def _scaled(s: Saved, grad: Any) -> Any:
+    alpha = s.static("alpha", 1)
+    if isinstance(alpha, Slot):
+        return grad * s["alpha"]
+    return grad if alpha in (1, None) else _times(grad, alpha)
+
+
+def _pow_base(s: Saved) -> Any:
+    exponent = s["exponent"]
+    if isinstance(exponent, (int, float, complex)):
+        if exponent == 0:
+            return s.g.new_zeros(s.shape())
+        return s.g * _conj(_times(s["input"].pow(exponent - 1), exponent))
+    power = s.g * _conj(exponent * s["input"].pow(apply(_SUB, exponent, 1)))
+    return power.new_zeros(()).where(exponent == 0, power)
+
+
+def _pow_exponent(s: Saved) -> Any:
+    base = s["input"]
+    if isinstance(base, (int, float)):
+        return s.g * _times(s.result, math.log(base)) if base else s.g * 0
+    power = s.result * base.log()
+    return s.g * power.new_zeros(()).where((base == 0) & (s["exponent"] >= 0), power)
+
+
+def _dims(dim: Any, ndim: int) -> list[int]:
+    dims = [dim] if isinstance(dim, int) else list(dim) or list(range(ndim))
+    return sorted(d % ndim for d in dims) if ndim else []
+
+
+def _spread(s: Saved) -> Any:
+    """The gradient of a sum: the same number wherever one was summed."""
+    shape, dim, grad = s.shape(), s.static("dim"), s.g
+    if dim is not None and not s.static("keepdim", False):
+        for d in _dims(dim, len(shape)):
+            grad = grad.unsqueeze(d)
+    return grad.expand(shape)
+
+
+def _mean(s: Saved) -> Any:
+    shape, dim = s.shape(), s.static("dim")
+    dims = range(len(shape)) if dim is None else _dims(dim, len(shape))
+    return apply(_DIV, _spread(s), math.prod(shape[d] for d in dims))
+
+
+def _turned(t: Any) -> Any:
+    return _conj(t.t())
+
+
+def _unsqueezed(s: Saved) -> Any:
+    return s.g.reshape(s.shape()) if s.static("dim") is None else _back_in(s)
+
+
+def _back_in(s: Saved) -> Any:
+    shape, grad = s.shape(), s.g
+    for d in _dims(s.static("dim"), len(shape)):
+        if shape[d] == 1:
+            grad = grad.unsqueeze(d)
+    return grad
+
+
+def _permuted(s: Saved) -> Any:
+    dims = s.static("dims")
+    inverse = [0] * len(dims)
+    for k, d in enumerate(dims):
+        inverse[d % len(dims)] = k
+    return s.g.permute(*inverse)
+
+
+def _where(s: Saved, first: bool) -> Any:
+    zero = s.g.new_zeros(())
+    there = s["condition"]
+    return s.g.where(there, zero) if first else zero.where(there, s.g)
+
+
+def _chosen(s: Saved, mine: str, other: str, ordered: str) -> Any:
+    """The gradient of `maximum` or `minimum`: equal elements share it."""
+    a, b = s[mine], s[other]
+    share = apply(_DIV, s.g, 2).where(a == b, s.g)
+    return share.masked_fill(a < b if ordered == "lt" else a > b, 0)
+
+
+def _pieces(s: Saved) -> list[Any]:
+    """The gradient of `cat`, cut into its operands'."""
+    dim, start, found = s.static("dim", 0), 0, []
+    for a in s.given["tensors"]:
+        n = s.node.state.operands[a.index].shape[dim]
+        found.append(s.g.narrow(dim, start, n))
+        start += n
+    return found
+
+
+# The gradient of each tensor of a list.
+_LISTS: dict[str, Formula] = {
+    "cat": _pieces,
+    "stack": lambda s: [s.g.select(s.static("dim", 0), k) for k in range(len(s.given["tensors"]))],
+}
+
+_MATMUL: dict[tuple[int, ...], dict[str, Formula]] = {
+    (1, 1): {
+        "input": lambda s: s.g * _conj(s["other"]),
+        "other": lambda s: s.g * _conj(s["input"]),
+    },
+    (2, 1): {
+        "input": lambda s: s.g.reshape(-1, 1) * _conj(s["other"]),
+        "other": lambda s: _turned(s["input"]).mv(s.g),
+    },
+    (2, 2): {
+        "input": lambda s: s.g.mm(_turned(s["other"])),
+        "other": lambda s: _turned(s["input"]).mm(s.g),
+    },
+}
+
+_VIEWED: dict[str, Formula] = {"input": lambda s: s.g.reshape(s.shape())}
+
+# By op and parameter: the gradient for that operand.
+FORMULAS: dict[str, dict[str, Formula]] = {
+    "add": {"input": lambda s: s.g, "other": lambda s: _scaled(s, s.g)},
+    "sub": {"input": lambda s: s.g, "other": lambda s: _scaled(s, -s.g)},
+    "rsub": {"input": lambda s: _scaled(s, -s.g), "other": lambda s: s.g},
+    "mul": {
+        "input": lambda s: s.g * _conj(s["other"]),
+        "other": lambda s: s.g * _conj(s["input"]),
+    },
+    "div": {
+        "input": lambda s: s.g / _conj(s["other"]),
+        "other": lambda s: -s.g * _conj((s["input"] / s["other"]) / s["other"]),
+    },
+    "neg": {"input": lambda s: -s.g},
+    "pow": {"input": _pow_base, "exponent": _pow_exponent},
+    "square": {"input": lambda s: s.g * _times(s["input"].pow(1), 2)},
+    "exp": {"input": lambda s: s.g * _conj(s.result)},
+    "exp2": {"input": lambda s: _times(s.g * _conj(s.result), math.log(2))},
+    "expm1": {"input": lambda s: s.g * apply(_ADD, _conj(s.result), 1)},
+    "log": {"input": lambda s: s.g / _conj(s["input"])},
+    "log2": {"input": lambda s: s.g / _times(_conj(s["input"]), math.log(2))},
+    "log10": {"input": lambda s: s.g / _times(_conj(s["input"]), math.log(10))},
+    "log1p": {"input": lambda s: s.g / _conj(apply(_ADD, s["input"], 1))},
+    "sin": {"input": lambda s: s.g * _conj(s["input"].cos())},
+    "cos": {"input": lambda s: s.g * -_conj(s["input"].sin())},
+    "tan": {"input": lambda s: s.g * _conj(apply(_ADD, s.result.pow(2), 1))},
+    "sinh": {"input": lambda s: s.g * _conj(s["input"].cosh())},
+    "cosh": {"input": lambda s: s.g * _conj(s["input"].sinh())},
+    "asin": {"input": lambda s: s.g * _conj(apply(_ADD, -s["input"] * s["input"], 1).rsqrt())},
+    "acos": {"input": lambda s: s.g * -_conj(apply(_ADD, -s["input"] * s["input"], 1).rsqrt())},
+    "atan": {"input": lambda s: s.g / _conj(apply(_ADD, s["input"] * s["input"], 1))},
+    "sqrt": {"input": lambda s: s.g / _times(_conj(s.result), 2)},
+    "rsqrt": {"input": lambda s: _times(s.g, -0.5) * _conj(s.result.pow(3))},
+    "reciprocal": {"input": lambda s: -s.g * _conj(s.result * s.result)},
+    "erf": {"input": lambda s: _times((-(s["input"].pow(2))).exp(), 2 / math.sqrt(math.pi)) * s.g},
+    "sigmoid": {"input": lambda s: apply(_SIGMOID, s.g, s.result)},
+    "tanh": {"input": lambda s: apply(_TANH, s.g, s.result)},
+    "relu": {"input": lambda s: apply(_THRESHOLD, s.g, s.result)},
+    "abs": {"input": lambda s: s.g * s["input"].sgn()},
+    "sum": {"input": _spread},
+    "mean": {"input": _mean},
+    "mm": {
+        "input": lambda s: s.g.mm(_turned(s["mat2"])),
+        "mat2": lambda s: _turned(s["input"]).mm(s.g),
+    },
+    "bmm": {
+        "input": lambda s: s.g.bmm(_conj(s["mat2"].transpose(1, 2))),
+        "mat2": lambda s: _conj(s["input"].transpose(1, 2)).bmm(s.g),
+    },
+    "mv": {
+        "input": lambda s: s.g.reshape(-1, 1) * _conj(s["vec"]),
+        "vec": lambda s: _turned(s["input"]).mv(s.g),
+    },
+    "dot": {
+        "input": lambda s: s.g * _conj(s["tensor"]),
+        "tensor": lambda s: s.g * _conj(s["input"]),
+    },
+    "maximum": {
+        "input": lambda s: _chosen(s, "input", "other", "lt"),
+        "other": lambda s: _chosen(s, "other", "input", "lt"),
+    },
+    "minimum": {
+        "input": lambda s: _chosen(s, "input", "other", "gt"),
+        "other": lambda s: _chosen(s, "other", "input", "gt"),
+    },
+    "softmax": {"input": lambda s: apply(_SOFTMAX, s.g, s.result, s.static("dim"))},
+    "log_softmax": {"input": lambda s: apply(_LOG_SOFTMAX, s.g, s.result, s.static("dim"))},
+    "clone": {"input": lambda s: s.g},
+    "_to_copy": {"input": lambda s: s.g},
+    "t": {"input": lambda s: s.g.t()},
+    "transpose": {"input": lambda s: s.g.transpose(s.static("dim0"), s.static("dim1"))},
+    "permute": {"input": _permuted},
+    "view": _VIEWED,
+    "reshape": _VIEWED,
+    "flatten": _VIEWED,
+    "unsqueeze": {"input": lambda s: s.g.squeeze(s.static("dim"))},
+    "squeeze": {"input": _unsqueezed},
+    "expand": {"input": lambda s: s.g.sum_to_size(s.shape())},
+    "where": {"input": lambda s: _where(s, True), "other": lambda s: _where(s, False)},
+}
+
+
+def differentiate(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None:
+    """The gradients that `node` passes on, by its formula; None if it has none.
+
+    Args:
+      grads: one an output.
+      needed: the nodes whose gradients are wanted.
+    """
+    state = node.state
+    call = state.call
+    if not isinstance(call, Call) or call.op.overwrites or call.op.backward == "CopySlices":
+        return None
+    formulas = FORMULAS.get(call.op.qualified)
+    if call.op.name == "matmul":
+        formulas = _MATMUL.get(tuple(len(v.shape) for v in state.operands))
+    lists = _LISTS.get(call.op.qualified)
+    if (formulas is None and lists is None) or grads[0] is None or state.mode.autocast is not None:
+        return None
+    s = Saved(node, grads[0])
+    if s.static("rounding_mode") is not None:
+        return None
+    edges = node.edges()
+    passed: list[Any] = [None] * len(edges)
+
+    def put(index: int, grad: Any) -> None:
+        kind = state.operands[index]
+        if kind.dtype.kind != "c" and grad._v.dtype.kind == "c":
+            grad = grad.real
+        passed[index] = fit(node.name(), index, grad, kind)
+
+    wanted = {k for k, e in enumerate(edges) if e is not None and e[0] in needed}
+    if lists is not None:
+        for a, grad in zip(s.given["tensors"], lists(s), strict=True):
+            if a.index in wanted:
+                put(a.index, grad)
+        return passed
+    assert formulas is not None
+    slots = {a.index: name for name, a in s.given.items() if isinstance(a, Slot)}
+    if not all(slots.get(k) in formulas for k in wanted):
+        return None
+    for k in sorted(wanted):
+        put(k, formulas[slots[k]](s))
+    return passed

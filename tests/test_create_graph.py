@@ -1,0 +1,92 @@
+"""The graph of a gradient: nodes, edges and second gradients as PyTorch's formulas give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from sameness import Log, assert_equal, run, same
+
+import leafax
+
+FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "arithmetic": lambda lib, x, y: (x * y + 3 * x - y / x + lib.add(x, y, alpha=2) - 1 / y) / 4,
+    "powers": lambda lib, x, y: x**2 + x**3 + x**y + 2**x + x.sqrt() * y.rsqrt() + x.square(),
+    "elementwise": lambda lib, x, y: x.exp().log() + x.sin() * y.cos() + x.tan() + y.sinh(),
+    "squashed": lambda lib, x, y: x.tanh() + y.sigmoid() * (x - 2).relu() + x.softmax(1),
+    "inverse": lambda lib, x, y: (x / 9).asin() + y.atan() + x.log1p() + y.erf() + y.expm1(),
+    "products": lambda lib, x, y: x @ y + x.mm(y) + x.mv(y[0]) + x[0] @ y[1],
+    "sums": lambda lib, x, y: x.sum(1) + y.mean(0) + x.mean() * y.sum(),
+    "shapes": lambda lib, x, y: lib.cat([x.t(), y.reshape(4).view(2, 2)]).unsqueeze(1) * x,
+    "parts": lambda lib, x, y: lib.stack([x[0], y[:, 1]]) * x.expand(3, 2, 2),
+    "choices": lambda lib, x, y: lib.where(x > y, x, y * 2) + lib.maximum(x, y),
+    "casts": lambda lib, x, y: x.double() * y,
+}
+
+
+def described(node: Any) -> str:
+    if node is None:
+        return "None"
+    return f"{type(node).__name__}({', '.join(described(n) for n, _ in node.next_functions)})"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_graph_of_a_gradient(name: str) -> None:
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        y = lib.tensor([[0.5, 1.5], [2.5, 0.7]], requires_grad=True)
+        out = FUNCTIONS[name](lib, x, y)
+        go = lib.full_like(out, 0.3).requires_grad_()
+        grads = lib.autograd.grad(out, (x, y), go, create_graph=True)
+        log([described(g.grad_fn) for g in grads])
+        total = sum((g * g).sum() for g in grads if g.requires_grad)
+        log.gradients(*lib.autograd.grad(total, (x, y, go), allow_unused=True))
+
+    assert_equal(run(program, leafax), run(program, torch), name)
+
+
+def test_a_gradient_depends_on_what_its_formula_reads() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.tensor(0.5, requires_grad=True)
+        a = lib.tensor(2.0, requires_grad=True)
+        (d,) = lib.autograd.grad(x * a, x, create_graph=True)
+        log(lib.autograd.grad(d, (x, a), allow_unused=True, retain_graph=True))
+        (zero,) = lib.autograd.grad(d, x, create_graph=True, materialize_grads=True)
+        log(zero, lib.autograd.grad(zero, x, materialize_grads=True))
+
+
+def test_what_has_no_derivative() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.tensor([1.5, 2.5], requires_grad=True)
+        c = lib.tensor([1.0, 2.0])
+        for out in (
+            2 % x,
+            lib.heaviside(x, c),
+            lib.floor_divide(x, c),
+            lib.igamma(x, c),
+            lib.igammac(x, c),
+            lib.special.zeta(x, c),
+            x.clone().acosh_(),
+            (x / 9).atanh_(),
+            x.clone().asinh_(),
+        ):
+            log(out.grad_fn.name())
+            log.attempt(out.sum().backward)
+        log(x.grad)
+
+
+def test_names_of_products() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.ones(2, 3, requires_grad=True)
+        v = lib.ones(3, requires_grad=True)
+        log((x @ v).grad_fn, (v @ v).grad_fn, (x @ x.t()).grad_fn)
+        log((lib.ones(2, 2, 3) @ x.t()).grad_fn.name(), (v @ x.t()).grad_fn.name())
+        y = x @ v
+        z = y * y
+        y.add_(1)
+        log.attempt(z.sum().backward)
