@@ -251,13 +251,12 @@ class GraphTask:
         if frame is None:
             self._check(node)
             fresh = changed(node) if (trace.silent if node.trace is trace else node.saved) else None
-            if not fresh and self.create_graph:
-                if not local.mode.dual:
-                    from .autograd._formulas import differentiate
+            if not fresh and self.create_graph and not local.mode.dual:
+                from .autograd._formulas import differentiate
 
-                    spelled = differentiate(node, grads, needed)
-                    if spelled is not None:
-                        return spelled
+                spelled = differentiate(node, grads, needed)
+                if spelled is not None:
+                    return spelled
                 fresh = by_result(node)
             if fresh:
                 self.plain = False
