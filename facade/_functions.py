@@ -38,12 +38,14 @@ from ._fillers import index_put as index_put  # noqa: E402
 from ._fillers import index_put_ as index_put_  # noqa: E402
 from ._fillers import resolve_neg as resolve_neg  # noqa: E402
 from ._fillers import scatter as scatter  # noqa: E402
+from ._histogram import histogram as histogram  # noqa: E402
+from ._histogram import histogramdd as histogramdd  # noqa: E402
+from ._lowrank import pca_lowrank as pca_lowrank  # noqa: E402
+from ._lowrank import svd_lowrank as svd_lowrank  # noqa: E402
 from ._numeric import as_strided_scatter as as_strided_scatter  # noqa: E402
 from ._numeric import gradient as gradient  # noqa: E402
-from ._numeric import histogram as histogram  # noqa: E402
 from ._numeric import index_reduce as index_reduce  # noqa: E402
 from ._numeric import lu as lu  # noqa: E402
-from ._numeric import lu_unpack as lu_unpack  # noqa: E402
 from ._reduce import cartesian_prod as cartesian_prod  # noqa: E402
 from ._reduce import combinations as combinations  # noqa: E402
 from ._reduce import corrcoef as corrcoef  # noqa: E402
@@ -72,7 +74,11 @@ from ._shapes import is_nonzero as is_nonzero  # noqa: E402
 from ._shapes import is_same_size as is_same_size  # noqa: E402
 from ._shapes import resolve_conj as resolve_conj  # noqa: E402
 from ._shapes import tensor_split as tensor_split  # noqa: E402
+from ._shapes import unravel_index as unravel_index  # noqa: E402
 from ._shapes import vsplit as vsplit  # noqa: E402
+from ._strided import empty_permuted as empty_permuted  # noqa: E402
+from ._strided import empty_strided as empty_strided  # noqa: E402
+from .nn._norms import native_batch_norm as native_batch_norm  # noqa: E402
 from .special import polygamma as polygamma  # noqa: E402
 
 globals().update(_COPIES)
@@ -182,7 +188,9 @@ globals().update({name: getattr(Tensor, name) for name in _INPLACE})
 
 __all__ = [  # noqa: PLE0604
     *_TABLE_FUNCTIONS, *_COPIES, *_INPLACE,
-    "as_strided_scatter", "gradient", "histogram", "index_reduce", "lu",
+    "as_strided_scatter", "gradient", "histogram", "histogramdd", "index_reduce", "lu",
+    "pca_lowrank", "svd_lowrank", "empty_permuted", "empty_strided", "native_batch_norm",
+    "unravel_index",
     "argwhere", "bincount", "histc", "masked_select", "nonzero_static", "repeat_interleave",
     "unique", "unique_consecutive", "index_put", "index_put_", "resolve_neg", "scatter",
     "cartesian_prod", "combinations", "corrcoef", "cov", "cumulative_trapezoid", "diff", "isin",

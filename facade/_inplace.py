@@ -27,6 +27,8 @@ def inplace_of(op: Op) -> Op:
     """The in-place variant of an op: the result takes the first input's shape and dtype."""
 
     def fn(*args: Any, **kwargs: Any) -> Any:
+        if op.inplace_check is not None:
+            op.inplace_check(*args, **kwargs)
         out = op.fn(*args, **kwargs)
         self = args[1] if op.random else args[0]
         if op.name == "abs" and category(self.dtype) > category(out.dtype):
@@ -47,7 +49,7 @@ def inplace_of(op: Op) -> Op:
     return Op(
         fn, name=op.name, namespace=op.namespace, backward=_NODES.get(op.backward, op.backward),
         saves=op.saves, differentiable=op.differentiable, numbers=op.numbers, check=op.check,
-        random=op.random, residuals=op.residuals, overwrites=True,
+        random=op.random, residuals=op.residuals, overwrites=True, no_gradient=op.no_gradient,
     )  # fmt: skip
 
 

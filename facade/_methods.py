@@ -6,7 +6,17 @@ from typing import Any
 
 from leafax.functional import TABLE
 
-from . import _composites, _counting, _fillers, _inplace_views, _numeric, _reduce, _shapes, _table
+from . import (
+    _composites,
+    _counting,
+    _fillers,
+    _histogram,
+    _inplace_views,
+    _numeric,
+    _reduce,
+    _shapes,
+    _table,
+)
 from ._record import apply
 from ._tensor import Tensor
 
@@ -19,7 +29,8 @@ _METHODS = {
     _reduce: (
         "max", "min", "median", "nanmedian", "norm", "diff", "cov", "corrcoef", "isin", "msort",
     ),
-    _numeric: ("index_reduce", "index_reduce_", "as_strided_scatter", "histogram", "lu"),
+    _numeric: ("index_reduce", "index_reduce_", "as_strided_scatter", "lu"),
+    _histogram: ("histogram",),
     _counting: (
         "masked_select", "argwhere", "unique", "unique_consecutive", "bincount", "histc",
         "repeat_interleave", "nonzero_static",

@@ -1,18 +1,14 @@
-"""Finite differences, histograms and writes that are compositions of other ops."""
+"""Finite differences and writes that are compositions of other ops."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from leafax.functional import TABLE
 
-from ._creation import from_numpy
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._record import apply
-from ._table import function
 
 
 def index_reduce(
@@ -53,30 +49,6 @@ def as_strided_scatter(
     out = input.clone()
     out.as_strided(tuple(size), tuple(stride), storage_offset).copy_(src)
     return out
-
-
-class histogram_return(NamedTuple):  # noqa: N801
-    """Results of `torch.histogram`."""
-
-    hist: Any
-    bin_edges: Any
-
-
-def histogram(
-    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
-) -> Any:
-    """How many elements (or what weight) fall into each bin; runs the program."""
-    x = np.asarray(input.detach().numpy()).reshape(-1)
-    w = None if weight is None else np.asarray(weight.detach().numpy()).reshape(-1)
-    if isinstance(bins, Handle):
-        edges = np.asarray(bins.detach().numpy())  # type: ignore[attr-defined]
-    else:
-        low, high = range if range is not None else (x.min(), x.max()) if x.size else (0, 1)
-        if low == high and range is None:
-            low, high = low - 0.5, high + 0.5
-        edges = np.linspace(float(low), float(high), int(bins) + 1)
-    counts, _ = np.histogram(x, edges, weights=w, density=density)
-    return histogram_return(from_numpy(counts.astype(x.dtype)), from_numpy(edges.astype(x.dtype)))
 
 
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N803
@@ -148,17 +120,3 @@ def gradient(
         _differences(input, d % input.dim(), s, edge_order)
         for d, s in zip(dims, steps, strict=True)
     )
-
-
-_lu_unpack = function(TABLE["lu_unpack"])
-
-
-def lu_unpack(
-    LU_data: Any,
-    LU_pivots: Any,
-    unpack_data: bool = True,
-    unpack_pivots: bool = True,  # noqa: N803
-) -> Any:
-    """`lu_factor`'s results as permutation (without gradient), lower and upper factors."""
-    made = _lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
-    return type(made)(made.P.detach(), made.L, made.U)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import TABLE
+import numpy as np
 
+from leafax.functional import TABLE, default_float
+
+from ._dtype import of
 from ._handle import Handle
 from ._record import apply
 from ._table import write_out
@@ -155,7 +158,11 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
             "cov(): expected input to have two or fewer dimensions but got an input with "
             f"{input.dim()} dimensions"
         )
+    if input._v.dtype == np.dtype(bool):
+        raise RuntimeError("cov(): bool dtype is not supported for input")
     x = input.view(1, -1) if input.dim() < 2 else input
+    if x._v.dtype.kind in "iu":
+        x = x.to(of(default_float()) if aweights is None else aweights.dtype)
     weights = fweights
     if aweights is not None:
         weights = aweights if weights is None else weights * aweights

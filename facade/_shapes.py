@@ -243,9 +243,26 @@ def _new(name: str) -> Callable[..., Any]:
 new_zeros, new_ones, new_empty, new_full = _new("zeros"), _new("ones"), _new("empty"), _new("full")
 
 
-def new_empty_strided(self: Any, size: Any, stride: Any, **kwargs: Any) -> Any:
-    """`empty` in this tensor's dtype; strides are those of a row-major array."""
-    return new_empty(self, tuple(size), **kwargs)
+def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, **kw: Any) -> Any:
+    """`empty_strided` in this tensor's dtype."""
+    from ._strided import empty_strided
+
+    return empty_strided(size, stride, dtype=dtype or self.dtype, **kw)
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """The places in a tensor of `shape` of positions in its flat form, one tensor a dim."""
+    if indices._v.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, tuple, list)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in sizes:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    return tuple(apply(TABLE["_unravel_index"], indices, sizes))
 
 
 def size_argument(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -91,8 +91,9 @@ def step(
     if shared is None and tracks and any(v.inference for v in inputs):
         _refuse_inference(after)
     values = []
+    constant = () if op is None else op.constant_outputs
     for k, aval in enumerate(avals):
-        needs = tracks and is_differentiable(aval.dtype)
+        needs = tracks and is_differentiable(aval.dtype) and k not in constant
         storage, version = -1, 0
         if k == 0 and overwrites is not None:
             storage, version = overwrites.storage, overwrites.version + 1

@@ -88,8 +88,9 @@ def _position(name: str, sign: int) -> Callable[..., Any]:
         mask: Any = None,
     ) -> Any:  # fmt: skip
         x = _cast(input, dtype)
-        x = _filled(x, mask, _lowest(x, sign))
-        return getattr(x, name)(dim, keepdim=builtins.bool(keepdim))
+        filled = _filled(x, mask, _lowest(x, sign))
+        place = getattr(filled, name)(dim, keepdim=builtins.bool(keepdim))
+        return place.to(x.dtype)  # an index in the data's dtype: PyTorch's way
 
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = f"`{name}` of the elements where `mask` is True."
@@ -167,11 +168,11 @@ def _spread(input: Any, dim: Any, unbiased: Any, keepdim: Any, dtype: Any, mask:
     count = _count(x, dims, True, mask)
     center = sum(x, dims, keepdim=True, mask=mask) / count
     off = x - center
-    square = (off * off.conj()).real if x.is_complex() else off * off
+    square = off * off.conj() if x.is_complex() else off * off
     total = sum(square, dims, keepdim=builtins.bool(keepdim), mask=mask)
     if not keepdim:
         count = count.reshape(total.shape)
-    count = count - correction
+    count = (count.real if count.is_complex() else count) - correction
     return total / where(count < 0, count.new_zeros(()), count)
 
 
@@ -219,9 +220,10 @@ def logsumexp(
     input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> Any:
     """`logsumexp` of the elements where `mask` is True."""
-    x = _cast(input, dtype)
-    x = x if x.is_floating_point() or x.is_complex() else x.float()
-    return _filled(x, mask, -_INF).logsumexp(_dims(x, dim), builtins.bool(keepdim))
+    given = _cast(input, dtype)
+    x = given if given.is_floating_point() or given.is_complex() else given.float()
+    made = _filled(x, mask, -_INF).logsumexp(_dims(x, dim), builtins.bool(keepdim))
+    return made.to(given.dtype)  # integers are cut to integers, as in PyTorch
 
 
 def logaddexp(

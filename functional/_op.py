@@ -38,6 +38,10 @@ class Op:
       write: for a view op, `write(base, new, *rest)` is `base` with the viewed part replaced.
       overwrites: the result is written into the first input (an in-place variant).
       reuses: which result updates which input, by number, so that it may take its buffer.
+      inplace_check: raises what the in-place variant alone refuses, given its arguments.
+      no_gradient: the exception class and words with which `backward()` meets an op whose
+        results require gradients although PyTorch has no formula for them.
+      constant_outputs: positions of results that never require gradients, by PyTorch's word.
       residuals: backward after a cut keeps `jax.vjp`'s residuals, because to compute
         them again from the inputs would cost.
     """
@@ -45,7 +49,8 @@ class Op:
     __slots__ = (
         "name", "namespace", "fn", "signature", "parameters", "backward", "saves",
         "differentiable", "view", "inplace", "method", "function", "numbers", "check", "random",
-        "residuals", "aliases", "write", "overwrites", "reuses",
+        "residuals", "aliases", "write", "overwrites", "reuses", "inplace_check",
+        "no_gradient", "constant_outputs",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +74,9 @@ class Op:
         write: Callable[..., Any] | None = None,
         overwrites: bool = False,
         reuses: Mapping[int, int] | None = None,
+        inplace_check: Callable[..., None] | None = None,
+        no_gradient: tuple[type[Exception], str] | None = None,
+        constant_outputs: tuple[int, ...] = (),
     ) -> None:
         self.name = name or fn.__name__.rstrip("_")
         self.namespace = namespace
@@ -92,6 +100,9 @@ class Op:
         self.overwrites = overwrites
         first = 1 if random else 0
         self.reuses = dict(reuses) if reuses else {0: first} if overwrites else {}
+        self.inplace_check = inplace_check
+        self.no_gradient = no_gradient
+        self.constant_outputs = constant_outputs
 
     def __repr__(self) -> str:
         return f"<op {self.qualified}>"

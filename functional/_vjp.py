@@ -129,6 +129,9 @@ class VjpCall:
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
         """A gradient has its input's shape and dtype: nothing needs to be traced."""
+        refusal = getattr(getattr(self.call, "op", None), "no_gradient", None)
+        if refusal is not None:
+            raise refusal[0](refusal[1])
         absent = dict(self.missing)
         present = iter(avals)
         inputs = [absent[i] if i in absent else next(present) for i in range(self.n)]

@@ -1,69 +1,102 @@
 """Every op that PyTorch's sample database and leafax share, against torch.
 
 Values, dtypes, shapes, `requires_grad` and gradients of functions, methods and in-place methods.
-`KNOWN` lists what does not agree yet and why; an entry that begins to pass must leave it.
+`op_db_samples.json` says which samples of which dtypes run here: `choose_samples.py` picks those
+that reach different lines of the op table. `coverage_ops.py` runs them all.
+
+`KNOWN` lists what does not agree and why; an entry that begins to pass must leave it.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from op_samples import check
+from op_samples import every_sample, variants, wrong
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal.common_methods_invocations import op_db
 
-SAMPLES, SAMPLES_KNOWN = 1, 3  # `coverage_ops.py` takes more of each
-OUT_OF_SCOPE = ("jiterator", "_", "torch.", "sparse", "to_sparse", "hash_tensor")
-
-_WHY = {
-    "not there yet": (
-        "stft geqrf ormqr svd_lowrank pca_lowrank histogramdd nn.functional.linear_cross_entropy "
-        "nn.functional.linear_cross_entropy.chunked "
-        "nn.functional.linear_cross_entropy.chunked_none nn.functional.fractional_max_pool2d "
-        "nn.functional.fractional_max_pool3d linalg.ldl_factor linalg.ldl_factor_ex "
-        "linalg.ldl_solve special.erfcx special.airy_ai special.bessel_y0 special.bessel_y1 "
-        "special.modified_bessel_k0 special.modified_bessel_k1 special.scaled_modified_bessel_k0 "
-        "special.scaled_modified_bessel_k1"
-    ),
-    "PyTorch's name for a kernel, which users do not call": (
-        "native_group_norm native_layer_norm native_batch_norm max_pool2d_with_indices_backward "
-        "native_dropout_backward grid_sampler_2d grid_sampler_3d slice"
-    ),
-    "JAX arrays have neither strides nor complex32": "empty_strided empty_permuted chalf",
-    "the sample holds a module of torch's": "nn.functional.triplet_margin_with_distance_loss",
-    "in place, PyTorch resizes the output": "addbmm",
-    "PyTorch's gradient of an overwritten 0-dim part is 1, ours 0": "as_strided_scatter",
-    "never differentiable, which PyTorch says at backward": "nextafter",
-    "PyTorch reads one triangle, JAX the mean of both": "linalg.pinv.hermitian",
-    "differs by 2e-7": "special.bessel_j0",
-    "PyTorch returns the input's dtype for 0-dim tensors": "masked.argmax masked.argmin",
+DTYPES = ("float64", "float32", "bfloat16", "int64", "complex64")
+_OUTSIDE = ("jiterator", "_", "torch.", "sparse", "to_sparse", "hash_tensor")
+# Entries of `torch.ops`, which carry a public-looking name here.
+_TORCH_OPS = ("slice", "max_pool2d_with_indices_backward", "native_dropout_backward")
+# name -> (why, dtypes); no dtypes: all that it has.
+KNOWN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "chalf": ("JAX has no complex32", ()),
+    "addbmm": ("in place, PyTorch resizes the output", ()),
+    "as_strided_scatter": ("PyTorch's gradient of the input is that of the part written over", ()),
+    "nn.functional.conv_transpose2d": ("XLA:CPU sums in bfloat16", ("bfloat16",)),
+    "nn.functional.conv_transpose3d": ("XLA:CPU sums in bfloat16", ("bfloat16",)),
 }
-KNOWN = {name: why for why, names in _WHY.items() for name in names.split()}
+CHOSEN: dict[str, list[tuple[str, int]]] = json.loads(
+    (Path(__file__).parent / "op_db_samples.json").read_text()
+)
 
 
-def key(entry) -> str:
+def key(entry: Any) -> str:
     """The entry's name with its variant."""
     return f"{entry.name}.{entry.variant_test_name}".rstrip(".")
 
 
-ENTRIES = [
-    e for e in op_db
-    if not e.name.startswith(OUT_OF_SCOPE) and torch.float64 in e.supported_dtypes("cpu")
-]  # fmt: skip
+def in_scope(dtype: torch.dtype | None = None) -> list[Any]:
+    """The entries that leafax is to have, or those with this dtype."""
+    return [
+        e for e in op_db
+        if not e.name.startswith(_OUTSIDE) and key(e) not in _TORCH_OPS
+        and (dtype is None or dtype in e.supported_dtypes("cpu"))
+    ]  # fmt: skip
 
 
-def test_known_entries_exist():
-    assert set(KNOWN) <= {key(e) for e in ENTRIES}
+def reason(name: str, dtype: str) -> str:
+    """Why an entry is not expected to agree, or ""."""
+    why, dtypes = KNOWN.get(name, ("", ()))
+    return why if not dtypes or dtype in dtypes else ""
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=key)
-def test_entry_agrees_with_torch(entry):
-    wrong = check(entry, torch.float64, SAMPLES_KNOWN if key(entry) in KNOWN else SAMPLES)
-    if key(entry) in KNOWN:
-        assert wrong, f"{key(entry)} agrees now: take it off KNOWN"
-        pytest.skip(f"{KNOWN[key(entry)]}: {wrong}")
-    assert not wrong, wrong
+ENTRIES = {
+    key(e): e
+    for e in in_scope()
+    if any(getattr(torch, d) in e.supported_dtypes("cpu") for d in DTYPES)
+}
+
+
+def test_lists_are_of_entries():
+    assert set(KNOWN) <= set(ENTRIES)
+    assert set(CHOSEN) == set(ENTRIES), "run tests/choose_samples.py"
+
+
+def failures(name: str, chosen: list[tuple[str, int]]) -> list[str]:
+    """What is wrong with these samples of an entry."""
+    entry, bad = ENTRIES[name], []
+    forms = list(variants(entry))
+    if not forms:
+        return ["missing"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for d in dict.fromkeys(d for d, _ in chosen):
+            numbers = {n for kind, n in chosen if kind == d}
+            dtype = getattr(torch, d)
+            for number, sample in enumerate(every_sample(entry, dtype)):
+                if number in numbers:
+                    bad += [f"{d} {w}" for w in wrong(entry, forms, number, sample, dtype)]
+                if number >= max(numbers):
+                    break
+    return bad
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entry_agrees_with_torch(name):
+    bad = failures(name, [(d, n) for d, n in CHOSEN[name] if not reason(name, d)])
+    assert not bad, bad
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_entry_still_differs(name):
+    dtype = (KNOWN[name][1] or ("float64",))[0]
+    assert failures(name, [(dtype, n) for n in range(4)]), f"{name} agrees: take it off KNOWN"

@@ -2,3 +2,4 @@
 
 from . import functional as functional
 from . import utils as utils
+from ._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions

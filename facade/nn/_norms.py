@@ -67,6 +67,19 @@ def batch_norm(
     )
 
 
+def native_batch_norm(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+    momentum: float, eps: float,
+) -> Any:  # fmt: skip
+    """`batch_norm`, with the batch's means and reciprocal deviations (empty if not training)."""
+    stats = (running_mean, running_var)
+    rest = (weight, bias, bool(training), momentum, eps)
+    out = _with_statistics("_native_batch_norm", input, stats, *rest)
+    if not training:
+        return out, input.new_empty(0), input.new_empty(0)
+    return (out, *apply(TABLE["_batch_norm_statistics"], input, eps))
+
+
 def instance_norm(
     input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None,
     bias: Any = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,

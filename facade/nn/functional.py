@@ -36,6 +36,15 @@ from ._dropout import dropout1d as dropout1d  # noqa: E402
 from ._dropout import dropout2d as dropout2d  # noqa: E402
 from ._dropout import dropout3d as dropout3d  # noqa: E402
 from ._dropout import feature_alpha_dropout as feature_alpha_dropout  # noqa: E402
+from ._fractional_pool import fractional_max_pool2d as fractional_max_pool2d  # noqa: E402
+from ._fractional_pool import (  # noqa: E402
+    fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices,
+)
+from ._fractional_pool import fractional_max_pool3d as fractional_max_pool3d  # noqa: E402
+from ._fractional_pool import (  # noqa: E402
+    fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices,
+)
+from ._linear_cross_entropy import linear_cross_entropy as linear_cross_entropy  # noqa: E402
 from ._losses import binary_cross_entropy as binary_cross_entropy  # noqa: E402
 from ._losses import (  # noqa: E402
     binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
@@ -101,5 +110,7 @@ __all__ = [  # noqa: PLE0604
     "max_pool3d", "bilinear", "embedding", "interpolate", "one_hot",
     "scaled_dot_product_attention", "upsample", "upsample_bilinear", "upsample_nearest",
     "embedding_bag", "multi_head_attention_forward", "max_unpool1d", "max_unpool2d",
-    "max_unpool3d", "rrelu", "rrelu_",
+    "max_unpool3d", "rrelu", "rrelu_", "linear_cross_entropy", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
 ]  # fmt: skip

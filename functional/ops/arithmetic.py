@@ -127,9 +127,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Array:
     return jnp.trunc(input / other)
 
 
-@op(backward="NotImplemented", inplace=True, numbers=("other",), check=_zero_division)
+@op(
+    backward="NotImplemented", inplace=True, numbers=("other",), check=_zero_division,
+    no_gradient=(RuntimeError, "derivative for aten::floor_divide is not implemented"),
+)  # fmt: skip
 def floor_divide(input: Any, other: Any) -> Array:
-    """Divide and round down; PyTorch has no derivative for it, here it is zero."""
+    """Divide and round down; it has no derivative."""
     return div(input, other, rounding_mode="floor")
 
 
@@ -186,7 +189,12 @@ def positive(input: Array) -> Array:
     return input
 
 
-@op(saves={"self": "*"}, inplace=True, aliases=("absolute",))
+def _abs_in_place(input: Array) -> None:
+    if is_complex(input.dtype):
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+
+
+@op(saves={"self": "*"}, inplace=True, aliases=("absolute",), inplace_check=_abs_in_place)
 def abs(input: Array) -> Array:
     """Take the magnitude; the gradient at 0 is 0."""
     refuse("abs_cpu", input.dtype, 0)

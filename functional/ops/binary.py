@@ -37,7 +37,19 @@ def logaddexp(input: Array, other: Array) -> Array:
     """Take `log(exp(input) + exp(other))`, without overflow."""
     x, y = aligned(input, other)
     refuse("logaddexp_cpu", x.dtype, 0, 1)
-    return jnp.logaddexp(x, y)
+    return _complex_logaddexp(x, y) if is_complex(x.dtype) else jnp.logaddexp(x, y)
+
+
+def _complex_logaddexp(x: Array, y: Array) -> Array:
+    """The sum's logarithm, on the branch of the one with the larger real part."""
+    first = x.real < y.real
+    low, high = jnp.where(first, x, y), jnp.where(first, y, x)
+    even = ~jnp.isfinite(low.real) & (low.real == high.real)
+    zero = jnp.zeros((), x.dtype)
+    apart = jnp.log1p(jnp.exp(jnp.where(even, zero, low) - jnp.where(even, zero, high))) + high
+    return jnp.where(
+        even, jnp.where(low.real < 0, low, jnp.log(jnp.exp(low) + jnp.exp(high))), apart
+    )
 
 
 @op(saves={"self": "*", "other": "*"})
@@ -69,9 +81,12 @@ def xlogy(input: Any, other: Any) -> Array:
     return _xlogy(*jnp.broadcast_arrays(x, y))
 
 
-@op(backward="NotImplemented", inplace=True)
+@op(
+    backward="NotImplemented", inplace=True,
+    no_gradient=(RuntimeError, "derivative for aten::heaviside is not implemented"),
+)  # fmt: skip
 def heaviside(input: Array, values: Array) -> Array:
-    """Step from 0 to 1; at 0 it is `values`. PyTorch has no derivative for it, here it is 0."""
+    """Step from 0 to 1; at 0 it is `values`. it has no derivative."""
     refuse_complex(result_type(input, values), RuntimeError,
                    "heaviside is not yet implemented for complex tensors.")  # fmt: skip
     if input.dtype != values.dtype:

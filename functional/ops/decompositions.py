@@ -21,13 +21,28 @@ def _check_cholesky(input: Array, upper: bool = False) -> list[Fault]:
     return _cholesky_failures("cholesky", _t(input) if upper and input.ndim > 1 else input)
 
 
+@jax.custom_jvp
+def _lower_factor(x: Array) -> Array:
+    return lax.linalg.cholesky(jnp.tril(x) + _t(jnp.tril(x, -1)), symmetrize_input=False)
+
+
+@_lower_factor.defjvp
+def _lower_factor_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    # The gradient is spread over both triangles, as PyTorch's, though values come from one; on
+    # the diagonal of complex matrices it keeps the imaginary part.
+    factor = _lower_factor(*primals)
+    inner = lax.linalg.triangular_solve(factor, tangents[0], left_side=True, lower=True)
+    inner = lax.linalg.triangular_solve(
+        factor, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=True
+    )
+    return factor, factor @ (0.5 * (jnp.tril(inner) + jnp.tril(_t(inner), -1)))
+
+
 def _cholesky(x: Array, upper: bool) -> Array:
-    x = _t(x) if upper else x
-    # Values come from one triangle, but the gradient is that of the symmetric part, as PyTorch's.
-    even = (x + _t(x)) / 2
-    one_sided = jnp.tril(x) + _t(jnp.tril(x, -1))
-    factor = lax.linalg.cholesky(even + lax.stop_gradient(one_sided - even), symmetrize_input=False)
-    return _t(factor) if upper else factor
+    if not upper:
+        return _lower_factor(x)
+    # Values of the upper triangle in the lower one; gradients go where they are.
+    return _t(_lower_factor(x + lax.stop_gradient(_t(x) - x)))
 
 
 @op(name="cholesky", namespace="linalg", method=False, backward="LinalgCholeskyExBackward0",

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from .._dtypes import scalar_name
@@ -268,3 +269,14 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
     flat = lax.reshape(input, (input.size,))
     written = put_at(flat, index.reshape(-1), source.reshape(-1), accumulate)
     return lax.reshape(written, input.shape)
+
+
+@op(name="_unravel_index", method=False, function=False, differentiable=False)
+def unravel_index(indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """Positions in a flat tensor as places in `shape`, rounded down as Python does."""
+    flat = indices.astype(np.int64)
+    steps = np.cumprod((*shape[1:], 1)[::-1], dtype=np.int64)[::-1]
+    return tuple(
+        jnp.remainder(jnp.floor_divide(flat, int(s)), int(n))
+        for s, n in zip(steps, shape, strict=True)
+    )

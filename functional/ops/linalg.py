@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -239,6 +240,27 @@ def matrix_power(input: Array, n: int) -> Array:
     return linalg_matrix_power(input, n)
 
 
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _hermitian_pinv(rtol: float, x: Array) -> Array:
+    """By eigenvalues of the lower triangle; JAX's takes the mean of both."""
+    from .decompositions import eigh
+
+    values, vectors = eigh(x)
+    kept = jnp.abs(values) > rtol * jnp.abs(values).max(-1, keepdims=True)
+    inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)
+    return (vectors * inverse[..., None, :]) @ _t(vectors)
+
+
+@_hermitian_pinv.defjvp
+def _hermitian_pinv_jvp(rtol: float, primals: tuple[Array], tangents: tuple[Array]) -> Any:
+    # Golub and Pereyra's formula for any matrix, which PyTorch uses here too: it reads all of x.
+    (x,), (dx,) = primals, tangents
+    p = _hermitian_pinv(rtol, x)
+    one = jnp.eye(x.shape[-1], dtype=x.dtype)
+    change = p @ _t(p) @ _t(dx) @ (one - x @ p) + (one - p @ x) @ _t(dx) @ _t(p) @ p - p @ dx @ p
+    return p, change
+
+
 @op(name="pinv", namespace="linalg", method=False, backward="LinalgPinvBackward0",
     saves={"self": "*", "result": "*"}, residuals=True)  # fmt: skip
 def linalg_pinv(A: Array, rtol: float | None = None, hermitian: bool = False) -> Array:  # noqa: N803
@@ -250,7 +272,9 @@ def linalg_pinv(A: Array, rtol: float | None = None, hermitian: bool = False) ->
         )
     if rtol is None:
         rtol = max(A.shape[-2:]) * float(finfo(A.dtype).eps)
-    return jnp.linalg.pinv(A, rtol=rtol, hermitian=hermitian)
+    if not hermitian or not A.size:
+        return jnp.linalg.pinv(A, rtol=rtol)
+    return _hermitian_pinv(rtol, A)
 
 
 @op(backward="LinalgPinvBackward0", saves={"self": "*", "result": "*"}, residuals=True)

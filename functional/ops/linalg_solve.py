@@ -11,8 +11,9 @@ import numpy as np
 from jax import lax
 from jax.scipy import linalg as scipy_linalg
 
-from .._dtypes import complex_of, finfo, promote
+from .._dtypes import cast, complex_of, finfo, promote, real_of
 from .._op import op
+from ._nn import wide
 from .linalg import _need_float, _need_matrix, _need_square, _t
 
 Array = jax.Array
@@ -181,7 +182,7 @@ def cholesky_inverse(L: Array, upper: bool = False) -> Array:  # noqa: N803
 def matrix_exp(input: Array) -> Array:
     """The matrix exponential."""
     _need_square("linalg.matrix_exp", input)
-    return scipy_linalg.expm(input) if input.size else input
+    return cast(scipy_linalg.expm(wide(input)), input.dtype) if input.size else input
 
 
 @op(name="matrix_exp", backward="LinalgMatrixExpBackward0", residuals=True, saves={"self": "*"},
@@ -229,7 +230,7 @@ def _unpacked(lu: Array, permutation: Array) -> LU:
     return LU(p, lower, upper)
 
 
-@op(name="lu", backward="LinalgLuBackward0", residuals=True,
+@op(name="lu", backward="LinalgLuBackward0", residuals=True, constant_outputs=(0,),
     saves={"P": "*", "L": "*", "U": "*"}, **L)  # fmt: skip
 def linalg_lu(A: Array, *, pivot: bool = True) -> LU:  # noqa: N803
     """Permutation, lower and upper triangular factors."""
@@ -239,7 +240,7 @@ def linalg_lu(A: Array, *, pivot: bool = True) -> LU:  # noqa: N803
     return _unpacked(lu, permutation)
 
 
-@op(method=False, backward="LuUnpackBackward0")
+@op(method=False, backward="LuUnpackBackward0", constant_outputs=(0,))
 def lu_unpack(
     LU_data: Array, LU_pivots: Array, unpack_data: bool = True,  # noqa: N803
     unpack_pivots: bool = True,
@@ -438,19 +439,22 @@ class Lstsq(NamedTuple):
     singular_values: Array
 
 
-@op(name="lstsq", backward="LinalgLstsqBackward0", residuals=True, saves={"self": "*"}, **L)
+@op(
+    name="lstsq", backward="LinalgLstsqBackward0", residuals=True, constant_outputs=(3,),
+    saves={"self": "*"}, **L,
+)  # fmt: skip
 def lstsq(A: Array, B: Array, rcond: Any = None, *, driver: str | None = None) -> Lstsq:  # noqa: N803
     """The least squares solution of `A @ X = B`, for matrices of full rank."""
     _need_matrix("torch.linalg.lstsq", A)
     vector = B.ndim == A.ndim - 1 and B.shape == A.shape[:-1]
     b = B[..., None] if vector else B
     x = jnp.linalg.pinv(A) @ b
-    none = jnp.zeros(0, A.dtype)
+    none = jnp.zeros(0, real_of(A.dtype))
     rows, columns = A.shape[-2:]
     residuals = none
     if rows > columns and driver != "gelsy":
         off = A @ x - b
-        residuals = lax.stop_gradient((jnp.abs(off) ** 2).sum(-2).astype(A.dtype))
+        residuals = lax.stop_gradient((jnp.abs(off) ** 2).sum(-2))
     rank = matrix_rank(lax.stop_gradient(A)) if driver != "gels" else jnp.zeros(0, np.int64)
     values = none
     if driver in ("gelsd", "gelss"):

@@ -8,7 +8,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._dtypes import cast, is_floating, promote, result_type, scalar_name
+from .._dtypes import (
+    cast,
+    is_complex,
+    is_floating,
+    promote,
+    real_of,
+    result_type,
+    scalar_name,
+)
 from .._op import op
 from ._nn import broadcast, wide, wrap_dim
 
@@ -55,6 +63,8 @@ def pairwise_distance(
     broadcast(x1, x2)
     a, b = promote(x1, x2, to_float=True)
     d = wide(a - b + cast(eps, a.dtype))
+    if is_complex(d.dtype):
+        d = jnp.abs(d)
     if p == 2:
         y = _root((d * d).sum(-1, keepdims=keepdim))
     else:
@@ -73,4 +83,4 @@ def pairwise_distance(
             some = total > 0
             roots = jnp.where(some, total, jnp.ones((), d.dtype)) ** (1 / p)
             y = jnp.where(some, roots, jnp.zeros((), d.dtype))
-    return cast(y, a.dtype)
+    return cast(y, real_of(a.dtype))

@@ -6,9 +6,16 @@ from typing import Any
 
 import jax
 
+from .._dtypes import cast
 from .._op import op
+from ._nn import wide
+from .nn_grid import grid_sample
+from .nn_norm import group_norm, layer_norm, moments
 
 Array = jax.Array
+
+_MODES = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
 
 
 @op(method=False, backward="ConstantPadNdBackward0")
@@ -17,3 +24,57 @@ def constant_pad_nd(input: Array, pad: tuple[int, ...], value: Any = 0) -> Array
     from .nn_pad import pad as padded
 
     return padded(input, pad, "constant", value)
+
+
+def _statistics(input: Array, axes: tuple[int, ...], eps: Any) -> tuple[Array, Array]:
+    """Means and reciprocal deviations, reduced dims kept."""
+    _, mean, variance = moments(wide(input), axes)
+    rstd = jax.lax.rsqrt(variance + eps)
+    return cast(mean, input.dtype), cast(rstd, input.dtype)
+
+
+@op(method=False, saves={"input": "*", "weight": "*"}, constant_outputs=(1, 2))
+def native_layer_norm(
+    input: Array, normalized_shape: tuple[int, ...], weight: Array | None, bias: Array | None,
+    eps: Any,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """`layer_norm`, with the means and reciprocal deviations that it took."""
+    out = layer_norm(input, normalized_shape, weight, bias, eps)
+    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    return (out, *_statistics(input, axes, eps))
+
+
+@op(method=False, saves={"input": "*", "weight": "*"})
+def native_group_norm(
+    input: Array, weight: Array | None, bias: Array | None, N: int, C: int,  # noqa: N803
+    HxW: int, group: int, eps: Any,  # noqa: N803
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """`group_norm`, with the means and reciprocal deviations `(N, group)` that it took."""
+    out = group_norm(input, group, weight, bias, eps)
+    grouped = input.reshape(N, group, C // group * HxW)
+    mean, rstd = _statistics(grouped, (2,), eps)
+    return out, mean.reshape(N, group), rstd.reshape(N, group)
+
+
+@op(name="_batch_norm_statistics", method=False, function=False, differentiable=False)
+def batch_norm_statistics(input: Array, eps: Any) -> tuple[Array, Array]:
+    """Means and reciprocal deviations of the channels of `(N, C, ...)`."""
+    mean, rstd = _statistics(input, (0, *range(2, input.ndim)), eps)
+    return mean.reshape(-1), rstd.reshape(-1)
+
+
+def _enter_grid_sampler(dims: int) -> None:
+    def body(
+        input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
+    ) -> Array:
+        mode, padding = _MODES[interpolation_mode], _PADDINGS[padding_mode]
+        return grid_sample(input, grid, mode, padding, align_corners)
+
+    body.__name__ = body.__qualname__ = f"grid_sampler_{dims}d"
+    body.__doc__ = f"`grid_sample` over {dims} dims; modes are numbers."
+    saves = {"input": "*", "grid": "*"}
+    op(method=False, backward=f"GridSampler{dims}DBackward0", saves=saves)(body)
+
+
+for _dims in (2, 3):
+    _enter_grid_sampler(_dims)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, finfo, promote_types
+from .._dtypes import cast, default_float, finfo, is_complex, is_integral, promote_types
 from .._op import op
 from ._nn import need_float, size_list, wide, wide_dtype
 
@@ -96,7 +96,8 @@ def rms_norm(
     """Divide by the root mean square over the last dims, then scale."""
     shape = tuple(normalized_shape)
     _check_trailing(input, shape, weight, None, "")
-    need_float(input, "rms_norm")
+    if not is_complex(input.dtype):
+        need_float(input, "rms_norm")
     dtype = input.dtype if weight is None else promote_types(input.dtype, weight.dtype)
     x = wide(input)
     if eps is None:
@@ -173,4 +174,7 @@ def local_response_norm(
     squares = jnp.pad(x * x, [(0, 0), (size // 2, (size - 1) // 2)] + [(0, 0)] * (x.ndim - 2))
     channels = x.shape[1]
     total = sum(squares[:, i : i + channels] for i in range(size))
+    if is_integral(input.dtype):  # PyTorch's average of integers is one, its quotient a float
+        average = cast(jnp.floor_divide(total, size), default_float())
+        return cast(x, default_float()) / (average * alpha + k) ** beta
     return cast(x / (total / size * alpha + k) ** beta, input.dtype)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, is_floating, promote, scalar_name
+from .._dtypes import cast, is_complex, is_floating, promote, real_of, scalar_name
 from .._op import op
 from ._nn import wrap_dim
 
@@ -151,7 +151,8 @@ def _safe_root(total: Array, p: float) -> Array:
 
 
 def _distance(d: Array, p: float) -> Array:
-    size = d * jnp.sign(d)
+    size = jnp.abs(d) if is_complex(d.dtype) else d * jnp.sign(d)
+    d = size
     if p == 0:
         return jax.lax.stop_gradient((size != 0).sum(-1).astype(d.dtype))
     if p == 1:
@@ -190,7 +191,7 @@ def dist(input: Array, other: Array, p: float = 2) -> Array:
     """The p-norm of `input - other`."""
     a, b = promote(input, other, to_float=True)
     d = (a - b).reshape(-1)
-    return _distance(d, float(p)) if d.size else jnp.zeros((), d.dtype)
+    return _distance(d, float(p)) if d.size else jnp.zeros((), real_of(d.dtype))
 
 
 @op(method=False, backward="PdistBackward0", saves={"self": "*", "result": "*"})

@@ -12,8 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy import special
 
-from .._dtypes import is_complex, is_floating, is_integral, promote, scalar_name
+from .._dtypes import cast, is_complex, is_floating, is_integral, promote, scalar_name
 from .._op import op
+from ._elementwise import with_jvp
+from ._nn import wide
 
 Array = jax.Array
 
@@ -21,7 +23,7 @@ Array = jax.Array
 def _unary(name: str, fn: Callable[[Array], Array], doc: str, **columns: Any) -> None:
     def body(input: Array) -> Array:
         (x,) = promote(input, to_float=True)
-        return fn(x)
+        return cast(fn(wide(x)), x.dtype)  # JAX has few of these in half precision
 
     body.__name__ = body.__qualname__ = name
     body.__doc__ = doc
@@ -135,11 +137,19 @@ def igammac(input: Array, other: Array) -> Array:
     return special.gammaincc(jax.lax.stop_gradient(a), b)
 
 
-@op(inplace=True, backward="NotImplemented")
+def _nextafter_tangent(result: Array, primals: Any, tangents: Any) -> Array:
+    (a, b), (da, _) = primals, tangents
+    return da * (a != b).astype(a.dtype)
+
+
+_nextafter = with_jvp(jnp.nextafter, _nextafter_tangent)
+
+
+@op(inplace=True, saves={"self": "*", "other": "*"})
 def nextafter(input: Array, other: Array) -> Array:
-    """The next number after `input` towards `other`."""
+    """The next number after `input` towards `other`; it moves as `input` does."""
     a, b = _two_floats("nextafter", input, other)
-    return jnp.nextafter(a, b)
+    return _nextafter(*jnp.broadcast_arrays(a, b))
 
 
 @op(inplace=True, backward="MulBackward0", saves={"self": "other", "other": "*"})
@@ -187,13 +197,27 @@ def lcm(input: Array, other: Array) -> Array:
     return jnp.abs(jnp.lcm(*_two_integers("lcm_cpu", input, other)))
 
 
-@op(inplace=True, backward="PowBackward0", saves={"self": "*", "exponent": "*"})
+def _float_power_in_place(input: Array, exponent: Any) -> None:
+    wide = _power_dtype(input, exponent)
+    if input.dtype != wide:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {scalar_name(input.dtype)} but the "
+            f"operation's result requires dtype {scalar_name(wide)}"
+        )
+
+
+def _power_dtype(*operands: Any) -> np.dtype:
+    kinds = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in operands]
+    return np.dtype("complex128" if any(is_complex(k) for k in kinds) else "float64")
+
+
+@op(inplace=True, backward="PowBackward0", saves={"self": "*", "exponent": "*"},
+    inplace_check=_float_power_in_place)  # fmt: skip
 def float_power(input: Any, exponent: Any) -> Array:
     """`input ** exponent` in float64 or complex128."""
     from .powers import pow as power
 
-    kinds = [x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in (input, exponent)]
-    wide = np.dtype("complex128" if any(is_complex(k) for k in kinds) else "float64")
+    wide = _power_dtype(input, exponent)
 
     def widened(x: Any) -> Any:
         return x.astype(wide) if hasattr(x, "dtype") else jnp.asarray(x, wide)

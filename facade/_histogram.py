@@ -1,0 +1,129 @@
+"""Histograms: their edges come from the data, so they run the program."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafax.functional import scalar_name
+
+from ._creation import from_numpy
+from ._handle import Handle
+
+
+class histogram_return(NamedTuple):  # noqa: N801
+    """Results of `torch.histogram`."""
+
+    hist: Any
+    bin_edges: Any
+
+
+class histogramdd_return(NamedTuple):  # noqa: N801
+    """Results of `torch.histogramdd`."""
+
+    hist: Any
+    bin_edges: tuple[Any, ...]
+
+
+def _values(x: Any) -> np.ndarray:
+    return np.asarray(x.detach().numpy())
+
+
+def _ends(column: np.ndarray, given: Any) -> tuple[float, float]:
+    if given is not None:
+        low, high = float(given[0]), float(given[1])
+    elif column.size:
+        low, high = float(column.min()), float(column.max())
+    else:
+        low, high = 0.0, 1.0
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(
+            f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite"
+        )
+    if low > high:
+        raise RuntimeError("torch.histogramdd: min should not exceed max, but got min "
+                           f"{low:g} max {high:g} for dimension 0")  # fmt: skip
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def _counted(points: np.ndarray, edges: list[np.ndarray], weight: Any, density: bool) -> np.ndarray:
+    """Counts (or sums of weights); the last bin of each dim holds its right edge."""
+    sizes = [len(e) - 1 for e in edges]
+    inside = np.ones(len(points), bool)
+    place = np.zeros(len(points), np.int64)
+    for column, e, n in zip(points.T, edges, sizes, strict=True):
+        at = np.searchsorted(e, column, side="right") - 1
+        at = np.where(column == e[-1], n - 1, at)
+        inside &= (at >= 0) & (at < n) & ~np.isnan(column)
+        place = place * max(n, 1) + np.clip(at, 0, max(n - 1, 0))
+    weights = np.ones(len(points), points.dtype) if weight is None else weight.reshape(-1)
+    flat = np.bincount(place[inside], weights[inside].astype(np.float64), int(np.prod(sizes)))
+    out = flat.reshape(sizes)
+    if density:
+        out = out / out.sum()
+        for d, e in enumerate(edges):
+            out = out / np.diff(e).reshape([-1 if i == d else 1 for i in range(len(edges))])
+    return out.astype(points.dtype)
+
+
+def histogramdd(
+    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+) -> Any:
+    """Count points `(..., N)` in the cells of a grid; runs the program.
+
+    Args:
+      bins: edges of each dim (a sequence of 1-dim tensors), or how many bins each has (ints).
+      range: lowest and highest edge of each dim in turn, or None for those of the data.
+      weight: what each point counts, in the shape of `input` without its last dim.
+      density: divide by the total and by the cells' volumes.
+    """
+    if input.dim() < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if not input.is_floating_point():
+        raise NotImplementedError(
+            f"\"histogramdd\" not implemented for '{scalar_name(input._v.dtype)}'"
+        )
+    dims = input.shape[-1]
+    points = _values(input).reshape(-1, dims)
+    per_dim = [bins] * dims if isinstance(bins, int) else list(bins)
+    if len(per_dim) != dims:
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
+    if range is not None and len(range) != 2 * dims:
+        raise RuntimeError(
+            f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} "
+            f"elements, but got {len(range)}"
+        )
+    if weight is not None and tuple(weight.shape) != tuple(input.shape[:-1]):
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
+            f"input tensor excluding its innermost dimension, but got input with shape "
+            f"{list(input.shape)} and weight with shape {list(weight.shape)}"
+        )
+    edges = []
+    for d, count in enumerate(per_dim):
+        if isinstance(count, Handle):
+            edges.append(_values(count))
+            continue
+        if count <= 0:
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}"
+            )
+        low, high = _ends(points[:, d], None if range is None else range[2 * d : 2 * d + 2])
+        edges.append(np.linspace(low, high, int(count) + 1).astype(points.dtype))
+    counts = _counted(points, edges, None if weight is None else _values(weight), density)
+    return histogramdd_return(from_numpy(counts), tuple(from_numpy(e) for e in edges))
+
+
+def histogram(
+    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+) -> Any:
+    """How many elements (or what weight) fall into each bin; runs the program."""
+    flat = input.reshape(-1, 1)
+    made = histogramdd(
+        flat, [bins], range=range, density=density,
+        weight=None if weight is None else weight.reshape(-1),
+    )  # fmt: skip
+    return histogram_return(made.hist, made.bin_edges[0])

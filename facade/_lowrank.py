@@ -1,0 +1,67 @@
+"""Randomised factorizations of low rank (Halko, Martinsson and Tropp, arXiv:0909.4061)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE
+
+from ._creation import randn
+from ._record import apply
+
+_QR, _SVD, _MM = TABLE["linalg.qr"], TABLE["linalg.svd"], TABLE["matmul"]
+
+
+def _mm(a: Any, b: Any) -> Any:
+    return apply(_MM, a, b)
+
+
+def _basis(a: Any, q: int, niter: int) -> Any:
+    """Orthonormal columns whose span holds most of the range of `a`: Algorithm 4.4."""
+    base = apply(_QR, _mm(a, randn(a.shape[-1], q, dtype=a.dtype))).Q
+    for _ in range(niter):
+        base = apply(_QR, _mm(a.mH, base)).Q
+        base = apply(_QR, _mm(a, base)).Q
+    return base
+
+
+def svd_lowrank(
+    A: Any,
+    q: int | None = 6,
+    niter: int | None = 2,
+    M: Any = None,  # noqa: N803
+) -> tuple[Any, Any, Any]:
+    """`(U, S, V)` of rank `q` with `A - M` about `U @ diag(S) @ V.mH`: Algorithm 5.1.
+
+    Args:
+      A: `(..., m, n)`.
+      q: an estimate of the rank, rather too large.
+      niter: how many power iterations sharpen the basis.
+      M: subtracted from `A`, broadcast to its shape; or None.
+    """
+    x = A if M is None else A - M.broadcast_to(tuple(A.shape))
+    wide = x.shape[-2] < x.shape[-1]
+    x = x.mH if wide else x
+    base = _basis(x, 6 if q is None else q, 2 if niter is None else niter)
+    u, s, vh = apply(_SVD, _mm(base.mH, x), False)
+    u, v = _mm(base, u), vh.mH
+    return (v, s, u) if wide else (u, s, v)
+
+
+def pca_lowrank(
+    A: Any,
+    q: int | None = None,
+    center: bool = True,
+    niter: int = 2,  # noqa: N803
+) -> tuple[Any, Any, Any]:
+    """Principal components of the rows of `A`: `svd_lowrank` of `A` less its columns' means."""
+    m, n = A.shape[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not 0 <= q <= min(m, n):
+        raise ValueError(
+            f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}"
+        )
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean(dim=(-2,), keepdim=True) if center else A, q, niter)

@@ -1,0 +1,279 @@
+"""Factorizations in LAPACK's packed forms: Householder reflectors and LDL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._dtypes import is_complex, scalar_name
+from .._op import op
+from .linalg import _need_float, _need_matrix, _need_square, _t
+
+Array = jax.Array
+
+L: dict[str, Any] = {"namespace": "linalg", "method": False}
+
+
+class Geqrf(NamedTuple):
+    a: Array
+    tau: Array
+
+
+@op(
+    backward="GeqrfBackward0",
+    no_gradient=(NotImplementedError, "the derivative for 'geqrf' is not implemented."),
+)  # fmt: skip
+def geqrf(input: Array) -> Geqrf:
+    """QR as LAPACK keeps it: `R` above, the reflectors' vectors below, and their factors."""
+    _need_matrix("geqrf", input)
+    _need_float("geqrf", input)
+    rows, columns = input.shape[-2:]
+    if not input.size:
+        return Geqrf(input, jnp.zeros((*input.shape[:-2], min(rows, columns)), input.dtype))
+    packed, tau = jnp.linalg.qr(lax.stop_gradient(input), mode="raw")
+    return Geqrf(jnp.swapaxes(packed, -1, -2), tau)
+
+
+@op(backward="OrmqrBackward0", residuals=True,
+    saves={"self": "*", "input2": "*", "input3": "*", "result": "*"})  # fmt: skip
+def ormqr(
+    input: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False
+) -> Array:
+    """`Q @ input3` (or `input3 @ Q`) for the whole `Q` of the reflectors `input` and `input2`."""
+    rows, count = input.shape[-2], input2.shape[-1]
+    _ormqr_errors(input, input2, input3, left)
+    if not input3.size or not count:
+        return input3
+    below = jnp.arange(rows)[:, None] > jnp.arange(count)
+    vectors = jnp.where(below, input[..., :count], jnp.zeros((), input.dtype))
+    vectors = vectors + jnp.eye(rows, count, dtype=input.dtype)
+    adjoint = transpose == left  # acting on the adjoint from the left
+    other = input3 if left else _t(input3)
+    steps = (jnp.moveaxis(vectors, -1, 0), jnp.moveaxis(input2, -1, 0))
+    out = _reflected(steps, other, adjoint)
+    return out if left else _t(out)
+
+
+def _reflected(steps: Any, x: Array, adjoint: bool) -> Array:
+    """Apply reflections `1 - tau v v^H`, the last first; with `adjoint` the first first."""
+
+    def reflect(x: Array, step: tuple[Array, Array]) -> tuple[Array, None]:
+        v, tau = step
+        tau = jnp.conj(tau) if adjoint else tau
+        along = jnp.einsum("...i,...ij->...j", jnp.conj(v), x)
+        return x - tau[..., None, None] * v[..., :, None] * along[..., None, :], None
+
+    return lax.scan(reflect, x, steps, reverse=not adjoint)[0]
+
+
+def _ormqr_errors(input: Array, tau: Array, other: Array, left: bool) -> None:
+    if input.ndim < 2:
+        raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
+    if other.ndim < 2:
+        raise RuntimeError("torch.ormqr: other must have at least 2 dimensions.")
+    side = -2 if left else -1
+    if other.shape[side] < tau.shape[-1]:
+        raise RuntimeError(
+            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
+        )
+    if other.shape[side] != input.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    if tau.shape[-1] > input.shape[-1]:
+        raise RuntimeError(
+            "torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]"
+        )
+    for name, x in (("tau", tau), ("other", other)):
+        if x.dtype != input.dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has "
+                f"dtype {scalar_name(input.dtype)} and {name} has dtype {scalar_name(x.dtype)}"
+            )
+
+
+class LDLFactor(NamedTuple):
+    LD: Array
+    pivots: Array
+
+
+class LDLFactorEx(NamedTuple):
+    LD: Array
+    pivots: Array
+    info: Array
+
+
+_ALPHA = (1 + np.sqrt(17)) / 8  # Bunch and Kaufman's bound on the growth of elements
+
+
+def _size(x: Array) -> Array:
+    """LAPACK's measure of a complex number, |re| + |im|."""
+    return jnp.abs(x.real) + jnp.abs(x.imag) if is_complex(x.dtype) else jnp.abs(x)
+
+
+def _swap(order: Array, a: Any, b: Any) -> Array:
+    return jnp.where(order == a, b, jnp.where(order == b, a, order))
+
+
+def _ldl(lower: Array, hermitian: bool) -> tuple[Array, Array, Array]:
+    """Bunch and Kaufman's diagonal pivoting of one matrix, as LAPACK's `sytf2` with `uplo="L"`.
+
+    The trailing block is kept whole, so a row is its column and both are swapped at once.
+    """
+    n = lower.shape[-1]
+    row = jnp.arange(n)
+    lower = jnp.tril(lower)
+    if hermitian and is_complex(lower.dtype):
+        lower = jnp.where(row[:, None] == row, lower.real, lower)
+    strict = jnp.tril(lower, -1)
+    s = lower + (_t(strict) if hermitian else jnp.swapaxes(strict, -1, -2))
+
+    def choose(s: Array, k: Any) -> tuple[Array, Array, Array]:
+        own = _size(s[k, k].real if hermitian else s[k, k])
+        column = jnp.where(row > k, _size(s[:, k]), -1)
+        high, largest = jnp.argmax(column), jnp.max(column)
+        across = jnp.max(jnp.where((row >= k) & (row != high), _size(s[high]), -1))
+        there = _size(s[high, high].real if hermitian else s[high, high])
+        stay = (own >= _ALPHA * largest) | (own * across >= _ALPHA * largest * largest)
+        single = there >= _ALPHA * across
+        dead = jnp.maximum(own, largest) == 0
+        stay = stay | dead
+        return jnp.where(stay, k, high), ~stay & ~single, dead
+
+    def one(k: Any, carry: Any) -> Any:
+        s, out, pivots, info, _ = carry
+        to, double, dead = choose(s, k)
+        at = jnp.where(double, k + 1, k)
+        order = _swap(row, at, to)
+        s = s[order][:, order]
+        second = jnp.minimum(k + 1, n - 1)
+        d = s[k, k]
+        single_column = s[:, k] / jnp.where(dead, jnp.ones((), d.dtype), d)
+        a, b, c, e = s[k, k], s[k, second], s[second, k], s[second, second]
+        determinant = jnp.where(double, a * e - b * c, jnp.ones((), d.dtype))
+        first = (s[:, k] * e - s[:, second] * c) / determinant
+        other = (s[:, second] * a - s[:, k] * b) / determinant
+        left = jnp.where(double, first, single_column) * (row > at)
+        right = jnp.where(double, other, 0) * (row > at)
+        tail = (row > at)[:, None] & (row > at)
+        change = jnp.outer(left, s[k]) + jnp.outer(right, s[second])
+        column = jnp.where(row > at, left, jnp.where(row >= k, s[:, k], out[:, k]))
+        beside = jnp.where(row > at, right, jnp.where(row >= at, s[:, second], out[:, second]))
+        out = out.at[:, k].set(column)
+        out = jnp.where(double, out.at[:, second].set(beside), out)
+        number = (to + 1).astype(np.int32)
+        pivots = pivots.at[k].set(jnp.where(double, -number, number))
+        pivots = jnp.where(double, pivots.at[second].set(-number), pivots)
+        info = jnp.where(dead & (info == 0), k + 1, info).astype(np.int32)
+        s = jnp.where(tail, s - change, s)
+        if hermitian and is_complex(s.dtype):  # rounding must not leave the diagonal complex
+            s = jnp.where(row[:, None] == row, s.real, s)
+        return s, out, pivots, info, double
+
+    def step(k: Any, carry: Any) -> Any:
+        return lax.cond(carry[4], lambda c: (*c[:4], jnp.array(False)), lambda c: one(k, c), carry)
+
+    start = (s, lower, jnp.zeros(n, np.int32), jnp.zeros((), np.int32), jnp.array(False))
+    _, out, pivots, info, _ = lax.fori_loop(0, n, step, start)
+    return out, pivots, info
+
+
+def _over_batch(fn: Callable[..., Any], *arrays: Array) -> Any:
+    """`fn` of the last dims of each array (1 for pivots, else 2), mapped over the others."""
+    batch = arrays[0].shape[:-2]
+    flat = [a.reshape(-1, *a.shape[len(batch) :]) for a in arrays]
+    out = jax.vmap(fn)(*flat)
+    return jax.tree.map(lambda x: x.reshape(batch + x.shape[1:]), out)
+
+
+@op(name="ldl_factor_ex", differentiable=False, **L)
+def ldl_factor_ex(
+    A: Array, *, hermitian: bool = False, check_errors: bool = False,  # noqa: N803
+) -> LDLFactorEx:  # fmt: skip
+    """`L` and `D` of symmetric (or Hermitian) matrices in one, and the rows swapped, from 1.
+
+    Only the lower triangle is read. A 2x2 block of `D` has the same negative pivot twice.
+    """
+    _need_square("torch.linalg.ldl_factor_ex", A)
+    if not A.size:
+        batch = A.shape[:-2]
+        return LDLFactorEx(A, jnp.zeros(A.shape[:-1], np.int32), jnp.zeros(batch, np.int32))
+    return LDLFactorEx(*_over_batch(lambda a: _ldl(a, hermitian), A))
+
+
+@op(name="ldl_factor", differentiable=False, **L)
+def ldl_factor(A: Array, *, hermitian: bool = False) -> LDLFactor:  # noqa: N803
+    """`ldl_factor_ex` without the third result."""
+    made = ldl_factor_ex(A, hermitian=hermitian)
+    return LDLFactor(made.LD, made.pivots)
+
+
+def _ldl_solved(packed: Array, pivots: Array, b: Array, hermitian: bool) -> Array:
+    """LAPACK's `sytrs` with `uplo="L"`: forward through L and D, then back through L's adjoint."""
+    n = packed.shape[-1]
+    row = jnp.arange(n)
+    double = pivots < 0
+
+    def pair(open_: Array, two: Array) -> tuple[Array, Array]:
+        return two & ~open_, two & ~open_
+
+    starts = lax.scan(pair, jnp.array(False), double)[1]  # first rows of 2x2 blocks
+    at = jnp.where(starts, row + 1, row)
+    to = jnp.abs(pivots) - 1
+
+    def forward(k: Any, b: Array) -> Array:
+        b = b[_swap(row, at[k], to[k])]
+        second = jnp.minimum(k + 1, n - 1)
+        tail = (row > at[k])[:, None]
+        two = starts[k]
+        change = jnp.outer(packed[:, k], b[k])
+        change = change + jnp.where(two, jnp.outer(packed[:, second], b[second]), 0)
+        below = jnp.where(tail, b - change, b)
+        d, e, g = packed[k, k], packed[second, second], packed[second, k]
+        f = jnp.conj(g) if hermitian else g
+        determinant = jnp.where(two, d * e - f * g, jnp.ones((), d.dtype))
+        first = jnp.where(two, (e * b[k] - f * b[second]) / determinant, b[k] / d)
+        other = jnp.where(two, (d * b[second] - g * b[k]) / determinant, below[second])
+        below = below.at[second].set(other)
+        return below.at[k].set(first)
+
+    def back(i: Any, b: Array) -> Array:
+        k = n - 1 - i
+        second = jnp.minimum(k + 1, n - 1)
+        tail = row > at[k]
+        left = jnp.where(tail, packed[:, k], 0)
+        right = jnp.where(tail & starts[k], packed[:, second], 0)
+        left, right = (jnp.conj(left), jnp.conj(right)) if hermitian else (left, right)
+        b = b.at[second].add(-jnp.where(starts[k], right @ b, 0))
+        b = b.at[k].add(-(left @ b))
+        return b[_swap(row, at[k], to[k])]
+
+    ends = double & ~starts  # second rows of 2x2 blocks: done with the first
+    b = lax.fori_loop(0, n, lambda k, b: jnp.where(ends[k], b, forward(k, b)), b)
+    return lax.fori_loop(0, n, lambda i, b: jnp.where(ends[n - 1 - i], b, back(i, b)), b)
+
+
+@op(name="ldl_solve", differentiable=False, **L)
+def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:  # noqa: N803
+    """The solution for a symmetric (or Hermitian) matrix whose `ldl_factor` this is."""
+    _need_square("torch.linalg.ldl_solve", LD)
+    if B.ndim < 2:
+        raise RuntimeError(
+            "torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has "
+            f"{B.ndim} dimensions instead"
+        )
+    if pivots.shape != LD.shape[:-1]:
+        raise RuntimeError(
+            "torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but "
+            f"got pivots with shape {list(pivots.shape)} instead"
+        )
+    batch = jnp.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
+    b = jnp.broadcast_to(B, batch + B.shape[-2:])
+    if not b.size:
+        return b
+    packed = jnp.broadcast_to(LD, batch + LD.shape[-2:])
+    swaps = jnp.broadcast_to(pivots, batch + pivots.shape[-1:])
+    return _over_batch(lambda a, p, b: _ldl_solved(a, p, b, hermitian), packed, swaps, b)  # type: ignore[no-any-return]

@@ -1,0 +1,154 @@
+"""Packed factorizations, low rank ones and histograms against torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import leafax
+
+
+def tensors(*arrays):
+    """leafax tensors with the values of torch's."""
+    return [leafax.from_numpy(a.detach().numpy()) for a in arrays]
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("zero_diagonal", [False, True])
+def test_ldl(dtype, hermitian, zero_diagonal):
+    torch.manual_seed(1)
+    a = torch.randn(3, 6, 6, dtype=dtype)
+    a = a * (torch.eye(6) == 0) if zero_diagonal else a
+    want = torch.linalg.ldl_factor_ex(a, hermitian=hermitian)
+    got = leafax.linalg.ldl_factor_ex(*tensors(a), hermitian=hermitian)
+    assert (want.pivots < 0).any() or not zero_diagonal  # blocks of two are met
+    for w, g in zip(want, got, strict=True):
+        np.testing.assert_allclose(g.numpy(), w, atol=1e-9)
+    b = torch.randn(3, 6, 2, dtype=dtype)
+    x = leafax.linalg.ldl_solve(*tensors(want.LD, want.pivots, b), hermitian=hermitian)
+    np.testing.assert_allclose(
+        x.numpy(), torch.linalg.ldl_solve(want.LD, want.pivots, b, hermitian=hermitian), atol=1e-8
+    )
+
+
+def test_ldl_of_a_singular_matrix_says_where():
+    a = torch.tensor([[1.0, 0, 0], [0, 0, 0], [0, 0, 0]])
+    assert leafax.linalg.ldl_factor_ex(*tensors(a)).info.item() == 2
+    assert torch.linalg.ldl_factor_ex(a).info.item() == 2
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_ormqr_gradients(left, transpose):
+    torch.manual_seed(0)
+    a, tau = torch.geqrf(torch.randn(5, 3, dtype=torch.float64))
+    c = torch.randn(5, 4, dtype=torch.float64) if left else torch.randn(4, 5, dtype=torch.float64)
+    results = []
+    for lib, given in ((torch, (a, tau, c)), (leafax, tensors(a, tau, c))):
+        leaves = [t.clone().requires_grad_() for t in given]
+        out = lib.ormqr(*leaves, left, transpose)
+        grads = lib.autograd.grad((out * out.detach().cos()).sum(), leaves)
+        results.append([out.detach().numpy(), *[g.numpy() for g in grads]])
+    for want, got in zip(*results, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-9)
+
+
+def test_geqrf_has_no_derivative():
+    for lib in (torch, leafax):
+        out = lib.geqrf(lib.ones(3, 2, requires_grad=True))
+        assert out.a.requires_grad
+        with pytest.raises(NotImplementedError, match="the derivative for 'geqrf' is not impl"):
+            out.a.sum().backward()
+
+
+def test_svd_lowrank_finds_a_matrix_of_low_rank():
+    leafax.manual_seed(0)
+    rows, columns = leafax.randn(9, 3), leafax.randn(3, 14)
+    a = rows @ columns
+    u, s, v = leafax.svd_lowrank(a, q=4)
+    assert u.shape == (9, 4) and v.shape == (14, 4)
+    assert leafax.allclose(u @ s.diag() @ v.mT, a, atol=1e-4)
+    assert s[3].item() < 1e-3
+    u, s, v = leafax.pca_lowrank(a)
+    assert leafax.allclose(u @ s.diag() @ v.mT, a - a.mean(0, keepdim=True), atol=1e-4)
+    with pytest.raises(ValueError, match=r"q\(=20\) must be non-negative integer and not greater"):
+        leafax.pca_lowrank(a, q=20)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"bins": [2, 3]}, {"bins": 3, "density": True}, {"bins": [2, 2], "range": [0, 1, -1, 1.0]},
+        {"bins": [np.array([-1, 0, 0.5, 2]), np.array([-1.0, 1])]}, {"bins": [2]},
+        {"bins": 3, "weight": np.arange(8.0).reshape(2, 4)}, {"bins": [2, 0]},
+        {"bins": 2, "range": [1.0, 2.0]}, {"bins": 2, "weight": np.ones(3)},
+    ],
+)  # fmt: skip
+def test_histogramdd(kwargs):
+    x = np.random.default_rng(0).normal(size=(2, 4, 2))
+    results = []
+    for lib in (torch, leafax):
+
+        def given(v, lib=lib):
+            if isinstance(v, list):
+                return [given(y) for y in v]
+            return lib.from_numpy(np.array(v)) if isinstance(v, np.ndarray) else v
+
+        try:
+            made = lib.histogramdd(lib.from_numpy(x), **{k: given(v) for k, v in kwargs.items()})
+            results.append([made.hist.numpy(), *[e.numpy() for e in made.bin_edges]])
+        except RuntimeError as error:
+            results.append(str(error))
+    if isinstance(results[0], str):
+        assert results[1] == results[0]
+        return
+    for want, got in zip(*results, strict=True):
+        np.testing.assert_allclose(got, want)
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("size", [2, 1])
+def test_fractional_max_pool_at_given_places(dims, size):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, *(5, 6, 7)[:dims], dtype=torch.float64)
+    places = torch.rand(2, 3, dims, dtype=torch.float64)
+    name = f"fractional_max_pool{dims}d"
+    results = []
+    for lib, (a, s) in ((torch, (x, places)), (leafax, tensors(x, places))):
+        a.requires_grad_()
+        pool = getattr(lib.nn.functional, name)
+        out, at = pool(a, 2, output_size=size + 1, return_indices=True, _random_samples=s)
+        (out * out).sum().backward()
+        results.append([out.detach().numpy(), at.numpy(), a.grad.numpy()])
+    for want, got in zip(*results, strict=True):
+        np.testing.assert_allclose(got, want)
+    drawn = getattr(leafax.nn.functional, name)(*tensors(x), 2, output_ratio=0.5)
+    assert drawn.shape[2:] == tuple(n // 2 for n in x.shape[2:])
+    with pytest.raises(ValueError, match="requires specifying either an output_size or"):
+        getattr(leafax.nn.functional, name)(*tensors(x), 2)
+
+
+def test_unravel_index_and_strided_memory():
+    for lib in (torch, leafax):
+        rows, columns = lib.unravel_index(lib.tensor([3, 5, -1]), (2, 3))
+        assert (rows.tolist(), columns.tolist()) == ([1, 1, 1], [0, 2, 2])
+        with pytest.raises(TypeError, match="expected 'indices' to be integer dtype, but got"):
+            lib.unravel_index(lib.ones(2), (2, 3))
+        x = lib.empty_strided((2, 3), (1, 4))
+        x.zero_()
+        x[1] += 2
+        assert x.tolist() == [[0, 0, 0], [2, 2, 2]]
+        assert x.stride() == (1, 4) and x._base is None
+        assert lib.empty_permuted((2, 3, 4), (2, 0, 1)).stride() == (3, 1, 6)
+        with pytest.raises(RuntimeError, match="Duplicate dim not allowed"):
+            lib.empty_permuted((2, 3), (1, 1))
+
+
+def test_results_that_pytorch_marks_constant():
+    x = leafax.randn(3, 3, requires_grad=True)
+    made = leafax.linalg.lu(x)
+    assert [t.requires_grad for t in made] == [False, True, True]
+    out, mean, rstd = leafax.native_layer_norm(x, (3,), None, None, 1e-5)
+    assert (out.requires_grad, mean.requires_grad, rstd.requires_grad) == (True, False, False)
