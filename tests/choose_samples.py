@@ -1,8 +1,8 @@
 """Choose which samples of PyTorch's database CI runs, and write `op_db_samples.json`.
 
-An entry gets a sample in float64 (or the first dtype that it has), one in another dtype, which
-goes round from entry to entry, and each further one that reaches lines of `functional/ops` which
-those before it did not. Samples are only recorded here. Entries that have theirs keep them: to
+An entry gets a sample in float64 (or the first dtype that it has), every second entry one in
+another dtype, which goes round, and further ones that reach lines of `functional/ops` which those
+before did not. Samples are only recorded here. Entries that have theirs keep them: to
 choose anew, remove them from the file. A run stops after 150 seconds; call it until it says done.
 """
 
@@ -19,7 +19,8 @@ import torch
 
 HERE = Path(__file__).parent
 OPS = str(HERE.parent / "functional" / "ops")
-MOST = 5  # samples of an entry
+MOST = 3  # samples of an entry
+LEAST = 3  # new lines that a further sample must reach
 LOOK = 6  # samples that are looked at for each dtype
 
 
@@ -64,8 +65,8 @@ def choose(entry: Any, turn: int, dtypes: tuple[str, ...]) -> list[tuple[str, in
     has = [d for d in dtypes if getattr(torch, d) in entry.supported_dtypes("cpu")]
     if not has:
         return []
-    others = has[1:]
-    order = [has[0], *([others[turn % len(others)]] if others else [])]
+    others = has[1:] if turn % 2 else []
+    order = [has[0], *([others[turn // 2 % len(others)]] if others else [])]
     chosen: list[tuple[str, int]] = []
     covered: set[Any] = set()
     pool = [c for d in [*order, *[d for d in has if d not in order]] for c in candidates(entry, d)]
@@ -76,7 +77,7 @@ def choose(entry: Any, turn: int, dtypes: tuple[str, ...]) -> list[tuple[str, in
             covered |= first[2]
     while len(chosen) < MOST:
         best = max(pool, key=lambda c: len(c[2] - covered), default=None)
-        if best is None or not best[2] - covered:
+        if best is None or len(best[2] - covered) < LEAST:
             break
         chosen.append(best[:2])
         covered |= best[2]
