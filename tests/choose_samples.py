@@ -3,7 +3,7 @@
 An entry gets a sample in float64 (or the first dtype that it has), every second entry one in
 another dtype, which goes round, and further ones that reach lines of `functional/ops` which those
 before did not. Samples are only recorded here. Entries that have theirs keep them: to
-choose anew, remove them from the file. A run stops after 150 seconds; call it until it says done.
+choose anew, remove them from the file. A run stops after 120 seconds; call it until it says done.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def main() -> None:
     begun = time.perf_counter()
     made = {k: v for k, v in json.loads(path.read_text()).items() if k in ENTRIES}
     for i, (name, entry) in enumerate(ENTRIES.items()):
-        if name not in made and time.perf_counter() - begun < 150:
+        if name not in made and time.perf_counter() - begun < 120:
             made[name] = choose(entry, i, DTYPES)
     rows = [f"{json.dumps(name)}: {json.dumps(rows)}" for name, rows in sorted(made.items())]
     path.write_text("{\n" + ",\n".join(rows) + "\n}\n")
