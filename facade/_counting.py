@@ -122,7 +122,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
         min, max = x.min(), x.max()
         if not np.isfinite([min, max]).all():
             raise RuntimeError(
-                f"torch.histc(): range of [{float(min):g}, {float(max):g}] is not finite"
+                f"torch.histc: range of [{float(min):g}, {float(max):g}] is not finite"
             )
     if min == max:
         min, max = min - 1, max + 1

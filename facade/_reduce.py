@@ -254,5 +254,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(input.shape[0]), r))
     if not rows or r == 0:
-        return input.new_empty((0,) if r == 0 else (0, r))
+        if r == 0:
+            return input.new_empty((0,))
+        return input[:0].unsqueeze(1).expand(0, r)
     return input[tensor(rows)]

@@ -108,6 +108,10 @@ def _check_inv(input: Array) -> list[Fault]:
     return _singular("linalg.inv", text, input)
 
 
+def _check_power(input: Array, n: int) -> list[Fault]:
+    return _check_inv(input) if n < 0 else []
+
+
 def _first_bad_minor(x: Array) -> Array:
     """Order of the first leading minor that is not positive, by elimination."""
 
@@ -227,14 +231,14 @@ def solve(A: Array, B: Array, left: bool = True) -> Array:  # noqa: N803
 
 
 @op(name="matrix_power", namespace="linalg", method=False, backward="MmBackward0",
-    saves={"A": "*"}, aliases=())  # fmt: skip
+    saves={"A": "*"}, aliases=(), check=_check_power)  # fmt: skip
 def linalg_matrix_power(A: Array, n: int) -> Array:  # noqa: N803
     """A square matrix times itself, `n` times; the inverse for negative `n`."""
     _need_square("linalg.matrix_power", A, floating=n < 0)
     return jnp.linalg.matrix_power(A, n)
 
 
-@op(backward="MmBackward0", saves={"self": "*"})
+@op(backward="MmBackward0", saves={"self": "*"}, check=_check_power)
 def matrix_power(input: Array, n: int) -> Array:
     """A square matrix times itself, `n` times; the inverse for negative `n`."""
     return linalg_matrix_power(input, n)

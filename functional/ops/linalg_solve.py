@@ -12,9 +12,9 @@ from jax import lax
 from jax.scipy import linalg as scipy_linalg
 
 from .._dtypes import cast, complex_of, finfo, promote, real_of
-from .._op import op
+from .._op import Fault, op
 from ._nn import wide
-from .linalg import _need_float, _need_matrix, _need_square, _t
+from .linalg import _need_float, _need_matrix, _need_square, _singular, _t
 
 Array = jax.Array
 
@@ -196,8 +196,17 @@ def _pivots(permutation_free: Array) -> Array:
     return (permutation_free + 1).astype(np.int32)
 
 
+def _check_lu_factor(A: Array, *, pivot: bool = True) -> list[Fault]:  # noqa: N803
+    text = (
+        "U[{order},{order}] is zero and using it on lu_solve would result in a division by zero. "
+        "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+        "linalg.lu_factor_ex(A, pivot)"
+    )
+    return _singular("torch.linalg.lu_factor", text, A)
+
+
 @op(name="lu_factor", backward="LinalgLuFactorExBackward0", residuals=True,
-    saves={"LU": "*", "pivots": "*"}, **L)  # fmt: skip
+    check=_check_lu_factor, saves={"LU": "*", "pivots": "*"}, **L)  # fmt: skip
 def lu_factor(A: Array, *, pivot: bool = True) -> LUFactor:  # noqa: N803
     """LU factors in one matrix, and the rows swapped (counted from 1)."""
     _need_matrix("linalg.lu_factor", A)
@@ -354,7 +363,15 @@ def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1
     return diagonal(A, offset, dim1, dim2)
 
 
-@op(name="tensorinv", backward="ViewBackward0", residuals=True, **L)
+def _check_tensorinv(A: Array, ind: int = 2) -> list[Fault]:  # noqa: N803
+    text = (
+        "The diagonal element {order} is zero, the inversion could not be completed because the "
+        "input matrix is singular."
+    )
+    return _singular("inv", text, A.reshape(int(np.prod(A.shape[:ind])), -1))
+
+
+@op(name="tensorinv", backward="ViewBackward0", residuals=True, check=_check_tensorinv, **L)
 def tensorinv(A: Array, ind: int = 2) -> Array:  # noqa: N803
     """The inverse of `tensordot(A, .)`."""
     if ind <= 0:

@@ -58,7 +58,12 @@ def multi_margin_loss(
     return reduced(loss if target.ndim else loss[0], reduction)
 
 
-@op(namespace=F, method=False, saves={"self": "*", "target": "*"})
+def _check_labels(input: Array, target: Array, reduction: str = "mean") -> list[Fault]:
+    bad = (target < -1) | (target >= max(input.shape[-1], 1))
+    return [Fault(bad, RuntimeError, "argument #2 'target' is out of range")]
+
+
+@op(namespace=F, method=False, saves={"self": "*", "target": "*"}, check=_check_labels)
 def multilabel_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """Margins between target classes (up to the first -1 of a row) and all others."""
     reduction = reduction_name(None, None, reduction)
@@ -81,7 +86,20 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str = "mean")
     return reduced(loss if input.ndim > 1 else loss[0], reduction)
 
 
-@op(namespace=F, name="_ctc_loss", method=False, backward="CtcLossBackward0", residuals=True,
+def _check_lengths(
+    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int
+) -> list[Fault]:
+    steps = log_probs.shape[0]
+    text = "Expected input_lengths to have value at {} {}, but got value {{value}} (while checking "
+    text += "arguments for ctc_loss_allocate_outputs)"
+    return [
+        Fault(input_lengths < 0, RuntimeError, text.format("least", 0), input_lengths),
+        Fault(input_lengths > steps, RuntimeError, text.format("most", steps), input_lengths),
+    ]
+
+
+@op(namespace=F, name="_ctc_loss", check=_check_lengths, method=False,
+    backward="CtcLossBackward0", residuals=True,
     saves={"log_probs": "*", "targets": "*"})  # fmt: skip
 def ctc_loss(
     log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int

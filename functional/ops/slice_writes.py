@@ -25,6 +25,12 @@ def _check_slices(input: Array, dim: int, index: Array, *args: Any, **kwargs: An
     return [outside(index, size, message, RuntimeError)]
 
 
+def _check_rows(input: Array, dim: int, index: Array, *args: Any, **kwargs: Any) -> list[Fault]:
+    size = input.shape[_dims.wrap_dim(dim, input.ndim)] if input.ndim else 1
+    bad = (index < 0) | (index >= size)
+    return [Fault(bad, IndexError, "index out of range in self")]
+
+
 def _along(input: Array, dim: int, index: Array) -> tuple[Any, ...]:
     return (slice(None),) * dim + (index.reshape(-1),)
 
@@ -37,7 +43,7 @@ def _write_slices(input: Array, dim: int, index: Array, values: Any, add: bool) 
 
 @op(
     inplace=True, saves={"index": "source", "source": "source"}, numbers=("alpha",),
-    check=_check_slices,
+    check=_check_rows,
 )  # fmt: skip
 def index_add(input: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Array:
     """Add slices of `source`, times `alpha`, to the slices of a dim that a vector names."""

@@ -31,12 +31,35 @@ def _unary(name: str, fn: Callable[[Array], Array], doc: str, **columns: Any) ->
 
 
 _SPECIAL: dict[str, Any] = {"namespace": "special", "method": False}
-_unary("i0", special.i0, "Modified Bessel function of order 0.", inplace=True)
-_unary("i0e", special.i0e, "`i0` scaled by `exp(-|x|)`.", backward="SpecialI0EBackward0",
+
+
+def _by_one(x: Array, ratio: Array) -> Array:
+    """A derivative that is a half at 0, where its formula divides by `x`."""
+    return jnp.where(x == 0, jnp.full((), 0.5, x.dtype), ratio)
+
+
+def _safe(x: Array) -> Array:
+    return jnp.where(x == 0, jnp.ones((), x.dtype), x)
+
+
+# JAX's own derivatives are wrong at 0, where they pass through the absolute value.
+_i0 = with_jvp(special.i0, lambda r, x, dx: dx[0] * _i1(x[0]))
+_i1 = with_jvp(
+    special.i1, lambda r, x, dx: dx[0] * _by_one(x[0], _i0(x[0]) - _i1(x[0]) / _safe(x[0]))
+)
+_i0e = with_jvp(special.i0e, lambda r, x, dx: dx[0] * (_i1e(x[0]) - jnp.sign(x[0]) * _i0e(x[0])))
+_i1e = with_jvp(
+    special.i1e,
+    lambda r, x, dx: (
+        dx[0] * _by_one(x[0], _i0e(x[0]) - _i1e(x[0]) * (jnp.sign(x[0]) + 1 / _safe(x[0])))
+    ),
+)
+_unary("i0", _i0, "Modified Bessel function of order 0.", inplace=True)
+_unary("i0e", _i0e, "`i0` scaled by `exp(-|x|)`.", backward="SpecialI0EBackward0",
        **_SPECIAL)  # fmt: skip
-_unary("i1", special.i1, "Modified Bessel function of order 1.", backward="SpecialI1Backward0",
+_unary("i1", _i1, "Modified Bessel function of order 1.", backward="SpecialI1Backward0",
        **_SPECIAL)  # fmt: skip
-_unary("i1e", special.i1e, "`i1` scaled by `exp(-|x|)`.", backward="SpecialI1EBackward0",
+_unary("i1e", _i1e, "`i1` scaled by `exp(-|x|)`.", backward="SpecialI1EBackward0",
        **_SPECIAL)  # fmt: skip
 _unary("ndtri", special.ndtri, "Inverse of the normal distribution function.",
        backward="SpecialNdtriBackward0", **_SPECIAL)  # fmt: skip
