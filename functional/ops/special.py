@@ -43,12 +43,14 @@ def _safe(x: Array) -> Array:
 
 
 # JAX's own derivatives are wrong at 0, where they pass through the absolute value.
-_i0 = with_jvp(special.i0, lambda r, x, dx: dx[0] * _i1(x[0]))
-_i1 = with_jvp(
+_i0: Callable[..., Array] = with_jvp(special.i0, lambda r, x, dx: dx[0] * _i1(x[0]))
+_i1: Callable[..., Array] = with_jvp(
     special.i1, lambda r, x, dx: dx[0] * _by_one(x[0], _i0(x[0]) - _i1(x[0]) / _safe(x[0]))
 )
-_i0e = with_jvp(special.i0e, lambda r, x, dx: dx[0] * (_i1e(x[0]) - jnp.sign(x[0]) * _i0e(x[0])))
-_i1e = with_jvp(
+_i0e: Callable[..., Array] = with_jvp(
+    special.i0e, lambda r, x, dx: dx[0] * (_i1e(x[0]) - jnp.sign(x[0]) * _i0e(x[0]))
+)
+_i1e: Callable[..., Array] = with_jvp(
     special.i1e,
     lambda r, x, dx: (
         dx[0] * _by_one(x[0], _i0e(x[0]) - _i1e(x[0]) * (jnp.sign(x[0]) + 1 / _safe(x[0])))
