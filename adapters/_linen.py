@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import flax
@@ -25,6 +25,7 @@ class Mode(NamedTuple):
     mutable: tuple[str, ...]  # collections that the call may write
     still: frozenset[str]  # statistics that stay as they are, as `collection.path`
     evaluating: frozenset[Path]  # parts that are in evaluation mode by themselves
+    dtype: Any = None  # what layers without a `dtype` of their own compute in
 
 
 class Inside(NamedTuple):
@@ -72,11 +73,28 @@ class Apply(_call.Pure):
         method = None if self.method == "__call__" else self.method
         switch = bool(self.norms or self.mode.evaluating)
         scope = nn.intercept_methods(self.switch_off) if switch else contextlib.nullcontext()
-        with scope:
+        with scope, self.computing():
             out = self.module.apply(
                 variables, *args, rngs=rngs, mutable=mutable, method=method, **kwargs
             )
         return (out[0], self.changed(leaves, out[1])) if mutable else (out, {})
+
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        """Layers that have no `dtype` of their own get the model's for a call."""
+
+        def intercept(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
+            module = context.module
+            if not hasattr(module, "dtype") or module.dtype is not None:
+                return call(*args, **kwargs)
+            object.__setattr__(module, "dtype", self.mode.dtype)
+            try:
+                return call(*args, **kwargs)
+            finally:
+                object.__setattr__(module, "dtype", None)
+
+        with nn.intercept_methods(intercept) if self.mode.dtype else contextlib.nullcontext():
+            yield
 
     def tagging(self, tagger: Any) -> contextlib.AbstractContextManager[Any]:
         def intercept(call: Any, args: Any, kwargs: Any, context: Any) -> Any:

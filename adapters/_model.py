@@ -93,6 +93,15 @@ class Model(Freezing, Looking):
 
     # ------------------------------------------------------------ modes
 
+    def compute_in(self, dtype: Any) -> Self:
+        """Compute in another dtype, as autocast does; parameters and gradients keep theirs.
+
+        Args:
+          dtype: `leafax.bfloat16` for instance; None ends it. It is what layers that have a
+            `dtype` and were given none compute in. Layers that were given one keep it.
+        """
+        raise NotImplementedError
+
     def eval(self) -> Self:
         """Let calls keep all units, normalise by the statistics and leave them alone."""
         return self.train(False)
@@ -182,6 +191,15 @@ class Model(Freezing, Looking):
             f"{self._name()}({len(parameters)} parameters of {total:,} numbers, {trained:,} "
             f"trainable; {len(buffers)} buffers; {'training' if self.training else 'evaluating'})"
         )
+
+
+def compute_dtype(dtype: Any) -> Any:
+    """JAX's dtype for a leafax one, or None."""
+    if dtype is None:
+        return None
+    if not getattr(dtype, "is_floating_point", False):
+        raise TypeError(f"a model computes in a floating point dtype, got {dtype!r}")
+    return dtype.np
 
 
 def to_tensor(leaf: Any) -> Any:

@@ -52,6 +52,7 @@ class Shared:
       keys: for the tensors that hold the data of random keys, by id: the tensor and the keys'
         implementation.
       adapters: low-rank factors, by the id of the kernel.
+      dtype: what layers without one of their own compute in.
       modes: modules that were told to train or to evaluate, by id.
       still: modules whose statistics are stopped, by id.
       quiet: modules whose dropout is stopped, by id, and what their flag was before;
@@ -65,6 +66,7 @@ class Shared:
         self.keys: dict[int, tuple[Any, Any]] = {}
         self.borrowed = _call.Borrowed()
         self.adapters: dict[int, Any] = {}
+        self.dtype: Any = None
         self.modes: dict[int, tuple[Any, bool]] = {}
         self.still: dict[int, Any] = {}
         self.quiet: dict[int, tuple[Any, bool]] = {}
@@ -128,8 +130,10 @@ class Merge(_call.Pure):
         impls: tuple[Any, ...],
         still: frozenset[int],
         method: str,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name, graphdef, treedef, names, kinds, impls, still, method)
+        super().__init__(name, graphdef, treedef, names, kinds, impls, still, method, dtype)
+        self.dtype = dtype
         self.graphdef, self.treedef, self.names = graphdef, treedef, names
         self.impls, self.still, self.method = impls, still, method
         self.keys = [i for i, impl in enumerate(impls) if impl is not None]
@@ -145,6 +149,11 @@ class Merge(_call.Pure):
         if key is not None:
             self.reseed(held, key)
         module: Any = nnx.merge(self.graphdef, jax.tree.unflatten(self.treedef, held))
+        if self.dtype is not None:
+            parts: Any = [part for _, part in nnx.iter_modules(module)]
+            for part in parts:
+                if vars(part).get("dtype", self.dtype) is None:
+                    part.dtype = self.dtype
         with contextlib.ExitStack() as scopes:
             for tagger in _TAGGERS.get():
                 scopes.enter_context(_tagged(module, tagger))

@@ -74,6 +74,7 @@ class Model(_model.Model):
         self._quiet_names: frozenset[str] = frozenset()
         self._quiet_parts: frozenset[Path] = frozenset()
         self._evaluating: frozenset[Path] = frozenset()
+        self._dtype: Any = None
         self._pures: dict[Any, Apply] = {}
 
     @classmethod
@@ -132,7 +133,9 @@ class Model(_model.Model):
         function = getattr(type(self._module), method) if isinstance(method, str) else None
         flags = () if function is None else _call.flags_of(function)
         kwargs, training = _call.with_flags(flags, self._training, args, kwargs)
-        key = (method, training, self._still, self._evaluating, self._quiet_parts)
+        key = (
+            method, training, self._still, self._evaluating, self._quiet_parts, self._dtype
+        )  # fmt: skip
         pure = self._pures.get(key)
         if pure is None:
             pure = self._pures[key] = self._pure(method, training, bool(flags))
@@ -156,7 +159,7 @@ class Model(_model.Model):
         evaluating = self._evaluating | self._quiet_parts
         if not training and not flagged:
             evaluating = frozenset({()})
-        mode = Mode(training, tuple(sorted(mutable)), self._still, evaluating)
+        mode = Mode(training, tuple(sorted(mutable)), self._still, evaluating, self._dtype)
         layout = (self._treedef, tuple(self._paths))
         return _call.shared(Apply(self._module, method, layout, mode, self._rngs))
 
@@ -200,6 +203,10 @@ class Model(_model.Model):
 
     def _quiet(self) -> set[str]:
         return set(self._quiet_names)
+
+    def compute_in(self, dtype: Any) -> Self:
+        self._dtype = _model.compute_dtype(dtype)
+        return self
 
     def _loan(self) -> _call.Borrowed:
         return self._borrowed
@@ -295,6 +302,9 @@ class Part(_model.Model):
     def _quiet(self) -> set[str]:
         n = len(self._before)
         return {s[n:] for s in self._root._quiet() if s.startswith(self._before)}
+
+    def compute_in(self, dtype: Any) -> Self:
+        raise RuntimeError("tell the whole model what to compute in, not a part of it")
 
     def _loan(self) -> _call.Borrowed:
         return self._root._loan()

@@ -71,9 +71,10 @@ class Model(_model.Model):
         view, training = self._view(), self.training
         if flags:
             kwargs, training = _call.with_flags(flags, training, args, kwargs)
-        pure = view.pures.get((method, training))
+        key = (method, training, self._shared.dtype)
+        pure = view.pures.get(key)
         if pure is None:
-            pure = view.pures[method, training] = self._pure(view, method, training)
+            pure = view.pures[key] = self._pure(view, method, training)
         if not self._shared.borrowed.settled:
             self._shared.borrowed.settle(training)
         leaves = tuple(swap.get(id(t), t) for t in view.leaves) if swap else view.leaves
@@ -86,7 +87,15 @@ class Model(_model.Model):
             if issubclass(kind, nnx.BatchStat) and id(self._owner(name)) in self._shared.still
         )  # fmt: skip
         merge = Merge(
-            self._name(), view.graphdef, view.treedef, view.names, view.kinds, impls, still, method
+            self._name(),
+            view.graphdef,
+            view.treedef,
+            view.names,
+            view.kinds,
+            impls,
+            still,
+            method,
+            self._shared.dtype,
         )
         # In evaluation the module's own streams serve the rare call that draws.
         merge.draws = training and any(impl is not None for impl in impls)
@@ -271,6 +280,10 @@ class Model(_model.Model):
 
     def _adapted_by(self) -> dict[int, Any]:
         return self._shared.adapters
+
+    def compute_in(self, dtype: Any) -> Self:
+        self._shared.dtype = _model.compute_dtype(dtype)
+        return self
 
     def _loan(self) -> _call.Borrowed:
         return self._shared.borrowed

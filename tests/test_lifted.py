@@ -158,3 +158,41 @@ def test_bfloat16_compute_with_float32_parameters() -> None:
     assert kernel.dtype == kernel.grad.dtype == torch.float32
     wanted = jax.grad(lambda v: module.apply(v, X).astype("float32").sum())(variables)
     np.testing.assert_allclose(kernel.grad, wanted["params"]["kernel"], rtol=1e-2)
+
+
+class Two(nnx.Module):
+    """Two layers, one with a dtype of its own."""
+
+    def __init__(self) -> None:
+        self.a = nnx.Linear(3, 4, rngs=nnx.Rngs(0))
+        self.b = nnx.Linear(4, 2, dtype=jnp.float32, rngs=nnx.Rngs(0))
+
+    def __call__(self, x: Any) -> Any:
+        return self.b(nnx.tanh(self.a(x)))
+
+
+class LinenTwo(nn.Module):
+    """The same in linen."""
+
+    @nn.compact
+    def __call__(self, x: Any) -> Any:
+        return nn.Dense(2, dtype=jnp.float32, name="b")(nn.tanh(nn.Dense(4, name="a")(x)))
+
+
+@pytest.mark.parametrize("kind", ["linen", "nnx"])
+def test_a_model_computes_in_another_dtype(kind: str) -> None:
+    model: Any = (
+        nnx_models.Model(Two()) if kind == "nnx"
+        else linen.Model(LinenTwo(), LinenTwo().init(jax.random.key(0), X))
+    )  # fmt: skip
+    plain = model(torch.from_numpy(X))
+    with model.compute_in(torch.bfloat16).watch("a", "b") as seen:
+        out = model(torch.from_numpy(X))
+        out.sum().backward()
+    assert seen["a"].dtype == torch.bfloat16 and seen["b"].dtype == torch.float32
+    np.testing.assert_allclose(out.detach(), plain.detach(), atol=0.05)
+    assert out.tolist() != plain.tolist()
+    assert all(p.grad.dtype == p.dtype == torch.float32 for p in model.parameters())
+    assert model.compute_in(None)(torch.from_numpy(X)).tolist() == plain.tolist()
+    with pytest.raises(TypeError, match="a model computes in a floating point dtype, got torch.i"):
+        model.compute_in(torch.int32)
