@@ -271,6 +271,9 @@ class GraphTask:
         if frame is not None:
             self.plain = False
             outs = self._apply_again(frame, node, wanted, given, grads)
+        elif node.trace is trace and self.create_graph and _splits(state):
+            cts = [_fit(grads[k], state.values[k]) for k in given]
+            outs = [_record_one(trace, state, k, given, cts) for k in wanted]
         elif node.trace is trace:
             cts = [_fit(grads[k], state.values[k]) for k in given]
             values = [*state.operands, *[enter(c, trace) for c in cts]]
@@ -417,6 +420,27 @@ def _record(
         state = step(trace, key, call, values, differentiable=differentiable, primal=primal)
     trace.state = state
     return [make(v, trace) for v in state.values]
+
+
+def _splits(state: State) -> bool:
+    """Whether gradients that are differentiated again are one node an input, as in PyTorch."""
+    if sum(v.requires_grad for v in state.operands) < 2:
+        return False
+    return getattr(getattr(state.call, "op", None), "namespace", "opaque") != "opaque"
+
+
+def _record_one(trace: Trace, state: State, k: int, given: Any, cts: list[Any]) -> Any:
+    """The gradient of operand `k`, with edges to what it depends on and to nothing else."""
+    read = needed(state, (k,))
+    missing = tuple([(i, v.aval) for i, v in enumerate(state.operands) if i not in read])
+    call = vjp_of(state.call, len(state.operands), (k,), given, missing)
+    present = [state.operands[i] for i in sorted(read)]
+    differentiable = any(v.requires_grad for v in present) or any(c.requires_grad for c in cts)
+    values = [*present, *[enter(c, trace) for c in cts]]
+    outs = _record(trace, call, values, None, differentiable)
+    if local.mode.dual:
+        attach(call, [*present, *cts], outs)
+    return outs[0]
 
 
 _residual_calls: dict[Any, ResidualCall] = {}

@@ -75,9 +75,14 @@ def given_of(state: State) -> tuple[int, ...]:
 _needed: dict[Any, frozenset[int]] = {}
 
 
-def needed(state: State) -> frozenset[int]:
-    """Which operands the gradient of this state reads."""
-    wanted = wanted_of(state)
+def needed(state: State, wanted: tuple[int, ...] | None = None) -> frozenset[int]:
+    """Which operands the gradient of this state reads.
+
+    Args:
+      wanted: the operands whose gradients are asked for; by default all that require grad.
+    """
+    if wanted is None:
+        wanted = wanted_of(state)
     if not wanted:
         return frozenset()
     given = given_of(state)

@@ -18,6 +18,14 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:.torch.jit.script. is deprecated", "ignore:Attempted to insert a get_attr Node"
 )
 
+
+@pytest.fixture(autouse=True, scope="module")
+def _quiet() -> None:
+    """torch compiles a file of its own at its first dual tensor, with a warning."""
+    with torch.autograd.forward_ad.dual_level():
+        torch.autograd.forward_ad.make_dual(torch.ones(1), torch.ones(1))
+
+
 NAMES = ["vjp", "jvp", "jacobian", "hessian", "vhp", "hvp"]
 
 
@@ -180,3 +188,45 @@ def test_vmap_randomness() -> None:
     assert (same_for_all == same_for_all[0]).all()
     rows = leafax.func.vmap(lambda x: leafax.rand(3), randomness="different")(x)
     assert len({float(r[0]) for r in rows}) == 4
+
+
+@pytest.mark.parametrize("name", ["jacobian", "hessian"])
+def test_forward_strategy(name: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fn = getattr(torch.autograd.functional, name)
+        x = torch.tensor([1.0, 2.0], dtype=torch.float64)
+        y = torch.tensor([3.0, 4.0], dtype=torch.float64)
+        option = {"jacobian": "strategy", "hessian": "outer_jacobian_strategy"}[name]
+
+        def f(a: Any, b: Any) -> Any:
+            return (a * a * b).sum() if name == "hessian" else (a * a * b, b.sum())
+
+        for vectorize in (False, True):
+            for strict in (False, True):
+                options = {option: "forward-mode", "vectorize": vectorize, "strict": strict}
+                with log.catch():
+                    found = fn(f, (x, y), **options)
+                    log([[type(row).__name__, [t.detach() for t in row]] for row in found])
+        log.attempt(lambda: fn(f, (x, y), **{option: "forward-mode", "create_graph": True}))
+        log.attempt(lambda: fn(f, (x, y), **{option: "other"}))
+
+
+def test_what_a_gradient_does_not_depend_on() -> None:
+    """Gradients of one op are a node an input: the one of `y` does not lead to `y`."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = torch.tensor([3.0, 4.0], requires_grad=True)
+        gx, gy = torch.autograd.grad((x * y).sum(), (x, y), create_graph=True)
+        log.attempt(lambda: torch.autograd.grad(gy.sum(), y, retain_graph=True))
+        log.attempt(lambda: torch.autograd.grad(gx.sum(), x, allow_unused=True, retain_graph=True))
+        log.gradients(*torch.autograd.grad(gx.sum(), y))
+        (g,) = torch.autograd.grad((x + y).sum(), x, create_graph=True)
+        log(g.requires_grad)
+        log.attempt(
+            lambda: torch.autograd.functional.hessian(
+                lambda a, b: (a * a * b).sum(), (x, y), strict=True
+            )
+        )

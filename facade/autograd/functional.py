@@ -10,6 +10,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._active import allowed
 from .._handle import Handle
 from .._modes import enable_grad, set_grad_enabled
 from .._record import apply
@@ -164,6 +165,8 @@ def jacobian(
             '`strategy="forward-mode"` are not supported together (yet). Please either set '
             '`create_graph=False` or `strategy="reverse-mode"`.'
         )
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs, strict, vectorize)
     with enable_grad():
         many_in, inputs = _as_tuple(inputs, "inputs", "jacobian")
         inputs = _fresh(inputs, create_graph, True)
@@ -178,6 +181,36 @@ def jacobian(
     done = _done(rows, create_graph)
     done = done if many_in else tuple(r[0] for r in done)
     return done if many_out else done[0]
+
+
+def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> Any:
+    """The Jacobian by forward mode, all columns at once; lists where PyTorch has lists."""
+    from ..func import jacfwd
+
+    many_in, inputs = _as_tuple(inputs, "inputs", "jacobian")
+    if strict:
+        raise RuntimeError(
+            'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are '
+            "not supported together (yet). Please either set `strict=False` or `strategy="
+            '"reverse-mode"`.'
+        )
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
+            "implemented for `vectorize=True`."
+        )
+    many_out: list[bool] = []
+
+    def outputs(*xs: Any) -> Any:
+        with allowed():
+            many, outs = _as_tuple(func(*xs), _OUTPUTS, "jacobian")
+        many_out[:] = [many]
+        return outs
+
+    with enable_grad():
+        found = jacfwd(outputs, tuple(range(len(inputs))))(*_fresh(inputs, False, False))
+    rows = [list(r) if many_in else r[0] for r in found]
+    return rows if many_out[0] else rows[0]
 
 
 def _rows(i: int, out: Any, inputs: Any, strict: bool, create_graph: bool) -> tuple[Any, ...]:
@@ -218,6 +251,8 @@ def hessian(
         return _single(out, strict, "hessian").squeeze()
 
     def inner(*xs: Any) -> Any:
+        if outer_jacobian_strategy == "forward-mode":
+            xs = tuple(x.requires_grad_() for x in xs)
         found = jacobian(scalar, xs, create_graph=True)
         check_requires_grad(found, "jacobian", strict)
         return found
