@@ -225,7 +225,7 @@ def _bool_index(k: bool) -> Any:
 def _mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
     """The positions where a mask is True: what they are only the data can tell."""
     if local.look is not None:
-        from .func._levels import refuse
+        from .func._refusals import refuse
 
         refuse(
             mask,
@@ -249,7 +249,7 @@ def nonzero(x: Any, as_tuple: bool = False) -> Any:
     from ._creation import from_numpy
 
     if local.look is not None:
-        from .func._levels import refuse
+        from .func._refusals import refuse
 
         refuse(
             x,

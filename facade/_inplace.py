@@ -104,7 +104,7 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
     tracked = local.mode.grad and op.differentiable and _wants(t, args, kwargs)
     check_inplace(t, tracked)
     if local.look is not None:
-        from .func._levels import check_inplace as check_vmap
+        from .func._refusals import check_inplace as check_vmap
 
         check_vmap(op, t, [*args, *kwargs.values()])
     if t._v.inference and not local.mode.inference:

@@ -71,7 +71,7 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
             "an out= function"
         )
     if local.look is not None:
-        from .func._levels import refuse
+        from .func._refusals import refuse
 
         for t in (result, out):
             refuse(

@@ -364,7 +364,7 @@ def _device_of(t: Tensor) -> device:
 
 def _repr(t: Tensor) -> str:
     if local.look is not None:
-        from .func._levels import spell
+        from .func._refusals import spell
 
         text = spell(t, _repr)
         if text is not None:
