@@ -152,7 +152,7 @@ def _leave(trace: Trace, live: list[Any]) -> None:
         if t._stale is not None:
             t._stale = value.resting
         t._v = t._v.resting
-        t._trace = trace if value.role == NODE else None
+        t._trace = None  # its node is known, and what a Function saved must not hold the trace
         if t._store is not None and not t._lens:
             unshare(t)
     trace.refs.clear()

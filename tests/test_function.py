@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
+from weakref import ref
 
 import pytest
 from sameness import Log, same
@@ -297,3 +299,39 @@ def test_a_dead_output_is_not_computed() -> None:
     leafax.explain(clear=True)
     z.tolist()
     assert leafax.explain()[0].outputs == 1
+
+
+@pytest.mark.parametrize("use", ["none", "hook", "view", "inplace"])
+def test_a_dropped_graph_needs_no_garbage_collector(use: str) -> None:
+    class Product(leafax.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            z = x * y
+            ctx.save_for_backward(x, y, z)
+            return z
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, y, _ = ctx.saved_tensors
+            return g * y, g * x
+
+    def scope() -> Any:
+        y = Product.apply(x * 2, x)
+        node = ref(y.grad_fn)
+        if use == "hook":
+            y.register_hook(lambda g: g)
+        elif use == "view":
+            y = y.view(3)
+        elif use == "inplace":
+            y.mul_(2)
+        return node
+
+    x = leafax.ones(3, requires_grad=True)
+    gc.collect()
+    gc.disable()
+    try:
+        node = scope()
+        leafax.synchronize()
+        assert node() is None
+    finally:
+        gc.enable()
