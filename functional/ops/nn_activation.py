@@ -79,7 +79,9 @@ def _elu(input: Array, alpha: Any, scale: Any, input_scale: Any) -> Array:
     x = wide(input)
     below = jnp.where(x > 0, jnp.zeros((), x.dtype), x)
     curve = jnp.expm1(below * input_scale) * (alpha * scale)
-    return cast(jnp.where(x > 0, x * scale, curve), input.dtype)
+    # At 0 itself PyTorch has the slope of the left side and no curvature.
+    left = jnp.where(x < 0, curve, below * (alpha * scale * input_scale))
+    return cast(jnp.where(x > 0, x * scale, left), input.dtype)
 
 
 @op(namespace=F, saves={"self": "*"}, method=False, inplace=True, numbers=("alpha",))

@@ -48,9 +48,11 @@ def smooth_l1_loss(input: Array, target: Array, reduction: str = "mean", beta: A
     if isinstance(beta, (int, float)) and beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     x, y = _pair(input, target, "smooth_l1_cpu")
-    size, beta = _abs(x - y), cast(beta, x.dtype)
-    # With beta = 0 nothing is below it, and 0 / 0 must not reach the gradient.
-    square = 0.5 * size * size / jnp.where(beta > 0, beta, jnp.ones((), x.dtype))
+    off, beta = x - y, cast(beta, x.dtype)
+    size = _abs(off)
+    # With beta = 0 nothing is below it, and 0 / 0 must not reach the gradient. The square is not
+    # that of the size, which has no second derivative at 0.
+    square = 0.5 * off * off / jnp.where(beta > 0, beta, jnp.ones((), x.dtype))
     return reduced(jnp.where(size < beta, square, size - 0.5 * beta), reduction)
 
 
@@ -61,8 +63,9 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any 
     if isinstance(delta, (int, float)) and delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     x, y = _pair(input, target, "huber_cpu")
-    size, delta = jnp.abs(x - y), cast(delta, x.dtype)
-    loss = jnp.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+    off, delta = x - y, cast(delta, x.dtype)
+    size = _abs(off)
+    loss = jnp.where(size < delta, 0.5 * off * off, delta * (size - 0.5 * delta))
     return cast(reduced(loss, reduction), input.dtype)
 
 

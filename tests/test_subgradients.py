@@ -1,0 +1,130 @@
+"""Derivatives at ties, zeros and borders: PyTorch's, in first and second order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import leafax
+
+INF = math.inf
+CASES: dict[str, Any] = {
+    "abs": (lambda t, x: x.abs(), [-1.0, 0.0, 2.0]),
+    "sign": (lambda t, x: x.sign(), [-1.0, 0.0, 2.0]),
+    "relu": (lambda t, x: x.relu(), [-1.0, 0.0, 2.0]),
+    "leaky_relu": (lambda t, x: t.nn.functional.leaky_relu(x, 0.1), [-1.0, 0.0, 2.0]),
+    "relu6": (lambda t, x: t.nn.functional.relu6(x), [0.0, 3.0, 6.0]),
+    "elu": (lambda t, x: t.nn.functional.elu(x), [-1.0, 0.0, 2.0]),
+    "hardtanh": (lambda t, x: t.nn.functional.hardtanh(x), [-1.0, 0.0, 1.0]),
+    "hardsigmoid": (lambda t, x: t.nn.functional.hardsigmoid(x), [-3.0, 0.0, 3.0]),
+    "hardswish": (lambda t, x: t.nn.functional.hardswish(x), [-3.0, 0.0, 3.0]),
+    "softshrink": (lambda t, x: t.nn.functional.softshrink(x), [-0.5, 0.0, 0.5]),
+    "threshold": (lambda t, x: t.nn.functional.threshold(x, 1.0, 5.0), [0.5, 1.0, 2.0]),
+    "clamp": (lambda t, x: x.clamp(-1, 1), [-1.0, 0.5, 1.0]),
+    "clamp tensor": (lambda t, x: t.clamp(x, t.full_like(x, 0.5)), [0.5, 0.0, 1.0]),
+    "max": (lambda t, x: x.max(), [1.0, 3.0, 3.0]),
+    "max dim": (lambda t, x: x.max(0).values, [3.0, 3.0, 1.0]),
+    "amax": (lambda t, x: x.amax(), [1.0, 3.0, 3.0]),
+    "min": (lambda t, x: x.min(), [1.0, 1.0, 3.0]),
+    "median": (lambda t, x: x.median(), [2.0, 2.0, 2.0]),
+    "maximum": (lambda t, x: t.maximum(x, x.flip(0)), [1.0, 2.0, 1.0]),
+    "minimum": (lambda t, x: t.minimum(x, t.ones_like(x)), [1.0, 0.0, 2.0]),
+    "fmax": (lambda t, x: t.fmax(x, t.ones_like(x)), [1.0, 0.0, 2.0]),
+    "sort": (lambda t, x: x.sort().values.cumsum(0), [2.0, 1.0, 2.0]),
+    "cummax": (lambda t, x: x.cummax(0).values, [2.0, 2.0, 1.0]),
+    "norm": (lambda t, x: x.norm(), [0.0, 0.0, 0.0]),
+    "norm 1": (lambda t, x: x.norm(1), [0.0, -1.0, 2.0]),
+    "norm 3": (lambda t, x: x.norm(3), [0.0, 0.0, 0.0]),
+    "norm inf": (lambda t, x: x.norm(INF), [-2.0, 2.0, 1.0]),
+    "vector norm 0": (lambda t, x: t.linalg.vector_norm(x, 0), [0.0, 1.0, 2.0]),
+    "dist": (lambda t, x: t.dist(x, t.ones_like(x)), [1.0, 1.0, 1.0]),
+    "pairwise": (
+        lambda t, x: t.nn.functional.pairwise_distance(x, t.ones_like(x), eps=0.0), [1.0, 1.0, 1.0]
+    ),
+    "cosine": (lambda t, x: t.cosine_similarity(x, t.ones_like(x), 0), [0.0, 0.0, 0.0]),
+    "prod": (lambda t, x: x.prod(), [0.0, 2.0, 3.0]),
+    "prod two zeros": (lambda t, x: x.prod(), [0.0, 0.0, 3.0]),
+    "cumprod": (lambda t, x: x.cumprod(0), [2.0, 0.0, 3.0]),
+    "std": (lambda t, x: x.std(), [1.0, 1.0, 1.0]),
+    "std of one": (lambda t, x: x[:1].std(unbiased=False), [1.0, 2.0, 3.0]),
+    "var": (lambda t, x: x.var(), [1.0, 1.0, 1.0]),
+    "sqrt": (lambda t, x: x.sqrt(), [0.0, 1.0, 4.0]),
+    "rsqrt": (lambda t, x: x.rsqrt(), [0.0, 1.0, 4.0]),
+    "reciprocal": (lambda t, x: x.reciprocal(), [0.0, 1.0, 4.0]),
+    "log": (lambda t, x: x.log(), [0.0, 1.0, 4.0]),
+    "pow 0": (lambda t, x: x**0, [0.0, 1.0, 4.0]),
+    "pow 1": (lambda t, x: x**1, [0.0, 1.0, 4.0]),
+    "pow 2": (lambda t, x: x**2, [0.0, 1.0, -4.0]),
+    "pow half": (lambda t, x: x**0.5, [0.0, 1.0, 4.0]),
+    "pow exponent": (lambda t, x: t.zeros_like(x) ** x, [0.0, 1.0, 2.0]),
+    "xlogy": (lambda t, x: t.xlogy(x, t.zeros_like(x)), [0.0, 1.0, 2.0]),
+    "where nan": (lambda t, x: t.where(x > 0, x, (x * 0).log()), [1.0, 2.0, 3.0]),
+    "atan2": (lambda t, x: t.atan2(x, t.zeros_like(x)), [0.0, 1.0, -1.0]),
+    "hypot": (lambda t, x: t.hypot(x, t.zeros_like(x)), [0.0, 1.0, -1.0]),
+    "fmod": (lambda t, x: x.fmod(2.0), [2.0, 1.0, -4.0]),
+    "remainder": (lambda t, x: x.remainder(2.0), [2.0, 1.0, -4.0]),
+    "frac": (lambda t, x: x.frac(), [2.0, 1.5, -4.0]),
+    "sinc": (lambda t, x: x.sinc(), [0.0, 1.0, 0.5]),
+    "i0": (lambda t, x: t.i0(x), [0.0, 1.0, -2.0]),
+    "i0e": (lambda t, x: t.special.i0e(x), [0.0, 1.0, -2.0]),
+    "acos": (lambda t, x: x.acos(), [0.0, 1.0, -1.0]),
+    "logsumexp": (lambda t, x: x.logsumexp(0), [-INF, 1.0, 2.0]),
+    "softmax": (lambda t, x: x.softmax(0), [-INF, 1.0, 2.0]),
+    "huber": (
+        lambda t, x: t.nn.functional.huber_loss(x, t.zeros_like(x), reduction="none"),
+        [1.0, -1.0, 0.0],
+    ),
+    "smooth_l1": (
+        lambda t, x: t.nn.functional.smooth_l1_loss(x, t.zeros_like(x), reduction="none"),
+        [1.0, -1.0, 0.0],
+    ),
+    "l1": (
+        lambda t, x: t.nn.functional.l1_loss(x, t.zeros_like(x), reduction="none"),
+        [1.0, -1.0, 0.0],
+    ),
+    "max_pool": (
+        lambda t, x: t.nn.functional.max_pool1d(x.reshape(1, 1, 3), 2, 1), [2.0, 2.0, 2.0]
+    ),
+    "nan_to_num": (lambda t, x: x.nan_to_num(), [math.nan, INF, 1.0]),
+    "quantile": (lambda t, x: x.quantile(0.5), [1.0, 1.0, 1.0]),
+    "trace of svd": (lambda t, x: t.linalg.norm(x.reshape(3, 1), 2), [3.0, 4.0, 0.0]),
+}  # fmt: skip
+
+
+def derivatives(t: Any, case: str) -> list[Any]:
+    """First derivatives against fixed cotangents, then those of their sum's square."""
+    fn, data = CASES[case]
+    x = t.tensor(data, dtype=t.float64, requires_grad=True)
+    y = fn(t, x)
+    cotangent = t.arange(1, y.numel() + 1, dtype=t.float64).reshape(tuple(y.shape))
+    found: list[Any] = []
+    if not y.requires_grad:
+        return found
+    (first,) = t.autograd.grad(y, x, cotangent, create_graph=True, materialize_grads=True)
+    found.append(np.asarray(first.detach().numpy()))
+    if first.requires_grad:
+        weights = t.tensor([1.0, -2.0, 3.0], dtype=t.float64)
+        try:
+            (second,) = t.autograd.grad(first, x, weights, materialize_grads=True)
+        except RuntimeError as error:  # PyTorch has no formula
+            assert t is torch and "is not implemented" in str(error)
+            return found
+        found.append(np.asarray(second.numpy(force=True)))
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_derivatives_at_the_border(case: str) -> None:
+    want, got = derivatives(torch, case), derivatives(leafax, case)
+    if want:
+        np.testing.assert_allclose(got[0], want[0], atol=1e-9, err_msg="first order")
+    if len(want) == 2 and len(got) == 2:
+        # Where PyTorch's second derivative is NaN, ours may be finite: its formula divides by 0.
+        known = ~np.isnan(want[1])
+        np.testing.assert_allclose(got[1][known], want[1][known], atol=1e-9, err_msg="second order")
+    elif len(want) == 2:
+        np.testing.assert_allclose(np.nan_to_num(want[1]), 0, err_msg="second order is missing")
