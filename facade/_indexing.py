@@ -70,6 +70,10 @@ def put(self: Any, index: Any, value: Any) -> None:
                     f"{_name(self)} for the destination and {_name(value)} for the source."
                 )
         apply_inplace(TABLE["index_put"], target, advanced, value)
+    elif target.dim() == 0 and target is self and (number or value.dim() == 0):  # no broadcast
+        from ._creation import tensor
+
+        target.copy_(tensor(value, dtype=self.dtype) if number else value)
     elif number or value.dim() == 0:
         apply_inplace(_FILL, target, value)
     else:

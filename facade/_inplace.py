@@ -134,7 +134,7 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
     if old.requires_grad and not value.requires_grad and old.role:
         value = keep_edge(trace, value, old)
         if value.edge in trace.sources:
-            trace.sources[value] = t
+            trace.sources[value] = trace.sources[value.edge]
     write(t, value, tracked and value.role == NODE)
     return t
 

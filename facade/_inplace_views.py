@@ -75,7 +75,7 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
     if old.requires_grad and not value.requires_grad and old.role:
         value = keep_edge(trace, value, old)
         if value.edge in trace.sources:
-            trace.sources[value] = t
+            trace.sources[value] = trace.sources[value.edge]
     store = storage_of(t)
     bump(t)
     cell = enter(store.cell, trace)

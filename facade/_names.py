@@ -15,7 +15,7 @@ from ._trace import State
 from ._underived import has_no_formula, written_in_place
 
 # What PyTorch saves as an index or a mask has no edge.
-_NO_EDGE = frozenset({"mask", "condition", "index", "indices"})
+_NO_EDGE = frozenset({"storage", "mask", "condition", "index", "indices"})
 # A Python number in these is made a tensor, which has an edge that leads nowhere.
 _WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide", "fill_"})
 _ALWAYS_WRITTEN_OUT = ("CopySlices", "CopyBackwards", "NotImplemented")

@@ -9,9 +9,11 @@ import numpy as np
 
 from leafax.functional import NOT_VIEWABLE, TABLE, VIEW_RULES, Layout, Op, contiguous_strides
 
+from ._enter import enter, make
 from ._lens import BY_NAME, PICKED
 from ._record import apply
 from ._storage import share_strided, storage_of
+from ._trace import local
 
 # Where these cannot be a view of what they get, PyTorch copies.
 COPYING = frozenset({"reshape", "flatten", "ravel"})
@@ -76,7 +78,8 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
     spelt = (tuple(size), tuple(stride), offset)
     # Views as another dtype come first: strides count elements of that.
     kept = tuple(step for step in t._lens if step[0].name in BY_NAME)
-    storage = storage_of(t).cell.detach()
+    trace = local.trace
+    storage = make(enter(storage_of(t).cell, trace), trace)
     for again, more, named in kept:
         storage = apply(again, storage, *more, **named)
     out = apply(_FROM_STORAGE, t, storage, *spelt, have.shape, have.strides, have.offset)

@@ -178,7 +178,10 @@ def _statement(kind: int, x: str, y: str, new: str, j: int, k: int, space: Any) 
     if kind in (5, 14):
         return f"{x}.{INPLACE[k % len(INPLACE)].format(y)}"
     if kind == 6:
-        return INPLACE2[k % len(INPLACE2)].format(x, y, y)
+        form = INPLACE2[k % len(INPLACE2)]
+        if form == "{}.data = {}" and space[x]._is_view():
+            form = "{}.data.copy_({})"
+        return form.format(x, y, y)
     if kind == 7:
         return x + SETITEM[k % len(SETITEM)].format(y if j % 2 else 0.5)
     if kind == 8:

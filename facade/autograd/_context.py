@@ -12,10 +12,8 @@ from .._enter import alias, enter, from_array, make
 from .._grad_dtype import wanted
 from .._handle import Handle
 from .._inplace import check_inplace
-from .._lens import spell, writer
-from .._record import record
 from .._saved import FREED, modified, short
-from .._storage import bump, touch, write, write_view
+from .._storage import bump, touch, write
 from .._trace import LEAF, NOWHERE, local, resting
 from ._anomaly import stack_now
 from ._node import CustomNode, edge_from, external, set_history
@@ -181,7 +179,7 @@ class FunctionCtx(CustomNode):
             if id(o) in dirty:
                 if o._base_ is not None and len(outs) > 1:
                     raise RuntimeError(DIRTY_VIEW)
-                self._rebase(o, k)
+                self._rebase(o, k, next((i for i, x in enumerate(tensors) if x is o), -1))
             else:
                 set_history(o, self, k)
             made += 1
@@ -192,8 +190,13 @@ class FunctionCtx(CustomNode):
         self._save(outs)
         return outs
 
-    def _rebase(self, t: Any, k: int) -> None:
-        """Give an input that was written to its new history."""
+    def _rebase(self, t: Any, k: int, place: int) -> None:
+        """Give the input in this place, which was written to, its new history."""
+        if t._base_ is not None and place < 0:
+            raise RuntimeError(
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
+                "have been mutated should be passed to ctx.mark_dirty()."
+            )
         was = t._stale if t._stale is not None else t._v
         if t.requires_grad and was.role <= LEAF:
             bump(t)
@@ -206,15 +209,13 @@ class FunctionCtx(CustomNode):
             except RuntimeError:
                 bump(t)  # PyTorch counts first
                 raise
-        value = external(enter(t, local.trace), self, k)
-        if t._base_ is None:
-            write(t, value)
-            t._grad_fn, t._out = self, k
+        if t._base_ is not None:
+            from ._copy_slices import rebase
+
+            rebase(self, t, place)
             return
-        structure, flat = spell(t._blens)
-        state, _ = record(writer(structure), (t._base_, value, *flat), {}, budget=False)
-        assert state.value is not None
-        write_view(t, state.value)
+        write(t, external(enter(t, local.trace), self, k))
+        t._grad_fn, t._out = self, k
 
     def _save(self, outs: list[Any]) -> None:
         place = {id(o): k for k, o in enumerate(outs) if isinstance(o, Handle)}

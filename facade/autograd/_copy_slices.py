@@ -1,0 +1,66 @@
+"""The node of a base after an `autograd.Function` wrote to a view of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._enter import enter
+from .._lens import Lens, reader, spell, writer
+from .._record import apply
+from .._saved import FREED
+from .._storage import tag, write_view
+from .._trace import local
+from ._node import CustomNode, edge_from, external
+
+
+class CopySlices(CustomNode):
+    """Gives the Function the view's part of the gradient, and puts what it returns in its place.
+
+    Args:
+      ctx: the Function's context.
+      place: which of its tensors was written to.
+      base: the tensor that that one is a view of, and `lens` how.
+    """
+
+    def __init__(self, ctx: Any, place: int, base: Any, lens: Lens) -> None:
+        super().__init__()
+        self._ctx, self._place, self._lens = ctx, place, lens
+        others = [e for i, e in enumerate(ctx.edges()) if i != place]
+        self._edges = [edge_from(base), *others]
+        self._kind = base._v.resting
+
+    def name(self) -> str:
+        """The node's name."""
+        return "torch::autograd::CopySlices"
+
+    def outputs(self) -> list[Any]:
+        """What is known of the base."""
+        return [self._kind]
+
+    def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
+        if self.freed:
+            raise RuntimeError(FREED)
+        grad = grads[0]
+        structure, flat = spell(self._lens)
+        part = apply(reader(structure), grad, *flat).clone()
+        results = self._ctx.apply_custom([part], needed)
+        new = results[self._place]
+        new = new if new is not None else part * 0
+        whole = apply(writer(structure, False), grad, new, *flat)
+        return [whole, *[r for i, r in enumerate(results) if i != self._place]]
+
+    def free(self) -> None:
+        """Drop what the Function saved; another backward raises."""
+        self.freed = True
+        self._ctx.free()
+
+
+def rebase(ctx: Any, t: Any, place: int) -> None:
+    """Give the base of `t`, a view that the Function wrote to, its new history."""
+    base = t._base_
+    node = CopySlices(ctx, place, base, t._blens)
+    trace = local.trace
+    value = enter(base, trace)
+    value = tag(trace, value, value, value.storage, value.version + 1)
+    write_view(t, external(value, node, 0))
+    base._grad_fn, base._out = node, 0
