@@ -57,7 +57,7 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
             _internal(op.name)
     if op.name not in _BUFFERED:
         for a in _tensors(args):
-            if a is t and op.name in _NO_OVERLAP:
+            if a is t and op.name in _NO_OVERLAP and _dense(layout(t)):
                 raise RuntimeError(PARTIAL)
             if a is not t and a._store is store and _partial(layout(t), layout(a)):
                 raise RuntimeError(PARTIAL)
