@@ -117,14 +117,9 @@ def _label(case: Any) -> str:
 
 
 @pytest.mark.parametrize("case", SMOOTH, ids=_label)
-def test_values_and_gradients(case: Any, request: pytest.FixtureRequest) -> None:
+def test_values_and_gradients(case: Any) -> None:
     body, reference, args, kwargs = case
     smooth = not (body in (R.nanmean,) and args[0] is HOLES)
-    if body is E.amax and args[0] is HOLES:
-        compare(body, reference, args, grad=False, tolerance=1e-5, **kwargs)
-        # Right op by op; in a compiled program XLA makes 0 of `False * NaN`.
-        why = "the compiled gradient at NaN is 0, PyTorch's is NaN"
-        request.applymarker(pytest.mark.xfail(reason=why, strict=True, raises=AssertionError))
     compare(body, reference, args, grad=smooth, tolerance=1e-5, **kwargs)
 
 

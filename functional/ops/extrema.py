@@ -150,8 +150,27 @@ def _many(name: str, kernel: str, fn: Any, input: Array, dim: Dims, keepdim: boo
         for d in dims:
             reduced_dim(name, input, d)
     refuse(kernel, input.dtype, 3)
-    result: Array = fn(input, dims, keepdims=keepdim)
+    result: Array = fn(lax.stop_gradient(input), dims, keepdims=True)
+    if not is_integral(input.dtype):
+        result = _shared(input, result, dims)
+    return result if keepdim else lax.squeeze(result, dims)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _shared(x: Array, result: Array, dims: tuple[int, ...]) -> Array:
+    """`result`, known to be the extremum of `x` along `dims` (kept), with its gradient."""
     return result
+
+
+@_shared.defjvp
+def _shared_jvp(dims: tuple[int, ...], primals: Any, tangents: Any) -> Any:
+    x, result = primals
+    here = x == result
+    count = jnp.sum(here, dims, dtype=x.dtype, keepdims=True)
+    # Where the result is NaN nothing equals it, and PyTorch's 0 / 0 is NaN everywhere; written
+    # out, since XLA makes 0 of `False * NaN`.
+    share = jnp.where(count == 0, jnp.nan, jnp.where(here, 1 / count, 0)).astype(x.dtype)
+    return result, jnp.sum(tangents[0] * share, dims, dtype=x.dtype, keepdims=True)
 
 
 @op(saves=_SAVES)
