@@ -35,6 +35,7 @@ from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
 from ._underived import refuse
 
 Edge = tuple[Any, int]
+_numbers = itertools.count()
 accumulating = threading.RLock()  # threads add to the same `.grad` one after the other
 
 
@@ -72,6 +73,7 @@ class GraphTask:
         self._latest_trace: Any = None
         self.reached: Any = ()  # the nodes that this pass will visit
         self.running: set[Any] = set()  # with captures: the nodes that do more than hold one
+        self.number = next(_numbers)
         self.current: Any = None  # the node that is being visited
         self.watch: Any = local.watch
 
@@ -484,6 +486,11 @@ def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
 def current_node() -> Any:
     """The node that the innermost backward pass of this thread is visiting, or None."""
     return local.tasks[-1].current if local.tasks else None
+
+
+def task_number() -> int:
+    """The number of the backward pass that walks in this thread, -1 outside of one."""
+    return local.tasks[-1].number if local.tasks else -1
 
 
 def will_execute(node: Any) -> bool:

@@ -401,3 +401,15 @@ def test_hooks_may_switch_the_saved_tensor_hooks() -> None:
         y.grad_fn._raw_saved_result.register_hooks(lambda t: t * 2, lambda t: t / 2)
         y.sum().backward()
         log(x.grad)
+
+
+def test_passes_are_numbered() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        number = torch._C._current_graph_task_id
+        t = torch.tensor(1.0, requires_grad=True).clone()
+        seen: list[int] = []
+        t.register_hook(lambda g: seen.append(number()))
+        for _ in range(3):
+            t.backward(retain_graph=True)
+        log([k - seen[0] for k in seen], number())
