@@ -312,12 +312,21 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     return _finish(apply(TABLE["randperm"], random_key(generator), n, np_dtype), False, device)
 
 
+def batched_as(like: Any, made: Any) -> Any:
+    """Inside vmap, let `made` be batched (and so be written to) if `like` is; returns `made`."""
+    if local.look is not None:
+        from .func._levels import adopt
+
+        adopt(like, made)
+    return made
+
+
 def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
     def like(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
         kwargs.pop("memory_format", None)
         dtype = input.dtype if dtype is None else dtype
-        if factory is full:
-            return full(tuple(input.shape), *args, dtype=dtype, **kwargs)
+        if factory in (full, zeros, ones, empty):
+            return batched_as(input, factory(tuple(input.shape), *args, dtype=dtype, **kwargs))
         if factory is randint:
             low, high = (0, *args) if len(args) == 1 else args
             return randint(low, high, tuple(input.shape), dtype=dtype, **kwargs)

@@ -233,7 +233,8 @@ def _new(name: str) -> Callable[..., Any]:
 
         for unused in ("layout", "pin_memory"):
             kwargs.pop(unused, None)
-        return getattr(_creation, name)(*size, dtype=dtype or self.dtype, **kwargs)
+        made = getattr(_creation, name)(*size, dtype=dtype or self.dtype, **kwargs)
+        return _creation.batched_as(self, made)
 
     new.__name__ = new.__qualname__ = "new_" + name
     new.__doc__ = f"`{name}` in this tensor's dtype."

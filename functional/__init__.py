@@ -26,6 +26,7 @@ from ._lower import FaultSite as FaultSite
 from ._lower import Residual as Residual
 from ._lower import lower as _lower_program
 from ._lower import needed_inputs as needed_inputs
+from ._lower import summarise as summarise
 from ._lowerings import lowerings as lowerings
 from ._masks import grad as grad
 from ._masks import merge as merge

@@ -159,7 +159,7 @@ class Plan:
 
 class _FaultsAlone:
     def __init__(self, call: Any) -> None:
-        from ._lower import FaultSite, _summarise
+        from ._lower import FaultSite, summarise
 
         self.sites: dict[Any, list[FaultSite]] = {}
 
@@ -167,7 +167,7 @@ class _FaultsAlone:
             faults = call.faults(*arrays)
             key = tuple((a.shape, a.dtype) for a in arrays)
             self.sites[key] = [FaultSite(f.error, f.message, None) for f in faults]
-            return [_summarise(f) for f in faults]
+            return [summarise(f) for f in faults]
 
         self.jitted = jax.jit(run)
 

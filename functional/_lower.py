@@ -161,7 +161,7 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
             if side is not None:
                 for fault in call.faults(*args):
                     sites.append(FaultSite(fault.error, fault.message, entry.where))
-                    flag, value = _summarise(fault)
+                    flag, value = summarise(fault)
                     flags.append(flag)
                     values.append(value)
         results = tuple(env[i] for i in program.outputs)
@@ -193,7 +193,7 @@ def _keep(closure: Any, leaves: list[Any], seen: dict[int, int]) -> Residual:
     return Residual(treedef, closure.meta, tuple(places))
 
 
-def _summarise(fault: Any) -> tuple[Any, Any]:
+def summarise(fault: Any) -> tuple[Any, Any]:
     bad = jnp.asarray(fault.bad)
     flag = jnp.any(bad)
     if fault.value is None:

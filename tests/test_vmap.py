@@ -149,6 +149,34 @@ def test_random_numbers() -> None:
     assert (drawn == drawn[:, :1]).all() and (drawn[:, 0].std() > 0.1).all()
 
 
+def test_new_tensors_like_a_batched_one_may_be_written_to() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        def f(x: Any) -> Any:
+            a, b = torch.zeros_like(x), x.new_ones(2)
+            a[0] = x[1]
+            b.mul_(x)
+            return a, b, torch.full_like(x, 3.0).masked_fill_(x > 2, 0.0)
+
+        show(log, torch.func.vmap(f)(torch.arange(6.0).view(3, 2)))
+        show(log, torch.func.vmap(torch.func.vmap(f))(torch.arange(12.0).view(2, 3, 2)))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_index_out_of_range_raises(nested: bool) -> None:
+    """As ever: when a value is next observed."""
+    w = leafax.arange(4.0)
+    f = leafax.func.vmap(lambda i: leafax.gather(w, 0, i))
+    index = leafax.tensor([[0, 1], [2, 7]])
+    if nested:
+        f, index = leafax.func.vmap(f), index[None]
+    y = f(index.clamp(max=3))
+    assert y.flatten().tolist() == [0.0, 1.0, 2.0, 3.0]
+    y = f(index)
+    with pytest.raises(RuntimeError, match="index 7 is out of bounds for dimension 0 with size 4"):
+        y.tolist()
+
+
 def test_chunks() -> None:
     @same
     def program(torch: Any, log: Log) -> Any:

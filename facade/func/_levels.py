@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from leafax.functional import Node, Op
+from leafax.functional import Fault, Node, Op, summarise
 
 from .. import _dual
 from .._enter import enter, make
@@ -140,7 +140,8 @@ class Level:
         if known is None:
             call = _split_keys if self.randomness == "different" else None
             fn = region.function(outs, self.holes, self._batched, call)
-            op = _op(fn, dims, tuple(out_dims), len(region.free), self.size)
+            check = _check(region, outs, self, dims)
+            op = _op(fn, dims, tuple(out_dims), len(region.free), self.size, check)
             known = local.trace.state.next[key] = (op, region.free)
         op, free = known
         wholes = [enter(x, region.trace) for x, _ in self.mapped]
@@ -193,6 +194,13 @@ def innermost(t: Any) -> Level | None:
     return None
 
 
+def adopt(like: Any, made: Any) -> None:
+    """Count a new tensor as one that differs from example to example where `like` does."""
+    for level in running.levels:
+        if level.region.intact() and level.batched(like):
+            level._batched.add(enter(made, local.trace).index)
+
+
 def tower(x: Any) -> Iterator[Any]:
     """A tensor, its tangents of forward mode, and theirs: all of them are mapped."""
     yield x
@@ -223,7 +231,42 @@ def _first(dim: int) -> Op:
     return Op(first, name="select", backward="SelectBackward0")
 
 
-def _op(fn: Any, dims: tuple[int, ...], out_dims: tuple[Any, ...], n_free: int, size: int) -> Op:
+def _check(region: Region, outs: list[Any], level: Level, dims: tuple[int, ...]) -> Any:
+    """The data-dependent checks of the mapped steps, as one check on the batches; or None."""
+    if not any(getattr(getattr(s.call, "op", None), "check", None) for s in region.steps()):
+        return None
+    sites: list[Fault] = []
+    found: list[Any] = []
+    different, size = level.randomness == "different", level.size
+
+    def call(state: Any, given: list[Any]) -> Any:
+        for fault in state.call.faults(*given):
+            sites.append(fault)
+            found.append(summarise(fault))
+        return _split_keys(state, given) if different else state.call.evaluate(*given)
+
+    collect = region.function(outs, level.holes, level._batched, call)
+    axes = (*dims, *[None] * len(region.free))
+
+    def faults(*example: Any) -> Any:
+        sites.clear()
+        found.clear()
+        collect(*example)
+        return tuple(found)
+
+    def check(*arrays: Any) -> list[Fault]:
+        many = jax.vmap(faults, in_axes=axes, axis_name=_AXIS, axis_size=size)(*arrays)
+        return [
+            Fault(bad, site.error, site.message, value)
+            for site, (bad, value) in zip(sites, many, strict=True)
+        ]
+
+    return check
+
+
+def _op(
+    fn: Any, dims: tuple[int, ...], out_dims: tuple[Any, ...], n_free: int, size: int, check: Any
+) -> Op:
     many = jax.vmap(
         fn, in_axes=(*dims, *[None] * n_free), out_axes=tuple(out_dims), axis_name=_AXIS,
         axis_size=size,
@@ -232,7 +275,7 @@ def _op(fn: Any, dims: tuple[int, ...], out_dims: tuple[Any, ...], n_free: int, 
     def vmapped(*arrays: Any) -> Any:
         return many(*arrays)
 
-    return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward")
+    return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward", check=check)
 
 
 def is_random(state: Any) -> bool:
