@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -158,16 +159,32 @@ def triangular_solve(
     return TriangularSolve(x, a)
 
 
+@partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _by_factor(factor: Array, b: Array, upper: bool) -> Array:
+    """The solution for the matrix with this Cholesky factor."""
+    a = jnp.triu(factor) if upper else jnp.tril(factor)
+    first, second = (_t(a), a) if upper else (a, _t(a))
+    y = lax.linalg.triangular_solve(first, b, left_side=True, lower=True)
+    return lax.linalg.triangular_solve(second, y, left_side=True, lower=False)
+
+
+@_by_factor.defjvp
+def _by_factor_jvp(upper: bool, primals: tuple[Array, Array], tangents: Any) -> Any:
+    # PyTorch's gradient of the factor fills both triangles, though values come from one.
+    (factor, b), (df, db) = primals, tangents
+    a = jnp.triu(factor) if upper else jnp.tril(factor)
+    x = _by_factor(factor, b, upper)
+    change = _t(df) @ a + _t(a) @ df if upper else df @ _t(a) + a @ _t(df)
+    return x, _by_factor(factor, db - change @ x, upper)
+
+
 @op(backward="CholeskySolveBackward0", residuals=True, saves={"self": "*", "input2": "*"})
 def cholesky_solve(input: Array, L: Array, upper: bool = False) -> Array:  # noqa: N803
     """The solution for a matrix whose Cholesky factor is `L`."""
     a, b = _batched(L, input)
     if not b.size or not a.size:
         return jnp.zeros(b.shape, b.dtype)
-    a = jnp.triu(a) if upper else jnp.tril(a)
-    first, second = (_t(a), a) if upper else (a, _t(a))
-    y = lax.linalg.triangular_solve(first, b, left_side=True, lower=True)
-    return lax.linalg.triangular_solve(second, y, left_side=True, lower=False)
+    return _by_factor(a, b, upper)
 
 
 @op(backward="CholeskyInverseBackward0", residuals=True, saves={"self": "*", "result": "*"})
