@@ -189,8 +189,9 @@ def _statement(kind: int, x: str, y: str, new: str, j: int, k: int, space: Any) 
     if kind == 9:
         return _backward(x, y, j, k)
     if kind == 10:
-        held = space[x]
-        grad = held.grad if held.is_leaf or held.retains_grad else None
+        grad = None
+        with contextlib.suppress(RuntimeError):  # what it is a view of was written to
+            grad = space[x].grad if space[x].is_leaf or space[x].retains_grad else None
         fits = grad is not None and not grad.requires_grad
         return f"{new} = {x}.grad.clone()" if k % 3 == 2 and fits else "cut()"
     if kind == 11:
