@@ -493,6 +493,46 @@ def task_number() -> int:
     return local.tasks[-1].number if local.tasks else -1
 
 
+def execution_order() -> list[Any]:
+    """The nodes of the backward pass that walks in this thread, in the order in which they run.
+
+    Raises:
+      RuntimeError: outside of a backward pass, or while `set_multithreading_enabled` says True.
+    """
+    if not local.tasks:
+        raise RuntimeError(
+            "_current_graph_task_execution_order should only be called during the backward pass"
+        )
+    if local.multithreading:
+        raise RuntimeError(
+            "get_current_graph_task_execution_order expects the current backward to be executed "
+            "with multithreading disabled, e.g. by running:\n\n"
+            ">>> with torch.autograd.set_multithreading_enabled(False):\n"
+            "...     torch.autograd.grad(...)\n"
+        )
+    task = local.tasks[-1]
+    waiting, needed = task._explore()
+    count = itertools.count()
+    order: list[Any] = []
+    ready = [
+        ((-node.order[0], -node.order[1]), next(count), node)
+        for node in dict.fromkeys(node for (node, _), _ in task.roots)
+        if not waiting.get(node)
+    ]
+    heapq.heapify(ready)
+    while ready:
+        node = heapq.heappop(ready)[-1]
+        order.append(node)
+        for edge in node.edges():
+            if edge is None or edge[0] not in needed:
+                continue
+            waiting[edge[0]] -= 1
+            if not waiting[edge[0]]:
+                key = -edge[0].order[0], -edge[0].order[1]
+                heapq.heappush(ready, (key, next(count), edge[0]))
+    return order
+
+
 def will_execute(node: Any) -> bool:
     """Whether the backward pass that is walking now will run `node`.
 

@@ -47,12 +47,20 @@ def reader(structure: Structure) -> Op:
 BY_NAME = frozenset({"view_as_real", "view_as_complex", "view_dtype"})
 
 
+class Replayed(tuple):  # type: ignore[type-arg]
+    """A lens whose ops are done again one by one, as `_force_original_view_tracking` asks."""
+
+    __slots__ = ()
+
+
 def replayed(lens: Lens) -> Lens:
     """The steps by which PyTorch makes a view anew from its base.
 
     One `as_strided` does it; but a view of other elements than the base's is made again by its
     own op, and what follows it by one `as_strided` each.
     """
+    if type(lens) is Replayed:
+        return lens
     places = [i for i, (op, _, _) in enumerate(lens) if op.name in BY_NAME]
     if not places:
         structure, flat = spell(lens)

@@ -14,6 +14,7 @@ from . import (
     _inplace_views,
     _numeric,
     _reduce,
+    _set,
     _shapes,
     _table,
 )
@@ -35,9 +36,10 @@ _METHODS = {
         "masked_select", "argwhere", "unique", "unique_consecutive", "bincount", "histc",
         "repeat_interleave", "nonzero_static",
     ),
+    _set: ("set_",),
     _fillers: (
         "normal_", "bernoulli_", "random_", "fill_diagonal_", "resolve_neg", "index_put",
-        "index_put_", "set_", "scatter", "scatter_", "resize_", "resize_as_",
+        "index_put_", "scatter", "scatter_", "resize_", "resize_as_",
     ),
 }  # fmt: skip
 for _module, _names in _METHODS.items():

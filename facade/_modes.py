@@ -193,3 +193,54 @@ class set_multithreading_enabled:
 def is_multithreading_enabled() -> bool:
     """What `set_multithreading_enabled` was told last in this thread."""
     return local.multithreading
+
+
+class _force_original_view_tracking(_Scope):
+    """Whether views that are made from now on repeat their own ops after a write to their base.
+
+    Else one `as_strided` reads them anew. Holds at once; as a context manager, until the block's
+    end. The values are the same; the nodes of the graph differ.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.prev, self.mode = local.view_replay, mode
+        local.view_replay = mode
+
+    def __enter__(self) -> None:
+        local.view_replay = self.mode
+
+    def __exit__(self, *exc: Any) -> None:
+        local.view_replay = self.prev
+
+    def __call__(self, fn: Any) -> Any:
+        local.view_replay = self.prev
+        return super().__call__(fn)
+
+    def _copy(self) -> _Scope:
+        return type(self)(self.mode)
+
+    clone = _copy
+
+
+def is_view_replay_enabled() -> bool:
+    """Whether `_force_original_view_tracking` is on in this thread."""
+    return local.view_replay
+
+
+class _unsafe_preserve_version_counter(_Scope):
+    """Hide the writes of a block from the version counters of tensors."""
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = tensors if isinstance(tensors, tuple) else (tensors,)
+        self.prev_versions = tuple(t._version for t in self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        from ._C._autograd import _unsafe_set_version_counter
+
+        _unsafe_set_version_counter(self.tensors, self.prev_versions)
+
+    def _copy(self) -> _Scope:
+        return type(self)(self.tensors)

@@ -22,7 +22,7 @@ from leafax.functional import Op, is_differentiable
 
 from ._enter import alias, enter, from_array, keep_edge, make
 from ._handle import Handle
-from ._lens import Lens, pick, replayed, spell, writer
+from ._lens import Lens, Replayed, pick, replayed, spell, writer
 from ._record import record
 from ._trace import LEAF, NODE, NOWHERE, Mode, State, Trace, Value, local, resting
 
@@ -77,6 +77,8 @@ def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
     if view:
         out._base_ = source if source._base_ is None else source._base_
         out._blens = source._blens + lens
+        if local.view_replay:
+            out._blens = Replayed(out._blens)
     store.members.append(ref(out))
     if source._dual_root is not None and view:
         out._dual_root = source._dual_root

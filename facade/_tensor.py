@@ -170,7 +170,7 @@ class Tensor(AutogradMixin):
         """The values as a NumPy array; runs the program."""
         if force:
             return self.detach().numpy()  # type: ignore[no-any-return]
-        if self.requires_grad:
+        if self.requires_grad and local.mode.grad:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."

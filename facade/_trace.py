@@ -275,6 +275,7 @@ class Local(threading.local):
         self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
         self.tasks: list[Any] = []  # backward passes that are walking, outermost first
         self.multithreading = True  # what users were told; nothing here depends on it
+        self.view_replay = False  # views made now are made again by their own ops
         self.guard: Any = None  # called before a tensor is written to
         self.pack_hooks: tuple[Any, ...] = ()  # saved-tensor hooks in force, innermost last
         self.watch: Any = None  # looks for NaN in what a node passes on

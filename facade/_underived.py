@@ -11,7 +11,7 @@ _PARTLY = {
     ("special.zeta", "input"): "zeta",
 }  # fmt: skip
 _IN_PLACE = frozenset({"acosh", "asinh", "atanh"})
-_NOWHERE = frozenset({"heaviside", "floor_divide"})
+_NOWHERE = frozenset({"heaviside", "floor_divide", "set_"})
 
 
 def has_no_formula(state: State) -> bool:
@@ -35,7 +35,8 @@ def refuse(state: State, wanted: tuple[int, ...]) -> None:
     if op is None:
         return
     if has_no_formula(state):
-        raise RuntimeError(f"derivative for aten::{op.name} is not implemented")
+        name = op.name if op.name == "set_" else f"aten::{op.name}"
+        raise RuntimeError(f"derivative for {name} is not implemented")
     what = f"inplace version of {op.name}" if written_in_place(state) else None
     for name, a in zip(op.parameters, state.call.args, strict=False):
         if isinstance(a, Slot) and a.index in wanted:

@@ -1,12 +1,15 @@
 """What code written for PyTorch takes from `torch._C`: few names, about the autograd engine."""
 
 from .._engine import current_node as _current_autograd_node
+from .._engine import execution_order as _current_graph_task_execution_order
 from .._engine import task_number as _current_graph_task_id
 from .._engine import will_execute as _will_engine_execute_node
+from . import _autograd as _autograd
 from . import _functions as _functions
 from ._weak import WeakTensorRef as _WeakTensorRef
 
 __all__ = [
-    "_WeakTensorRef", "_current_autograd_node", "_current_graph_task_id", "_functions",
+    "_WeakTensorRef", "_autograd", "_current_autograd_node",
+    "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
     "_will_engine_execute_node",
 ]  # fmt: skip

@@ -1,0 +1,27 @@
+"""`torch._C._autograd`: version counters that are set by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._run import cut
+
+
+def _unsafe_set_version_counter(tensors: Sequence[Any], versions: Sequence[int]) -> None:
+    """Give each tensor's version counter a value; a write may so be hidden from autograd.
+
+    What is pending runs first. A gradient reads what was saved, not what was written since.
+
+    Raises:
+      RuntimeError: for lists of different lengths and for values below 0.
+    """
+    if len(tensors) != len(versions):
+        raise RuntimeError(f"tensors_len={len(tensors)}, versions_len={len(versions)}")
+    cut("a version counter that is set")
+    for t, version in zip(tensors, versions, strict=True):
+        if version < 0:
+            raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
+        if t._vc is None:
+            t._vc = [0]
+        t._vc[0] = int(version)

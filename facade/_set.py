@@ -1,0 +1,103 @@
+"""`Tensor.set_`: let a tensor be another's memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import Op, contiguous_strides
+
+from ._dtype import c_name
+from ._enter import enter, keep_edge
+from ._handle import Handle
+from ._inplace import check_inplace, written_anyway
+from ._record import record
+from ._storage import adopt, touch, write
+from ._trace import NODE, local
+
+_FORMS = """, but expected one of:
+ * ()
+ * (Tensor source)
+ * (Tensor source, int storage_offset, tuple of ints size, tuple of ints stride = None)
+"""
+
+
+def _taken(self: Any, source: Any) -> Any:
+    return source
+
+
+def _nothing(self: Any) -> Any:
+    return self.reshape(-1)[:0]
+
+
+_SET = Op(_taken, name="set_", backward="NotImplemented", overwrites=True)
+_EMPTY = Op(_nothing, name="set_", backward="NotImplemented", overwrites=True)
+
+
+def set_(
+    self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+) -> Any:
+    """Let this tensor share the memory of `source`, with its shape; views of it stay behind.
+
+    Args:
+      source: a tensor of this one's dtype; without one, this tensor has no elements from now on.
+      storage_offset: with `size` and `stride`, which elements of the source's storage.
+
+    Raises:
+      RuntimeError: for another dtype; where autograd forbids the write; for a view whose write
+        autograd would record, which has no meaning here.
+      TypeError: for a source that is no tensor.
+
+    >>> import leafax
+    >>> x, y = leafax.zeros(2), leafax.ones(3)
+    >>> x.set_(y).add_(1)
+    tensor([2., 2., 2.])
+    >>> y
+    tensor([2., 2., 2.])
+    """
+    if source is not None and not isinstance(source, Handle):
+        raise TypeError(
+            "set_() received an invalid combination of arguments - got "
+            f"({type(source).__name__}){_FORMS}"
+        )
+    differentiable = self.requires_grad or source is not None and source.requires_grad  # type: ignore[attr-defined]
+    tracked = local.mode.grad and differentiable
+    check_inplace(self, tracked)
+    if self._v.inference and not local.mode.inference:
+        with written_anyway():
+            return set_(self, source, storage_offset, size, stride)
+    if source is not None and source.dtype != self.dtype:  # type: ignore[attr-defined]
+        raise RuntimeError(
+            f"Could not set tensor of type {c_name(source._v.dtype)} to a tensor of type "
+            f"{c_name(self._v.dtype)}"
+        )
+    if source is not None and size is not None:
+        if stride is None:
+            stride = contiguous_strides(tuple(size))
+        source = source.detach().as_strided(size, stride, storage_offset)  # type: ignore[attr-defined]
+    if tracked and self._base_ is not None:
+        raise RuntimeError(
+            "set_() of a view that takes part in autograd is not supported: its gradient would "
+            "go to memory that it no longer reads. Call it in torch.no_grad(), or on a clone."
+        )
+    if source is self and not tracked:
+        touch(self)
+        return self
+    old = enter(self, local.trace)
+    if source is None:
+        state, trace = record(_EMPTY, (self,), {})
+    else:
+        state, trace = record(_SET, (self, source), {})
+    value = state.value
+    assert value is not None
+    if old.requires_grad and not value.requires_grad and old.role:
+        value = keep_edge(trace, value, old)
+        if value.edge in trace.sources:
+            trace.sources[value] = trace.sources[value.edge]
+    if self._store is not None:
+        members = self._store.members
+        members[:] = [m for m in members if m() is not self]
+    self._store, self._lens, self._base_, self._blens, self._creation = None, (), None, (), ""
+    write(self, value, tracked and value.role == NODE)
+    if source is not None:
+        adopt(source, self)
+    return self

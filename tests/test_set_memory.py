@@ -1,0 +1,225 @@
+"""`Tensor.set_`, version counters set by hand, views made again, the order of a backward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sameness import Log, same
+
+import leafax
+
+
+def test_set_shares_memory_and_counts_for_itself() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        a, b = torch.ones(3), torch.arange(4.0).view(2, 2)
+        log(a.set_(b) is a, a.shape, a.stride(), a._version, b._version)
+        a.add_(1)
+        log(b, a._version, b._version)
+        b.add_(1)
+        log(a, a._version, b._version)
+        log(a.set_(), a._version)
+        t, u = torch.ones(3), torch.zeros(4) * 2
+        view, twin = t[1:], t.detach()
+        t.set_(u)
+        view.add_(1)
+        twin.mul_(3)
+        u[0] = 7.0
+        log(t, view, twin, view._base is t, view.storage_offset(), t._version)
+        t.set_(u[1:]).add_(3)
+        log(u, t.storage_offset(), t._is_view(), t.set_(t)._version)
+        t.set_(u, 1, (2, 2), (1, 1))
+        log(t, t.stride(), torch.ones(1).set_(u, 0, (2, 2)))
+
+
+def test_set_and_autograd() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.ones(2, requires_grad=True)
+
+        def attempt(t: Any, *source: Any) -> None:
+            try:
+                t.set_(*source)
+                log(t, t.grad_fn and t.grad_fn.name(), t._version, t.is_leaf, t._is_view())
+                t.sum().backward()
+            except RuntimeError as e:
+                log(str(e))
+
+        for t in (lambda: x, lambda: x * 2, lambda: x.view(2, 1), lambda: x.detach()):
+            attempt(t())
+            attempt(t(), torch.ones(3))
+            attempt(t(), torch.ones(3, requires_grad=True))
+            attempt(t(), torch.ones(3, requires_grad=True) * 2)
+        with torch.no_grad():
+            x.set_(torch.zeros(5))
+        (x * 2).sum().backward()
+        log(x, x.grad, x._version)
+        y = x * 3
+        with torch.no_grad():
+            y.set_(torch.ones(5))
+        log(y, y.grad_fn.name())
+        y.sum().backward()
+        log(x.grad)
+        q, p = torch.ones(3), torch.ones(3, requires_grad=True)
+        z = (p * q).sum()
+        q.set_(torch.zeros(3))
+        with pytest.raises(RuntimeError) as e:
+            z.backward()
+        log(str(e.value))
+
+
+def test_set_refuses_other_dtypes_and_foreign_inference_tensors() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for dtype in (torch.int, torch.int64, torch.half, torch.double):
+            with pytest.raises(RuntimeError) as e:
+                torch.ones(2).set_(torch.ones(2, dtype=dtype))
+            log(str(e.value))
+        with torch.inference_mode():
+            t = torch.ones(2).set_(torch.zeros(3))
+        log(t.is_inference(), torch.ones(2).set_(t).is_inference())
+        with pytest.raises(RuntimeError) as e:
+            t.set_(torch.ones(3))
+        log(str(e.value))
+
+
+def test_set_says_what_it_cannot_do() -> None:
+    with pytest.raises(TypeError, match=r"invalid combination of arguments - got \(int\)"):
+        leafax.ones(2).set_(1)
+    view = leafax.ones(4, requires_grad=True).clone()[:2]
+    with pytest.raises(RuntimeError, match="set_.. of a view that takes part in autograd"):
+        view.set_(leafax.zeros(2))
+
+
+def test_version_counters_set_by_hand() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        write = torch._C._autograd._unsafe_set_version_counter
+        keep = torch.autograd._unsafe_preserve_version_counter
+        x = torch.ones(2, requires_grad=True).clone()
+        x.add_(1)
+        y = (x * torch.ones(2, requires_grad=True)).sum()
+        with keep(x):
+            x.detach().mul_(2)
+        log(x, x._version)
+        y.backward()  # the write is not seen
+        a, b = torch.ones(2), torch.ones(2)
+        with keep((a, b)):
+            a.add_(1)
+            b.mul_(3).add_(1)
+        log(a, b, a._version, b._version)
+        view = a[:1]
+        write((a,), (7,))
+        view.add_(1)
+        log(a._version, view._version)
+        for wrong in (((a,), (-1,)), ((a,), (1, 2))):
+            with pytest.raises(RuntimeError) as e:
+                write(*wrong)
+            log(str(e.value))
+        p = torch.ones(2, requires_grad=True)
+        z = (p * b).sum()
+        write((b,), (5,))
+        with pytest.raises(RuntimeError) as e:
+            z.backward()
+        log(str(e.value))
+
+
+def test_views_made_again_by_their_own_ops() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        force, enabled = (
+            torch.autograd._force_original_view_tracking, torch.autograd.is_view_replay_enabled,
+        )  # fmt: skip
+        x = torch.arange(4.0).view(2, 2).requires_grad_()
+
+        def names(view: Any) -> list[str]:
+            found, node = [], view.grad_fn
+            while node is not None:
+                found.append(node.name())
+                node = node.next_functions[0][0] if node.next_functions else None
+            return found
+
+        def written(make: Any) -> None:
+            base = x.clone()
+            view = make(base)
+            view.mul_(2)
+            log(names(view))
+            log(torch.autograd.grad((view * view).sum() + base.sum(), x)[0].tolist())
+
+        with force(True):
+            log(enabled())
+            for make in (
+                lambda c: c.view(-1), lambda c: c.t()[0], lambda c: c[0, 1:],
+                lambda c: c.diagonal(), lambda c: c.as_strided((2,), (1,)),
+            ):  # fmt: skip
+                written(make)
+            early = (c := x.clone()).view(-1)
+        c.mul_(2)
+        log(enabled(), names(early))  # what counts is when the view was made
+        late = (c := x.clone()).view(-1)
+        with force(True):
+            late.mul_(2)
+            log(names(late))
+        scope = force(True)
+        log(enabled())
+
+        @force(False)
+        def inside() -> None:
+            log(enabled())
+            written(lambda c: c.view(-1))
+
+        log(enabled())
+        inside()
+        with scope:
+            log(enabled())
+        log(enabled())
+        written(lambda c: c.view(-1))
+
+
+def test_the_order_of_a_backward_pass() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        order = torch._C._current_graph_task_execution_order
+
+        def hooked(out: Any, run: Any) -> None:
+            seen: list[Any] = []
+            out.register_hook(lambda g: seen.append(order()))
+            with torch.autograd.set_multithreading_enabled(False):
+                run()
+            log([n.name() for n in seen[0]])
+
+        def leaf(value: float) -> Any:
+            return torch.tensor(value, requires_grad=True)
+
+        out = leaf(1.0).clone().sin().exp()
+        hooked(out, out.backward)
+        out = leaf(2.0).sin() * leaf(1.0).cos()
+        hooked(out, out.backward)
+        a = leaf(1.0)
+        out = a.sin() * a.cos()
+        hooked(out, out.backward)
+        b = a * 2
+        first, second, third = b.sin(), b.cos(), b.cos()
+        hooked(third, lambda: torch.autograd.grad((first, third, second), a))
+        out = (a * leaf(3.0)).sin()
+        hooked(out, lambda: torch.autograd.grad(out, a))
+        with pytest.raises(RuntimeError) as e:
+            order()
+        log(str(e.value))
+        out = a.sin()
+        out.register_hook(lambda g: order())
+        with pytest.raises(RuntimeError) as e:
+            out.backward()
+        log(str(e.value))
+
+
+def test_numpy_of_what_requires_grad_without_grad_mode() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.ones(2, requires_grad=True)
+        with torch.no_grad():
+            log(x.numpy().tolist())
+        with pytest.raises(RuntimeError) as e:
+            x.numpy()
+        log(str(e.value))
