@@ -126,12 +126,20 @@ def _saves_number(state: State) -> bool:
 
 def modified(value: Value, expected: int, now: int, origin: str) -> RuntimeError:
     """PyTorch's error for a saved tensor that was written to."""
+    if local.anomaly is not None:
+        hint = (
+            "the backtrace further above shows the operation that failed to compute its gradient. "
+            "The variable in question was changed in there or anywhere later. Good luck!"
+        )
+    else:
+        hint = (
+            "enable anomaly detection to find the operation that failed to compute its gradient, "
+            "with torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        )
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{tensor_string(value.dtype)} {list(value.shape)}]{origin} is at version "
-        f"{now}; expected version {expected} instead. Hint: enable anomaly detection to find the "
-        "operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        f"{now}; expected version {expected} instead. Hint: {hint}"
     )
 
 

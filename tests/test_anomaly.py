@@ -114,3 +114,57 @@ def test_gradcheck() -> None:
         log.attempt(check, lambda x: x * 2, (x.detach(),))
         with log.catch():
             check(Wrong.apply, (x,))
+
+
+def test_what_a_backward_pass_made_says_what_the_pass_was_running() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Inner(torch.autograd.Function):  # type: ignore[misc]
+            @staticmethod
+            def forward(ctx: Any, a: Any) -> Any:
+                return a * 2.0
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * float("nan")
+
+        class Outer(torch.autograd.Function):  # type: ignore[misc]
+            @staticmethod
+            def forward(ctx: Any, a: Any) -> Any:
+                ctx.save_for_backward(a)
+                return a.sum(0, keepdim=True)
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return Inner.apply(ctx.saved_tensors[0] * g)
+
+        def twice(out: Any) -> None:
+            (grad,) = torch.autograd.grad(out, x, create_graph=True)
+            grad.sum().backward()
+
+        x = torch.rand(3, requires_grad=True)
+        for early in (True, False):
+            out = None if early else Outer.apply(x)
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError) as e:
+                    twice(Outer.apply(x) if early else out)
+            log(str(e.value))
+            # The first line: then come PyTorch's own frames.
+            log([str(w.message).lstrip().split(":\n")[0].split(" (Trig")[0] for w in seen][1:])
+
+
+def test_warnings_that_are_errors_do_not_hide_the_error(capsys: Any) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.ones(2, requires_grad=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError) as e:
+                warnings.simplefilter("error")
+                y = x + 1
+                z = (y**2).sum()
+                y += 1
+                z.backward()
+        log(str(e.value))
+        log(capsys.readouterr().err.split("\n")[0])

@@ -8,12 +8,14 @@ it was on has a warning with its line, as an error in its gradient is raised.
 from __future__ import annotations
 
 import linecache
+import sys
 import threading
 import traceback
 import warnings
 from pathlib import Path
 from typing import Any
 
+from .._engine import current_node
 from .._modes import no_grad
 from .._storage import detach
 from .._trace import Mode, local
@@ -54,17 +56,42 @@ class Watch:
 
 
 def warn(node: Any) -> None:
-    """Tell where the op of `node` was recorded, if anomaly detection was on then."""
-    begin = f"Error detected in {node.name()}. "
+    """Tell where the op of `node` was recorded, if anomaly detection was on then.
+
+    For a node that a backward pass made, what that pass was running then is told as well.
+    """
     stack = forward_stack(node)
     if stack is None:
-        text = begin + (
-            "No forward pass information available. Enable detect anomaly during forward pass "
-            "for more information."
-        )
+        _tell(_unknown(node))
     else:
-        text = begin + "Traceback of forward call that caused the error:\n" + stack
-    warnings.warn(text, UserWarning, stacklevel=7)
+        _tell(
+            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+            + stack
+        )
+    while (node := getattr(node, "anomaly_parent", None)) is not None:
+        stack = forward_stack(node)
+        if stack is None:
+            _tell(_unknown(node))
+        else:
+            _tell(
+                f"\n\nPrevious calculation was induced by {node.name()}. Traceback of forward "
+                "call that induced the previous calculation:\n" + stack
+            )
+
+
+def _unknown(node: Any) -> str:
+    return (
+        f"Error detected in {node.name()}. No forward pass information available. Enable detect "
+        "anomaly during forward pass for more information."
+    )
+
+
+def _tell(text: str) -> None:
+    """Warn; a filter that makes errors of warnings must not hide the error that is under way."""
+    try:
+        warnings.warn(text, UserWarning, stacklevel=8)
+    except UserWarning:
+        print(f"UserWarning: {text}", file=sys.stderr)
 
 
 def forward_stack(node: Any) -> str | None:
@@ -87,6 +114,11 @@ def stack_now() -> str | None:
     own = str(Path(__file__).parents[1])
     frames = [f for f in traceback.extract_stack() if not f.filename.startswith(own)]
     return "".join(traceback.format_list(frames))
+
+
+def parent_now() -> Any:
+    """What the backward pass of this thread is running, for a node that is made now; or None."""
+    return current_node() if state.enabled else None
 
 
 class set_detect_anomaly:

@@ -15,7 +15,7 @@ from .._inplace import check_inplace
 from .._saved import FREED, modified, short
 from .._storage import bump, touch, write
 from .._trace import LEAF, NOWHERE, local, resting
-from ._anomaly import stack_now
+from ._anomaly import parent_now, stack_now
 from ._node import CustomNode, edge_from, external, set_history
 
 DIRTY_VIEW = (
@@ -52,7 +52,7 @@ class FunctionCtx(CustomNode):
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
         self._plain_places: set[int] = set()
-        self.stack = stack_now()
+        self.stack, self.anomaly_parent = stack_now(), parent_now()
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{self.name()} object at {hex(id(self))}>"
