@@ -168,3 +168,28 @@ def test_warnings_that_are_errors_do_not_hide_the_error(capsys: Any) -> None:
                 z.backward()
         log(str(e.value))
         log(capsys.readouterr().err.split("\n")[0])
+
+
+def test_gradcheck_warns_of_undefined_gradients_and_names_its_error() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        import importlib
+
+        module = importlib.import_module(torch.__name__ + ".autograd.gradcheck")
+        log(torch.autograd.gradcheck is module.gradcheck, callable(module.gradgradcheck))
+
+        def refuses(x: Any) -> Any:
+            def hook(g: Any) -> None:
+                if g is None:
+                    raise RuntimeError("x is undefined")
+
+            y = x.clone()
+            y.register_hook(hook)
+            return y
+
+        x = torch.ones(1, dtype=torch.double, requires_grad=True)
+        with warnings.catch_warnings(record=True) as seen, pytest.raises(RuntimeError) as e:
+            warnings.simplefilter("always")
+            module.gradcheck(refuses, (x,))
+        log(str(e.value), isinstance(e.value, module.GradcheckError))
+        log([str(w.message) for w in seen])

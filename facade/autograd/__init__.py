@@ -22,6 +22,6 @@ from ._anomaly import set_detect_anomaly as set_detect_anomaly
 from ._backward import backward as backward
 from ._backward import grad as grad
 from ._function import Function as Function
-from ._gradcheck import gradcheck as gradcheck
-from ._gradcheck import gradgradcheck as gradgradcheck
 from ._variable import Variable as Variable
+from .gradcheck import gradcheck as gradcheck
+from .gradcheck import gradgradcheck as gradgradcheck

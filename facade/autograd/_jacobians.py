@@ -5,6 +5,7 @@ A Jacobian has a row for each element of an input and a column for each element 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -270,6 +271,15 @@ class _Undefined(Function):
         return (None,) * len(grads)
 
 
+def _warn_undefined() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by "
+        "default, but it may break existing callers of this function. If this is true for you, "
+        'you can call this function with "check_undefined_grad=False" to disable the feature',
+        stacklevel=4,
+    )
+
+
 def check_undefined(outputs: Callable[[], list[Any]], args: Any) -> None:
     """Whether missing gradients of the outputs are taken for zeros."""
     wanted = [t for t in args if _needs(t)]
@@ -287,11 +297,13 @@ def check_undefined(outputs: Callable[[], list[Any]], args: Any) -> None:
         try:
             grads = grad(list(case), wanted, cts, allow_unused=True)
         except RuntimeError as e:
+            _warn_undefined()
             raise Mismatch(
                 f"Expected backward function to handle undefined output grads. {UNDEFINED}"
             ) from e
         for g in grads:
             if g is not None and not (_array(g) == 0).all():
+                _warn_undefined()
                 raise Mismatch(
                     "Expected all input grads to be undefined or zero when all output grads are "
                     f"undefined or zero. {UNDEFINED}"
