@@ -18,6 +18,8 @@ class Handle:
       _base_: the tensor that this one is a view of, and `_blens` how to read it from there.
       _creation: how a view was made, where that forbids writes later: "no_grad", "inference",
         "multi" (one of several results); else "".
+      _behind: a view whose storage was written to since it got its history from its base; read
+        anew or not, it gets another one when its base requires grad.
       _retains: `retain_grad()` was called.
       _stale: set when the storage was written through another tensor: what `_v` was before.
       _grad_fn: its graph node once an earlier trace is done; `_out` is its output number.
@@ -46,6 +48,7 @@ class Handle:
     _retains: bool = False
     _duals: Any = None
     _dual_root: Any = None
+    _behind: bool = False
 
     _v: Any
     _trace: Any

@@ -101,6 +101,8 @@ def node_name(state: State) -> str:
             return op.backward
         if op.name == "matmul":
             return _matmul(state)
+        if op.name == "movedim" and not state.operands[0].shape:
+            return "AliasBackward0"  # nothing to permute
         if has_no_formula(state):
             return "NotImplemented"
         if written_in_place(state):

@@ -59,7 +59,8 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
         for a in _tensors(args):
             if a is t and op.name in _NO_OVERLAP and _dense(layout(t)):
                 raise RuntimeError(PARTIAL)
-            if a is not t and a._store is store and _partial(layout(t), layout(a)):
+            whole = op.name in _NO_OVERLAP
+            if a is not t and a._store is store and _partial(layout(t), layout(a), whole):
                 raise RuntimeError(PARTIAL)
 
 
@@ -86,13 +87,13 @@ def _tensors(args: Any) -> Any:
             yield from _tensors(a)
 
 
-def _partial(a: Any, b: Any) -> bool:
-    """Whether two dense tensors on one storage overlap without being the same."""
+def _partial(a: Any, b: Any, whole: bool = False) -> bool:
+    """Whether two dense tensors on one storage overlap without being the same (or so, `whole`)."""
     if not (_dense(a) and _dense(b)):
         return False
     first, second = _range(a), _range(b)
     if first == second:
-        return bool(a.strides != b.strides)
+        return whole or bool(a.strides != b.strides)
     return bool(first[0] < second[1] and second[0] < first[1])
 
 

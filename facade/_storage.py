@@ -151,7 +151,10 @@ def flag_views(base: Any) -> None:
         for member in base._store.members:
             m = member()
             if m is not None and m._base_ is base and m._stale is None:
-                flag(m, base.requires_grad)
+                if m._behind and base.requires_grad:
+                    make_stale(m)
+                else:
+                    flag(m, base.requires_grad)
 
 
 # ---------------------------------------------------------------- reading
@@ -186,8 +189,8 @@ def _regenerate(t: Any, trace: Trace) -> Value:
         if mode.grad:
             raise RuntimeError(ambiguous(t, "its base or another view of its base has been"))
         return _through(trace, t._store.cell, t._lens)  # and it stays stale
-    t._stale = None
-    local.set_mode(Mode.of(True, mode.inference, mode.autocast))
+    t._stale, t._behind = None, False
+    local.set_mode(Mode.of(True, False, mode.autocast))
     try:
         value = enter(t._base_, trace)
         for op, args, kwargs in replayed(t._blens):
@@ -350,6 +353,7 @@ def write(t: Any, value: Value, tracked: bool = False) -> None:
     raw = alias(trace, value, _plain(value))
     _write_cell(trace, t, raw, t._lens)
     _outdate(store, t)
+    t._behind = t._base_ is not None
     if repeats(t) or t._base_ is not None and (value.requires_grad or t._base_.requires_grad):
         make_stale(t)  # the version of its history is no longer the base's
 
@@ -425,6 +429,8 @@ def _reread(t: Any) -> None:
 def make_stale(t: Any) -> None:
     if t._stale is None:
         t._stale = t._v
+    if t._base_ is not None:
+        t._behind = True
     t._v, t._array = t._v.resting, None
 
 

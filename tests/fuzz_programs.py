@@ -153,6 +153,10 @@ def write(steps: list[Step]) -> list[str]:
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter("ignore")
             exec(line, space)
+        if _counts_its_own_writes(space.get(new), space.get(x), space.get(y)):
+            if not line.endswith("clone()"):
+                line = "cut()"
+                del space[new]
         if kind == 13 and x not in space:
             names.remove(x)
         if isinstance(space.get(new), torch.Tensor):
@@ -201,6 +205,15 @@ def _statement(kind: int, x: str, y: str, new: str, j: int, k: int, space: Any) 
     if x in ("a", "b", "c", "z"):
         return "cut()"
     return f"del {x}"
+
+
+def _counts_its_own_writes(new: Any, *given: Any) -> bool:
+    """Whether `new` was written to by the function that made it, from inference tensors.
+
+    Which of them do is a matter of PyTorch's kernels: kept, see docs/differences.md.
+    """
+    inference = any(x is not None and x.is_inference() for x in given)
+    return inference and new is not None and not new.is_inference() and new._version > 0
 
 
 def _fits(y: torch.Tensor, x: torch.Tensor) -> bool:

@@ -138,3 +138,86 @@ def test_retained_gradient_moves_with_writes() -> None:
         y.sum().backward(retain_graph=True)
         y.sum().backward()
         see.gradients(y.grad, x.grad)
+
+
+def test_a_base_that_requires_grad_later() -> None:
+    """Views written to since get their history from it; the others have none."""
+
+    @same
+    def program(torch: Any, see: Any) -> None:
+        for through_base in (False, True):
+            a = torch.ones(2, 3, dtype=torch.float64)
+            written, read, after = a.flatten(), a.t(), a[0]
+            with torch.no_grad():
+                (a if through_base else written).sub_(0.5)
+            see(read.sum())
+            made = a.view(3, 2)
+            a.requires_grad_()
+            see(written, read, after, made, a)
+            (written * read.flatten()).sum().backward()
+            see(a.grad)
+
+
+def test_no_dims_to_move() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        s = torch.ones(3, dtype=torch.float64, requires_grad=True).sum()
+        see(s.movedim(0, -1), torch.moveaxis(s, 0, 0), torch.movedim(s, (), ()))
+        see(s[None].movedim(0, -1))
+
+
+def test_history_asked_for_in_inference_mode() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        y = torch.ones(2, 3, dtype=torch.float64, requires_grad=True) * 2
+        v = y.expand(2, 3)
+        y.clamp_(-1, 1)
+        with torch.inference_mode():
+            z = 1.5 * v
+        see(v, z)
+
+
+def test_views_and_functions() -> None:
+    """A view made without grad has no edge, and no place to accumulate."""
+
+    @same
+    def program(torch: Any, see: Any) -> None:
+        class Next(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                see(ctx.needs_input_grad)
+                return x + 1
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g
+
+        b = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+        with torch.no_grad():
+            v = b.unflatten(-1, (1, -1))
+        y = Next.apply(v)
+        see(v, y)
+        y.sum().backward()
+        see(b.grad, v.grad)
+
+
+def test_node_names_under_hooks() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        y = torch.ones(2, 3, dtype=torch.float64, requires_grad=True) * 2
+        v = y[1:]
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            v.sigmoid_()
+            w = y.exp()
+        see(y, v, w, y.grad_fn, w.grad_fn)
+
+
+def test_an_index_written_from_a_view_of_the_same() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        x = torch.ones(3, dtype=torch.float64)
+        with see.catch():
+            x[[0]] = x.view_as(x)
+        with see.catch():
+            x[[0, 1, 2]] = x.view(3)
+        see(x)

@@ -12,7 +12,7 @@ from .._enter import alias, enter, make
 from .._graph import edge_of
 from .._handle import Handle
 from .._keep import given_of, needed
-from .._names import node_name, places
+from .._names import node_name, places, qualified
 from .._node import Node
 from .._record import record
 from .._saved import FREED, saved_places
@@ -123,7 +123,9 @@ class HookedNode(CustomNode):
 
 @cache
 def _class(name: str) -> type[HookedNode]:
-    return type(name, (HookedNode,), {"__module__": "torch.autograd"})
+    told = qualified(name)
+    members = {"__module__": "torch.autograd", "name": lambda self: told}
+    return type(name, (HookedNode,), members)
 
 
 def recorded(op: Any, args: Any, kwargs: Any) -> Any:

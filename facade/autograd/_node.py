@@ -12,7 +12,7 @@ from weakref import ref
 from .._enter import Source, alias, enter
 from .._graph import gradient_edge
 from .._node import Node, RemovableHandle
-from .._trace import EXTERNAL, LEAF, Value, local, resting
+from .._trace import EXTERNAL, LEAF, NOWHERE, Value, local, resting
 
 
 class CustomNode:
@@ -97,7 +97,9 @@ class CustomNode:
 
 def edge_from(t: Any) -> Any:
     """`(node, output number)` for gradients of `t`; None if it needs none."""
-    return gradient_edge(t) if t.requires_grad else None
+    if not t.requires_grad or t.is_leaf and t._v.role == NOWHERE:  # a view without a history
+        return None
+    return gradient_edge(t)
 
 
 def external(value: Value, node: Any, out: int) -> Value:
