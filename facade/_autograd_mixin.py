@@ -40,7 +40,7 @@ class AutogradMixin(Handle):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if value and not self.is_leaf:
+        if value and self._known().role > LEAF:
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(value, _setter=True)
 
@@ -69,7 +69,7 @@ class AutogradMixin(Handle):
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                 "allowed."
             )
-        if not self.is_leaf and not requires_grad:
+        if self._known().role > LEAF and not requires_grad:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
                 "computed variable in a subgraph that doesn't require differentiation use "
@@ -81,10 +81,15 @@ class AutogradMixin(Handle):
                 if _setter
                 else "only Tensors of floating point dtype can require gradients"
             )
-        if bool(requires_grad) == self.requires_grad:
-            return self
+        written = self._stale is not None and self._base_ is not None
+        if bool(requires_grad) == self.requires_grad or written and self._base_.requires_grad:
+            return self  # a view whose base was written to is what its base is
         self._set_role(bool(requires_grad))
         return self
+
+    def _known(self) -> Any:
+        """What this tensor is; of a view whose base was written to, what it was before."""
+        return self._v if self._stale is None else self._stale
 
     def _set_role(self, leaf: bool) -> None:
         kind = resting(self._v.aval, leaf, LEAF if leaf else NOWHERE, self._v.inference)

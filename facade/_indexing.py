@@ -61,14 +61,6 @@ def put(self: Any, index: Any, value: Any) -> None:
 
             value = tensor(value, dtype=self.dtype)
         check_inplace(target, local.mode.grad and (target.requires_grad or value.requires_grad))
-        if value.dtype is not self.dtype:
-            if value.dim() == 0:
-                value = value.to(self.dtype)
-            else:
-                raise RuntimeError(
-                    "Index put requires the source and destination dtypes match, got "
-                    f"{_name(self)} for the destination and {_name(value)} for the source."
-                )
         apply_inplace(TABLE["index_put"], target, advanced, value)
     elif target.dim() == 0 and target is self and (number or value.dim() == 0):  # no broadcast
         from ._creation import tensor
@@ -84,12 +76,6 @@ def put(self: Any, index: Any, value: Any) -> None:
             if shape[ones:] != tuple(target.shape):
                 value = value.expand(tuple(target.shape))
         target.copy_(value)
-
-
-def _name(t: Any) -> str:
-    from leafax.functional import scalar_name
-
-    return scalar_name(t.dtype.np)
 
 
 def _is_mask(k: Any) -> bool:

@@ -24,7 +24,7 @@ from ._enter import alias, enter, from_array, keep_edge, make
 from ._handle import Handle
 from ._lens import Lens, Replayed, pick, replayed, spell, writer
 from ._record import record
-from ._trace import LEAF, NODE, NOWHERE, Mode, State, Trace, Value, local, resting
+from ._trace import EXTERNAL, LEAF, NODE, NOWHERE, Mode, State, Trace, Value, local, resting
 
 
 class Storage:
@@ -175,6 +175,12 @@ def read(t: Any, trace: Trace) -> Value:
         kind = old.resting
         if old.role == NODE:
             kind = value = keep_edge(trace, value, old)
+        elif old.role == EXTERNAL and t._grad_fn is None:
+            from ._graph import edge_of
+
+            edge = edge_of(trace, old)
+            assert edge is not None
+            t._grad_fn, t._out = edge
         return tag(trace, value, kind, old.storage, _version(t, trace, old.storage))
     kind = t._v.resting
     if old is not None and base is not None and old.role != LEAF:

@@ -129,6 +129,16 @@ def _flatten(op: Op) -> Callable[..., Any]:
     return named(fn, op, op.name)
 
 
+def _no_sizes(op: Op) -> str:
+    """PyTorch's words for `x.permute()`."""
+    if op.name == "view":
+        return (
+            "view() received an invalid combination of arguments - got (), but expected one of:\n"
+            " * (torch.dtype dtype)\n * (tuple of ints size)\n"
+        )
+    return f'{op.name}() missing 1 required positional arguments: "{op.parameters[1]}"'
+
+
 def method(op: Op) -> Callable[..., Any]:
     """The Tensor method of an op."""
     if op.name == "flatten":
@@ -139,6 +149,8 @@ def method(op: Op) -> Callable[..., Any]:
             if len(args) != 1 or isinstance(args[0], (int, np.integer, Handle)):
                 if args:
                     args = (tuple(int(a) for a in args),)
+                elif not kwargs:
+                    raise TypeError(_no_sizes(op))
             return call(op, (self, *args), kwargs)
 
     else:

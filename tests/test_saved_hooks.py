@@ -277,3 +277,24 @@ def test_save_and_load_refuse(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"not a zip file")
     with pytest.raises(RuntimeError, match="was not written by leafax.save"):
         leafax.load(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda torch, y, i: y.__setitem__(i, 0.5),
+        lambda torch, y, i: y[1:].__setitem__(i, 0.5),
+        lambda torch, y, i: y[i],
+        lambda torch, y, i: y.index_select(0, i),
+        lambda torch, y, i: y.index_fill_(0, i, 2.0),
+        lambda torch, y, i: torch.gather(y, 0, i[None]),
+    ],
+)
+def test_indices_that_come_back_as_floats(call: Any) -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        y = torch.ones(2, 3, dtype=torch.float64, requires_grad=True) * 2
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+            out = call(torch, y, torch.tensor([0]))
+        with see.catch():
+            (y if out is None else out).sum().backward()

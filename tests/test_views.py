@@ -221,3 +221,68 @@ def test_an_index_written_from_a_view_of_the_same() -> None:
         with see.catch():
             x[[0, 1, 2]] = x.view(3)
         see(x)
+
+
+def test_flags_of_views_written_to() -> None:
+    """`requires_grad_` does not ask for the history that the view will have."""
+
+    @same
+    def program(torch: Any, see: Any) -> None:
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g
+
+        b = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+        s = Same.apply(b)
+        a = torch.ones(2, 3, dtype=torch.float64)
+        v, w = a.view(-1), a.t()
+        with torch.no_grad():
+            b.zero_()
+            v.mul_(2)
+        with see.catch():
+            s.requires_grad_(False)
+        a.requires_grad_()
+        see(v.requires_grad_(False).requires_grad, v)
+        with see.catch():
+            v.requires_grad_(False)
+        w.requires_grad = True
+        see(w)
+        with see.catch():
+            w.requires_grad = True
+
+
+def test_a_view_of_what_hooks_saw() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        d = torch.ones(2, 3, dtype=torch.float64, requires_grad=True) * 2
+        v = d[1:]
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2):
+            v[torch.tensor([0])] = 0.5
+        v.t_()
+        see(d, v)
+        see(d.grad_fn)
+
+
+def test_an_index_is_matched_before_types() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        x = torch.ones(2, 3, dtype=torch.float64)
+        for shape in ((2, 1), (1, 3)):
+            with see.catch():
+                x[[0]] = torch.ones(shape, dtype=torch.complex128)
+        x[[0]] = torch.tensor(2.5, dtype=torch.float32)
+        see(x)
+
+
+def test_no_sizes_given() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        x = torch.ones(2)
+        for name in ("permute", "view", "expand", "reshape", "repeat", "flip", "tile"):
+            with see.catch():
+                getattr(x, name)()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from leafax.functional import vjp_of
+from leafax.functional import scalar_name, vjp_of
 
 from .._dtype import of
 from .._enter import alias, enter, make
@@ -43,6 +43,18 @@ RESULT_RULES: dict[str, Any] = {
 }
 
 
+_KEYS = (IndexError, "tensors used as indices must be long, int, byte or bool tensors")
+# What gradients say of indices that an unpack hook gave back as floats.
+_NO_INDEX = {
+    "index": _KEYS, "index_put": _KEYS,
+    "gather": (RuntimeError, "scatter(): Expected dtype int32/int64 for index"),
+    "index_fill": (IndexError, "index_fill_(): Expected dtype int64 for index."),
+    "index_select": (
+        RuntimeError, "index_add_(): Expected dtype int32/int64 for index but got: {}",
+    ),
+}  # fmt: skip
+
+
 class HookedNode(CustomNode):
     """Differentiates one op from what the hooks unpack.
 
@@ -78,6 +90,9 @@ class HookedNode(CustomNode):
     def _operand(self, i: int) -> Any:
         """Saved operand `i`, in the dtype that the op had it in."""
         t, want = self.packed[i].unpack(self), self.avals[i].dtype
+        if want.kind == "i" and t._v.dtype.kind == "f" and self.call.op.name in _NO_INDEX:
+            kind, text = _NO_INDEX[self.call.op.name]
+            raise kind(text.format(scalar_name(t._v.dtype)))
         return t if t._v.dtype == want else t.to(of(want))
 
     def outputs(self) -> list[Any]:

@@ -91,12 +91,6 @@ def index(input: Array, indices: Indices) -> Array:
 def index_put(input: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
     """Write `values` at integer index tensors, or add them."""
     key, shape = _index_key(input, indices)
-    if values.dtype != input.dtype:
-        raise RuntimeError(
-            "Index put requires the source and destination dtypes match, got "
-            f"{scalar_name(input.dtype)} for the destination and {scalar_name(values.dtype)} "
-            "for the source."
-        )
     try:
         _dims.expand_size(values.shape, shape)
     except RuntimeError:
@@ -104,6 +98,12 @@ def index_put(input: Array, indices: Indices, values: Array, accumulate: bool = 
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
             f"indexing result of shape {list(shape)}"
         ) from None
+    if values.dtype != input.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{scalar_name(input.dtype)} for the destination and {scalar_name(values.dtype)} "
+            "for the source."
+        )
     return put_at(input, key, jnp.broadcast_to(values, shape), accumulate)
 
 
