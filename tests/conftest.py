@@ -9,10 +9,11 @@ import pytest
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """How many processes: none for chosen files, else up to four; each takes some 3 GiB."""
+    """How many processes: none for chosen files, else up to four, as memory allows."""
     if config.invocation_params.args and config.args != config.getini("testpaths"):
         return 0
-    return min(4, os.cpu_count() or 1)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if os.name == "posix" else 0
+    return max(1, min(4, os.cpu_count() or 1, memory // (8 << 30)))  # compiled programs stay
 
 
 @pytest.fixture
