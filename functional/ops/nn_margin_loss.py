@@ -59,7 +59,8 @@ def multi_margin_loss(
 
 
 def _check_labels(input: Array, target: Array, reduction: str = "mean") -> list[Fault]:
-    bad = (target < -1) | (target >= max(input.shape[-1], 1))
+    classes = input.shape[-1] if input.ndim else 1
+    bad = (target < -1) | (target >= max(classes, 1))
     return [Fault(bad, RuntimeError, "argument #2 'target' is out of range")]
 
 

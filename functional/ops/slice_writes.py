@@ -26,7 +26,10 @@ def _check_slices(input: Array, dim: int, index: Array, *args: Any, **kwargs: An
 
 
 def _check_rows(input: Array, dim: int, index: Array, *args: Any, **kwargs: Any) -> list[Fault]:
-    size = input.shape[_dims.wrap_dim(dim, input.ndim)] if input.ndim else 1
+    axis = _dims.wrap_dim(dim, input.ndim)
+    if input.ndim > 1 and axis in (0, input.ndim - 1):  # PyTorch scatters along an outer dim
+        return _check_slices(input, dim, index)
+    size = input.shape[axis] if input.ndim else 1
     bad = (index < 0) | (index >= size)
     return [Fault(bad, IndexError, "index out of range in self")]
 
