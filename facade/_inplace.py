@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from leafax.functional import Op, cast, category, scalar_name
+from leafax.functional import TABLE, Op, cast, category, scalar_name
 
 from . import _dual, _dual_ops
 from ._enter import enter, keep_edge
@@ -22,6 +22,20 @@ from ._trace import LEAF, NODE, Mode, local
 _NODES = {"ConjPhysicalBackward0": "ConjPhysicalBackward1"}
 
 
+# These have no kernel for some of the dtypes that their operands may promote to.
+_CAST_FIRST = frozenset({
+    "atan2", "hypot", "nextafter", "fmod", "remainder", "floor_divide", "copysign", "gcd", "lcm",
+})  # fmt: skip
+
+
+def _check_cast(result: Any, target: Any) -> None:
+    if category(result) > category(target):
+        raise RuntimeError(
+            f"result type {scalar_name(result)} can't be cast to the desired output type "
+            f"{scalar_name(target)}"
+        )
+
+
 @cache
 def inplace_of(op: Op) -> Op:
     """The in-place variant of an op: the result takes the first input's shape and dtype."""
@@ -29,7 +43,12 @@ def inplace_of(op: Op) -> Op:
     def fn(*args: Any, **kwargs: Any) -> Any:
         if op.inplace_check is not None:
             op.inplace_check(*args, **kwargs)
-        out = op.fn(*args, **kwargs)
+        try:
+            out = op.fn(*args, **kwargs)
+        except (NotImplementedError, TypeError):
+            if op.name in _CAST_FIRST:  # PyTorch looks at the target before it picks a kernel
+                _check_cast(TABLE["add"].fn(*args[:2]).dtype, args[0].dtype)
+            raise
         self = args[1] if op.random else args[0]
         if op.name == "abs" and category(self.dtype) > category(out.dtype):
             raise RuntimeError("In-place abs is not supported for complex tensors.")
@@ -38,11 +57,7 @@ def inplace_of(op: Op) -> Op:
                 f"output with shape {list(self.shape)} doesn't match the broadcast shape "
                 f"{list(out.shape)}"
             )
-        if category(out.dtype) > category(self.dtype):
-            raise RuntimeError(
-                f"result type {scalar_name(out.dtype)} can't be cast to the desired output type "
-                f"{scalar_name(self.dtype)}"
-            )
+        _check_cast(out.dtype, self.dtype)
         return cast(out, self.dtype)
 
     fn.__signature__ = op.signature  # type: ignore[attr-defined]

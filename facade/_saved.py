@@ -124,7 +124,7 @@ def _saves_number(state: State) -> bool:
     return any(type(a) in (int, float, complex) for a in given)
 
 
-def modified(value: Value, expected: int, now: int, origin: str) -> RuntimeError:
+def modified(value: Value, expected: int, now: int, origin: str, shape: Any = None) -> RuntimeError:
     """PyTorch's error for a saved tensor that was written to."""
     if local.anomaly is not None:
         hint = (
@@ -138,9 +138,14 @@ def modified(value: Value, expected: int, now: int, origin: str) -> RuntimeError
         )
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace "
-        f"operation: [{tensor_string(value.dtype)} {list(value.shape)}]{origin} is at version "
-        f"{now}; expected version {expected} instead. Hint: {hint}"
+        f"operation: [{tensor_string(value.dtype)} {list(shape or value.shape)}]{origin} is at "
+        f"version {now}; expected version {expected} instead. Hint: {hint}"
     )
+
+
+def _shape_now(leaf: Any) -> Any:
+    """The shape that a saved leaf has by now: `t_()` may have changed it."""
+    return None if leaf is None or leaf._v is None else leaf._v.shape
 
 
 def check_versions(node: Node, latest: dict[int, int]) -> None:
@@ -161,7 +166,9 @@ def check_versions(node: Node, latest: dict[int, int]) -> None:
             if saved is None or saved.now == saved.version:
                 continue
             value = state.operands[index] if index >= 0 else state.values[-1 - index]
-            raise modified(value, saved.version, saved.now, _origin(value, node, index, saved))
+            origin = _origin(value, node, index, saved)
+            leaf = saved.holder() if saved.holder is not None and value.role == LEAF else None
+            raise modified(value, saved.version, saved.now, origin, _shape_now(leaf))
         if node.trace is None:
             continue
         value = state.operands[index] if index >= 0 else state.values[-1 - index]
@@ -170,7 +177,9 @@ def check_versions(node: Node, latest: dict[int, int]) -> None:
         now = latest.get(value.storage, 0)
         if now != value.version:
             start = node.trace.versions.get(value.storage, 0)
-            raise modified(value, start + value.version, start + now, _origin(value, node, index))
+            origin = _origin(value, node, index)
+            leaf = node.trace.sources.get(value) if value.role == LEAF and index >= 0 else None
+            raise modified(value, start + value.version, start + now, origin, _shape_now(leaf))
 
 
 def _cut_off(value: Value, saved: Saved) -> bool:

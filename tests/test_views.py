@@ -286,3 +286,24 @@ def test_no_sizes_given() -> None:
         for name in ("permute", "view", "expand", "reshape", "repeat", "flip", "tile"):
             with see.catch():
                 getattr(x, name)()
+
+
+@pytest.mark.parametrize("name", ["atan2_", "hypot_", "nextafter_", "fmod_", "copysign_", "gcd_"])
+def test_a_target_is_looked_at_before_kernels(name: str) -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        for shape in ((2,), ()):
+            with see.catch():
+                x = torch.ones(2, dtype=torch.float64)
+                getattr(x, name)(torch.ones(shape, dtype=torch.complex128))
+
+
+def test_a_saved_leaf_is_named_by_its_new_shape() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        b = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+        y = torch.maximum(b, b * 2)
+        with torch.no_grad():
+            b.transpose_(0, -1)
+        with see.catch():
+            y.sum().backward()
