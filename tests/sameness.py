@@ -156,7 +156,7 @@ def graph(node: Any) -> list[Any]:
 
 
 def error(e: BaseException) -> tuple[str, str]:
-    text = _TRIGGERED.sub("", str(e))
+    text = _TRIGGERED.sub("", str(e)).split("\nException raised from")[0]  # C++ frames
     # PyTorch hides some of its error classes behind an underscore.
     return type(e).__name__.lstrip("_"), _ADDRESS.sub("0x", text)
 

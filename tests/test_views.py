@@ -307,3 +307,11 @@ def test_a_saved_leaf_is_named_by_its_new_shape() -> None:
             b.transpose_(0, -1)
         with see.catch():
             y.sum().backward()
+
+
+def test_unflatten_of_a_tensor_without_dimensions() -> None:
+    @same
+    def program(torch: Any, log: Any) -> Any:
+        x = torch.tensor(1.0, requires_grad=True)
+        log.attempt(lambda: x.unflatten(-1, (1, -1)))
+        log.attempt(lambda: (x * 2).unflatten(0, (1,)))

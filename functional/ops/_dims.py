@@ -84,6 +84,11 @@ def unflatten_size(shape: Shape, dim: int, sizes: Sequence[int]) -> Shape:
     dim = wrap_dim(dim, len(shape))
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
+    if not shape:
+        raise RuntimeError(
+            "unflatten got an unexpected error:\nDimension specified as 0 but tensor has no "
+            "dimensions"
+        )
     try:
         inner = infer_size(sizes, shape[dim])
     except RuntimeError as error:
