@@ -315,3 +315,13 @@ def test_unflatten_of_a_tensor_without_dimensions() -> None:
         x = torch.tensor(1.0, requires_grad=True)
         log.attempt(lambda: x.unflatten(-1, (1, -1)))
         log.attempt(lambda: (x * 2).unflatten(0, (1,)))
+
+
+def test_strides_of_parts_of_complex_tensors() -> None:
+    @same
+    def program(torch: Any, log: Any) -> Any:
+        z = torch.tensor([[0.5 + 1j, -2j], [1.5, 1 - 1j]], dtype=torch.complex128)
+        pairs = torch.view_as_real(z)
+        again = torch.view_as_complex(pairs[1:])
+        for x in (z.imag, z.real, z[1].imag, z.t().real, pairs, again, z.imag.view(-1)):
+            log([x.stride(), x.storage_offset(), x.is_contiguous()])

@@ -115,6 +115,17 @@ def _ravel(base: Layout) -> Layout | None:
     return _reshaped(base, (math.prod(base.shape),)) if is_contiguous(*base[:2]) else None
 
 
+@_rule("view_as_real")
+def _view_as_real(base: Layout) -> Layout:
+    strides = (*[2 * n for n in base.strides], 1)
+    return Layout((*base.shape, 2), strides, 2 * base.offset)
+
+
+@_rule("view_as_complex")
+def _view_as_complex(base: Layout) -> Layout:
+    return Layout(base.shape[:-1], tuple([n // 2 for n in base.strides[:-1]]), base.offset // 2)
+
+
 @_rule("unflatten")
 def _unflatten(base: Layout, dim: int, sizes: Sequence[int]) -> Layout | None:
     return _reshaped(base, _dims.unflatten_size(base.shape, dim, sizes))
