@@ -8,7 +8,7 @@ from typing import Any
 from leafax.functional import TABLE
 
 from ._handle import Handle
-from ._inplace import apply_inplace, check_inplace
+from ._inplace import apply_inplace, check_inplace, written_anyway
 from ._random import key
 from ._record import apply
 from ._storage import touch
@@ -128,6 +128,9 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     if self.requires_grad and not local.mode.inference:
         raise RuntimeError("cannot resize variables that require grad")
     if shape != tuple(self.shape):
+        if self._v.inference and not local.mode.inference:
+            with written_anyway():
+                return resize_(self, shape)
         check_inplace(self, False)
         reshaped_storage(self, shape)
         touch(self)

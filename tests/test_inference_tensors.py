@@ -40,6 +40,9 @@ def test_inference_tensors_in_normal_mode() -> None:
                     x = lib.ones(2, 3)
                 see.attempt(x.add_, 1)
                 see.attempt(x.t_)
+                see.attempt(x.resize_, 1, 2)
+                see.attempt(x.resize_, 1, 2)
+                see(x)
 
     same(program)
 
