@@ -21,24 +21,24 @@ class BackwardState:
         self.entered = False
 
     def enter(self, value: Any) -> Any:
-        flat, treedef = jax.tree.flatten(value, is_leaf=_is_tensor)
-        places = [i for i, t in enumerate(flat) if _is_tensor(t) and t.requires_grad]
-        if places:
-            self.entered = True
-            out = _Inputs.apply(self, *[flat[i] for i in places])
-            for i, t in zip(places, out if isinstance(out, tuple) else (out,), strict=True):
-                flat[i] = t
-        self.places, self.n = places, len(flat)
-        return jax.tree.unflatten(treedef, flat)
+        """The inputs of the call, with a node where they enter."""
+        value, self.places, self.n = self._through(_Inputs, value)
+        self.entered |= bool(self.places)
+        return value
 
     def leave(self, value: Any) -> Any:
+        """Its outputs, with a node where they leave."""
+        return self._through(_Outputs, value)[0]
+
+    def _through(self, identity: type[_Identity], value: Any) -> tuple[Any, list[int], int]:
+        """`value` with its tensors that require grad behind a node, their places, how many."""
         flat, treedef = jax.tree.flatten(value, is_leaf=_is_tensor)
         places = [i for i, t in enumerate(flat) if _is_tensor(t) and t.requires_grad]
         if places:
-            out = _Outputs.apply(self, *[flat[i] for i in places])
+            out = identity.apply(self, *[flat[i] for i in places])
             for i, t in zip(places, out if isinstance(out, tuple) else (out,), strict=True):
                 flat[i] = t
-        return jax.tree.unflatten(treedef, flat)
+        return jax.tree.unflatten(treedef, flat), places, len(flat)
 
     def call(self, grads: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         full: Any = [None] * self.n
@@ -57,26 +57,25 @@ class BackwardState:
         return tuple(full[i] for i in self.places)
 
 
-class _Inputs(Function):
-    """The identity, where a submodule's inputs enter."""
+class _Identity(Function):
+    """A node that a call's tensors pass unchanged."""
 
     @staticmethod
     def forward(ctx: Any, state: BackwardState, *xs: Any) -> Any:
         ctx.state = state
         return tuple(x.clone() for x in xs)
+
+
+class _Inputs(_Identity):
+    """Where a submodule's inputs enter."""
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         return (None, *(ctx.state.call(grads) or ()))
 
 
-class _Outputs(Function):
-    """The identity, where its outputs leave."""
-
-    @staticmethod
-    def forward(ctx: Any, state: BackwardState, *xs: Any) -> Any:
-        ctx.state = state
-        return tuple(x.clone() for x in xs)
+class _Outputs(_Identity):
+    """Where its outputs leave."""
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

@@ -11,6 +11,7 @@ import functools
 import inspect
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
@@ -30,7 +31,7 @@ FLAGS = {
 Flag = tuple[str, int | None, bool]
 
 
-class Pure:
+class Pure(ABC):
     """A module's call as `(leaves, key, args, kwargs) -> (output, {place: new leaf})`.
 
     Two are equal if their `facts` are.
@@ -55,23 +56,23 @@ class Pure:
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is type(self) and other.facts == self.facts)
 
+    @abstractmethod
     def __call__(
         self, leaves: Sequence[Any], key: Any, args: Any, kwargs: Any
     ) -> tuple[Any, dict[int, Any]]:
         """Run the module; traced by JAX."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tagging(self, tagger: Any) -> AbstractContextManager[Any]:
         """While this lasts, calls of submodules go through the tagger."""
-        raise NotImplementedError
 
+    @abstractmethod
     def adding(self, adder: Any) -> AbstractContextManager[Any]:
         """While this lasts, dense layers return `adder(path, x, y)` in place of `y`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def module_of(self, place: int) -> str:
         """The path of the module that has the leaf at this place."""
-        raise NotImplementedError
 
     def note(self, *arguments: Any) -> None:
         """Remember the shapes of a call's arguments."""

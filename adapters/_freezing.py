@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -11,47 +12,47 @@ from ._groups import groups, layerwise
 from ._select import Tensors, choose, with_their_parameters
 
 
-class Freezing:
+class Freezing(ABC):
     """The part of a model that says what trains."""
 
     # ------------------------------------------------------------ what subclasses say
 
+    @abstractmethod
     def _tensors(self) -> tuple[Tensors, Tensors]:
         """Parameters and buffers by dotted path."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _statistics(self) -> Iterable[str]:
         """Paths of the buffers that are BatchNorm statistics."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _stopped(self) -> set[str]:
         """Paths of the statistics that were stopped."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         """Keep these statistics as they are, and normalise by them; or let them move again."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _quieten(self, names: set[str], stop: bool) -> None:
         """Let dropout do nothing in the parts all of whose parameters are among these (and
         earlier) names; or undo it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _quiet(self) -> set[str]:
         """The names that were given to `_quieten`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _classes(self) -> dict[str, type]:
         """The class of each submodule, by path."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _order(self) -> list[str]:
         """Paths of parameters in the order of their first use in the last call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _loan(self) -> Borrowed:
         """The arrays that the model was made of, until a step replaces them."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------ freezing
 

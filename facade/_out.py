@@ -5,9 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from leafax.functional import Op, category, scalar_name
+from leafax.functional import Op, category, cpp_name, scalar_name
 
-from ._dtype import c_name
 from ._dual import tangent
 from ._handle import Handle
 from ._inplace import check_inplace
@@ -127,7 +126,7 @@ def _check_type(op: Op, result: Any, out: Any) -> None:
             )
         return
     raise RuntimeError(
-        f"Expected out tensor to have dtype {c_name(want)}, but got {c_name(have)} instead"
+        f"Expected out tensor to have dtype {cpp_name(want)}, but got {cpp_name(have)} instead"
     )
 
 

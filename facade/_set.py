@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import Op, contiguous_strides
+from leafax.functional import Op, contiguous_strides, cpp_name
 
-from ._dtype import c_name
 from ._enter import enter, keep_edge
 from ._handle import Handle
 from ._inplace import check_inplace, written_anyway
@@ -67,8 +66,8 @@ def set_(
             return set_(self, source, storage_offset, size, stride)
     if source is not None and source.dtype != self.dtype:  # type: ignore[attr-defined]
         raise RuntimeError(
-            f"Could not set tensor of type {c_name(source._v.dtype)} to a tensor of type "
-            f"{c_name(self._v.dtype)}"
+            f"Could not set tensor of type {cpp_name(source._v.dtype)} to a tensor of type "
+            f"{cpp_name(self._v.dtype)}"
         )
     if source is not None and size is not None:
         if stride is None:

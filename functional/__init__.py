@@ -7,6 +7,7 @@ from ._donate import pair as pair
 from ._dtypes import bfloat16 as bfloat16
 from ._dtypes import cast as cast
 from ._dtypes import category as category
+from ._dtypes import cpp_name as cpp_name
 from ._dtypes import default_float as default_float
 from ._dtypes import is_complex as is_complex
 from ._dtypes import is_differentiable as is_differentiable

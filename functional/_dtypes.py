@@ -50,6 +50,20 @@ def scalar_name(dtype: Any) -> str:
     return SCALAR_NAMES[np.dtype(dtype)]
 
 
+# C++ spellings, for the messages that print `c10::ScalarType` through type names.
+_CPP_NAMES = {
+    "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16",
+    "Long": "long int", "Int": "int", "Short": "short int", "Char": "signed char",
+    "Byte": "unsigned char", "Bool": "bool", "ComplexFloat": "c10::complex<float>",
+    "ComplexDouble": "c10::complex<double>",
+}  # fmt: skip
+
+
+def cpp_name(dtype: Any) -> str:
+    """What messages from C++ call a dtype: `"float"` for float32, `"long int"` for int64."""
+    return _CPP_NAMES.get(scalar_name(dtype), scalar_name(dtype))
+
+
 def category(dtype: Any) -> int:
     """0 for bool, 1 for integers, 2 for floating point, 3 for complex."""
     dtype = np.dtype(dtype)

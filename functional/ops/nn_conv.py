@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._dtypes import is_floating, scalar_name
+from .._dtypes import cpp_name, is_floating, scalar_name
 from .._op import op
 from ._convolve import convolve
-from ._nn import cpp_name, size_list
+from ._nn import size_list
 
 Array = jax.Array
 Ints = int | Sequence[int]

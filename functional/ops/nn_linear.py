@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import scalar_name
+from .._dtypes import cpp_name, scalar_name
 from .._op import Fault, op
-from ._nn import cpp_name, size_list
+from ._nn import size_list
 
 Array = jax.Array
 

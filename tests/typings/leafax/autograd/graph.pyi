@@ -1,0 +1,1 @@
+from facade.autograd.graph import *
