@@ -13,6 +13,7 @@ from weakref import ref
 import jax
 import jax.numpy as jnp
 
+from . import _enter
 from ._engine import GraphTask, accumulating
 from ._enter import enter, from_array, make
 from ._graph import gradient_edge
@@ -135,7 +136,7 @@ def _is_plain(leaf: Any) -> bool:
 def _replay(trace: Trace, memo: Memo) -> None:
     trace.state = memo.state
     trace.arrays += memo.arrays
-    new, kind = object.__new__, type(next(iter(trace.sources.values())))
+    new, kind = object.__new__, _enter._tensor_class
     sources, refs = trace.sources, trace.refs
     for leaf_value, grad_value, in_place in memo.leaves:
         leaf = sources[leaf_value]

@@ -23,7 +23,7 @@ PARTIAL = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
     "a single memory location. Please clone() the tensor before performing the operation."
 )
-_UNCHECKED = frozenset({"fill", "fill_", "zero", "tril", "triu", "threshold", "conj_physical"})
+_UNCHECKED = frozenset({"fill", "zero", "tril", "triu", "threshold", "conj_physical"})
 _WARNING = {"masked_fill": "masked_fill_", "index_fill": "index_fill_", "index_put": "index_put_"}
 _EXAMPLES = {
     "masked_fill_": "tensor[mask] = scalar", "index_fill_": "tensor[mask] = scalar",
@@ -57,7 +57,7 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
             _internal(op.name)
     if op.name not in _BUFFERED:
         for a in _tensors(args):
-            if a is t and op.name in _NO_OVERLAP and _dense(layout(t)):
+            if a is t and op.name in _NO_OVERLAP:
                 raise RuntimeError(PARTIAL)
             whole = op.name in _NO_OVERLAP
             if a is not t and a._store is store and _partial(layout(t), layout(a), whole):

@@ -54,7 +54,7 @@ def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:
 
 
 def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
-    """The copy that `op` gives where it makes no view; None where it does."""
+    """What `op` gives where that is no plain view: a copy, or a view with a node of its own."""
     if op.name == "as_strided":
         return _strided(t, *args, **kwargs)
     if (
@@ -63,8 +63,10 @@ def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
         and after(op, layout(t), args, kwargs) is None
     ):
         raise RuntimeError(NOT_VIEWABLE)
-    if not must_copy(op, t, args, kwargs):
+    if op.name not in COPYING or op.backward == _ALIASED or is_contiguous(t):
         return None
+    if not must_copy(op, t, args, kwargs):
+        return apply(_aliasing(op), t, *args, **kwargs)
     return apply(_unsafe(op), apply(TABLE["clone"], t), *args, **kwargs)
 
 
@@ -109,6 +111,15 @@ def places(shape: Any, strides: Any, offset: int) -> Any:
 
 _AS_STRIDED = TABLE["as_strided"].fn
 _FROM_STORAGE = Op(_read_storage, name="as_strided", backward="AsStridedBackward0")
+
+
+_ALIASED = "ReshapeAliasBackward0"
+
+
+@cache
+def _aliasing(op: Op) -> Op:
+    """`reshape` of what is not contiguous, where it can be a view."""
+    return Op(op.fn, name=op.name, backward=_ALIASED, view=True, write=op.write)
 
 
 @cache

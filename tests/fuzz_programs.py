@@ -261,7 +261,7 @@ def program(lines: list[str], watch: bool = False) -> Any:
             try:
                 exec(code, space)
             except Exception as e:
-                see(n, e)
+                see((n, e))
             if watch:
                 for name in _tensors(torch, space):
                     see.attempt(see, n, name, space[name])

@@ -242,7 +242,16 @@ def same(program: Program, *, everywhere: bool = False) -> Program:
     return program
 
 
-def assert_equal(ours: list[Any], theirs: list[Any], what: str) -> None:
+def difference(ours: list[Any], theirs: list[Any]) -> str | None:
+    """The first entry of two logs that is not the same, None if all are."""
     for k, (a, b) in enumerate(zip(ours, theirs, strict=False)):
-        assert a == b, f"{what}, entry {k}:\n  leafax: {a}\n  torch:  {b}"
-    assert len(ours) == len(theirs), f"{what}: {ours[len(theirs) :]} / {theirs[len(ours) :]}"
+        if not a == b:
+            return f"entry {k}:\n  leafax: {a}\n  torch:  {b}"
+    if len(ours) != len(theirs):
+        return f"{ours[len(theirs) :]} / {theirs[len(ours) :]}"
+    return None
+
+
+def assert_equal(ours: list[Any], theirs: list[Any], what: str) -> None:
+    found = difference(ours, theirs)
+    assert found is None, f"{what}, {found}"

@@ -1,28 +1,53 @@
-"""Random imperative programs under torch and leafax: nothing that a user can see may differ."""
+"""Random imperative programs under torch and leafax: nothing that a user can see may differ.
+
+The programs are the same in every run; `python tests/fuzz.py` draws others.
+"""
 
 from __future__ import annotations
 
+import fuzz
 import fuzz_programs
-import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from sameness import assert_equal, run
+import pytest
 
-import leafax
+BLOCK = 50  # programs a test: small enough to share among processes
 
-NUMBER = st.integers(0, 999)
-STEPS = st.lists(st.tuples(NUMBER, NUMBER, NUMBER, NUMBER), min_size=2, max_size=9)
+# What the fuzzer once found, as it was shrunk.
+ONCE = (
+    ("with torch.enable_grad(): x = z.imag",
+     "with torch.set_grad_enabled(False): see(x.is_contiguous())"),
+    ("x = a.expand(2, *a.shape)", "with torch.no_grad(): x[:] = 0.5"),
+    ("cut()", "d.add_(d)", "(b * b.conj()).sum().real.backward()"),
+    ("x = d.diagonal()", "x[torch.tensor([0])] = x"),
+    ("x = torch.outer(d.diagonal(), c[:2])",),
+    ("x = z.sum().softmax(0)",),
+)  # fmt: skip
 
 
-@settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
-@given(STEPS, st.booleans())
-def test_programs(steps: list[fuzz_programs.Step], watch: bool) -> None:
-    lines = fuzz_programs.write(steps)
-    program = fuzz_programs.program(lines, watch)
-    expected = run(program, torch)
-    text = "\n".join(lines)
-    assert_equal(run(program, leafax), expected, f"{text}\nfirst run")
-    assert_equal(run(program, leafax), expected, f"{text}\nfrom memory")
-    assert_equal(run(program, leafax, eager=True), expected, f"{text}\nvalues read at once")
+@pytest.mark.parametrize("first", range(0, 300, BLOCK))
+def test_programs(first: int) -> None:
+    for seed in range(first, first + BLOCK):
+        drawn = fuzz.draw(seed, most=10)
+        found = fuzz.difference(drawn)
+        assert found is None, "\n".join([f"seed {seed}", *drawn.lines, found.text])
+
+
+@pytest.mark.parametrize("watch", [False, True])
+@pytest.mark.parametrize("lines", ONCE)
+def test_what_differed_once(lines: tuple[str, ...], watch: bool) -> None:
+    found = fuzz.difference(fuzz.Drawn((*fuzz_programs.START, *lines), watch))
+    assert found is None, found.text
+
+
+def test_a_seed_is_one_program() -> None:
+    assert [fuzz.draw(seed, most=10) for seed in range(5)] == [
+        fuzz.draw(seed, most=10) for seed in range(5)
+    ]
+
+
+def test_a_difference_is_found_and_shrunk() -> None:
+    drawn = fuzz.Drawn((*fuzz_programs.START, "e = a + 1", "see(torch.__name__)"), True)
+    found = fuzz.difference(drawn)
+    assert found is not None
+    small, found = fuzz.shrink(drawn, found, until=float("inf"))
+    assert small == fuzz.Drawn(("see(torch.__name__)",))
+    assert found.text == "first run: entry 0:\n  leafax: leafax\n  torch:  torch"

@@ -21,7 +21,7 @@ def _prepared(input: Array, dim: int, dtype: Any, kernel: str) -> tuple[Array, i
     if dtype is not None:
         input = cast(input, dtype)
     dim = wrap_dim(dim, input.ndim)
-    last = "lastdim_" if input.ndim and dim == input.ndim - 1 else ""
+    last = "lastdim_" if dim == max(input.ndim, 1) - 1 else ""
     need_float(input, f"{kernel}_{last}kernel_impl")
     return input, dim
 

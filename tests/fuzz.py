@@ -1,0 +1,115 @@
+"""Random imperative programs under torch and leafax: what differs is shrunk and printed.
+
+    python tests/fuzz.py --seed 700000 --programs 1000 --steps 14 --seconds 150
+
+runs the programs of seeds 700000, 700001, ... A seed and the number of steps say which program it
+is, on every machine and in every run, until `fuzz_programs.py` is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import fuzz_programs
+import sameness
+import torch
+
+import leafax
+
+# How leafax runs a program: anew, from memory, looking at each value at once.
+WAYS: tuple[dict[str, Any], ...] = ({}, {}, {"eager": True})
+NAMES = ("first run", "from memory", "values read at once")
+
+
+class Drawn(NamedTuple):
+    """A program: its statements, and whether the flags of all tensors are compared after each."""
+
+    lines: tuple[str, ...]
+    watch: bool = False
+
+
+class Difference(NamedTuple):
+    """Where leafax is not torch: at which of the `WAYS`, and both sides in words."""
+
+    way: int
+    text: str
+
+
+def draw(seed: int, most: int) -> Drawn:
+    """The program of a seed, of 3 to `most` steps."""
+    numbers = random.Random(seed)
+    steps = []
+    for _ in range(numbers.randint(3, most)):
+        kind, i, j, k = (numbers.randrange(1000) for _ in range(4))
+        steps.append((kind, i, j, k))
+    return Drawn(tuple(fuzz_programs.write(steps)), numbers.random() < 0.3)
+
+
+def difference(drawn: Drawn, ways: Sequence[int] = range(len(WAYS))) -> Difference | None:
+    """The first difference between torch and leafax, None if there is none."""
+    program = fuzz_programs.program(list(drawn.lines), drawn.watch)
+    expected = sameness.run(program, torch)
+    for way in ways:
+        try:
+            found = sameness.difference(sameness.run(program, leafax, **WAYS[way]), expected)
+        except Exception as e:  # when a value was read at the end
+            found = f"leafax raised {type(e).__name__}: {e}"
+        if found is not None:
+            return Difference(way, f"{NAMES[way]}: {found}")
+    return None
+
+
+def shrink(drawn: Drawn, found: Difference, until: float) -> tuple[Drawn, Difference]:
+    """The program with every line left out that it differs without, or as far as time goes."""
+    ways = range(2) if found.way == 1 else [found.way]
+    for line in reversed(drawn.lines):
+        if time.monotonic() > until:
+            break
+        n = len(drawn.lines) - 1 - drawn.lines[::-1].index(line)
+        smaller = Drawn(drawn.lines[:n] + drawn.lines[n + 1 :], drawn.watch)
+        if (still := difference(smaller, ways)) is not None:
+            drawn, found = smaller, still
+    if drawn.watch and (still := difference(Drawn(drawn.lines), ways)) is not None:
+        drawn, found = Drawn(drawn.lines), still
+    return drawn, found
+
+
+def main() -> int:
+    """Run what the command line says; 1 if anything differed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--programs", type=int, default=1000, help="how many seeds")
+    parser.add_argument("--steps", type=int, default=14, help="the longest program")
+    parser.add_argument("--seconds", type=float, default=150, help="stop then")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    start = time.monotonic()
+    ran = bad = 0
+    for seed in range(asked.seed, asked.seed + asked.programs):
+        if time.monotonic() - start > asked.seconds:
+            break
+        drawn = draw(seed, asked.steps)
+        ran += 1
+        if (found := difference(drawn)) is None:
+            continue
+        bad += 1
+        # A little longer than asked, so that the last difference is shown small too.
+        drawn, found = shrink(drawn, found, start + asked.seconds + 20)
+        body = "\n".join(f"    {line}" for line in drawn.lines)
+        print(f"--- seed {seed}, watch={drawn.watch}\n{body}\n  {found.text}", flush=True)
+    last = asked.seed + ran - 1
+    print(
+        f"seeds {asked.seed} to {last}, up to {asked.steps} steps: {ran} programs, "
+        f"{bad} differences, {time.monotonic() - start:.0f} s"
+    )
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
