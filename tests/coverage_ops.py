@@ -1,10 +1,11 @@
 """Run PyTorch's sample database through leafax and write the table of coverage.
 
-python tests/coverage_ops.py [--dtype float64] [--limit 6] [--results FILE] [name ...]
+python tests/coverage_ops.py [--dtype float64] [--all | --limit 6] [--results FILE] [name ...]
 python tests/coverage_ops.py --table docs/op_coverage.md [--results FILE]
 
-A run stops after `--seconds` and goes on with the next entry when it is called again; entries
-that are named run again. Compiling for speed would take most of the time, so it is turned off.
+A run stops after `--seconds` and goes on when it is called again: with the next entry, then, with
+a larger `--cap`, with the samples that entries had no time for. Entries that are named run again.
+Compiling for speed would take most of the time, so it is turned off.
 """
 
 from __future__ import annotations
@@ -22,54 +23,75 @@ os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 )
 DTYPES = ("float64", "float32", "bfloat16", "int64", "complex64")
+MORE = ("float16", "complex128")
 LIMITS = {"float64": 6, "int64": 4}  # of samples of different kinds; 3 in other dtypes
-CAP = 25.0  # seconds an entry may take with one dtype
 
 
-def run(
-    results: dict[str, Any], dtype: str, names: list[str], seconds: float, limit: int, path: Path
-) -> None:
-    """Run what is not in `results` yet, and what is named."""
+def run(results: dict[str, Any], path: Path, args: argparse.Namespace) -> None:
+    """Run what is not in `results` yet, what had no time, and what is named."""
     import jax
     import torch
 
     torch.set_num_threads(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from op_samples import samples, variants, wrong
-        from test_op_db import in_scope, key
+    warnings.simplefilter("ignore")
+    from test_op_db import in_scope, key
 
-    start = time.perf_counter()
-    found = results.setdefault(dtype, {})
-    for n, entry in enumerate(in_scope(getattr(torch, dtype))):
-        name = key(entry)
-        if names and name not in names and "failed" not in names or not names and name in found:
-            continue
-        if "failed" in names and not (found.get(name) or {"bad": True})["bad"]:
-            continue
-        if time.perf_counter() - start > seconds:
-            print("more", end=" ")
+    end = time.perf_counter() + args.seconds
+    found = results.setdefault(args.dtype, {})
+    entries = {key(e): e for e in in_scope(getattr(torch, args.dtype))}
+    todo = [name for name in entries if wanted(name, found.get(name), args)]
+    for n, name in enumerate(todo):
+        if time.perf_counter() > end:
+            print(f"more ({len(todo) - n} entries)", end=" ")
             break
-        begun, count, bad = time.perf_counter(), 0, []
-        forms = list(variants(entry))
-        if not forms:
-            bad.append("missing")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for number, sample in samples(entry, getattr(torch, dtype), limit):
-                if not forms or time.perf_counter() - begun > CAP:
-                    break
-                count += 1
-                bad += list(wrong(entry, forms, number, sample, getattr(torch, dtype)))
-        found[name] = {"samples": count, "bad": bad[:4]}
-        if bad:
-            print(name, *bad[:2], sep="\n    ", flush=True)
+        before = found.get(name) if args.all and not args.names else None
+        found[name] = run_entry(entries[name], getattr(torch, args.dtype), before, args)
+        if found[name]["bad"]:
+            print(name, *found[name]["bad"][:2], sep="\n    ", flush=True)
         path.write_text(json.dumps(results))
         if n % 40 == 39:
             jax.clear_caches()
     failing = sum(bool(v["bad"]) for v in found.values())
-    total = sum(v["samples"] for v in found.values())
-    print(f"{dtype}: {len(found)} entries, {failing} fail, {total} samples")
+    ran, of = (sum(v[k] for v in found.values()) for k in ("samples", "of"))
+    print(f"{args.dtype}: {len(found)} entries, {failing} fail, {ran} of {of} samples")
+
+
+def wanted(name: str, row: dict[str, Any] | None, args: argparse.Namespace) -> bool:
+    """Whether the entry is to run."""
+    if args.names:
+        failed = "failed" in args.names and (row is None or bool(row["bad"]))
+        return name in args.names or failed
+    return row is None or (args.all and row["samples"] < row["of"] and row["s"] < args.cap)
+
+
+def run_entry(
+    entry: Any, dtype: Any, before: dict[str, Any] | None, args: argparse.Namespace
+) -> dict[str, Any]:
+    """What came of the entry's samples: how many ran, of how many, and what is wrong.
+
+    With `before`, of an earlier run of all samples, it goes on after those that ran.
+    """
+    from op_samples import every_sample, samples, variants, wrong
+
+    of = sum(1 for _ in every_sample(entry, dtype))
+    row = before or {"samples": 0, "of": of, "bad": [], "wrong": 0, "s": 0.0}
+    done, bad, begun = row["samples"], list(row["bad"]), time.perf_counter() - row["s"]
+    forms = list(variants(entry))
+    if not forms:
+        bad.append("missing")
+    chosen = (
+        enumerate(every_sample(entry, dtype)) if args.all else samples(entry, dtype, args.limit)
+    )
+    for number, sample in chosen:
+        if args.all and number < done:
+            continue
+        if not forms or time.perf_counter() - begun > args.cap:
+            break
+        row["samples"] += 1
+        here = list(wrong(entry, forms, number, sample, dtype))
+        row["wrong"] += bool(here)
+        bad += here
+    return {**row, "bad": bad[:4], "s": round(time.perf_counter() - begun, 1)}
 
 
 def table(results: dict[str, Any]) -> str:
@@ -124,8 +146,10 @@ def main() -> None:
     """Run, or write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help='entries, or "failed"')
-    parser.add_argument("--dtype", default="float64", choices=DTYPES)
+    parser.add_argument("--dtype", default="float64", choices=(*DTYPES, *MORE))
     parser.add_argument("--limit", type=int, help="samples of an entry that differ in kind")
+    parser.add_argument("--all", action="store_true", help="every sample of an entry")
+    parser.add_argument("--cap", type=float, default=25, help="seconds an entry may take")
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--results", type=Path, default=Path("op_db_results.json"))
     parser.add_argument("--table", type=Path)
@@ -134,8 +158,8 @@ def main() -> None:
     if args.table:
         args.table.write_text(table(results))
     else:
-        limit = args.limit or LIMITS.get(args.dtype, 3)
-        run(results, args.dtype, args.names, args.seconds, limit, args.results)
+        args.limit = args.limit or LIMITS.get(args.dtype, 3)
+        run(results, args.results, args)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ G = torch.Generator().manual_seed(0)
 
 @pytest.mark.parametrize("align", [True, False])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
-@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize(
+    ("mode", "dims"),
+    [("bilinear", 2), ("bilinear", 3), ("nearest", 2), ("nearest", 3), ("bicubic", 2)],
+)
 def test_grid_sample(dims, mode, padding, align):
     x = torch.randn(2, 3, *(5, 4, 3)[:dims], generator=G)
     grid = torch.rand(2, *(3, 4, 2)[:dims], dims, generator=G) * 3.1 - 1.55
@@ -33,7 +35,8 @@ def test_errors():
     x, grid = torch.ones(2, 3, 4, 4), torch.zeros(2, 3, 3, 2)
     cases = [
         (x, grid[0]), (x, grid[:1]), (x, grid[..., :1]), (x, grid, "foo"),
-        (x, grid, "nearest", "foo"), (x.long(), grid.long()), (x, grid.double()),
+        (x, grid, "nearest", "foo"), (x[None], torch.zeros(1, 2, 3, 3, 3), "bicubic"),
+        (x.long(), grid.long()), (x, grid.double()),
     ]  # fmt: skip
     for args in cases:
         same_error(

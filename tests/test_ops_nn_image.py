@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from ops_nn_helpers import compare, same_error, to_jax
+from ops_nn_helpers import compare, same, same_error, to_jax
 
 from leafax.functional.ops import nn_distance, nn_image, nn_interpolate, nn_pad
 
@@ -75,9 +75,37 @@ def test_interpolate(x, mode, align):
     compare(body, F.interpolate, [x], (), mode=mode, align_corners=align, **kwargs)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+def test_interpolate_with_antialias(mode):
+    body = nn_interpolate.interpolate
+    for kwargs in ({"size": (2, 3)}, {"scale_factor": (0.4, 1.7)}, {"size": (1, 9)}):
+        compare(body, F.interpolate, [X4], ONE, mode=mode, antialias=True, **kwargs)
+    if mode != "lanczos":
+        kwargs = {"size": (2, 7), "align_corners": True}
+        compare(body, F.interpolate, [X4], (), mode=mode, antialias=True, **kwargs)
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+def test_interpolated_bytes_are_exact(mode, antialias):
+    """Weights are fixed-point numbers and each pass rounds and clips: an image as PIL makes it."""
+    if mode == "lanczos" and not antialias:
+        pytest.skip("PyTorch has no such mode")
+    image = torch.randint(0, 256, (2, 3, 7, 11), dtype=torch.uint8, generator=G)
+    for kwargs in ({"size": (3, 4)}, {"scale_factor": (1.7, 0.6)}, {"size": (9, 11)}):
+        kwargs |= {"mode": mode, "antialias": antialias}
+        same(nn_interpolate.interpolate(to_jax(image), **kwargs), F.interpolate(image, **kwargs))
+
+
 @pytest.mark.parametrize(
     ("x", "kwargs"),
     [
+        (X4.long(), {"size": 3, "mode": "bilinear", "antialias": True}),
+        (X4.long(), {"size": 3, "mode": "bilinear"}), (X4.long(), {"size": 3}),
+        (X5.long(), {"size": 3}), (X5.byte(), {"size": 3, "mode": "trilinear"}),
+        (X4.bfloat16(), {"size": 3, "mode": "bicubic", "antialias": True}),
+        (X4, {"size": 3, "mode": "lanczos"}),
+        (X4, {"size": 3, "mode": "lanczos", "antialias": True, "align_corners": True}),
         (X, {}), (X, {"size": 3, "scale_factor": 2}), (X, {"size": 3, "mode": "foo"}),
         (X, {"size": 3, "align_corners": True}), (X, {"size": 3, "mode": "linear"}),
         (X[0], {"size": 3, "mode": "bilinear"}), (X, {"size": (3, 3, 3)}),

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from ops_nn_helpers import compare, faults, same_error, to_jax
 
+import leafax
 from leafax.functional.ops import nn_attention, nn_dropout
 from leafax.functional.ops import nn_linear as ours
 
@@ -60,8 +61,49 @@ def test_embedding():
     ]:  # fmt: skip
         args = (index, weight, padding)
         same_error(lambda a=args: ours.embedding(*map(to_jax, a)), lambda a=args: F.embedding(*a))
-    with pytest.raises(NotImplementedError, match="max_norm"):
+    with pytest.raises(NotImplementedError, match="`max_norm` writes to the weight"):
         ours.embedding(to_jax(indices), to_jax(W), max_norm=1.0)
+    with pytest.raises(NotImplementedError, match="no sparse gradients: use `sparse=False`"):
+        ours.embedding(to_jax(indices), to_jax(W), sparse=True)
+
+
+def test_embedding_gradients_by_frequency():
+    indices = torch.tensor([[0, 3, 3], [1, 3, 2]])
+    for padding in (None, 0, 3):
+        compare(
+            ours.embedding, F.embedding, [indices, W], padding_idx=padding, scale_grad_by_freq=True
+        )
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_embedding_bag_gradients_by_frequency(mode):
+    def gradient(t, ids=((1, 1, 0), (0, 2, 2))):
+        weight = t.ones(4, 2, requires_grad=True)
+        args = t.tensor(ids), weight
+        t.nn.functional.embedding_bag(*args, mode=mode, scale_grad_by_freq=True).sum().backward()
+        return weight.grad.numpy()
+
+    np.testing.assert_allclose(gradient(leafax), gradient(torch), rtol=1e-6)
+    # PyTorch divides the i-th row by the count of the i-th sorted index, which is another row's.
+    ids = ((0, 1, 1), (2, 1, 1))
+    size = 3 if mode == "mean" else 1
+    np.testing.assert_allclose(gradient(leafax, ids)[:3] * size, np.ones((3, 2)), rtol=1e-6)
+    assert np.abs(gradient(torch, ids)[2] * size - 1).max() > 0.1
+
+
+def test_embedding_bag_errors():
+    def bag(t, ids=(0, 1, 1), starts=(0,), ids_dtype="int64", dtype="float32", **kwargs):
+        ids = t.tensor(ids, dtype=getattr(t, ids_dtype))
+        weight = t.ones(4, 2, dtype=getattr(t, dtype))
+        starts = None if starts is None else t.tensor(starts)
+        return t.nn.functional.embedding_bag(ids, weight, starts, **kwargs)
+
+    for kwargs in (
+        {"mode": "max", "scale_grad_by_freq": True}, {"mode": "max", "sparse": True},
+        {"starts": None, "mode": "max", "sparse": True}, {"starts": (1,)}, {"starts": (0, 5)},
+        {"ids_dtype": "float32"}, {"dtype": "int64"}, {"padding_idx": 4},
+    ):  # fmt: skip
+        same_error(lambda k=kwargs: bag(leafax, **k), lambda k=kwargs: bag(torch, **k))
 
 
 def test_one_hot():

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE
+from leafax.functional import TABLE, scalar_name
 
 from .._creation import arange, from_numpy, zeros
+from .._dtype import tensor_string
 from .._record import apply
+from ._sparse import embedding
 
 
 def _tuple(x: Any, dims: int) -> tuple[int, ...]:
@@ -107,6 +109,7 @@ def embedding_bag(
         if offsets.dim() != 1:
             raise ValueError("offsets has to be a 1D Tensor")
         starts = np.asarray(offsets.numpy())
+        _check_offsets(starts, input.shape[0])
         starts = starts[:-1] if include_last_offset else starts
         count = len(starts)
         bags = from_numpy(np.searchsorted(starts, np.arange(input.shape[0]), "right") - 1)
@@ -114,17 +117,54 @@ def embedding_bag(
         raise ValueError(
             f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
         )
-    return _bag(input.reshape(-1), weight, bags, count, mode, per_sample_weights, padding_idx,
-                max_norm, norm_type)  # fmt: skip
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    _check_bags(input, weight, padding_idx)
+    rows = embedding(
+        input.reshape(-1), weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
+    )
+    return _bag(input.reshape(-1), rows, weight, bags, count, mode, per_sample_weights, padding_idx)
+
+
+def _check_offsets(starts: np.ndarray, length: int) -> None:
+    if starts.size and starts[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+            f"position 0. However, got {starts[0]}\n[ {tensor_string(starts.dtype)}{{}} ]"
+        )
+    if starts.size and starts[-1] > length:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {length} but got offsets[-1] of "
+            f"{starts[-1]}"
+        )
+
+
+def _check_bags(input: Any, weight: Any, padding_idx: int | None) -> None:
+    """Raise for dtypes that PyTorch's kernel does not have, and for a padding out of range."""
+    for name, at, x, kinds in (
+        ("indices", 1, input, ("Long", "Int")),
+        ("weight", 1, weight, ("Half", "BFloat16", "Float", "Double")),
+    ):
+        if scalar_name(x._v.dtype) not in kinds:
+            raise RuntimeError(
+                f"Expected tensor for argument #{at} '{name}' to have one of the following scalar "
+                f"types: {', '.join(kinds)}; but got {tensor_string(x._v.dtype)} instead (while "
+                "checking arguments for embedding_bag)"
+            )
+    rows = weight.shape[0]
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise RuntimeError(
+            "padding_idx must be within the number of embeddings, "
+            f"-{rows} through {rows - 1}, but got {padding_idx}"
+        )
 
 
 def _bag(
-    input: Any, weight: Any, bags: Any, count: int, mode: str, per_sample_weights: Any,
-    padding_idx: int | None, max_norm: float | None, norm_type: float,
+    input: Any, rows: Any, weight: Any, bags: Any, count: int, mode: str, per_sample_weights: Any,
+    padding_idx: int | None,
 ) -> Any:  # fmt: skip
-    from ._sparse import embedding
-
-    rows = embedding(input, weight, padding_idx, max_norm, norm_type)
     used = None
     if padding_idx is not None:
         used = input != padding_idx % weight.shape[0]

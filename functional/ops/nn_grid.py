@@ -30,9 +30,13 @@ def _reflected(x: Array, low: float, high: float) -> Array:
     return jnp.where(turns % 2 == 0, rest + low, span - rest + low)
 
 
-def _places(x: Array, size: int, padding_mode: str, align: bool) -> Array:
+def _places(x: Array, size: int, align: bool) -> Array:
     """Grid coordinates in [-1, 1] as places of pixels."""
-    x = (x + 1) / 2 * (size - 1) if align else ((x + 1) * size - 1) / 2
+    return (x + 1) / 2 * (size - 1) if align else ((x + 1) * size - 1) / 2
+
+
+def _padded(x: Array, size: int, padding_mode: str, align: bool) -> Array:
+    """Places moved into the image as the padding mode says."""
     if padding_mode == "reflection":
         x = _reflected(x, 0.0, size - 1.0) if align else _reflected(x, -0.5, size - 0.5)
     if padding_mode != "zeros":
@@ -40,6 +44,38 @@ def _places(x: Array, size: int, padding_mode: str, align: bool) -> Array:
         # The gradient on the border itself is 0, as that of PyTorch's clip.
         x = jnp.where(x <= 0, zero, jnp.where(x >= top, top, x))
     return x
+
+
+def _cubic(t: Array) -> list[Array]:
+    """The weights of the four pixels around a place, `t` behind the second (Keys, a = -0.75)."""
+    a = -0.75
+
+    def near(x: Array) -> Array:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Array) -> Array:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+# Of a dim: pixels to read (as floats, which may lie outside) with their weights.
+Taps = list[tuple[Array, Any]]
+
+
+def _taps(x: Array, size: int, mode: str, padding_mode: str, align: bool) -> Taps:
+    """What a coordinate reads along its dim."""
+    place = _places(x, size, align)
+    if mode != "bicubic":
+        place = _padded(place, size, padding_mode, align)
+    if mode == "nearest":
+        return [(jnp.round(place), None)]
+    floor = jax.lax.stop_gradient(jnp.floor(place))
+    t = place - floor
+    if mode == "bilinear":
+        return [(floor, 1 - t), (floor + 1, t)]
+    steps = [_padded(floor + s, size, padding_mode, align) for s in (-1, 0, 1, 2)]
+    return list(zip(steps, _cubic(t), strict=True))
 
 
 def _check(input: Array, grid: Array, mode: str, padding_mode: str) -> None:
@@ -53,8 +89,6 @@ def _check(input: Array, grid: Array, mode: str, padding_mode: str) -> None:
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
             f"'reflection', but got: '{padding_mode}'"
         )
-    if mode == "bicubic":
-        raise NotImplementedError("grid_sample(): leafax does not support `mode='bicubic'`")
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(
             "grid_sampler(): expected grid and input to have same batch size, but got input with "
@@ -71,6 +105,8 @@ def _check(input: Array, grid: Array, mode: str, padding_mode: str) -> None:
             f"got input with sizes {size_list(input.shape)} and grid with sizes "
             f"{size_list(grid.shape)}"
         )
+    if mode == "bicubic" and input.ndim != 4:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if not is_floating(input.dtype):
         kernel = f"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(input.dtype)}'")
@@ -92,29 +128,18 @@ def grid_sample(
     _check(input, grid, mode, padding_mode)
     sizes = input.shape[2:]
     x, points = wide(input), wide(grid)
-    places = [
-        _places(points[..., -1 - i], n, padding_mode, bool(align_corners))
+    rows = [
+        _taps(points[..., -1 - i], n, mode, padding_mode, bool(align_corners))
         for i, n in enumerate(sizes)
     ]
-    corners: list[tuple[tuple[int, ...], list[Array]]]
-    if mode == "nearest":
-        corners = [((), [jnp.round(p) for p in places])]
-    else:
-        floors = [jax.lax.stop_gradient(jnp.floor(p)) for p in places]
-        corners = [
-            (steps, [f + s for f, s in zip(floors, steps, strict=True)])
-            for steps in itertools.product((0, 1), repeat=len(sizes))
-        ]
     flat = x.reshape(*x.shape[:2], -1)
     total = None
-    for steps, corner in corners:
+    for corner in itertools.product(*rows):
         weight: Any = None
         inside: Any = None
         index: Any = 0
-        for i, (at, n) in enumerate(zip(corner, sizes, strict=True)):
-            if steps:
-                part = places[i] - floors[i]
-                part = part if steps[i] else 1 - part
+        for (at, part), n in zip(corner, sizes, strict=True):
+            if part is not None:
                 weight = part if weight is None else weight * part
             within = (at >= 0) & (at < n)
             inside = within if inside is None else inside & within

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._dtypes import cast, is_floating, scalar_name
 from .._op import op
+from ._antialias import antialias_weights, as_matrix, sum_bytes
 from ._nn import wide
 from .nn_adaptive_pool import _adaptive_avg
 
@@ -19,7 +20,8 @@ Array = jax.Array
 F = "nn.functional"
 
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
-_RANKS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+_ANTIALIASED = (np.dtype("float32"), np.dtype("float64"), np.dtype("uint8"))
+_RANKS = {"linear": 3, "bilinear": 4, "bicubic": 4, "lanczos": 4, "trilinear": 5}
 
 
 def _ratio(size: int, out: int, scale: float | None, align: bool) -> float:
@@ -100,13 +102,50 @@ def _sizes(
     return out, (None,) * dims if recompute else scales
 
 
+def _check_dtype(dtype: Any, mode: str, dims: int, antialias: bool) -> None:
+    """Raise as PyTorch's kernels do for dtypes that they do not have."""
+    if antialias:
+        if dtype not in _ANTIALIASED:
+            raise NotImplementedError(
+                f"\"compute_index_ranges_weights\" not implemented for '{scalar_name(dtype)}'"
+            )
+        return
+    plain = "nearest" if "nearest" in mode else "cubic" if mode == "bicubic" else "linear"
+    bytes_too = plain == "nearest" or dims == 2
+    if not is_floating(dtype) and not (bytes_too and dtype == np.dtype("uint8")):
+        kernel = f"compute_indices_weights_{plain}"
+        if dims == 2 and plain != "cubic":
+            kernel = f"upsample_{'nearest' if plain == 'nearest' else mode}2d_channels_last"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
+
+
+def _mix(
+    x: Array, mode: str, axis: int, out: int, scale: float | None, align: bool, antialias: bool
+) -> Array:
+    """`x` with `axis` resampled to `out` weighted sums."""
+    n, byte = x.shape[axis], x.dtype == np.dtype("uint8")
+    dtype = np.dtype("float64") if byte else x.dtype
+    if antialias:
+        ratio = _ratio(n, out, scale, align)
+        matrix = as_matrix(*antialias_weights(mode, n, out, ratio, dtype), n)
+    else:
+        matrix = _weights(mode, n, out, scale, align)
+    if byte:
+        return sum_bytes(x, axis, matrix)
+    return jnp.moveaxis(jnp.tensordot(x, jnp.asarray(matrix, dtype), ((axis,), (1,))), -1, axis)
+
+
 @op(namespace=F, method=False, backward="UpsampleNearest2DBackward0")
 def interpolate(
     input: Array, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
     align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Array:  # fmt: skip
-    """Resample the spatial dims of `(N, C, ...)` to `size`, or by `scale_factor`."""
+    """Resample the spatial dims of `(N, C, ...)` to `size`, or by `scale_factor`.
+
+    With `antialias` (bilinear, bicubic or lanczos of float32, float64 or uint8) the filter is as
+    wide as the scale where that shrinks; a uint8 image is resampled in PIL's integer arithmetic.
+    """
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
@@ -120,7 +159,10 @@ def interpolate(
                 "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and "
                 "requires a 4-D tensor as input"
             )
-        raise NotImplementedError("interpolate(): leafax does not support `antialias`")
+    if mode == "lanczos" and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
+    if mode == "lanczos" and align_corners:
+        raise ValueError("Lanczos mode does not support align_corners=True")
     known = mode in ("nearest", "nearest-exact", "area") or mode in _RANKS
     if input.ndim not in (3, 4, 5) or not known:
         raise NotImplementedError(
@@ -144,29 +186,20 @@ def interpolate(
             "Input and output sizes should be greater than 0, but got input "
             f"({before}) output ({after})"
         )
-    if not is_floating(input.dtype) and input.dtype != np.dtype("uint8"):
-        kernel = f"upsample_{mode.replace('-', '_')}{dims if 'nearest' in mode else ''}"
-        tail = "d_channels_last" if "nearest" in mode else f"{dims}d_channels_last"
-        raise NotImplementedError(
-            f"\"{kernel}{tail}\" not implemented for '{scalar_name(input.dtype)}'"
-        )
+    _check_dtype(input.dtype, mode, dims, antialias)
     if not input.size:
         return jnp.zeros(input.shape[:2] + outs, input.dtype)
     x = input if "nearest" in mode else wide(input)
-    if x.dtype == np.dtype("uint8") and "nearest" not in mode:
-        x = cast(x, np.float32)
-    for axis, out, scale in zip(range(2, input.ndim), outs, scales, strict=True):
+    # The last dim first: it matters where each pass rounds to bytes.
+    for axis, out, scale in reversed(list(zip(range(2, input.ndim), outs, scales, strict=True))):
         n = x.shape[axis]
-        if "nearest" in mode:
-            index = _nearest(n, out, scale, mode == "nearest-exact")
-            if out % n == 0 and (index == np.arange(out) // (out // n)).all():
-                # A broadcast, whose gradient is a sum; a gather's would be a scatter.
-                x = jnp.repeat(x, out // n, axis) if out != n else x
-            else:
-                x = jnp.take(x, index, axis)
+        if "nearest" not in mode:
+            x = _mix(x, mode, axis, out, scale, bool(align_corners), antialias)
             continue
-        matrix = jnp.asarray(_weights(mode, n, out, scale, bool(align_corners)), x.dtype)
-        x = jnp.moveaxis(jnp.tensordot(x, matrix, ((axis,), (1,))), -1, axis)
-    if input.dtype == np.dtype("uint8") and x.dtype != input.dtype:
-        x = jnp.clip(jnp.round(x), 0, 255)
+        index = _nearest(n, out, scale, mode == "nearest-exact")
+        if out % n == 0 and (index == np.arange(out) // (out // n)).all():
+            # A broadcast, whose gradient is a sum; a gather's would be a scatter.
+            x = jnp.repeat(x, out // n, axis) if out != n else x
+        else:
+            x = jnp.take(x, index, axis)
     return cast(x, input.dtype)

@@ -82,6 +82,19 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     return y + bias
 
 
+@jax.custom_jvp
+def _gradient_over(x: Array, count: Array) -> Array:
+    """`x`, whose gradient is divided by `count`."""
+    return x
+
+
+@_gradient_over.defjvp
+def _gradient_over_jvp(
+    primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    return primals[0], tangents[0] / primals[1]
+
+
 def _embedding_check(
     input: Array, weight: Array, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
@@ -95,18 +108,21 @@ def embedding(
     input: Array, weight: Array, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Array:  # fmt: skip
-    """Take rows of `weight`; the row at `padding_idx` receives no gradient."""
+    """Take rows of `weight`; the row at `padding_idx` receives no gradient.
+
+    With `scale_grad_by_freq` gradients (and tangents, which PyTorch leaves alone) are divided by
+    how often their row is taken.
+    """
     if padding_idx is not None:
         if not -weight.shape[0] <= padding_idx < weight.shape[0]:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= weight.shape[0]
-    for name, given in (
-        ("max_norm", max_norm is not None),
-        ("scale_grad_by_freq", scale_grad_by_freq),
-        ("sparse", sparse),
-    ):
-        if given:
-            raise NotImplementedError(f"embedding(): leafax does not support `{name}`")
+    if max_norm is not None:
+        raise NotImplementedError(
+            "embedding(): `max_norm` writes to the weight, which only leafax.nn.functional can do"
+        )
+    if sparse:
+        raise NotImplementedError("embedding(): leafax has no sparse gradients: use `sparse=False`")
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if input.dtype not in (np.dtype("int64"), np.dtype("int32")):
@@ -119,6 +135,9 @@ def embedding(
     if input.size == 0 or weight.size == 0:
         return jnp.zeros(input.shape + weight.shape[1:], weight.dtype)
     rows = jnp.take(weight, input, axis=0, mode="clip")
+    if scale_grad_by_freq:
+        counts = jnp.zeros(weight.shape[0], weight.dtype).at[input.reshape(-1)].add(1, mode="clip")
+        rows = _gradient_over(rows, jnp.expand_dims(jnp.take(counts, input, mode="clip"), -1))
     if padding_idx is None:
         return rows
     padding = jnp.expand_dims(input == padding_idx, -1)
