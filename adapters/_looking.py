@@ -52,8 +52,8 @@ class Looking:
 
         Returns:
           A mapping from path to activation, renewed by each call; `remove()`, or the end of a
-          `with` block, ends it. Submodules are called on their way: what is inside `nn.scan` or
-          `nn.remat` cannot be watched, the call says so.
+          `with` block, ends it. What a submodule inside of `nn.scan` returns comes stacked, one
+          slice an iteration, and so does its gradient.
 
         Raises:
           ValueError: at the next call: nothing matches; the message has the nearest paths.
@@ -74,7 +74,7 @@ class Looking:
         """Call `hook(part, args, output)` whenever a submodule was called.
 
         Args:
-          path: as in `watch`.
+          path: as in `watch`, but not inside of `nn.scan`: a loop's body is no Python.
           hook: may return another output, of the same shapes and dtypes. `part` is the submodule
             as a model, or its path if it has no parameters; `args` are its positional ones.
 

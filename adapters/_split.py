@@ -7,7 +7,7 @@ segment: a pure function from the values that it reads to those that later segme
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,21 +16,8 @@ from jax.extend.core import Jaxpr, Literal, jaxprs_in_params
 import leafax
 from leafax.functional import tag
 
-
-class Boundary(NamedTuple):
-    """A place in the program: inputs (`"in"`) or outputs (`"out"`) of a submodule's n-th call."""
-
-    kind: str
-    path: str
-    turn: int
-
-    def spell(self, n: int) -> str:
-        return f"{self.kind}|{self.path}|{self.turn}|{n}"
-
-    @classmethod
-    def read(cls, name: str) -> Boundary:
-        kind, path, count, _ = name.split("|")
-        return cls(kind, path, int(count))
+from ._boundary import Boundary
+from ._probes import exposed, is_checkpoint
 
 
 class Segment:
@@ -78,11 +65,7 @@ class Split:
             for i, eqn in zip(places, tags, strict=True):
                 values[i] = self._read(eqn.invars[0], held)
             value = between(at, jax.tree.unflatten(treedef, values))
-            after = jax.tree.leaves(value, is_leaf=lambda x: x is None or _is_tensor(x))
-            if len(after) != len(values):
-                raise TypeError(
-                    f"a hook at `{at.path}` returned {len(after)} values in place of {len(values)}"
-                )
+            after = _leaves(value, treedef, at)
             for i, eqn in zip(places, tags, strict=True):
                 held[eqn.outvars[0]] = _fitting(after[i], values[i], at)
         return jax.tree.unflatten(self.tree, [self._read(v, held) for v in self.outs])
@@ -93,6 +76,20 @@ class Split:
         if v in self.consts:
             return leafax.as_tensor(jnp.asarray(self.consts[v]))
         return held[v]
+
+
+def _leaves(value: Any, treedef: Any, at: Boundary) -> list[Any]:
+    """The leaves of what took a value's place."""
+    try:
+        value = list(treedef.flatten_up_to(value))
+    except ValueError:  # another structure, a list for a tuple perhaps
+        pass
+    after = jax.tree.leaves(value, is_leaf=lambda x: x is None or _is_tensor(x))
+    if len(after) != treedef.num_leaves:
+        raise TypeError(
+            f"a hook at `{at.path}` returned {len(after)} values in place of {treedef.num_leaves}"
+        )
+    return after
 
 
 def _fitting(new: Any, old: Any, at: Boundary) -> Any:
@@ -119,7 +116,7 @@ def split(fn: Callable[..., Any], shapes: Sequence[Any], trees: dict[Any, Any], 
       name: of the recorded ops.
 
     Raises:
-      ValueError: a tag within a loop or another transformation.
+      ValueError: a tag within a transformation that is neither a loop nor rematerialisation.
     """
     closed, shape = jax.make_jaxpr(fn, return_shape=True)(*shapes)
     if any(_has_tag(sub) for eqn in closed.jaxpr.eqns for sub in jaxprs_in_params(eqn.params)):
@@ -139,7 +136,8 @@ def split(fn: Callable[..., Any], shapes: Sequence[Any], trees: dict[Any, Any], 
             if not isinstance(v, Literal) and v not in made and v not in consts
         ))  # fmt: skip
         writes = [v for v in made if v in needed and not _is_key(v)]
-        parts.append((Segment(name, body, reads, writes, consts), at, tags, trees.get(at)))
+        tree = trees.get(at._replace(kind="out") if at and at.kind == "probe" else at)
+        parts.append((Segment(name, body, reads, writes, consts), at, tags, tree))
         needed |= set(reads)
     parts.reverse()
     return Split(closed.jaxpr.invars, consts, parts, outs, jax.tree.structure(shape))
@@ -163,12 +161,6 @@ def _grouped(eqns: list[Any]) -> list[tuple[list[Any], Boundary | None, list[Any
     found: list[tuple[list[Any], Boundary | None, list[Any]]] = []
     body: list[Any] = []
     for eqn in eqns:
-        hidden = next((t for sub in jaxprs_in_params(eqn.params) if (t := _has_tag(sub))), None)
-        if hidden is not None:
-            raise ValueError(
-                f"`{Boundary.read(hidden).path}` is called inside `{eqn.primitive.name}`, which is "
-                f"differentiated as a whole: watch the submodule that it lies in"
-            )
         if eqn.primitive.name != "tag":
             body.append(eqn)
             continue
@@ -231,45 +223,37 @@ def evaluate(jaxpr_eqns: Sequence[Any], held: dict[Any, Any], inline: bool = Fal
             sub.update(zip(inner.jaxpr.invars, args, strict=True))
             evaluate(inner.jaxpr.eqns, sub, inline)
             out = [v.val if isinstance(v, Literal) else sub[v] for v in inner.jaxpr.outvars]
-        elif inline and _is_checkpoint(eqn) and _has_tag(inner):
+        elif inline and is_checkpoint(eqn) and _has_tag(inner):
             out = _checkpointed(eqn, args)
+        elif inline and any(_has_tag(sub) for sub in jaxprs_in_params(eqn.params)):
+            out = exposed(eqn, args)
         else:
-            bound = eqn.primitive.get_bind_params(eqn.params)
-            functions, params = bound if isinstance(bound, tuple) else ((), bound)
-            with eqn.ctx.manager:
-                out = eqn.primitive.bind(*functions, *args, **params)
-            out = out if eqn.primitive.multiple_results else [out]
+            out = bind(eqn, args)
         held.update(zip(eqn.outvars, out, strict=True))
 
 
-def _is_checkpoint(eqn: Any) -> bool:
-    return {"jaxpr", "policy", "prevent_cse"} <= set(eqn.params)
+def bind(eqn: Any, args: Sequence[Any]) -> list[Any]:
+    """The results of one equation."""
+    bound = eqn.primitive.get_bind_params(eqn.params)
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)
+    with eqn.ctx.manager:
+        out = eqn.primitive.bind(*functions, *args, **params)
+    return list(out) if eqn.primitive.multiple_results else [out]
 
 
 def _checkpointed(eqn: Any, args: list[Any]) -> list[Any]:
     """A part that is computed again in backward, with the names of what enters and leaves it
-    outside; names of what lies within stay there."""
+    outside."""
     inner = eqn.params["jaxpr"]
     tags = [e for e in inner.eqns if e.primitive.name == "tag"]
     entering = {e.invars[0]: e for e in tags if e.invars[0] in inner.invars}
     leaving = {e.outvars[0]: e for e in tags if e.outvars[0] in inner.outvars}
-    moved = {id(e) for e in (*entering.values(), *leaving.values())}
-
-    def run(*args: Any) -> list[Any]:
-        held = dict(zip(inner.invars, args, strict=True))
-        for e in inner.eqns:
-            if id(e) in moved:
-                held[e.outvars[0]] = held[e.invars[0]]
-            else:
-                evaluate([e], held)
-        return [v.val if isinstance(v, Literal) else held[v] for v in inner.outvars]
-
     args = [
         tag(entering[v].params["name"], x) if v in entering else x
         for v, x in zip(inner.invars, args, strict=True)
     ]
-    again = jax.checkpoint(run, policy=eqn.params["policy"], prevent_cse=eqn.params["prevent_cse"])
+    moved = {e.params["name"] for e in (*entering.values(), *leaving.values())}
     return [
         tag(leaving[v].params["name"], x) if not isinstance(v, Literal) and v in leaving else x
-        for v, x in zip(inner.outvars, again(*args), strict=True)
+        for v, x in zip(inner.outvars, exposed(eqn, args, moved), strict=True)
     ]

@@ -11,9 +11,10 @@ import jax
 import leafax
 from leafax.functional import select, tag
 
+from ._boundary import Boundary
 from ._call import Pure, abstract
 from ._select import near
-from ._split import Boundary, Split, split
+from ._split import Split, split
 
 
 class Tagger:

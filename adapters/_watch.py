@@ -17,9 +17,9 @@ import leafax
 from leafax.autograd.graph import RemovableHandle
 
 from ._backward_hooks import BackwardState
+from ._boundary import Boundary
 from ._call import Pure
 from ._select import near
-from ._split import Boundary
 from ._tagging import matching, plan_of
 
 
@@ -140,9 +140,14 @@ class _Between:
         self.hooks = [(matching((h.pattern,), paths), h) for h in watchers.hooks.values()]
         self.inputs: dict[tuple[str, int], Any] = {}
         self.states: dict[tuple[str, int], list[BackwardState]] = {}
+        self.probes: dict[tuple[str, int], Any] = {}
 
     def __call__(self, at: Boundary, value: Any) -> Any:
         place = (at.path, at.turn)
+        if at.kind == "probe":
+            if any(w.grad and at.path in paths for paths, w in self.watched):
+                value = self.probes[place] = jax.tree.map(_probe, value, is_leaf=_is_tensor)
+            return value
         hooks = [h for paths, h in self.hooks if at.path in paths]
         if at.kind == "in":
             for h in hooks:
@@ -163,8 +168,12 @@ class _Between:
         for state in self.states.get(place, ()):
             value = state.leave(value)
         for paths, w in self.watched:
-            if at.path in paths:
+            if at.path in paths and place in self.probes:
+                w.every.setdefault(at.path, []).append(value)
+            elif at.path in paths:
                 value = w.see(at.path, value)
+        if place in self.probes:
+            jax.tree.map(_give_gradient, self.probes[place], value, is_leaf=_is_tensor)
         return value
 
     def _part(self, path: str) -> Any:
@@ -172,6 +181,23 @@ class _Between:
             return self.model.get_submodule(path)
         except (AttributeError, IndexError, TypeError):
             return path  # it has no parameters
+
+
+def _probe(zeros: Any) -> Any:
+    """What takes part in backward in place of values that are stacked by a loop."""
+    if not (_is_tensor(zeros) and zeros.is_floating_point() and leafax.is_grad_enabled()):
+        return zeros
+    return leafax.zeros_like(zeros).requires_grad_()
+
+
+def _give_gradient(probe: Any, seen: Any) -> None:
+    """Let what was seen have its probe's gradient."""
+
+    def give(probe: Any) -> None:
+        seen.grad = probe.grad
+
+    if _is_tensor(probe) and probe.requires_grad:
+        probe.register_post_accumulate_grad_hook(give)
 
 
 def _dotted(pattern: Any) -> Any:
