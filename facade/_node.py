@@ -10,10 +10,12 @@ from leafax.functional import Residual, VjpCall, is_differentiable
 
 from ._enter import from_array, make
 from ._names import gradient_places, places
+from ._noted import note
 from ._saved import FREED, Saved, active_saves, saved_places, static_argument
 from ._trace import EXTERNAL, State, Trace, local, resting
 
 _hook_ids = itertools.count()
+SET_BY_HAND = float(1 << 62)  # stands for a trace later than any
 
 
 class RemovableHandle:
@@ -43,7 +45,7 @@ class Node:
 
     __slots__ = (
         "trace", "state", "_edges", "saved", "packed", "residual", "freed", "pre_hooks",
-        "tensor_hooks", "post_hooks", "retains", "frame", "_metadata", "__weakref__",
+        "tensor_hooks", "post_hooks", "retains", "frame", "_metadata", "_number", "__weakref__",
     )  # fmt: skip
     accumulates = False
     _name = "Node"
@@ -62,6 +64,7 @@ class Node:
         self.retains: list[tuple[int, Any]] | None = None
         self.frame: Any = None  # the checkpointed call that it belongs to, once its trace is done
         self._metadata: Any = None
+        self._number: int | None = None  # set by hand, in place of the state's depth
 
     def retains_of(self) -> list[tuple[int, Any]]:
         """`(output, weak reference)` of the tensors that retain their gradient here."""
@@ -86,18 +89,27 @@ class Node:
         """A dictionary for the user's own notes."""
         if self._metadata is None:
             self._metadata = {}
+            if self.trace is not None:
+                note(self.trace, self.state)
         return self._metadata  # type: ignore[no-any-return]
 
     @property
     def order(self) -> tuple[float, float]:
         """Nodes recorded later run earlier."""
+        if self._number is not None:
+            return (SET_BY_HAND, self._number)
         return (self._serial(), self.state.depth)
 
     def _serial(self) -> int:
         return self.trace.serial if self.trace is not None else self._edges.serial
 
     def _sequence_nr(self) -> int:
-        return self.state.depth
+        return self.state.depth if self._number is None else self._number
+
+    def _set_sequence_nr(self, number: int) -> None:
+        """Of the nodes that are ready, backward runs those of higher numbers first."""
+        self._number = int(number)
+        self.mark_hooked()
 
     def is_freed(self) -> bool:
         if self.trace is not None and self.state in self.trace.freed:
@@ -300,7 +312,14 @@ class AccumulateGrad:
         return (float("inf"), 0)
 
     name = Node.name
-    metadata = Node.metadata
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dictionary for the user's own notes."""
+        if self._metadata is None:
+            self._metadata = {}
+        return self._metadata  # type: ignore[no-any-return]
+
     requires_grad = True
     _input_metadata = Node._input_metadata
 

@@ -110,29 +110,31 @@ def resting(
 class Mode:
     """What a thread's surroundings add to the meaning of an op; one object a combination."""
 
-    __slots__ = ("grad", "inference", "autocast", "hooks", "dual", "anomaly")
+    __slots__ = ("grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted")
     _made: dict[Any, Mode] = {}
 
     def __init__(
         self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...],
-        anomaly: bool,
+        anomaly: bool, counted: bool,
     ) -> None:  # fmt: skip
         self.grad, self.inference, self.autocast = grad, inference, autocast
         self.hooks = hooks  # saved-tensor hooks are in force
         self.dual = dual  # levels of forward mode that ops carry tangents of, see `_dual.py`
         self.anomaly = anomaly  # anomaly detection is on
+        self.counted = counted  # `Local.recorded` is told of each op
 
     @classmethod
     def of(
         cls, grad: bool = True, inference: bool = False, autocast: Any = None,
         hooks: bool | None = None, dual: tuple[int, ...] | None = None,
-        anomaly: bool | None = None,
+        anomaly: bool | None = None, counted: bool | None = None,
     ) -> Mode:  # fmt: skip
-        """The mode with these fields; None leaves hooks, dual levels and anomaly detection."""
+        """The mode with these fields; None leaves what is not grad, inference or autocast."""
         hooks = local.mode.hooks if hooks is None else hooks
         dual = local.mode.dual if dual is None else dual
         anomaly = local.mode.anomaly if anomaly is None else anomaly
-        key = (grad, inference, autocast, hooks, dual, anomaly)
+        counted = local.mode.counted if counted is None else counted
+        key = (grad, inference, autocast, hooks, dual, anomaly, counted)
         mode = cls._made.get(key)
         if mode is None:
             mode = cls._made[key] = cls(*key)
@@ -219,7 +221,7 @@ class Trace:
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "thread", "lock", "weak",
-        "silent", "detached", "__weakref__",
+        "silent", "detached", "noted", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -233,6 +235,7 @@ class Trace:
         self.freed: set[State] = set()
         self.serial = next(_serial)
         self.done = False
+        self.noted: dict[State, Any] | None = None  # nodes with notes, see `_noted.py`
         self.frames: Any = None  # checkpointed calls by the states of their nodes
         self.duals: Any = None  # tangents of the values that ops took, see `_dual.py`
         self.versions: dict[int, int] = {}
@@ -264,7 +267,7 @@ class Local(threading.local):
 
     def __init__(self) -> None:
         self.roots: dict[Mode, State] = {}
-        self.mode = Mode.of(hooks=False, dual=(), anomaly=False)
+        self.mode = Mode.of(hooks=False, dual=(), anomaly=False, counted=False)
         self.trace = Trace(self.root(self.mode))
         self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
         self.look: Any = None  # inside vmap: reads a tensor without cutting, see `_levels.look`
@@ -277,6 +280,7 @@ class Local(threading.local):
         self.multithreading = True  # what users were told; nothing here depends on it
         self.view_replay = False  # views made now are made again by their own ops
         self.guard: Any = None  # called before a tensor is written to
+        self.recorded: Any = None  # called with the state of each op in a counted mode
         self.pack_hooks: tuple[Any, ...] = ()  # saved-tensor hooks in force, innermost last
         self.watch: Any = None  # looks for NaN in what a node passes on
         self.anomaly: Any = None  # tells where a node that failed was recorded

@@ -11,15 +11,28 @@ from typing import Any
 
 from leafax.functional import TABLE, Slot
 
-# What PyTorch calls the overload for a tensor or a number, where it is not "default".
-_TENSOR = frozenset({
-    "add", "sub", "mul", "div", "true_divide", "eq", "ne", "lt", "le", "gt", "ge", "remainder",
-    "fmod", "bitwise_and", "bitwise_or", "bitwise_xor",
+# What PyTorch calls the overload, where it is not "default".
+_TENSOR = frozenset({"add", "sub", "mul", "div", "true_divide"})  # for numbers, too
+_BY_OTHER = frozenset({
+    "eq", "ne", "lt", "le", "gt", "ge", "remainder", "fmod", "rsub", "lerp", "masked_fill",
+    "bitwise_and", "bitwise_or", "bitwise_xor",
 })  # fmt: skip
+_LAST = {"lerp": "weight", "masked_fill": "value"}  # which operand decides, if not `other`
+_FIXED = {
+    "var": "correction", "std": "correction", "var_mean": "correction", "std_mean": "correction",
+    "where": "self", "select": "int", "transpose": "int", "unbind": "int", "slice": "Tensor",
+    "narrow": "Tensor", "chunk": "Tensor", "index": "Tensor",
+}  # fmt: skip
 _BY_DIM = {"sum": "dim_IntList", "mean": "dim", "prod": "dim_int", "max": "dim", "min": "dim"}
 _RENAMED = {
     "softmax": "_softmax", "log_softmax": "_log_softmax", "true_divide": "div",
-    "layer_norm": "native_layer_norm", "reshape": "view",
+    "layer_norm": "native_layer_norm", "reshape": "view", "flatten": "view", "ravel": "view",
+    "T": "permute", "narrow": "slice", "chunk": "split", "norm": "linalg_vector_norm",
+    "vector_norm": "linalg_vector_norm", "cross": "linalg_cross", "inv": "linalg_inv_ex",
+    "pad": "constant_pad_nd", "group_norm": "native_group_norm", "conv1d": "convolution",
+    "conv2d": "convolution", "conv3d": "convolution", "nll_loss": "nll_loss_forward",
+    "max_pool2d": "max_pool2d_with_indices", "max_pool3d": "max_pool3d_with_indices",
+    "_native_batch_norm": "native_batch_norm",
 }  # fmt: skip
 
 
@@ -95,7 +108,8 @@ def overload_of(state: Any) -> OpOverload:
     op = getattr(call, "op", None)
     if op is None:
         return getattr(aten, "vjp").default  # type: ignore[no-any-return]  # noqa: B009
-    name, overload = op.name.rstrip("_"), "default"
+    name, _, dim = op.name.rstrip("_").partition(".")
+    overload = dim or _FIXED.get(name, "default")
     given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
     ranks: list[int] = [len(v.shape) for v in state.operands]
     if name in ("matmul", "mm", "linear"):
@@ -105,17 +119,28 @@ def overload_of(state: Any) -> OpOverload:
             name = {(2, 2): "mm", (2, 1): "mv", (1, 1): "dot"}.get((ranks[0], ranks[1]), "bmm")
             name = "mm" if op.name == "linear" else name
     elif name in _TENSOR:
-        overload = "Tensor"
+        overload = "Tensor" if given.get("rounding_mode") is None else "Tensor_mode"
+    elif name in _BY_OTHER:
+        overload = "Scalar" if _is_number(state, given.get(_LAST.get(name, "other"))) else "Tensor"
     elif name == "pow":
-        exponent = given.get("exponent", given.get("other"))
-        number = not isinstance(exponent, Slot) or state.operands[exponent.index].weak
-        overload = "Tensor_Scalar" if number else "Tensor_Tensor"
+        base, exponent = given.get("input"), given.get("exponent", given.get("other"))
+        if _is_number(state, base):
+            overload = "Scalar"
+        else:
+            overload = "Tensor_Scalar" if _is_number(state, exponent) else "Tensor_Tensor"
     elif name in _BY_DIM and given.get("dim") is not None:
         overload = _BY_DIM[name]
-    elif name in ("select", "transpose", "unbind"):
-        overload = "int"
-    elif name in ("split", "slice"):
-        overload = "Tensor"
+    elif name == "squeeze" and given.get("dim") not in (None, ()):
+        overload = "dim" if isinstance(given["dim"], int) else "dims"
+    elif name == "split":
+        sizes = given.get("split_size_or_sections", given.get("split_size"))
+        name, overload = ("split", "Tensor") if isinstance(sizes, int) else (
+            "split_with_sizes", "default",
+        )  # fmt: skip
     if op.overwrites:
         name += "_"
     return getattr(getattr(aten, _RENAMED.get(name, name)), overload)  # type: ignore[no-any-return]
+
+
+def _is_number(state: Any, argument: Any) -> bool:
+    return not isinstance(argument, Slot) or state.operands[argument.index].weak

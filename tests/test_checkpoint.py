@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -433,3 +435,83 @@ def test_a_loop_compiles_once() -> None:
         leafax.synchronize()
     report = leafax.explain()
     assert len(report) == 1 and report[0].how == "cached"
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_the_second_call_ends_early(inner: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        module = torch.utils.checkpoint
+        stop = module.set_checkpoint_early_stop
+        calls = []
+
+        def last(x: Any) -> Any:
+            calls.append(1)
+            return x.clone()  # saves nothing
+
+        def function(x: Any) -> Any:
+            return last(x.sin().cos())
+
+        def run(*scopes: bool, **options: Any) -> None:
+            calls.clear()
+            x = torch.tensor([0.5, 1.0], requires_grad=True)
+            with contextlib.ExitStack() as stack:
+                for enable in scopes:
+                    stack.enter_context(stop(enable))
+                fn = function
+                if inner:
+                    fn = lambda x: module.checkpoint(function, x, use_reentrant=False).exp()  # noqa: E731
+                y = module.checkpoint(fn, x, use_reentrant=False, **options)
+            y.sum().backward()
+            log(inner or len(calls))
+            log.gradients(x.grad)
+
+        run()
+        run(early_stop=False)
+        run(False)
+        run(True, early_stop=False)
+        run(False, True, early_stop=False)
+        run(False, early_stop=True)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_writes_to_what_a_policy_keeps(allowed: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        module = torch.utils.checkpoint
+        contexts = functools.partial(
+            module.create_selective_checkpoint_contexts, [torch.ops.aten.sin.default],
+            allow_cache_entry_mutation=allowed,
+        )  # fmt: skip
+        x = torch.tensor([0.5, 1.0], requires_grad=True)
+        y = module.checkpoint(
+            lambda x: x.sin().mul_(2).cos(), x, use_reentrant=False, context_fn=contexts
+        )
+        with log.catch():
+            y.sum().backward()
+
+
+def test_the_names_that_policies_see() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        module = torch.utils.checkpoint
+        names: list[str] = []
+
+        def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> bool:
+            names.append(str(op))
+            return False
+
+        contexts = functools.partial(module.create_selective_checkpoint_contexts, policy)
+        f = torch.nn.functional
+        blocks = [
+            lambda x: (x.var(), x.std(0), torch.var_mean(x), x.max(), x.max(0), x.sum(1), x.prod()),
+            lambda x: (1 - x, 2**x, x**2, x**x, torch.div(x, 2, rounding_mode="floor"), x == x),
+            lambda x: (torch.where(x > 0, x, x), x.masked_fill(x < x, 0), torch.lerp(x, x, 0.5)),
+            lambda x: (x.flatten(), x.T, x[:1].squeeze(0), x.narrow(0, 0, 1), x.split([1, 1])),
+            lambda x: (x.chunk(2), x.split(1), x.norm(), f.pad(x, (1, 1)), f.group_norm(x, 1)),
+            lambda x: (f.conv2d(x[None, None], x[None, None]), f.max_pool2d(x[None], 2)),
+        ]
+        x = torch.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+        for block in blocks:
+            module.checkpoint(block, x, use_reentrant=False, context_fn=contexts)
+        log(names)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+import weakref
 from collections import OrderedDict
 from typing import Any
 
@@ -413,3 +415,79 @@ def test_passes_are_numbered() -> None:
         for _ in range(3):
             t.backward(retain_graph=True)
         log([k - seen[0] for k in seen], number())
+
+
+def test_numbers_of_nodes_order_the_walk() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, grad: Any) -> Any:
+                log(torch._C._autograd._get_current_graph_task_keep_graph())
+                return grad * 2
+
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        order: list[str] = []
+        a, b = x + 1, x * 3
+        f, g = Twice.apply(x), Twice.apply(x)
+        sums = [a + b, f + g, b + f]
+        for k, t in enumerate((a, b, f, g)):
+            t.grad_fn._set_sequence_nr(100 - k)
+            t.register_hook(lambda grad, k=k: order.append("abfg"[k]))
+            log(t.grad_fn._sequence_nr())
+        for y in sums:
+            y.sum().backward(retain_graph=True)
+        (a + b).sum().backward()
+        log(order, torch._C._autograd._get_current_graph_task_keep_graph())
+        log.gradients(x.grad)
+
+
+def test_notes_on_nodes_die_with_the_graph() -> None:
+    class Note:
+        pass
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+
+        def noted(t: Any) -> Any:
+            note = Note()
+            t.grad_fn.metadata["note"] = note
+            return weakref.ref(note)
+
+        def alone() -> Any:
+            return noted(x.sin() * 2)
+
+        log(alone()() is None)
+        y = x.sin()
+        ref = noted(y)
+        z = y * 2  # leads to the node, too
+        del y
+        log(ref() is None, z.grad_fn.next_functions[0][0].metadata["note"] is ref())
+        node = z.grad_fn
+        del z
+        log(ref() is None)  # its parent is held
+        del node
+        log(ref() is None)
+
+
+def test_objects_of_a_thread() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        own = torch._C
+        kept = {"a": 1}
+        log(own._is_key_in_tls("kept"))
+        own._stash_obj_in_tls("kept", kept)
+        log(own._is_key_in_tls("kept"), own._get_obj_in_tls("kept") is kept)
+        seen: list[bool] = []
+        thread = threading.Thread(target=lambda: seen.append(own._is_key_in_tls("kept")))
+        thread.start()
+        thread.join()
+        own._remove_obj_from_tls("kept")
+        log(seen, own._is_key_in_tls("kept"))
+        with log.catch():
+            own._get_obj_in_tls("kept")

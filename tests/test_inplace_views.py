@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sameness import same
+from sameness import Log, same
 from test_saved_mutation import numbers
 
 VIEWS = {
@@ -191,3 +191,25 @@ def test_what_a_function_returns_as_a_view() -> None:
                     see.attempt(out.add_, numbers(lib, 2, requires_grad=True))
 
     same(program)
+
+
+def test_a_function_that_wrote_to_a_view_gets_no_gradient() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Write(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any, y: Any) -> Any:
+                ctx.mark_dirty(x)
+                return x.add_(y)
+
+            @staticmethod
+            def backward(ctx: Any, grad: Any) -> Any:
+                return grad, grad
+
+        a = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        b = torch.tensor([5.0, 6.0], requires_grad=True)
+        x = a.clone()
+        Write.apply(x[0], b)
+        none = torch._C._functions.UndefinedGrad()(x)
+        log(torch.autograd.grad(none.sum(), (a, b), allow_unused=True))
+        log.gradients(*torch.autograd.grad(x.sum(), (a, b)))

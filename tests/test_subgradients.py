@@ -89,6 +89,10 @@ CASES: dict[str, Any] = {
     "max_pool": (
         lambda t, x: t.nn.functional.max_pool1d(x.reshape(1, 1, 3), 2, 1), [2.0, 2.0, 2.0]
     ),
+    "max nan": (lambda t, x: x.max(), [1.0, math.nan, math.nan]),
+    "min nan": (lambda t, x: x.min(), [math.nan, math.nan, math.nan]),
+    "aminmax nan": (lambda t, x: sum(t.aminmax(x)), [1.0, math.nan, 2.0]),
+    "aminmax": (lambda t, x: sum(t.aminmax(x, dim=0)), [1.0, 2.0, 1.0]),
     "nan_to_num": (lambda t, x: x.nan_to_num(), [math.nan, INF, 1.0]),
     "quantile": (lambda t, x: x.quantile(0.5), [1.0, 1.0, 1.0]),
     "trace of svd": (lambda t, x: t.linalg.norm(x.reshape(3, 1), 2), [3.0, 4.0, 0.0]),

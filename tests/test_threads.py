@@ -54,3 +54,17 @@ def test_a_pending_tensor_is_read_by_others() -> None:
     x = leafax.arange(4.0) * 2
     assert in_threads(3, lambda k: (x + k).tolist()) == [[k, k + 2, k + 4, k + 6] for k in range(3)]
     assert x.tolist() == [0, 2, 4, 6]
+
+
+def test_a_hook_on_several_tensors_is_called_once_a_backward() -> None:
+    a, b = leafax.tensor([1.0], requires_grad=True), leafax.tensor([2.0], requires_grad=True)
+    meet, calls = threading.Barrier(5, timeout=60), []
+
+    def hook(grad: Any) -> None:
+        calls.append(threading.get_ident())
+        meet.wait()  # all five are between their two gradients
+
+    leafax.autograd.graph.register_multi_grad_hook((a, b), hook, mode="any")
+    out = (a * b).sum()
+    in_threads(5, lambda k: out.backward(retain_graph=True))
+    assert len(calls) == len(set(calls)) == 5

@@ -6,10 +6,15 @@ from .._engine import task_number as _current_graph_task_id
 from .._engine import will_execute as _will_engine_execute_node
 from . import _autograd as _autograd
 from . import _functions as _functions
+from ._tls import get_obj_in_tls as _get_obj_in_tls
+from ._tls import is_key_in_tls as _is_key_in_tls
+from ._tls import remove_obj_from_tls as _remove_obj_from_tls
+from ._tls import stash_obj_in_tls as _stash_obj_in_tls
 from ._weak import WeakTensorRef as _WeakTensorRef
 
 __all__ = [
     "_WeakTensorRef", "_autograd", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
+    "_get_obj_in_tls", "_is_key_in_tls", "_remove_obj_from_tls", "_stash_obj_in_tls",
     "_will_engine_execute_node",
 ]  # fmt: skip

@@ -6,6 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._run import cut
+from .._trace import local
+
+
+def _get_current_graph_task_keep_graph() -> bool:
+    """Whether the backward pass that is walking leaves its graph in place; True outside of one."""
+    return bool(local.tasks[-1].keep_graph) if local.tasks else True
 
 
 def _unsafe_set_version_counter(tensors: Sequence[Any], versions: Sequence[int]) -> None:

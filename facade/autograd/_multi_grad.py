@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakSet
 
 from .._graph import gradient_edge
 from .._trace import local
@@ -46,13 +46,14 @@ def register_multi_grad_hook(
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
     if mode == "any":
-        seen: list[Any] = [None]
+        seen: WeakSet[Any] = WeakSet()  # several threads may be in a backward of their own
 
         def first(grad: Any) -> None:
+            task = current_task()
             with lock:
-                if seen[0] is not None and seen[0]() is current_task():
+                if task in seen:
                     return
-                seen[0] = ref(current_task())
+                seen.add(task)
             fn(grad)
 
         return MultiHandle([t.register_hook(first) for t in tensors])

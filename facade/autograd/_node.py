@@ -11,7 +11,7 @@ from weakref import ref
 
 from .._enter import Source, alias, enter
 from .._graph import gradient_edge
-from .._node import Node, RemovableHandle
+from .._node import SET_BY_HAND, Node, RemovableHandle
 from .._trace import EXTERNAL, LEAF, NOWHERE, Value, local, resting
 
 
@@ -24,7 +24,7 @@ class CustomNode:
 
     def __init__(self) -> None:
         state = local.trace.state
-        self.order = (local.trace.serial, state.depth + 0.5)
+        self.order: tuple[float, float] = (local.trace.serial, state.depth + 0.5)
         self._edges: list[Any] = []
         self.tensor_hooks: dict[int, tuple[int, Any]] = {}
         self.pre_hooks: dict[int, Any] = {}
@@ -47,6 +47,10 @@ class CustomNode:
 
     def _sequence_nr(self) -> int:
         return int(self.order[1])
+
+    def _set_sequence_nr(self, number: int) -> None:
+        """Of the nodes that are ready, backward runs those of higher numbers first."""
+        self.order = (SET_BY_HAND, int(number))
 
     def edges(self) -> list[Any]:
         return self._edges

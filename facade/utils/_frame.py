@@ -27,7 +27,7 @@ from .._record import record
 from .._region import Region
 from .._saved import modified, saved_places
 from .._step import step
-from .._trace import State, Value, local, resting
+from .._trace import Mode, State, Value, local, resting
 from ._barrier import BARRIER
 from ._selective import Cached
 
@@ -41,6 +41,10 @@ enable checkpoint‑debug mode globally.
 
 class CheckpointError(RuntimeError):
     """The function did not do in backward what it did in forward."""
+
+
+class StopRecomputation(Exception):
+    """All that the gradients read was computed again: the rest of the function is not called."""
 
 
 class Frame:
@@ -63,7 +67,8 @@ class Frame:
         ]
         generator = _random.default_generator
         self.rng = generator._state, generator._seed
-        self.mode = local.mode
+        now = local.mode
+        self.mode = Mode.of(now.grad, now.inference, now.autocast, counted=False)
         self.region = Region()
         self.steps: list[State] = []
         self.metadata: list[Any] = []
@@ -135,17 +140,35 @@ class Frame:
     def _call(self) -> None:
         generator = _random.default_generator
         before = generator._state, generator._seed
-        mode = local.mode
-        local.set_mode(self.mode)
+        mode, recorded = local.mode, local.recorded
+        now = self.mode
+        local.set_mode(Mode.of(now.grad, now.inference, now.autocast, counted=self.early_stop))
+        local.recorded = self._counter()
         try:
             if self.preserve:
                 generator._state, generator._seed = self.rng
             with self.context:
                 self.fn(*self.args, **self.kwargs)
+        except StopRecomputation:
+            pass
         finally:
             local.set_mode(mode)
+            local.recorded = recorded
             if self.preserve:
                 generator._state, generator._seed = before
+
+    def _counter(self) -> Callable[[State, bool], None]:
+        """Raises once as much was recorded as the gradients read."""
+        steps, saved = len(_bearing(self.steps)), len(self.metadata)
+
+        def recorded(state: State, may_stop: bool) -> None:
+            nonlocal steps, saved
+            steps -= len(_bearing([state]))
+            saved -= len(_metadata([state], self.metadata_fn))
+            if may_stop and steps <= 0 and saved <= 0:
+                raise StopRecomputation
+
+        return recorded
 
     def _compare(self, steps: list[State]) -> None:
         found = _metadata(steps, self.metadata_fn)

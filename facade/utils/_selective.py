@@ -46,8 +46,32 @@ class SelectiveCheckpointContext:
 class _Storage:
     """What the forward pass kept: by op and by how often it had been called."""
 
-    def __init__(self) -> None:
+    def __init__(self, mutable: bool) -> None:
         self.kept: dict[OpOverload, dict[int, Any]] = {}  # None: to be computed again
+        self.mutable = mutable  # do not mind writes to what was kept
+        self.versions: dict[int, int] = {}  # of the storages of the results that were kept
+        self.written = False
+        self.holders: list[tuple[Any, int]] = []  # tensors on those storages, their versions
+
+    def watch(self, trace: Trace) -> None:
+        """Forward is over: see what it wrote to, and who could write later."""
+        self.written = any(
+            v.version > self.versions.get(v.storage, v.version)
+            for s in trace.state.path() for v in s.values
+        )  # fmt: skip
+        for r in trace.refs:
+            t = r()
+            if t is not None and t._trace is trace and t._v.storage in self.versions:
+                self.holders.append((r, t._version))
+
+    def check(self) -> None:
+        """Raise if somebody wrote to what was kept."""
+        alive = [(r(), version) for r, version in self.holders]
+        later = any(t is not None and t._version != version for t, version in alive)
+        if (self.written or later) and not self.mutable:
+            raise RuntimeError(
+                "Tensor cached during selective activation checkpoint has been mutated"
+            )
 
 
 class Caching:
@@ -76,6 +100,9 @@ class Caching:
             saves = policy in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
             kept = self.storage.kept.setdefault(func, {})
             kept[len(kept)] = outs if saves else None
+            if saves:
+                self.storage.versions.update((v.storage, v.version) for v in s.values)
+        self.storage.watch(trace)
 
 
 def _arguments(state: State, trace: Trace) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -111,6 +138,7 @@ class Cached:
 
     def kept(self, steps: list[State]) -> dict[State, list[Any]]:
         """The tensors that stand for the results of these steps, where they were kept."""
+        self.storage.check()
         found, counts = {}, dict.fromkeys(map(overload_of, steps), 0)
         for s in steps:
             func = overload_of(s)
@@ -146,7 +174,8 @@ def create_selective_checkpoint_contexts(
       policy_fn_or_list: `policy(ctx, op, *args, **kwargs) -> CheckpointPolicy` (or a bool: keep),
         where `op` is an overload such as `leafax.ops.aten.mm.default`; or a list of overloads
         whose results are kept.
-      allow_cache_entry_mutation: accepted for PyTorch's sake: what is kept cannot be written to.
+      allow_cache_entry_mutation: do not mind writes to what was kept; the recomputation reads
+        it as it was.
 
     Raises:
       ValueError: for a list with anything else in it.
@@ -183,5 +212,5 @@ def create_selective_checkpoint_contexts(
         policy = policy_fn_or_list
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    storage = _Storage()
+    storage = _Storage(allow_cache_entry_mutation)
     return Caching(policy, storage), Cached(storage)

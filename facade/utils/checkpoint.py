@@ -10,7 +10,7 @@ from typing import Any
 from .._budget import uncut
 from .._trace import local
 from ._frame import CheckpointError as CheckpointError
-from ._frame import Frame, default_metadata
+from ._frame import Frame, StopRecomputation, default_metadata
 from ._reentrant import CheckpointFunction as CheckpointFunction
 from ._selective import Caching
 from ._selective import CheckpointPolicy as CheckpointPolicy
@@ -73,7 +73,7 @@ def checkpoint(
         `create_selective_checkpoint_contexts`.
       determinism_check: "default" compares what both calls saved, "none" does not.
       debug: an error of that check lists the ops of both calls.
-      early_stop: do not mind if the second call would save more than the first.
+      early_stop: end the second call as soon as all was saved that the first one saved.
 
     Raises:
       CheckpointError: in backward, if the second call differs from the first.
@@ -121,8 +121,13 @@ def checkpoint(
             metadata_fn=_METADATA[determinism_check],
             early_stop=early_stop if _early_stop is None else _early_stop,
         )  # fmt: skip
-        with forward:
-            completed.append(function(*args, **kwargs))
+        try:
+            with forward:
+                completed.append(function(*args, **kwargs))
+        except StopRecomputation:  # of a checkpoint around this one
+            if frame.region.intact():
+                frame.close()
+            raise
     if not completed:
         raise RuntimeError(
             "torch.utils.checkpoint: the forward context provided by context_fn suppressed an "

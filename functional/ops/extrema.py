@@ -1,7 +1,7 @@
 """Largest and smallest: max, min, argmax, aminmax and their like.
 
-`max()` and `amax` share the gradient among equals, as JAX's own do; `max(dim)` gives all of it to
-the index that it returns.
+`max()` and `amax` share the gradient among equals; `max(dim)` gives all of it to the index that it
+returns. Where the result is NaN, `max()` shares the gradient among all NaN, `amax` makes it NaN.
 """
 
 from __future__ import annotations
@@ -124,7 +124,10 @@ def _all(name: str, fn: Callable[..., Array], input: Array) -> Array:
             f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
             "the reduction dim with the 'dim' argument."
         )
-    return fn(input)
+    result = fn(lax.stop_gradient(input), keepdims=True)
+    if not is_integral(input.dtype):
+        result = _shared(input, result, tuple(range(input.ndim)), True)
+    return result.reshape(())
 
 
 @op(backward="MaxBackward1", saves=_SAVES)
@@ -152,20 +155,25 @@ def _many(name: str, kernel: str, fn: Any, input: Array, dim: Dims, keepdim: boo
     refuse(kernel, input.dtype, 3)
     result: Array = fn(lax.stop_gradient(input), dims, keepdims=True)
     if not is_integral(input.dtype):
-        result = _shared(input, result, dims)
+        result = _shared(input, result, dims, False)
     return result if keepdim else lax.squeeze(result, dims)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _shared(x: Array, result: Array, dims: tuple[int, ...]) -> Array:
-    """`result`, known to be the extremum of `x` along `dims` (kept), with its gradient."""
+@partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def _shared(x: Array, result: Array, dims: tuple[int, ...], nan: bool) -> Array:
+    """`result`, known to be the extremum of `x` along `dims` (kept), with its gradient.
+
+    With `nan`, NaN counts as equal to NaN.
+    """
     return result
 
 
 @_shared.defjvp
-def _shared_jvp(dims: tuple[int, ...], primals: Any, tangents: Any) -> Any:
+def _shared_jvp(dims: tuple[int, ...], nan: bool, primals: Any, tangents: Any) -> Any:
     x, result = primals
     here = x == result
+    if nan:
+        here |= (x != x) & (result != result)
     count = jnp.sum(here, dims, dtype=x.dtype, keepdims=True)
     # Where the result is NaN nothing equals it, and PyTorch's 0 / 0 is NaN everywhere; written
     # out, since XLA makes 0 of `False * NaN`.
@@ -230,6 +238,10 @@ def aminmax(input: Array, *, dim: int | None = None, keepdim: bool = False) -> a
         )
     refuse("aminmax_cpu", input.dtype, 3)
     dims = axes(dim, input.ndim)
-    return aminmax_return(
-        jnp.min(input, dims, keepdims=keepdim), jnp.max(input, dims, keepdims=keepdim)
-    )
+    both = []
+    for fn in (jnp.min, jnp.max):
+        result = fn(lax.stop_gradient(input), dims, keepdims=True)
+        if not is_integral(input.dtype):
+            result = _shared(input, result, dims, False)
+        both.append(result if keepdim else lax.squeeze(result, dims))
+    return aminmax_return(*both)
