@@ -98,7 +98,8 @@ class Model(Freezing, Looking):
 
         Args:
           dtype: `leafax.bfloat16` for instance; None ends it. It is what layers that have a
-            `dtype` and were given none compute in. Layers that were given one keep it.
+            `dtype` and were given none compute in. Layers that were given one keep it. Inside of
+            `leafax.autocast` a model that was told nothing computes in autocast's dtype.
         """
         raise NotImplementedError
 
@@ -200,6 +201,12 @@ def compute_dtype(dtype: Any) -> Any:
     if not getattr(dtype, "is_floating_point", False):
         raise TypeError(f"a model computes in a floating point dtype, got {dtype!r}")
     return dtype.np
+
+
+def autocast_dtype() -> Any:
+    """JAX's dtype for what autocast computes in, or None where it is off."""
+    dtype = leafax.amp.compute_dtype()
+    return None if dtype is None else dtype.np
 
 
 def to_tensor(leaf: Any) -> Any:

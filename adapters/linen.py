@@ -133,12 +133,11 @@ class Model(_model.Model):
         function = getattr(type(self._module), method) if isinstance(method, str) else None
         flags = () if function is None else _call.flags_of(function)
         kwargs, training = _call.with_flags(flags, self._training, args, kwargs)
-        key = (
-            method, training, self._still, self._evaluating, self._quiet_parts, self._dtype
-        )  # fmt: skip
+        dtype = self._dtype or _model.autocast_dtype()
+        key = (method, training, self._still, self._evaluating, self._quiet_parts, dtype)
         pure = self._pures.get(key)
         if pure is None:
-            pure = self._pures[key] = self._pure(method, training, bool(flags))
+            pure = self._pures[key] = self._pure(method, training, bool(flags), dtype)
         if not self._borrowed.settled:
             self._borrowed.settle(training)
         if pure.draws is None and training:
@@ -152,14 +151,14 @@ class Model(_model.Model):
             pure.draws = True  # a module that draws in evaluation too
         return self._record(pure, self._leaves, leaves, args, kwargs)
 
-    def _pure(self, method: str | Inside, training: bool, flagged: bool) -> Apply:
+    def _pure(self, method: str | Inside, training: bool, flagged: bool, dtype: Any) -> Apply:
         collections = {full.partition(".")[0] for full in self._paths} - {"params"}
         collections -= {name for name, rule in self._rules.items() if rule != "buffer"}
         mutable = collections if training else collections - {"batch_stats"}
         evaluating = self._evaluating | self._quiet_parts
         if not training and not flagged:
             evaluating = frozenset({()})
-        mode = Mode(training, tuple(sorted(mutable)), self._still, evaluating, self._dtype)
+        mode = Mode(training, tuple(sorted(mutable)), self._still, evaluating, dtype)
         layout = (self._treedef, tuple(self._paths))
         return _call.shared(Apply(self._module, method, layout, mode, self._rngs))
 

@@ -71,16 +71,17 @@ class Model(_model.Model):
         view, training = self._view(), self.training
         if flags:
             kwargs, training = _call.with_flags(flags, training, args, kwargs)
-        key = (method, training, self._shared.dtype)
+        dtype = self._shared.dtype or _model.autocast_dtype()
+        key = (method, training, dtype)
         pure = view.pures.get(key)
         if pure is None:
-            pure = view.pures[key] = self._pure(view, method, training)
+            pure = view.pures[key] = self._pure(view, method, training, dtype)
         if not self._shared.borrowed.settled:
             self._shared.borrowed.settle(training)
         leaves = tuple(swap.get(id(t), t) for t in view.leaves) if swap else view.leaves
         return self._record(pure, view.leaves, leaves, args, kwargs)
 
-    def _pure(self, view: View, method: str, training: bool) -> Merge:
+    def _pure(self, view: View, method: str, training: bool, dtype: Any) -> Merge:
         impls = tuple(self._shared.keys.get(id(t), (t, None))[1] for t in view.leaves)
         still = frozenset(
             i for i, (name, kind) in enumerate(zip(view.names, view.kinds, strict=True))
@@ -95,7 +96,7 @@ class Model(_model.Model):
             impls,
             still,
             method,
-            self._shared.dtype,
+            dtype,
         )
         # In evaluation the module's own streams serve the rare call that draws.
         merge.draws = training and any(impl is not None for impl in impls)

@@ -14,6 +14,16 @@ from . import return_types as return_types
 from . import signal as signal
 from . import special as special
 from . import utils as utils
+from ._autocast_scope import autocast as autocast
+from ._autocast_scope import autocast_decrement_nesting as autocast_decrement_nesting
+from ._autocast_scope import autocast_increment_nesting as autocast_increment_nesting
+from ._autocast_scope import clear_autocast_cache as clear_autocast_cache
+from ._autocast_scope import get_autocast_dtype as get_autocast_dtype
+from ._autocast_scope import is_autocast_cache_enabled as is_autocast_cache_enabled
+from ._autocast_scope import is_autocast_enabled as is_autocast_enabled
+from ._autocast_scope import set_autocast_cache_enabled as set_autocast_cache_enabled
+from ._autocast_scope import set_autocast_dtype as set_autocast_dtype
+from ._autocast_scope import set_autocast_enabled as set_autocast_enabled
 from ._creation import arange as arange
 from ._creation import as_tensor as as_tensor
 from ._creation import asarray as asarray

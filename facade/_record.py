@@ -135,6 +135,10 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
     state = trace.state.next.get(key)
     if state is None:
         mode = trace.state.mode
+        if mode.autocast is not None:
+            cast = _with_casts(op, args, kwargs, mode.autocast)
+            if cast is not None:
+                return cast  # type: ignore[no-any-return]
         if mode.dual:
             return _with_tangents(op, args, kwargs)
         if mode.hooks:
@@ -158,6 +162,12 @@ def _counted(
     trace.state = state
     local.recorded(state, may_stop)
     return state, trace
+
+
+def _with_casts(op: Op, args: Any, kwargs: Any, lower: Any) -> Any:
+    from ._autocast import recorded
+
+    return recorded(op, args, kwargs, lower)
 
 
 def _with_hooks(op: Op, args: Any, kwargs: Any) -> Any:

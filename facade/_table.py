@@ -14,12 +14,14 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, flatten_size
 
+from ._autocast import off
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._out import check_out
 from ._out import write_out as write_out
 from ._record import apply, known
+from ._trace import local
 
 # Other names that PyTorch takes for a parameter.
 _ALIASES = {
@@ -107,6 +109,8 @@ def function(op: Op) -> Callable[..., Any]:
         if out is None:
             return call(op, args, kwargs)
         check_out(op, out, (args, kwargs))
+        if local.mode.autocast is not None:  # it knows no `out=` forms
+            return off(fn, *args, out=out, **kwargs)
         return write_out(op, call(op, args, kwargs), out, (*args, *kwargs.values()))
 
     return named(fn, op, op.name)

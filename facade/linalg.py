@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ._autocast import product as _product
 from ._table import in_namespace as _in_namespace
 
 _made = _in_namespace("linalg")
+_made["pinv"] = _product(_made["pinv"])
 globals().update(_made)
 
 __all__ = list(_made)

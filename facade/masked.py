@@ -67,9 +67,10 @@ def _reduction(name: str, identity: Callable[[Any], Any], whole: bool) -> Callab
                 if dims
                 else (getattr(x, name)())
             )
+        told = x.dtype if x.is_floating_point() else None  # as autocast has it, too
         for d in sorted(dims, reverse=True):
-            x = x.prod(d, keepdim=builtins.bool(keepdim))
-        return x if dims else x.prod()
+            x = x.prod(d, keepdim=builtins.bool(keepdim), dtype=told)
+        return x if dims else x.prod(dtype=told)
 
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = f"`{name}` of the elements where `mask` is True."

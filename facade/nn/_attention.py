@@ -121,9 +121,8 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     if need_weights:
         q = q * math.sqrt(1.0 / width)
-        scores = q.bmm(k.transpose(-2, -1))
-        if mask is not None:
-            scores = mask + scores
+        keys = k.transpose(-2, -1)
+        scores = q.bmm(keys) if mask is None else apply(TABLE["baddbmm"], mask, q, keys)
         weights = scores.softmax(-1)
         if dropout_p > 0.0:
             weights = dropout(weights, p=dropout_p)

@@ -6,8 +6,10 @@ from typing import Any
 
 from leafax.functional import TABLE, scalar_name
 
+from .._autocast import float32
 from .._creation import full
 from .._record import apply
+from .._trace import local
 from ._reduction import check_reduction, reduced, reduction_of
 
 _NLL, _NLL2D = TABLE["nn.functional.nll_loss"], TABLE["nn.functional.nll_loss2d"]
@@ -56,6 +58,10 @@ def cross_entropy(
     >>> F.cross_entropy(leafax.zeros(2, 4), leafax.tensor([0, 3]))
     tensor(1.3863)
     """
+    if local.mode.autocast is not None:
+        return _in_float32(
+            input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing
+        )
     if reduction != "mean" or size_average is not None or reduce is not None:
         reduction = check_reduction(reduction_of(size_average, reduce, reduction))
     shape = input._v.shape
@@ -69,6 +75,9 @@ def cross_entropy(
     _check_smoothing(label_smoothing)
     smooth = _smooth(logs, target, weight, reduction, ignore_index, dim)
     return (1 - label_smoothing) * loss + smooth * (label_smoothing / logs.shape[dim])
+
+
+_in_float32 = float32(cross_entropy)
 
 
 def _check_smoothing(label_smoothing: float) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._autocast import float32
 from .._modes import no_grad
 from .._record import apply
 from ._reduction import check_reduction, expanded, reduced, reduction_of, weighted
@@ -39,7 +40,11 @@ def l1_loss(
     a, b = expanded(input, target)
     if weight is not None:
         return weighted((a - b).abs(), weight, input, reduction, lambda x: x.sum() / weight.sum())
-    check_reduction(reduction)
+    return _l1(a, b, check_reduction(reduction))
+
+
+@float32
+def _l1(a: Any, b: Any, reduction: str) -> Any:
     return reduced((a - b).abs(), reduction)
 
 
@@ -52,7 +57,7 @@ def smooth_l1_loss(
     a, b = expanded(input, target)
     check_reduction(reduction)
     if beta == 0.0:
-        return reduced((a - b).abs(), reduction)
+        return _l1(a, b, reduction)
     return apply(_F["smooth_l1_loss"], a, b, reduction, beta)
 
 
@@ -104,6 +109,7 @@ def binary_cross_entropy_with_logits(
     return apply(op, input, target, weight, pos_weight, reduction)
 
 
+@float32
 def poisson_nll_loss(
     input: Any, target: Any, log_input: bool = True, full: bool = False,
     size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
@@ -153,6 +159,7 @@ def gaussian_nll_loss(
     return reduced(loss, reduction)
 
 
+@float32
 def kl_div(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", log_target: bool = False,

@@ -8,6 +8,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._autocast import float32
 from .._creation import zeros_like
 from .._record import apply
 from ._reduction import check_reduction, reduced, reduction_of
@@ -21,6 +22,7 @@ def _distance(a: Any, b: Any, p: float = 2.0, eps: float = 1e-6) -> Any:
     return apply(TABLE["pairwise_distance"], a, b, float(p), eps)
 
 
+@float32
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -35,6 +37,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
+@float32
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -46,6 +49,7 @@ def hinge_embedding_loss(
     return reduced(far + _where(target != -1, input, zeros), reduction)
 
 
+@float32
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -78,6 +82,7 @@ def _same_dims(anchor: Any, positive: Any, negative: Any) -> None:
         )
 
 
+@float32
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2,
     eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
