@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,21 @@ FLAGS = {
 }  # fmt: skip
 
 Flag = tuple[str, int | None, bool]
+
+
+class Linear(NamedTuple):
+    """A call of a layer that is linear in its kernel.
+
+    Attributes:
+      kind: as in `_lowrank.added`.
+      shape: of the kernel.
+      equation: of an einsum.
+    """
+
+    kind: str
+    layer: Any
+    shape: tuple[int, ...]
+    equation: str | None
 
 
 class Pure(ABC):
@@ -68,7 +83,7 @@ class Pure(ABC):
 
     @abstractmethod
     def adding(self, adder: Any) -> AbstractContextManager[Any]:
-        """While this lasts, dense layers return `adder(path, x, y)` in place of `y`."""
+        """While this lasts, linear layers return `adder(path, linear, x, y)` in place of `y`."""
 
     @abstractmethod
     def module_of(self, place: int) -> str:

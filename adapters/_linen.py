@@ -18,6 +18,10 @@ from . import _call
 Path = tuple[str, ...]
 
 
+#: Layers that are linear in their parameter `kernel`.
+LINEAR = {nn.Dense: "dense", nn.DenseGeneral: "general", nn.Conv: "conv", nn.Einsum: "einsum"}
+
+
 class Mode(NamedTuple):
     """What of a model's state changes what a call computes."""
 
@@ -108,10 +112,15 @@ class Apply(_call.Pure):
     def adding(self, adder: Any) -> contextlib.AbstractContextManager[Any]:
         def intercept(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
             out = call(*args, **kwargs)
-            if context.method_name != "__call__" or not isinstance(context.module, nn.Dense):
+            module = context.module
+            kind = next((k for cls, k in LINEAR.items() if isinstance(module, cls)), None)
+            if context.method_name != "__call__" or kind is None:
                 return out
             x = args[0] if args else kwargs["inputs"]
-            return adder(".".join(context.module.path), x, out)
+            told = args[1] if len(args) > 1 else kwargs.get("einsum_str")
+            equation = told or getattr(module, "einsum_str", None)
+            shape = nn.unbox(module.get_variable("params", "kernel")).shape
+            return adder(".".join(module.path), _call.Linear(kind, module, shape, equation), x, out)
 
         return nn.intercept_methods(intercept)
 

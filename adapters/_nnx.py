@@ -16,6 +16,9 @@ from leafax.functional import paths
 
 from . import _call
 
+#: Layers that are linear in their variable `kernel`.
+LINEAR = {nnx.Linear: "dense", nnx.LinearGeneral: "general", nnx.Conv: "conv", nnx.Einsum: "einsum"}
+
 
 def key_data(leaf: Any) -> tuple[Any, Any]:
     """A leaf as an array of numbers, and the implementation if it is a random key, else None."""
@@ -167,11 +170,16 @@ class Merge(_call.Pure):
         return _pushed(below)
 
     def adding(self, adder: Any) -> contextlib.AbstractContextManager[None]:
-        def tagger(path: str, kind: type, call: Any, args: Any, kwargs: Any) -> Any:
+        def tagger(path: str, cls: type, call: Any, args: Any, kwargs: Any) -> Any:
             out = call(*args, **kwargs)
-            if not issubclass(kind, nnx.Linear):
+            kind = next((k for some, k in LINEAR.items() if issubclass(cls, some)), None)
+            if kind is None:
                 return out
-            return adder(path, args[0] if args else kwargs["inputs"], out)
+            module = call.args[0]
+            told = args[1] if len(args) > 1 else kwargs.get("einsum_str")
+            equation = told or getattr(module, "einsum_str", None)
+            linear = _call.Linear(kind, module, module.kernel.shape, equation)
+            return adder(path, linear, args[0] if args else kwargs["inputs"], out)
 
         return _pushed(tagger)
 

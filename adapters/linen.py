@@ -151,7 +151,9 @@ class Model(_model.Model):
             pure.draws = True  # a module that draws in evaluation too
         return self._record(pure, self._leaves, leaves, args, kwargs)
 
-    def _pure(self, method: str | Inside, training: bool, flagged: bool, dtype: Any) -> Apply:
+    def _pure(
+        self, method: str | Inside, training: bool, flagged: bool, dtype: Any = None
+    ) -> Apply:
         collections = {full.partition(".")[0] for full in self._paths} - {"params"}
         collections -= {name for name, rule in self._rules.items() if rule != "buffer"}
         mutable = collections if training else collections - {"batch_stats"}

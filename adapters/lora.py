@@ -2,8 +2,9 @@
 
 The model stays as it is: its tree, its checkpoint, its module. A kernel `w` of shape `(..., out)`
 acts as `w + alpha / rank * a @ b`, where `a` is `(inputs, rank)` and `b` `(rank, outputs)`. Dense
-layers never build that sum: they add `x @ a @ b` to their output, so neither it nor its gradient
-exists. Others (convolutions, einsums, embeddings) compute it inside the step.
+layers, attention's projections, convolutions and einsums never build that sum: they add `x @ a @ b`
+to their output, so neither it nor its gradient exists. Others (embeddings, grouped convolutions,
+layers under `nn.scan`) compute it inside the step.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import jax.numpy as jnp
 
 import leafax
 
-from ._call import Pure, shared
+from ._call import Linear, Pure, shared
+from ._lowrank import added
 from ._select import choose
 
 ATTENTION = ("query", "key", "value")  # of Flax's attention: `(features, heads, size)`
@@ -27,18 +29,22 @@ class Factors:
 
     Attributes:
       path, kernel: of the kernel.
-      a, b: tensors that train, `(inputs, rank)` and `(rank, outputs)`; `b` starts at zero.
+      a, b: tensors that train, `(inputs, rank)` and `(rank, outputs)`, behind the dimensions of
+        a stacked kernel; `b` starts at zero.
       scale: `alpha / rank`.
     """
 
-    def __init__(self, path: str, kernel: Any, rank: int, alpha: float, inputs: int) -> None:
-        shape = tuple(kernel.shape)
+    def __init__(
+        self, path: str, kernel: Any, rank: int, alpha: float, inputs: int, stacked: int
+    ) -> None:
+        stack, shape = tuple(kernel.shape[:stacked]), tuple(kernel.shape[stacked:])
         rows, columns = math.prod(shape[:inputs]), math.prod(shape[inputs:])
         self.path, self.kernel, self.scale = path, kernel, alpha / rank
+        self.beside = not stacked and path.rpartition(".")[2] == "kernel"
         with leafax.no_grad():
-            a = leafax.randn(rows, rank, dtype=kernel.dtype) / math.sqrt(rows)
+            a = leafax.randn(*stack, rows, rank, dtype=kernel.dtype) / math.sqrt(rows)
         self.a = a.requires_grad_()
-        self.b = leafax.zeros(rank, columns, dtype=kernel.dtype, requires_grad=True)
+        self.b = leafax.zeros(*stack, rank, columns, dtype=kernel.dtype, requires_grad=True)
 
     def merged(self) -> Any:
         """The kernel with the adapter in it."""
@@ -122,7 +128,7 @@ class Lora:
 
 def add(
     model: Any, patterns: Any, *, rank: int = 8, alpha: float | None = None,
-    inputs: int | None = None, freeze: bool = True,
+    inputs: int | None = None, stacked: int = 0, freeze: bool = True,
 ) -> Lora:  # fmt: skip
     """Give kernels of a model low-rank adapters.
 
@@ -135,6 +141,8 @@ def add(
       alpha: the adapters count `alpha / rank`; `2 * rank` by default.
       inputs: how many of a kernel's dimensions are inputs. By default all but the last, and one
         for `query`, `key` and `value` kernels of three dimensions.
+      stacked: how many leading dimensions of a kernel number its layers: 1 for kernels under
+        `nn.scan` or `nn.vmap`. Each layer then has factors of its own.
       freeze: freeze all the model's parameters; unfreeze a new head afterwards.
 
     Returns:
@@ -176,8 +184,14 @@ def add(
             if r < 1:
                 raise ValueError(f"the rank of `{name}` must be at least 1, got {r}")
             scale = options.get("alpha", alpha)
-            n = options.get("inputs", inputs) or _inputs(name, kernel.dim())
-            found[name] = Factors(name, kernel, r, 2 * r if scale is None else scale, n)
+            k = options.get("stacked", stacked)
+            if kernel.dim() - k < 2:
+                raise ValueError(
+                    f"`{name}` has {kernel.dim()} dimensions, so {k} of them cannot number layers: "
+                    f"an adapter needs two more"
+                )
+            n = options.get("inputs", inputs) or _inputs(name, kernel.dim() - k)
+            found[name] = Factors(name, kernel, r, 2 * r if scale is None else scale, n, k)
     if freeze:
         model.freeze()
     return Lora(model, found)
@@ -196,10 +210,13 @@ def _inputs(name: str, dims: int) -> int:
 class Adapted(Pure):
     """A call with adapters: their factors come behind the model's own leaves."""
 
-    def __init__(self, inner: Pure, places: tuple[int, ...], scales: tuple[float, ...]) -> None:
-        super().__init__(inner.__name__, inner, places, scales)
+    def __init__(
+        self, inner: Pure, places: tuple[int, ...], scales: tuple[float, ...],
+        beside: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        super().__init__(inner.__name__, inner, places, scales, beside)
         self.__name__ = inner.__name__
-        self.inner, self.places, self.scales = inner, places, scales
+        self.inner, self.places, self.scales, self.beside = inner, places, scales, beside
         self.draws = inner.draws
 
     def tagging(self, tagger: Any) -> Any:
@@ -218,17 +235,17 @@ class Adapted(Pure):
             place: (leaves[n + 2 * i], leaves[n + 2 * i + 1], scale)
             for i, (place, scale) in enumerate(zip(self.places, self.scales, strict=True))
         }
-        beside = {
-            self.inner.module_of(place): place for place in factors if own[place].ndim == 2
-        }  # fmt: skip
+        beside = {self.inner.module_of(place): place for place in self.beside}
         while True:
-            # Which of them are dense layers only the call itself tells, so the others are put
+            # Which of them are linear layers only the call itself tells, so the others are put
             # into their kernels and it is traced once more.
             held = [self._sum(i, x, factors, beside) for i, x in enumerate(own)]
             used: set[str] = set()
-            with self.inner.adding(_adder({m: factors[p] for m, p in beside.items()}, used)):
+            failed: set[str] = set()
+            mine = {m: (*factors[p], own[p].shape) for m, p in beside.items()}
+            with self.inner.adding(_adder(mine, used, failed)):
                 out, changed = self.inner(held, key, args, kwargs)
-            missing = beside.keys() - used
+            missing = (beside.keys() - used) | failed
             if not missing:
                 return out, changed
             for module in missing:
@@ -241,14 +258,28 @@ class Adapted(Pure):
         return x + ((a @ b) * scale).reshape(x.shape).astype(x.dtype)
 
 
-def _adder(factors: Mapping[str, Any], used: set[str]) -> Callable[[str, Any, Any], Any]:
-    def add(path: str, x: Any, y: Any) -> Any:
-        """What a dense layer at this path returns for `x`, where it returned `y`."""
-        if path not in factors:
+def _adder(factors: Mapping[str, Any], used: set[str], failed: set[str]) -> Callable[..., Any]:
+    busy = False  # the narrow layer that `added` calls is a layer too
+
+    def add(path: str, linear: Linear, x: Any, y: Any) -> Any:
+        """What a linear layer at this path returns for `x`, where it returned `y`."""
+        nonlocal busy
+        if busy or path not in factors:
             return y
         used.add(path)
-        a, b, scale = (jnp.asarray(f, y.dtype) for f in factors[path])
-        return y + (jnp.asarray(x, y.dtype) @ a @ b) * scale
+        a, b, scale, shape = factors[path]
+        a, b, x = (jnp.asarray(f, y.dtype) for f in (a, b, x))
+        more = None
+        if tuple(linear.shape) == shape:  # it is another inside of `nn.scan`
+            busy = True
+            try:
+                more = added(linear.kind, linear.layer, shape, x, a, b, linear.equation)
+            finally:
+                busy = False
+        if more is None:
+            failed.add(path)
+            return y
+        return y + more * jnp.asarray(scale, y.dtype)
 
     return add
 
@@ -259,7 +290,8 @@ def adapted(pure: Pure, own: Any, leaves: Any, by: Mapping[int, Factors]) -> tup
     if not places:
         return pure, leaves
     some = [by[id(own[i])] for i in places]
-    made = shared(Adapted(pure, places, tuple(f.scale for f in some)))
+    beside = tuple(i for i, f in zip(places, some, strict=True) if f.beside)
+    made = shared(Adapted(pure, places, tuple(f.scale for f in some), beside))
     made.draws = pure.draws
     return made, (*leaves, *(t for f in some for t in (f.a, f.b)))
 

@@ -212,22 +212,121 @@ def test_wrong_adapters_are_errors(model: Any) -> None:
         lora.add(model, "dense")
 
 
-def test_dense_layers_never_build_the_sum() -> None:
-    """Neither the kernel's sum nor its gradient is in the program."""
-    model = linen.Model(nn.Dense(64), nn.Dense(64).init(jax.random.key(0), jnp.ones((1, 32))))
-    adapter = lora.add(model, "kernel", rank=2)
-    pure = lora.adapted(
-        model._pure("__call__", True, False), model._leaves, model._leaves, model._adapted_by()
-    )[0]
-    leaves = [t.jax() for t in (*model._leaves, *adapter.parameters())]
+RNGS = nnx.Rngs(0)
+WIDE = np.random.default_rng(0).normal(size=(2, 5, 7, 6)).astype("float32")
+# A layer, its input, the number of its kernel's dimensions that it sums over.
+LAYERS: dict[str, tuple[Any, Any, int]] = {
+    "dense": (nn.Dense(64), WIDE, 1),
+    "dense without a bias in bfloat16": (nn.Dense(9, use_bias=False, dtype=jnp.bfloat16), WIDE, 1),
+    "several features": (nn.DenseGeneral((3, 4)), WIDE, 1),
+    "several axes": (nn.DenseGeneral((3, 4), axis=(-2, -1)), WIDE, 2),
+    "axes in the middle": (nn.DenseGeneral(5, axis=(1, 3)), WIDE, 2),
+    "convolution": (nn.Conv(8, (3, 2)), WIDE, 3),
+    "strides": (nn.Conv(8, (3, 3), strides=2, padding="VALID"), WIDE, 3),
+    "dilation": (nn.Conv(8, (2, 2), kernel_dilation=2, padding=((1, 0), (2, 1))), WIDE, 3),
+    "one dimension": (nn.Conv(8, (3,), padding="CAUSAL"), WIDE[0], 2),
+    "einsum": (nn.Einsum((6, 3, 4), "...a,anh->...nh"), WIDE, 1),
+    "einsum over two": (nn.Einsum((7, 6, 4), "btna,nah->bth"), WIDE, 2),
+    "nnx linear": (nnx.Linear(6, 64, rngs=RNGS), WIDE, 1),
+    "nnx several axes": (nnx.LinearGeneral((7, 6), (3, 4), axis=(-2, -1), rngs=RNGS), WIDE, 2),
+    "nnx convolution": (nnx.Conv(6, 8, (3, 2), strides=2, rngs=RNGS), WIDE, 3),
+    "nnx circular": (nnx.Conv(6, 8, (3, 3), padding="CIRCULAR", rngs=RNGS), WIDE, 3),
+    "nnx einsum": (nnx.Einsum("bta,anh->btnh", (6, 3, 4), (3, 4), rngs=RNGS), WIDE[0], 1),
+}  # fmt: skip
+# These compute the sum.
+SUMMED: dict[str, tuple[Any, Any, int]] = {
+    "groups": (nn.Conv(8, (3, 3), feature_group_count=2), WIDE, 3),
+    "transposed": (nn.ConvTranspose(8, (3, 3)), WIDE, 3),
+    "batches of kernels": (nn.DenseGeneral(5, axis=-1, batch_dims=(0,)), WIDE, 2),
+    "another split": (nn.DenseGeneral((3, 4)), WIDE, 2),
+    "nnx groups": (nnx.Conv(6, 8, (3, 3), feature_group_count=2, rngs=RNGS), WIDE, 3),
+}
+
+
+@pytest.mark.parametrize("name", [*LAYERS, *SUMMED])
+def test_linear_layers_never_build_the_sum(name: str) -> None:
+    """Neither the kernel's sum nor its gradient is in the program; the numbers are the sum's."""
+    layer, x, inputs = (LAYERS | SUMMED)[name]
+    model: Any = (
+        nnx_models.Model(layer) if isinstance(layer, nnx.Module)
+        else linen.Model(layer, layer.init(jax.random.key(0), x))
+    )  # fmt: skip
+    shape = tuple(model.get_parameter("kernel").shape)
+    adapter = lora.add(model, "kernel", rank=2, inputs=inputs)
+    rng = np.random.default_rng(1)
+    for p in adapter.parameters():
+        p.data = torch.from_numpy(rng.normal(size=tuple(p.shape)).astype("float32") * 0.3)
+    out = model(torch.from_numpy(x)).float().detach()
+    adapter.merge()
+    np.testing.assert_allclose(model(torch.from_numpy(x)).float(), out, rtol=2e-2, atol=2e-1)
+    if "bfloat16" not in name:
+        np.testing.assert_allclose(model(torch.from_numpy(x)), out, rtol=1e-4, atol=1e-4)
+    adapter.unmerge()
+
+    pure, leaves = calls_of(model)
+    n = len(leaves) - 2
 
     def loss(factors: Any) -> Any:
-        return pure([*leaves[:2], *factors], None, (jnp.ones((4, 32)),), {})[0].sum()
+        return pure([*leaves[:n], *factors], None, (x,), {})[0].astype("float32").sum()
 
-    text = str(jax.make_jaxpr(jax.grad(loss))(leaves[2:]))
-    assert "f32[32,2]" in text
-    made = [line for line in text.splitlines() if re.match(r"\s+\w+:f32\[32,64\]", line)]
-    assert not made, made
+    text = str(jax.make_jaxpr(jax.grad(loss))(leaves[n:]))
+    spelt = ",".join(map(str, shape))
+    made = [line for line in text.splitlines() if re.match(rf"\s+\w+:\w+\[{spelt}\] = ", line)]
+    assert bool([m for m in made if "convert" not in m]) is (name in SUMMED), made
+
+
+def calls_of(model: Any) -> tuple[Any, list[Any]]:
+    """The model's call with its adapters as a pure function, and the leaves that it takes."""
+    if isinstance(model, linen.Model):
+        plain, own = model._pure("__call__", True, False), model._leaves
+    else:
+        view = model._view()
+        plain, own = model._pure(view, "__call__", True, None), view.leaves
+    pure, leaves = lora.adapted(plain, own, own, model._adapted_by())
+    return pure, [t.jax() for t in leaves]
+
+
+class Stacked(nn.Module):
+    """Three layers by `nn.scan`."""
+
+    @nn.compact
+    def __call__(self, x: Any) -> Any:
+        class Layer(nn.Module):
+            @nn.compact
+            def __call__(self, x: Any, _: Any) -> Any:
+                return nn.tanh(nn.Dense(6, name="dense")(x)), None
+
+        layers = nn.scan(Layer, variable_axes={"params": 0}, split_rngs={"params": True}, length=3)
+        return layers(name="layers")(x, None)[0]
+
+
+def test_layers_of_a_scan_have_factors_of_their_own() -> None:
+    x = WIDE[0, 0]
+    model = linen.Model(Stacked(), Stacked().init(jax.random.key(0), x))
+    adapter = lora.add(model, "**.kernel", rank=2, stacked=1)
+    a, b = adapter.parameters()
+    assert (a.shape, b.shape) == ((3, 6, 2), (3, 2, 6))
+    assert "3 kernels" not in repr(adapter) and "72 numbers" in repr(adapter)
+    base = model(torch.from_numpy(x)).detach()
+    with torch.no_grad():
+        b[1] = 0.3
+    p, y = model.state_dict(), torch.from_numpy(x)
+    for i in range(3):
+        kernel = p["layers.dense.kernel"][i] + 2 * a[i] @ b[i]
+        y = (y @ kernel + p["layers.dense.bias"][i]).tanh()
+    out = model(torch.from_numpy(x))
+    np.testing.assert_allclose(out.detach(), y.detach(), rtol=1e-4, atol=1e-5)
+    assert not np.allclose(out.detach(), base)
+    out.sum().backward()
+    assert all((p.grad != 0).any().item() for p in (a, b))
+    adapter.merge()
+    np.testing.assert_allclose(model(torch.from_numpy(x)), out.detach(), rtol=1e-4, atol=1e-5)
+    adapter.unmerge()
+    assert model.state_dict()["layers.dense.kernel"].tolist() == p["layers.dense.kernel"].tolist()
+    message = "`layers.dense.kernel` has 3 dimensions, so 2 of them cannot number layers: an adap"
+    adapter.remove()
+    with pytest.raises(ValueError, match=message):
+        lora.add(model, "**.kernel", stacked=2)
 
 
 def test_submodules_are_adapted_on_their_own_and_can_be_watched() -> None:
