@@ -156,6 +156,11 @@ def make_dual(t: Any, along: Any, level: int) -> Any:
             f"Tensor, this is not supported. Tensor is of size {list(t.shape)} while the given "
             f"forward gradient is of size {list(along.shape)}."
         )
+    if tangent(along, level) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level"
+            f"{level - 1} is not supported."
+        )
     out = view(t, tuple([n for n in local.mode.dual if n != level]))
     if along.stride() != t.stride():
         with seeing(below(level)):

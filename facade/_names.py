@@ -81,6 +81,16 @@ def _matmul(state: State) -> str:
     return names[ranks] + ("Backward4" if ranks == (1, 2) else "Backward0")
 
 
+def _interpolate(state: State) -> str:
+    """PyTorch has a node for each mode and number of dimensions."""
+    given = arguments(state)
+    dims, mode = len(state.operands[0].shape) - 2, given.get("mode", "nearest")
+    if mode == "area":
+        return "SqueezeBackward1" if dims == 1 else f"AdaptiveAvgPool{dims}DBackward0"
+    kind = {"nearest-exact": "NearestExact"}.get(mode, mode.capitalize())
+    return f"Upsample{kind}{dims}D{'Aa' if given.get('antialias') else ''}Backward0"
+
+
 def arguments(state: State) -> Arguments:
     """The call's arguments by parameter; numbers that became inputs count as numbers."""
     call = state.call
@@ -101,6 +111,8 @@ def node_name(state: State) -> str:
             return op.backward
         if op.name == "matmul":
             return _matmul(state)
+        if op.name == "interpolate":
+            return _interpolate(state)
         if op.name == "movedim" and not state.operands[0].shape:
             return "AliasBackward0"  # nothing to permute
         if has_no_formula(state):

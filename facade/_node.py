@@ -11,7 +11,7 @@ from leafax.functional import Residual, VjpCall, is_differentiable
 from ._enter import from_array, make
 from ._names import gradient_places, places
 from ._noted import note
-from ._saved import FREED, Saved, active_saves, saved_places, static_argument
+from ._saved import Saved, active_saves
 from ._trace import EXTERNAL, State, Trace, local, resting
 
 _hook_ids = itertools.count()
@@ -199,31 +199,17 @@ class Node:
 
             return attribute(self, name)
         if name.startswith("_saved_"):
-            return self._saved_attribute(name[len("_saved_") :])
-        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+            from ._attributes import saved_attribute
 
-    def _saved_attribute(self, name: str) -> Any:
-        call = self.state.call
-        op = getattr(call, "op", None)
-        if op is None or (name not in op.saves and name not in op.parameters):
-            raise AttributeError(f"'{self.name()}' object has no attribute '_saved_{name}'")
-        if name not in op.saves:
-            return static_argument(call, name)
-        if self.is_freed():
-            raise RuntimeError(FREED)
-        for saved, index in saved_places(self.state):
-            if saved == name:
-                if self.packed is not None and index in self.packed:
-                    return self.packed[index].unpack(self)
-                return self.unpack(index)
-        return None
+            return saved_attribute(self, name[len("_saved_") :])
+        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
     def unpack(self, index: int) -> Any:
         """The tensor of operand `index` (or of result `-1 - index`), as it was saved."""
         if self.saved is not None and index in self.saved:
             tensor = self.saved[index].tensor
             if index >= 0:
-                return tensor
+                return _same(self.saved[index])
             holder = self.saved[index].holder
             holder = holder() if holder is not None else None
             if holder is not None and _is_result(holder, self, -1 - index):
@@ -232,11 +218,12 @@ class Node:
             out._v = resting(out._v.aval, True, EXTERNAL)
             out._grad_fn, out._out = self, -1 - index
             return out
-        if self.frame is not None:
+        trace = self.trace
+        frames = trace.frames if trace is not None else None
+        if self.frame is not None or frames and self.state in frames:
             from .utils._frame import saved
 
             return saved(self, index)
-        trace = self.trace
         assert trace is not None
         if index < 0:
             value = self.state.values[-1 - index]
@@ -255,6 +242,17 @@ class Node:
                 if t is not None and t._v is value and t._stale is None:
                     return t
         return make(value, trace)
+
+
+def _same(saved: Saved) -> Any:
+    """The tensor that was saved: the user's own, if it is still there and holds what it held."""
+    t: Any = None if saved.holder is None else saved.holder()
+    kept = saved.tensor
+    if t is None or t._stale is not None or saved.now != saved.version:
+        return kept
+    if t.requires_grad != kept.requires_grad or t._v.shape != kept._v.shape:
+        return kept
+    return t
 
 
 def _is_result(t: Any, node: Node, out: int) -> bool:

@@ -240,6 +240,8 @@ def observe(t: Any, reason: str) -> Any:
             return array
         from ._enter import enter
 
+        if t._creation and t._stale is not None:  # autograd may not use it, its data are there
+            t = t.detach()
         enter(t, local.trace)
         cut(reason, (t,))
     check_faults()

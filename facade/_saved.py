@@ -94,6 +94,13 @@ def slots_of(call: Call) -> dict[str, list[int]]:
     return slots
 
 
+def argument(call: Call, name: str) -> Any:
+    """What a parameter was given, which may be a `Slot`; None if there is no such parameter."""
+    if name == "self":
+        name = call.op.parameters[1 if call.op.random else 0]
+    return static_argument(call, name) if name in call.op.parameters else None
+
+
 def static_argument(call: Call, name: str) -> Any:
     """A static argument under its parameter's name: `grad_fn._saved_dim`."""
     names = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
@@ -113,12 +120,17 @@ def active_saves(state: State) -> bool:
 
 
 # A Python number in these is made a tensor, which is saved like any other.
-_WRAPPING = frozenset({"mul", "div", "true_divide", "xlogy"})
+WRAPPING = frozenset({"mul", "div", "true_divide", "xlogy"})
+
+
+def wraps(call: Call, given: Any) -> bool:
+    """Whether a number that was given is saved as a tensor."""
+    return call.op.name in WRAPPING and type(given) in (int, float, complex, bool)
 
 
 def _saves_number(state: State) -> bool:
     call = state.call
-    if call.op.name not in _WRAPPING or not any(v.requires_grad for v in state.operands):
+    if call.op.name not in WRAPPING or not any(v.requires_grad for v in state.operands):
         return False
     given = (*call.args, *call.kwargs.values())
     return any(type(a) in (int, float, complex) for a in given)
@@ -148,15 +160,27 @@ def _shape_now(leaf: Any) -> Any:
     return None if leaf is None or leaf._v is None else leaf._v.shape
 
 
-def check_versions(node: Node, latest: dict[int, int]) -> None:
+def latest_versions(state: State) -> dict[int, int]:
+    """The version of each storage of the trace that is at `state`."""
+    latest: dict[int, int] = {}
+    for s in state.path():
+        for v in s.values:
+            latest[v.storage] = max(v.version, latest.get(v.storage, 0))
+    return latest
+
+
+def check_versions(node: Node, latest: dict[int, int], only: int | None = None) -> None:
     """Raise if a tensor that this node saved was written to since.
 
     Args:
       latest: the version of each storage of the running trace.
+      only: the one place to look at.
     """
     state = node.state
     overwrites = getattr(getattr(state.call, "op", None), "overwrites", False)
     for name, index in saved_places(state):
+        if only is not None and index != only:
+            continue
         if overwrites and name == "self":
             continue  # PyTorch saves a clone of what an in-place op overwrites
         if node.saved is not None:

@@ -370,8 +370,13 @@ def _repr(t: Tensor) -> str:
         if text is not None:
             return text
     suffixes = []
-    if not t.is_leaf:
-        suffixes.append(f"grad_fn=<{type(t.grad_fn).__name__}>")
+    try:
+        fn = t.grad_fn
+        maker = None if fn is None else type(fn).__name__
+    except RuntimeError:  # a view that was written to where autograd could not follow
+        maker = "Invalid"
+    if maker is not None:
+        suffixes.append(f"grad_fn=<{maker}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
     if local.mode.dual:

@@ -1,4 +1,4 @@
-"""`torch._C._autograd`: version counters that are set by hand."""
+"""`torch._C._autograd`: saved tensors, and version counters that are set by hand."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from typing import Any
 
 from .._run import cut
 from .._trace import local
+from ..autograd._saved_hooks import hooks_are_enabled as _saved_tensors_hooks_is_enabled
+from ..autograd._saved_tensor import SavedTensor as SavedTensor
+from ..autograd._saved_tensor import make_saved_tensor as _make_saved_tensor
+
+__all__ = [
+    "SavedTensor", "_get_current_graph_task_keep_graph", "_make_saved_tensor",
+    "_saved_tensors_hooks_is_enabled", "_unsafe_set_version_counter",
+]  # fmt: skip
 
 
 def _get_current_graph_task_keep_graph() -> bool:

@@ -22,6 +22,7 @@ from ._anomaly import set_detect_anomaly as set_detect_anomaly
 from ._backward import backward as backward
 from ._backward import grad as grad
 from ._function import Function as Function
+from ._saved_tensor import SavedTensor as SavedTensor
 from ._variable import Variable as Variable
 from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck

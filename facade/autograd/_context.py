@@ -26,6 +26,10 @@ DIRTY_VIEW = (
     "inplace that returns a single Tensor and a second one that does the other operations). You "
     "can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
 )
+PURE_VIEW = (
+    "Pure view custom Function can only have one input Tensor and one output Tensor. Open an "
+    "issue if you need to support more."
+)
 
 
 class FunctionCtx(CustomNode):
@@ -94,11 +98,19 @@ class FunctionCtx(CustomNode):
         Raises:
           RuntimeError: once backward freed them, or if one was written to since.
         """
-        if self._in_forward_mode and self._for_forward is not None:
-            return self._for_forward
+        if self._in_forward_mode:
+            return self._for_forward or ()
         if self.freed or self._saved is None:
             raise RuntimeError(FREED)
         return tuple(self._unpack(s) for s in self._saved)
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        if self.freed or self._saved is None:
+            raise RuntimeError(FREED)
+        from ._saved_tensor import AtContext, SavedTensor
+
+        return tuple(SavedTensor.at(AtContext(self, k)) for k in range(len(self._saved)))
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -160,9 +172,12 @@ class FunctionCtx(CustomNode):
     def _finish(self, outs: list[Any], tensors: list[Any], records: bool) -> list[Any]:
         plain = {id(t) for t in self._plain}
         dirty = {id(t) for t in self._dirty}
+        pure = getattr(self, "_is_pure_view", False)
+        if pure and (len(tensors) != 1 or len(outs) != 1):
+            raise RuntimeError(PURE_VIEW)
         for o in outs:
             if isinstance(o, Handle) and o._base_ is not None and id(o) not in dirty:
-                o._creation = "function"
+                o._creation = "" if pure and records else "function"
         if not records:
             self._to_save = ()
             for t in self._dirty:
@@ -266,7 +281,11 @@ class FunctionCtx(CustomNode):
                 zeros(o) if g is None and o is not None and self._is_materialized(k) else g
                 for k, (g, o) in enumerate(zip(grads, self._outputs, strict=True))
             ]
-        result = self.apply(*grads)
+        self.arrived: Any = grads  # a checkpoint computes nothing again before these have come
+        try:
+            result = self.apply(*grads)
+        finally:
+            self.arrived = ()
         results = list(result) if isinstance(result, tuple) else [result]
         n = len(self._is_tensor)
         if len(results) > n and all(r is None for r in results[n:]):

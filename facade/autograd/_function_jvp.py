@@ -25,7 +25,7 @@ def _level(
     passed = given
     if ctx._materialize:
         passed = [
-            zeros(a._v) if t is None and isinstance(a, Handle) else t
+            zeros(a._v) if t is None and isinstance(a, Handle) and _floats(a) else t
             for a, t in zip(args, given, strict=True)
         ]
     with _dual.seeing(_dual.below(level)):
@@ -48,7 +48,9 @@ def _level(
     inputs = {id(a): i for i, a in enumerate(args) if isinstance(a, Handle)}
     dirty = {id(t) for t in ctx._dirty}
     for k, (out, along) in enumerate(zip(outs, found, strict=True)):
-        if not isinstance(out, Handle) or not _differentiable(ctx, out):
+        if not isinstance(out, Handle):
+            continue
+        if not _differentiable(ctx, out):
             if along is not None:
                 raise RuntimeError(
                     f"Function's jvp returned a gradient at position {k}, but  the corresponding "
@@ -66,9 +68,11 @@ def _level(
 
 
 def _differentiable(ctx: Any, out: Any) -> bool:
-    if any(out is t for t in ctx._plain):
-        return False
-    return bool(out.is_floating_point() or out.is_complex())
+    return not any(out is t for t in ctx._plain) and _floats(out)
+
+
+def _floats(t: Any) -> bool:
+    return bool(t.is_floating_point() or t.is_complex())
 
 
 def _set(out: Any, along: Any, level: int) -> None:
@@ -86,7 +90,7 @@ def _written(out: Any, old: Any, version: Any, along: Any, level: int) -> None:
         if along is not None:
             _dual_ops.written(out, {level: along})
         return
-    if along is not old and (along is None or along._version == version):
+    if along is None or along._version == version:
         raise RuntimeError(
             "An inplace custom Function is not modifying the forward mode gradients inplace. If "
             "the forward is modifying an input inplace, then the jvp function must modify the "
@@ -100,18 +104,29 @@ def _written(out: Any, old: Any, version: Any, along: Any, level: int) -> None:
         )
 
 
+_NO_VIEW = (
+    "A custom Function's forward is returning a view (or an input as-is) but the jvp is not "
+    "returning a view."
+)
+_OTHER = "A custom Function is returning a view but the jvp is not returning a view of the "
+
+
 def _check_view(out: Any, args: tuple[Any, ...], level: int, along: Any) -> None:
     """A view of an input must have a view of its tangent."""
-    base = out._base_
+    base, _ = _dual.base_of(out)
     if base is None:
         return
     for a in args:
-        if isinstance(a, Handle) and (a is base or a._base_ is base):
-            old = _dual.tangent(a, level)
-            if old is None:
-                continue
-            if along is None or along._base_ is None or along._base_ is not (old._base_ or old):
-                raise RuntimeError(
-                    "A custom Function's forward is returning a view (or an input as-is) but the "
-                    "jvp is not returning a view."
-                )
+        if not isinstance(a, Handle) or (a is not base and _dual.base_of(a)[0] is not base):
+            continue
+        old = _dual.tangent(a, level)
+        if old is None:
+            continue
+        found = None if along is None else _dual.base_of(along)[0]
+        if found is None:
+            raise RuntimeError(_NO_VIEW)
+        shared = _dual.base_of(old)[0]
+        if shared is not None and found is not shared:
+            raise RuntimeError(_OTHER + "same base as the given grad input.")
+        if shared is None and found is not old:
+            raise RuntimeError(_OTHER + "given grad input.")

@@ -85,7 +85,28 @@ class HookedNode(CustomNode):
                     if self.freed:
                         raise RuntimeError(FREED)
                     return self.packed[index].unpack(self)
+            if "call" in self.__dict__:
+                return self._argument(name[len("_saved_") :])
+        if name.startswith("_raw_saved_"):
+            from ._saved_tensor import AtHooked, SavedTensor
+
+            for saved, index in self.__dict__.get("saves", ()):
+                if saved == name[len("_raw_saved_") :]:
+                    return SavedTensor.at(AtHooked(self, index))
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _argument(self, name: str) -> Any:
+        """What the node keeps beside tensors."""
+        from .._saved_arguments import saved_argument
+
+        def unpack(i: int) -> Any:
+            return self.kept[i] if i in self.kept else self.packed[i].unpack(self)
+
+        try:
+            return saved_argument(name, self.call, [a.shape for a in self.avals], unpack)
+        except KeyError:
+            pass
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '_saved_{name}'")
 
     def _operand(self, i: int) -> Any:
         """Saved operand `i`, in the dtype that the op had it in."""

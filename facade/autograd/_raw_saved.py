@@ -5,69 +5,32 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from leafax.functional import vjp_of
+from leafax.functional import Slot, vjp_of
 
 from .._enter import enter
 from .._keep import given_of, needed
-from .._saved import FREED, saved_places
+from .._saved import FREED, argument, saved_places
 from .._trace import local
 from ._context import fit
 from ._hooked_node import RESULT_RULES
-from ._saved_hooks import Packed
-
-
-class SavedTensor:
-    """One tensor that a node saved."""
-
-    def __init__(self, node: Any, index: int) -> None:
-        self._node, self._index = node, index
-
-    def register_hooks(self, *hooks: Any) -> None:
-        """Replace the saved tensor by `pack_hook` of it now, and by `unpack_hook` of that later.
-
-        Args: `(pack_hook, unpack_hook)`.
-
-        Raises:
-          RuntimeError: if it is freed, or has hooks already.
-        """
-        if len(hooks) != 2 or not all(callable(h) for h in hooks):
-            raise TypeError(
-                "register_hooks(): incompatible function arguments. The following argument types "
-                "are supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: "
-                "collections.abc.Callable, arg1: collections.abc.Callable) -> None"
-            )
-        pack_hook, unpack_hook = hooks
-        node, index = self._node, self._index
-        if node.is_freed():
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor after it has been freed. Saved "
-                "intermediate values of the graph are freed when you call .backward() or "
-                "autograd.grad(). Specify retain_graph=True if you need to backward through the "
-                "graph a second time or if you need to access saved variables after calling "
-                "backward."
-            )
-        if node.packed is not None and index in node.packed:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. "
-                "Hint: only one pair of hooks is allowed at a time."
-            )
-        edge = node.edges()[index] if index >= 0 else -1 - index
-        packed = Packed(node.unpack(index), (pack_hook, unpack_hook), edge)
-        node.packed = {**(node.packed or {}), index: packed}
-        if node.saved is not None:
-            node.saved.pop(index, None)
-        node.mark_hooked()
+from ._saved_tensor import AtNode, SavedTensor
 
 
 def attribute(node: Any, name: str) -> Any:
     """`_raw_saved_*` of an ordinary node, and its `apply_custom` once it has hooks."""
     if name == "apply_custom":
         return partial(apply_packed, node)
-    if node.is_freed():
-        raise RuntimeError(FREED)
-    for saved, index in saved_places(node.state):
-        if saved == name[len("_raw_saved_") :]:
-            return SavedTensor(node, index)
+    wanted = name[len("_raw_saved_") :]
+    found = [index for saved, index in saved_places(node.state) if saved == wanted]
+    call = node.state.call
+    if wanted in getattr(getattr(call, "op", None), "saves", ()):
+        given = argument(call, wanted)
+        if isinstance(given, (tuple, list)) and not isinstance(given, Slot):
+            places = iter(found)
+            return tuple(
+                SavedTensor.at(AtNode(node, None if a is None else next(places))) for a in given
+            )
+        return SavedTensor.at(AtNode(node, found[0] if found else None))
     raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
 
 

@@ -25,6 +25,7 @@ PACK_WROTE = (
 
 class _Active(threading.local):
     disabled: str | None = None
+    frame: Any = None  # the outermost checkpointed call that is being recorded
 
 
 _active = _Active()
@@ -101,6 +102,11 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _active.disabled = before
 
 
+def hooks_are_enabled() -> bool:
+    """False within `disable_saved_tensors_hooks`."""
+    return _active.disabled is None
+
+
 class Packed:
     """What a pack hook made of one saved tensor.
 
@@ -137,14 +143,26 @@ class Packed:
         return out if edge is None else set_history(out, *edge)
 
 
-def pack_one(t: Any, own: int | None) -> Packed | None:
-    """`t` packed by the innermost hooks; None if there are none.
+@contextmanager
+def saving(frame: Any) -> Iterator[None]:
+    """Within the block `frame`, a checkpointed call, keeps what Functions save."""
+    before = _active.frame
+    if before is None:
+        _active.frame = frame
+    try:
+        yield
+    finally:
+        _active.frame = before
+
+
+def pack_one(t: Any, own: int | None) -> Any:
+    """What a Function saves in place of `t`: what hooks or a checkpoint make of it; None for `t`.
 
     Args:
       own: which output of the saving node `t` is, None if it is not one.
     """
     if not local.pack_hooks:
-        return None
+        return None if _active.frame is None else _active.frame.keep(t, own)
     from ._node import edge_from
 
     edge = edge_from(t) if own is None else (own if t.requires_grad else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,6 +13,25 @@ from leafax.functional import default_float
 from .._enter import from_array
 from .._handle import Handle
 from .._storage import detach
+from .._trace import local
+
+
+class ImperativeEngine:
+    """What code written for PyTorch asks of its engine, `Variable._execution_engine`."""
+
+    def queue_callback(self, callback: Callable[[], Any], /) -> None:
+        """Call `callback` when the innermost backward pass of this thread is over.
+
+        Raises:
+          RuntimeError: outside of a backward pass.
+        """
+        if not local.tasks:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        local.tasks[-1].callbacks.append(callback)
+
+    def is_checkpoint_valid(self) -> bool:
+        """Whether a reentrant checkpoint may run: not within `grad` or `backward(inputs=...)`."""
+        return all(task.captures is None for task in local.tasks)
 
 
 class _VariableMeta(type):
@@ -21,6 +41,8 @@ class _VariableMeta(type):
 
 class Variable(metaclass=_VariableMeta):
     """Returns a tensor on the same data; `volatile` is ignored with a warning, as in PyTorch."""
+
+    _execution_engine = ImperativeEngine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if volatile:

@@ -9,38 +9,26 @@ not before. What was computed in between is freed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
-from weakref import ref
 
-from leafax.functional import Input
 from leafax.functional import Node as Entry
 
 from .. import _random
 from .._budget import uncut
-from .._dtype import of
 from .._enter import alias, enter, keep_edge, make
 from .._handle import Handle
 from .._keep import needed
-from .._record import record
 from .._region import Region
 from .._saved import modified, saved_places
-from .._step import step
-from .._trace import Mode, State, Value, local, resting
-from ._barrier import BARRIER
+from .._trace import NOWHERE, Mode, State, Value, local, resting
+from ..autograd._saved_hooks import saving
+from ._group import owner
+from ._mismatch import CheckpointError, compare, report
+from ._recomputed import Latest, Recomputed
+from ._replay import replay
 from ._selective import Cached
-
-TIP = """
-Tip: To see a more detailed error message, either pass `debug=True` to
-`torch.utils.checkpoint.checkpoint(...)` or wrap the code block
-with `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to
-enable checkpoint‑debug mode globally.
-"""
-
-
-class CheckpointError(RuntimeError):
-    """The function did not do in backward what it did in forward."""
 
 
 class StopRecomputation(Exception):
@@ -53,6 +41,7 @@ class Frame:
     Attributes:
       steps: the ops that forward recorded, in order.
       metadata: of what PyTorch would have saved of them.
+      latest: the last recomputation.
     """
 
     def __init__(
@@ -72,13 +61,19 @@ class Frame:
         self.region = Region()
         self.steps: list[State] = []
         self.metadata: list[Any] = []
-        self.latest: Any = None
+        self.latest: Latest | None = None
+        self.kept: list[Recomputed] = []  # what Functions saved
+        self.found: list[Any] | None = None  # and save as the function is called again
 
     def close(self) -> None:
         """The forward pass is over: its nodes belong to this frame from now on."""
         trace = local.trace
         self.steps = _ops(self.region)
         self.metadata = _metadata(self.steps, self.metadata_fn)
+        for kept in self.kept:
+            self.metadata.append(self.metadata_fn(kept.tensor._v))
+            kept.tensor = None
+        self.kept = []
         del self.region
         if trace.frames is None:
             trace.frames = {}
@@ -89,7 +84,7 @@ class Frame:
 
     def operands(self, state: State, node: Any, grads: list[Any], create_graph: bool) -> Any:
         """The state that computes a node's op again, and its operands in the running trace."""
-        again = self._again(state, grads)
+        again = self._again(state, grads, spend=True)
         trace = local.trace
         operands = list(again.operands)
         if create_graph:
@@ -99,32 +94,50 @@ class Frame:
         assert local.trace is trace
         return again, operands
 
-    def _again(self, state: State, grads: list[Any], env: dict[int, Value] | None = None) -> State:
-        task = local.tasks[-1] if local.tasks else None
-        known = self.latest
-        if known is None or known[0]() is not task or known[1]() is not local.trace:
-            steps, inner, replayed = self._recompute(grads, env or {})
-            made = dict(zip(_bearing(self.steps), _bearing(steps), strict=False))
-            self.latest = (
-                ref(task) if task is not None else lambda: None, ref(local.trace), made, inner,
-                replayed,
-            )  # fmt: skip
-        _, _, made, inner, (env, states) = self.latest
-        second = made[state]
-        nested = inner.get(second)
+    def _again(
+        self, state: State, grads: list[Any], env: dict[int, Value] | None = None, *,
+        spend: bool = False,
+    ) -> State:  # fmt: skip
+        latest = self._recomputed(grads, env)
+        if spend:
+            latest.spend(state)
+        second = latest.made[state]
+        nested = latest.inner.get(second)
         if nested is not None:  # a checkpoint in the checkpoint
-            return nested._again(second, grads, env)  # type: ignore[no-any-return]
-        return states[second]  # type: ignore[no-any-return]
+            return nested._again(second, grads, latest.env)  # type: ignore[no-any-return]
+        return latest.states[second]
 
-    def _recompute(self, grads: list[Any], env: dict[int, Value]) -> Any:
+    def saved_by_function(self, number: int, grads: list[Any]) -> Any:
+        """The tensor that a Function saved as the frame's `number`-th, computed again."""
+        latest = self._recomputed(grads)
+        latest.spend(number)
+        t = latest.found[number]
+        if t._v.index not in latest.numbers:  # from outside of the function
+            return t
+        value = latest.env[t._v.index]
+        return make(alias(local.trace, value, resting(value.aval, False, NOWHERE)), local.trace)
+
+    def _recomputed(self, grads: list[Any], env: dict[int, Value] | None = None) -> Latest:
+        """What the second call recorded, one for each backward pass (or group of them)."""
+        latest, now = self.latest, owner(local.tasks)
+        if latest is None or now is None or latest.owner() is not now or not latest.is_here():
+            self.latest = latest = self._recompute(grads, env or {})
+        return latest
+
+    def _recompute(self, grads: list[Any], env: dict[int, Value]) -> Latest:
         from ..autograd._context import origin
 
         for t, version in zip(self.args, self.versions, strict=True):
             if version is not None and t._version != version:
                 raise modified(t._v, version, t._version, origin(t))
-        with uncut():
-            region = Region()
-            self._call()
+        self.found = []
+        try:
+            with uncut():
+                region = Region()
+                self._call()
+            found = self.found
+        finally:
+            self.found = None
         if not region.intact():
             raise RuntimeError(
                 "checkpoint: the function looked at values when it was called again in backward, "
@@ -133,9 +146,11 @@ class Frame:
         steps = _ops(region)
         inner = dict(local.trace.frames or {})
         kept = self.context.kept(steps) if isinstance(self.context, Cached) else {}
-        self._compare(steps)
+        self._compare(steps, found)
         args = {enter(a, local.trace).index for a in self.args if isinstance(a, Handle)}
-        return steps, inner, _replay(steps, kept, grads, env, args)
+        made = dict(zip(_bearing(self.steps), _bearing(steps), strict=False))
+        env, states = replay(steps, kept, grads, env, args)
+        return Latest(made, inner, env, states, found)
 
     def _call(self) -> None:
         generator = _random.default_generator
@@ -147,7 +162,7 @@ class Frame:
         try:
             if self.preserve:
                 generator._state, generator._seed = self.rng
-            with self.context:
+            with self.context, saving(self):
                 self.fn(*self.args, **self.kwargs)
         except StopRecomputation:
             pass
@@ -159,52 +174,46 @@ class Frame:
 
     def _counter(self) -> Callable[[State, bool], None]:
         """Raises once as much was recorded as the gradients read."""
-        steps, saved = len(_bearing(self.steps)), len(self.metadata)
+        self._left = [len(_bearing(self.steps)), len(self.metadata)]
 
         def recorded(state: State, may_stop: bool) -> None:
-            nonlocal steps, saved
-            steps -= len(_bearing([state]))
-            saved -= len(_metadata([state], self.metadata_fn))
-            if may_stop and steps <= 0 and saved <= 0:
-                raise StopRecomputation
+            self._left[0] -= len(_bearing([state]))
+            self._left[1] -= len(_metadata([state], self.metadata_fn))
+            if may_stop:
+                self._stop()
 
         return recorded
 
-    def _compare(self, steps: list[State]) -> None:
-        found = _metadata(steps, self.metadata_fn)
-        first = self.metadata
-        error = None
-        if len(found) > len(first) and not self.early_stop:
-            error = (
-                "torch.utils.checkpoint: trying to save more tensors during recomputation than "
-                f"during the original forward pass.\n{TIP}"
-            )
-        elif len(found) < len(first) or len(_bearing(steps)) < len(_bearing(self.steps)):
-            error = (
-                "torch.utils.checkpoint: A different number of tensors was saved during the "
-                "original forward and recomputation.\nNumber of tensors saved during forward: "
-                f"{len(first)}\nNumber of tensors saved during recomputation: {len(found)}.\n{TIP}"
-            )
-        else:
-            differ = "".join(
-                f"tensor at position {k}:\nsaved metadata: {a}\nrecomputed metadata: {b}\n"
-                for k, (a, b) in enumerate(zip(first, found, strict=False))
-                if a != b
-            )
-            if differ:
-                error = (
-                    "torch.utils.checkpoint: Recomputed values for the following tensors have "
-                    f"different metadata than during the forward pass.\n{differ}.\n{TIP}"
-                )
-        if error is not None:
+    def _stop(self) -> None:
+        if self._left[0] <= 0 and self._left[1] <= 0:
+            raise StopRecomputation
+
+    def _compare(self, steps: list[State], found: list[Any]) -> None:
+        now = _metadata(steps, self.metadata_fn) + [self.metadata_fn(t._v) for t in found]
+        fewer = len(_bearing(steps)) < len(_bearing(self.steps))
+        try:
+            compare(self.metadata, now, early_stop=self.early_stop, fewer=fewer)
+        except CheckpointError as e:
             if self.debug:
-                error += (
-                    "\nOperations executed during the original forward:\n\n"
-                    + _listing(self.steps)
-                    + "\n\nOperations executed during recomputation:\n\n"
-                    + _listing(steps)
-                )
-            raise CheckpointError(error)
+                report(self.steps, steps, e)
+            raise
+
+    # ------------------------------------------------------------ what Functions save
+
+    def keep(self, t: Any, own: int | None) -> Any:
+        """What stands for a tensor that a Function saves: `t` itself until the call is over."""
+        if self.found is not None:
+            self.found.append(t)
+            self._left[1] -= 1
+            if self.early_stop:
+                self._stop()
+            return Recomputed(self, 0, t, None)
+        from ..autograd._node import edge_from
+
+        edge = edge_from(t) if own is None else (own if t.requires_grad else None)
+        kept = Recomputed(self, len(self.kept), t, edge)
+        self.kept.append(kept)
+        return kept
 
 
 def _ops(region: Region) -> list[State]:
@@ -236,72 +245,6 @@ def _metadata(steps: list[State], fn: Any) -> list[Any]:
     return found
 
 
-def _listing(steps: list[State]) -> str:
-    return "\n".join(
-        f"{s.call!r}" + (f"   {s.where[0]}:{s.where[1]}" if s.where else "") for s in steps
-    )
-
-
-def default_metadata(v: Value) -> dict[str, Any]:
-    """What the determinism check compares of a saved tensor."""
-    from .._dtype import device
-
-    return {"shape": v.shape, "dtype": of(v.dtype), "device": device("cpu")}
-
-
-# ---------------------------------------------------------------- recording the steps again
-
-
-def _replay(
-    steps: list[State],
-    kept: dict[State, list[Any]],
-    grads: list[Any],
-    env: dict[int, Value],
-    args: set[int],
-) -> tuple[dict[int, Value], dict[State, State]]:
-    """Record steps once more behind a barrier.
-
-    Args:
-      kept: tensors that stand for the results of some of them.
-      grads: what has arrived: nothing is computed before it has.
-      env: values that stand for others, by number.
-      args: numbers of the function's arguments. Other inputs of the program, parameters above
-        all, are not put behind the barrier, which may copy.
-
-    Returns:
-      What stands for each value, and the new state of each step.
-    """
-    trace = local.trace
-    made = {v.index for s in steps for v in s.values}
-    free = {
-        v.index: v for s in steps for v in s.operands
-        if v.index not in made and not v.weak and (v.index in args or not _at_rest(v))
-    }  # fmt: skip
-    behind = [env.get(i, v) for i, v in free.items()]
-    arrived = [enter(g, trace) for g in grads if g is not None]
-    env = dict(env)
-    if behind:
-        state, _ = record(BARRIER, (*behind, *arrived), {"n": len(behind)}, budget=False)
-        env.update(zip(free, state.values, strict=False))
-    states: dict[State, State] = {}
-    for s in steps:
-        values = [env.get(v.index, v) for v in s.operands]
-        key = ("again", s.call, *values)
-        after = trace.state.next.get(key)
-        if after is None:
-            after = step(trace, key, s.call, values, differentiable=False)
-        trace.state = states[s] = after
-        results: Sequence[Value] = after.values
-        if s in kept:
-            results = [enter(t, trace) for t in kept[s]]
-        env.update(zip([v.index for v in s.values], results, strict=True))
-    return env, states
-
-
-def _at_rest(v: Value) -> bool:
-    return isinstance(v.state.entry, Input)
-
-
 def _with_edge(value: Value, first: Value, node: Any, i: int) -> Value:
     """A recomputed operand with the way that gradients took from the first one."""
     trace = local.trace
@@ -325,7 +268,8 @@ def saved(node: Any, index: int) -> Any:
     from ..autograd._node import set_history
 
     state = node.state
-    again = node.frame._again(state, [])
+    frame = node.frame if node.frame is not None else node.trace.frames[state]
+    again = frame._again(state, [])
     if index < 0:
         return set_history(make(again.values[-1 - index], local.trace), node, -1 - index)
     value, first = again.operands[index], state.operands[index]

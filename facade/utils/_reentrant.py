@@ -11,7 +11,7 @@ from .._handle import Handle
 from .._modes import enable_grad
 from .._record import record
 from .._trace import local
-from ..autograd import Function, backward
+from ..autograd import Function, Variable, backward
 from ._barrier import BARRIER
 
 
@@ -34,7 +34,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if local.tasks and local.tasks[-1].captures is not None:
+        if not Variable._execution_engine.is_checkpoint_valid():
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
                 "passing an `inputs` parameter to .backward(). To resolve this error, you can "

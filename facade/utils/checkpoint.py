@@ -9,8 +9,11 @@ from typing import Any
 
 from .._budget import uncut
 from .._trace import local
-from ._frame import CheckpointError as CheckpointError
-from ._frame import Frame, StopRecomputation, default_metadata
+from ..autograd._saved_hooks import saving
+from ._frame import Frame, StopRecomputation
+from ._group import GraphExecGroup as GraphExecGroup
+from ._mismatch import CheckpointError as CheckpointError
+from ._mismatch import metadata_of
 from ._reentrant import CheckpointFunction as CheckpointFunction
 from ._selective import Caching
 from ._selective import CheckpointPolicy as CheckpointPolicy
@@ -19,7 +22,7 @@ from ._selective import create_selective_checkpoint_contexts as create_selective
 
 _debug_enabled: bool | None = None
 _early_stop: bool | None = None
-_METADATA: dict[str, Any] = {"default": default_metadata, "none": lambda _: None}
+_METADATA: dict[str, Any] = {"default": metadata_of, "none": lambda _: None}
 
 
 def noop_context_fn() -> tuple[Any, Any]:
@@ -103,8 +106,8 @@ def checkpoint(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
         return CheckpointFunction.apply(function, preserve, *args)
-    if debug if _debug_enabled is None else _debug_enabled:
-        debug = True
+    debug = debug if _debug_enabled is None else _debug_enabled
+    if debug:
         if context_fn is not noop_context_fn:
             raise ValueError("debug=True is incompatible with non-default context_fn")
     if determinism_check not in _METADATA:
@@ -122,7 +125,7 @@ def checkpoint(
             early_stop=early_stop if _early_stop is None else _early_stop,
         )  # fmt: skip
         try:
-            with forward:
+            with forward, saving(frame):
                 completed.append(function(*args, **kwargs))
         except StopRecomputation:  # of a checkpoint around this one
             if frame.region.intact():

@@ -1,0 +1,87 @@
+"""`grad_fn._saved_*` of nodes that the recorder made: tensors, and what is kept beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from leafax.functional import Slot
+
+from ._enter import from_array
+from ._saved import (
+    FREED,
+    WRAPPING,
+    argument,
+    check_versions,
+    latest_versions,
+    saved_places,
+    wraps,
+)  # fmt: skip
+from ._saved_arguments import saved_argument
+from ._trace import local
+
+if TYPE_CHECKING:
+    from ._node import Node
+
+
+def saved_attribute(node: Node, name: str) -> Any:
+    """What `grad_fn._saved_<name>` is.
+
+    Raises:
+      RuntimeError: once a backward pass freed it, or if it was written to since.
+      AttributeError: if the node has nothing of that name.
+    """
+    call = node.state.call
+    op = getattr(call, "op", None)
+    if op is None:
+        raise AttributeError(f"'{node.name()}' object has no attribute '_saved_{name}'")
+    if name not in op.saves:
+        return _kept(node, name)
+    given = argument(call, name)
+    found = [index for saved, index in saved_places(node.state) if saved == name]
+    if node.is_freed() and (found or wraps(call, given)):
+        raise RuntimeError(FREED)
+    if isinstance(given, Slot):
+        given = None
+    if isinstance(given, (tuple, list)):  # indices, None where a dimension has none
+        places = iter(found)
+        return tuple(None if a is None else _tensor(node, next(places)) for a in given)
+    if found:
+        if found[0] >= 0 and node.state.operands[found[0]].weak and op.name not in WRAPPING:
+            return node.unpack(found[0]).item()
+        return _tensor(node, found[0])
+    if wraps(call, given):
+        return wrapped(given)
+    return None if given is None else _kept(node, name)
+
+
+def _tensor(node: Node, index: int) -> Any:
+    if node.packed is not None and index in node.packed:
+        return node.packed[index].unpack(node)
+    if node.saved is not None:
+        check_versions(node, {}, index)
+    elif node.trace is local.trace:
+        check_versions(node, latest_versions(local.trace.state), index)
+    return node.unpack(index)
+
+
+def _kept(node: Node, name: str) -> Any:
+    def unpack(index: int) -> Any:
+        if node.trace is None and index not in (node.saved or {}):
+            raise KeyError(name)  # a number that was an input of a program that has run
+        return node.unpack(index)
+
+    try:
+        shapes = [v.shape for v in node.state.operands]
+        return saved_argument(name, node.state.call, shapes, unpack)
+    except KeyError:
+        pass
+    raise AttributeError(f"'{node.name()}' object has no attribute '_saved_{name}'")
+
+
+def wrapped(number: Any) -> Any:
+    """A Python number as the tensor that PyTorch makes of it: of the widest dtype of its kind."""
+    with jax.enable_x64(True):
+        return from_array(jnp.asarray(number))

@@ -1,0 +1,77 @@
+"""What calling a checkpointed function again gave, and what stands for its saved tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from .._trace import State, Value, local
+from ._group import GraphExecGroup, owner
+from ._mismatch import spent
+
+if TYPE_CHECKING:
+    from ._frame import Frame
+
+
+class Latest:
+    """What calling the function again recorded.
+
+    Attributes:
+      made: the new step of each step that bears a gradient.
+      inner: frames of the checkpoints within.
+      env: what stands for each value, by number, and `states` for each new step.
+      found: the tensors that Functions saved.
+    """
+
+    def __init__(
+        self, made: dict[State, State], inner: dict[State, Any], env: dict[int, Value],
+        states: dict[State, State], found: list[Any],
+    ) -> None:  # fmt: skip
+        self.made, self.inner, self.env = made, inner, env
+        self.states, self.found = states, found
+        self.numbers = {v.index for s in states for v in s.values}
+        now = owner(local.tasks)
+        self.owner = ref(now) if now is not None else lambda: None
+        self._trace = ref(local.trace)
+        self._spent: set[Any] = set()
+
+    def is_here(self) -> bool:
+        """Whether it is part of the running trace."""
+        return self._trace() is local.trace
+
+    def spend(self, what: Any) -> None:
+        """Note that a node or a saved tensor was read.
+
+        Raises:
+          CheckpointError: if it had been read before, in the same pass or group.
+        """
+        if what in self._spent:
+            raise spent(GraphExecGroup._get_current_group() is not None)
+        self._spent.add(what)
+
+
+class Recomputed:
+    """Stands for a tensor that an `autograd.Function` saved in a checkpointed function.
+
+    Attributes:
+      tensor: the tensor, until the call is over.
+      edge: where its gradient goes, as in `_saved_hooks.Packed`.
+    """
+
+    node: Any = None
+
+    def __init__(self, frame: Frame, number: int, tensor: Any, edge: Any) -> None:
+        self._frame, self._number, self.tensor, self.edge = frame, number, tensor, edge
+
+    def unpack(self, node: Any) -> Any:
+        """The saved tensor again, with its place in the graph."""
+        from ..autograd._node import set_history
+
+        if self.tensor is not None:
+            t = self.tensor
+        else:
+            t = self._frame.saved_by_function(self._number, list(getattr(node, "arrived", ())))
+        if self.edge is None:
+            return t
+        edge = (node, self.edge) if isinstance(self.edge, int) else self.edge
+        return set_history(t.detach(), *edge)

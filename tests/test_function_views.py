@@ -1,0 +1,62 @@
+"""Views that Functions make: pure ones may be written to, and how forbidden ones print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sameness import Log, same
+
+FORWARDS: dict[str, Callable[..., Any]] = {
+    "a view": lambda a: a[:2],
+    "the input": lambda a: a,
+    "a copy": lambda a: a.clone(),
+    "a view of a copy": lambda a: a.clone()[:2],
+    "two views": lambda a: (a[:2], a[2:]),
+    "of two inputs": lambda a, b: a[:2],
+}
+
+
+@pytest.mark.parametrize("what", FORWARDS)
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_pure_views(what: str, requires_grad: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Some(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, *tensors: Any) -> Any:
+                ctx._is_pure_view = True
+                return FORWARDS[what](*tensors)
+
+            @staticmethod
+            def backward(ctx: Any, grad: Any) -> Any:
+                log("backward")
+                return grad
+
+        a = torch.arange(4.0, requires_grad=requires_grad)
+        tensors = [a.clone()] * (2 if what == "of two inputs" else 1)
+        with torch.no_grad():
+            log.attempt(lambda: Some.apply(*tensors))
+        with log.catch():
+            out = Some.apply(*tensors)
+            log(out, out._base is tensors[0])
+            out += 3
+            log(out, tensors[0])
+            if requires_grad and what != "a view of a copy":
+                out.sum().backward()
+                log.gradients(a.grad)
+
+
+def test_a_view_that_autograd_lost_still_has_its_values() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        a = torch.ones(1, requires_grad=True)
+        with torch.no_grad():
+            b = a[:]
+            b *= 2
+        log(repr(b), b.item(), repr(b.detach()), b.requires_grad)
+        log.attempt(lambda: b + 1)
+        log.attempt(lambda: b.grad_fn)
+        log.attempt(lambda: b.add_(1))
+        log(repr(a))
