@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +15,7 @@ from flax import nnx
 from leafax.functional import paths
 
 from . import _call
+from ._select import check_rule
 
 #: Layers that are linear in their variable `kernel`.
 LINEAR = {nnx.Linear: "dense", nnx.LinearGeneral: "general", nnx.Conv: "conv", nnx.Einsum: "einsum"}
@@ -51,6 +52,7 @@ class Shared:
     """What a model and its submodules have in common.
 
     Attributes:
+      rules: by class of variable.
       borrowed: the arrays that the modules came with.
       keys: for the tensors that hold the data of random keys, by id: the tensor and the keys'
         implementation.
@@ -65,7 +67,8 @@ class Shared:
       flags, tokens: the attributes that switch modes, and their values.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Mapping[type, str]) -> None:
+        self.rules = {nnx.Param: "trainable", nnx.Variable: "buffer", **rules}
         self.keys: dict[int, tuple[Any, Any]] = {}
         self.borrowed = _call.Borrowed()
         self.adapters: dict[int, Any] = {}
@@ -76,11 +79,28 @@ class Shared:
         self.quiet_parameters: dict[int, Any] = {}
         self.restructured()
 
+    def rule(self, kind: type) -> str:
+        """What variables of this class are."""
+        return next((self.rules[c] for c in kind.__mro__ if c in self.rules), "buffer")
+
     def restructured(self) -> None:
         self.models: dict[int, Any] = {}
         self.views: dict[Any, View] = {}
         self.flags: dict[int, list[tuple[Any, str]]] = {}
         self.tokens: dict[int, Any] = {}
+
+
+def checked_rules(rules: Mapping[type, str], module: Any) -> Mapping[type, str]:
+    """The rules, if they are some and there are variables to have them."""
+    kinds = {type(v) for _, v in nnx.iter_graph(module) if isinstance(v, nnx.Variable)}
+    for cls, rule in rules.items():
+        if not (isinstance(cls, type) and issubclass(cls, nnx.Variable)):
+            raise TypeError(f"rules are for classes of nnx variables, got {cls!r}")
+        if not any(issubclass(kind, cls) for kind in kinds):
+            names = sorted(kind.__name__ for kind in kinds)
+            raise ValueError(f"no `{cls.__name__}` to have a rule; there are {names}")
+        check_rule(cls.__name__, rule)
+    return rules
 
 
 _TAGGERS: contextvars.ContextVar[Any] = contextvars.ContextVar("taggers", default=())

@@ -66,6 +66,15 @@ def _below(tensors: Tensors, kind: type, classes: dict[str, type]) -> set[str]:
     return chosen
 
 
+RULES = ("trainable", "buffer", "frozen")
+
+
+def check_rule(what: str, rule: Any) -> None:
+    """Raise if this is nothing that variables can be told to be."""
+    if rule not in RULES:
+        raise ValueError(f"the rule of `{what}` must be one of {RULES}, got {rule!r}")
+
+
 def with_their_parameters(chosen: set[str], parameters: Tensors, stats: Tensors) -> set[str]:
     """Statistics that were chosen, or all of whose module's parameters were."""
     siblings: dict[str, list[str]] = {}

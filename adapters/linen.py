@@ -21,7 +21,7 @@ from leafax.functional import paths
 from . import _call, _model
 from ._depth import uses
 from ._linen import Apply, Inside, Mode, Path, classes, needs_rng, within
-from ._select import Tensors, near, parts_within
+from ._select import Tensors, check_rule, near, parts_within
 
 
 class Model(_model.Model):
@@ -369,17 +369,13 @@ def _tie(tensors: list[Any], paths: list[str], tied: Mapping[str, str]) -> set[s
     return once
 
 
-RULES = ("trainable", "buffer", "frozen")
-
-
 def _checked_rules(rules: Mapping[str, str], variables: Mapping[str, Any]) -> Mapping[str, str]:
     for collection, rule in rules.items():
         if collection not in variables:
             raise ValueError(
                 f"no collection `{collection}` to have a rule; there are {sorted(variables)}"
             )
-        if rule not in RULES:
-            raise ValueError(f"the rule of `{collection}` must be one of {RULES}, got {rule!r}")
+        check_rule(collection, rule)
     return rules
 
 

@@ -19,7 +19,7 @@ from leafax.functional import paths
 
 from . import _call, _model
 from ._depth import uses
-from ._nnx import Merge, Shared, View, key_data, kinds_of
+from ._nnx import Merge, Shared, View, checked_rules, key_data, kinds_of
 from ._select import Tensors, near, parts_within
 
 FLAGS = ("deterministic", "use_running_average")
@@ -33,6 +33,9 @@ class Model(_model.Model):
 
     Args:
       module: stays as it is; its arrays are held, not copied.
+      rules: what variables of a class are, where not parameters (`nnx.Param`) or buffers (all
+        others): `"trainable"`, `"buffer"`, or `"frozen"`, a buffer that no call may change. The
+        nearest class counts: `{Scale: "trainable"}` is also for those derived from `Scale`.
 
     >>> import leafax
     >>> from flax import nnx
@@ -42,13 +45,15 @@ class Model(_model.Model):
     tensor([2.])
     """
 
-    def __init__(self, module: nnx.Module) -> None:
+    def __init__(
+        self, module: nnx.Module, *, rules: Mapping[type[nnx.Variable[Any]], str] | None = None
+    ) -> None:
         if not isinstance(module, nnx.Module):
             raise TypeError(
                 f"`module` must be an nnx module, got `{type(module).__name__}`; for a linen "
                 f"module use `leafax.adapters.linen.Model(module, variables)`"
             )
-        self._shared = Shared()
+        self._shared = Shared(checked_rules(rules or {}, module))
         self._module = self._hold(module)
 
     @classmethod
@@ -86,6 +91,7 @@ class Model(_model.Model):
         still = frozenset(
             i for i, (name, kind) in enumerate(zip(view.names, view.kinds, strict=True))
             if issubclass(kind, nnx.BatchStat) and id(self._owner(name)) in self._shared.still
+            or self._shared.rule(kind) == "frozen"
         )  # fmt: skip
         merge = Merge(
             self._name(),
@@ -110,7 +116,9 @@ class Model(_model.Model):
         graphdef, state = nnx.split({"held": node} if variable else node)
         leaves, treedef = jax.tree.flatten(state)
         kinds = zip(leaves, kinds_of(state), strict=True)
-        tensors = [self._tensor(leaf, issubclass(kind, nnx.Param)) for leaf, kind in kinds]
+        tensors = [
+            self._tensor(leaf, self._shared.rule(kind) == "trainable") for leaf, kind in kinds
+        ]
         state = jax.tree.unflatten(treedef, tensors)
         held = nnx.merge(graphdef, state)
         return held["held"] if variable else held
@@ -147,7 +155,7 @@ class Model(_model.Model):
         buffers: Tensors = {}
         view = self._view()
         for name, tensor, kind in zip(view.names, view.leaves, view.kinds, strict=True):
-            (parameters if issubclass(kind, nnx.Param) else buffers)[name] = tensor
+            (parameters if self._shared.rule(kind) == "trainable" else buffers)[name] = tensor
         return parameters, buffers
 
     # ------------------------------------------------------------ attributes
@@ -355,4 +363,5 @@ class Model(_model.Model):
     def mask(self) -> Any:
         view = self._view()
         flags = jax.tree.unflatten(view.treedef, [t.requires_grad for t in view.leaves])
-        return nnx.filter_state(flags, nnx.Param)
+        rule = self._shared.rule
+        return nnx.filter_state(flags, lambda path, v: rule(type(v)) == "trainable")

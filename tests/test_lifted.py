@@ -54,6 +54,60 @@ def test_each_collection_has_its_rule() -> None:
         linen.Model(Own(), variables, rules={"scales": "froze"})
 
 
+class Scale(nnx.Variable[Any]):
+    """A factor that trains."""
+
+
+class Table(nnx.Variable[Any]):
+    """Constants."""
+
+
+class Count(nnx.Variable[Any]):
+    """Calls."""
+
+
+class NnxOwn(nnx.Module):
+    """Variables of three classes of its own."""
+
+    def __init__(self) -> None:
+        self.s, self.t = Scale(jnp.ones(3)), Table(jnp.ones(3))
+        self.n, self.head = Count(jnp.zeros(())), nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+
+    def __call__(self, x: Any) -> Any:
+        self.n[...] = self.n[...] + 1
+        self.t[...] = self.t[...] + 1
+        return self.head(x * self.s[...] * self.t[...])
+
+
+def test_each_class_of_nnx_variables_has_its_rule() -> None:
+    rules: Any = {Scale: "trainable", Table: "frozen"}
+    model = nnx_models.Model(NnxOwn(), rules=rules)
+    assert [n for n, _ in model.named_parameters()] == ["head.bias", "head.kernel", "s"]
+    assert [n for n, _ in model.named_buffers()] == ["n", "t"]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (model(torch.from_numpy(X)) ** 2).sum().backward()
+        optimizer.step()
+    assert model.get_buffer("n").item() == 3.0 and model.get_buffer("t").tolist() == [1.0] * 3
+    assert model.get_parameter("s").tolist() != [1.0] * 3
+    mask = model.freeze("head").mask()
+    assert (mask.s.get_raw_value(), mask.head.bias.get_raw_value()) == (
+        True,
+        False,
+    ) and "n" not in mask
+    only = nnx_models.Model(NnxOwn(), rules={nnx.Param: "frozen", Scale: "trainable"})
+    assert [n for n, _ in only.named_parameters()] == ["s"]
+    some: list[tuple[Any, type[Exception], str]] = [
+        ({Scale: "froze"}, ValueError, "the rule of `Scale` must be one of .*, got 'froze'"),
+        ({nnx.Cache: "buffer"}, ValueError, "no `Cache` to have a rule; there are \\['Count', 'P"),
+        ({"s": "buffer"}, TypeError, "rules are for classes of nnx variables, got 's'"),
+    ]
+    for wrong, error, message in some:
+        with pytest.raises(error, match=message):
+            nnx_models.Model(NnxOwn(), rules=wrong)
+
+
 class Block(nn.Module):
     """A residual layer with dropout, as `nn.scan` wants it."""
 
