@@ -1,6 +1,7 @@
 """An imperative, PyTorch-like Tensor over JAX: `import leafax as torch`."""
 
 from . import _C as _C
+from . import _VF as _VF
 from . import amp as amp
 from . import autograd as autograd
 from . import fft as fft
@@ -24,6 +25,7 @@ from ._autocast_scope import is_autocast_enabled as is_autocast_enabled
 from ._autocast_scope import set_autocast_cache_enabled as set_autocast_cache_enabled
 from ._autocast_scope import set_autocast_dtype as set_autocast_dtype
 from ._autocast_scope import set_autocast_enabled as set_autocast_enabled
+from ._counting import _unique as _unique
 from ._creation import arange as arange
 from ._creation import as_tensor as as_tensor
 from ._creation import asarray as asarray
@@ -109,6 +111,7 @@ from ._run import synchronize as synchronize
 from ._serialization import load as load
 from ._serialization import save as save
 from ._tensor import Tensor as Tensor
+from ._VF import _unique2 as _unique2
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .func import vmap as vmap

@@ -6,16 +6,19 @@ indices that it finds.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
-from leafax.functional import TABLE, Op
+from leafax.functional import TABLE, Op, camel
 
 from ._creation import from_numpy
 from ._dtype import float32, float64
 from ._indexing import nonzero
 from ._record import apply
+from ._trace import local
 
 _INDEX = TABLE["index"]
 _MASKED_SELECT = Op(
@@ -59,13 +62,12 @@ def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:  # fmt: skip
-    """The distinct elements (or slices along `dim`) in order, with inverse and counts if asked."""
-    values, inverse, counts = np.unique(
-        _values(input), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
-    )
-    if dim is None:
-        inverse = inverse.reshape(tuple(input.shape))
-    return _found(values, inverse.astype(np.int64), counts, return_inverse, return_counts)
+    """The distinct elements (or slices along `dim`) in order, with inverse and counts if asked.
+
+    A result of what requires grad requires grad, as in PyTorch, where backward raises.
+    """
+    found = _unique2(input, sorted, dim=dim)
+    return _asked(found, return_inverse, return_counts)
 
 
 def unique_consecutive(
@@ -82,15 +84,57 @@ def unique_consecutive(
     counts = np.diff(np.append(first, len(rows)))
     if dim is None:
         inverse = inverse.reshape(x.shape)
-    return _found(values, inverse.astype(np.int64), counts, return_inverse, return_counts)
+    found = _found("unique_consecutive", input, values, first, dim), inverse, counts
+    return _asked(found, return_inverse, return_counts)
 
 
-def _found(values: Any, inverse: Any, counts: Any, want_inverse: bool, want_counts: bool) -> Any:
-    made = [from_numpy(np.ascontiguousarray(values))]
+def _unique(input: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
+    """The distinct elements, and where each element is among them (empty if not asked)."""
+    found = _unique2(input, sorted, name="_unique")
+    return found[0], _integers(found[1] if return_inverse else [])
+
+
+def _unique2(
+    input: Any, sorted: bool = True, dim: int | None = None, name: str = "_unique2"
+) -> tuple[Any, Any, Any]:
+    values, first, inverse, counts = np.unique(
+        _values(input), return_index=True, return_inverse=True, return_counts=True, axis=dim,
+        equal_nan=False,
+    )  # fmt: skip
+    if dim is None:
+        inverse = inverse.reshape(tuple(input.shape))
+    else:
+        name = "unique_dim"
+    return _found(name, input, values, first, dim), inverse, counts
+
+
+@cache
+def _without_derivative(name: str) -> Op:
+    def fn(input: Any, index: Any, dim: int | None) -> Any:
+        flat = input.reshape(-1) if dim is None else input
+        return jnp.take(flat, index, 0 if dim is None else dim)
+
+    error = NotImplementedError, f"the derivative for '{name}' is not implemented."
+    return Op(fn, name=name, backward=camel(name) + "Backward0", no_gradient=error)
+
+
+def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> Any:
+    """The values, as data; with a history that backward refuses if `input` has one."""
+    if local.mode.grad and input.requires_grad:
+        return apply(_without_derivative(name), input, _integers(first), dim)
+    return from_numpy(np.ascontiguousarray(values))
+
+
+def _integers(values: Any) -> Any:
+    return from_numpy(np.asarray(values).astype(np.int64))
+
+
+def _asked(found: tuple[Any, Any, Any], want_inverse: bool, want_counts: bool) -> Any:
+    made = [found[0]]
     if want_inverse:
-        made.append(from_numpy(inverse))
+        made.append(_integers(found[1]))
     if want_counts:
-        made.append(from_numpy(counts.astype(np.int64)))
+        made.append(_integers(found[2]))
     return made[0] if len(made) == 1 else tuple(made)
 
 

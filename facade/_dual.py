@@ -34,6 +34,7 @@ class _Open(threading.local):
 
     def __init__(self) -> None:
         self.levels: list[list[ref[Duals]]] = []
+        self.enabled = True  # ops carry tangents on
 
 
 opened = _Open()
@@ -59,7 +60,7 @@ def enter_level() -> int:
     opened.levels.append([])
     number = len(opened.levels)
     mode = local.mode
-    levels = (*mode.dual, number)
+    levels = (*mode.dual, number) if opened.enabled else mode.dual
     local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels))
     return number
 
@@ -161,9 +162,32 @@ def make_dual(t: Any, along: Any, level: int) -> Any:
             "Setting a forward grad that itself has a forward gradient at the same level"
             f"{level - 1} is not supported."
         )
+    from ._bits import same_meta
+
     out = view(t, tuple([n for n in local.mode.dual if n != level]))
-    if along.stride() != t.stride():
+    if not same_meta(t, along):
         with seeing(below(level)):
-            along = along.clone()  # what can be viewed of `t` can be viewed of the tangent then
+            along = _laid_out_as(t, along)
     hold(out, level, along)
     return out
+
+
+def _laid_out_as(t: Any, along: Any) -> Any:
+    """A copy of `along` of which can be viewed what can be viewed of `t`."""
+    from ._bits import bits, storage_numel
+    from ._creation import zeros
+    from .autograd._node import edge_from, set_history
+
+    conj, neg = bits(t)
+    if storage_numel(t) == along.numel() and t.is_contiguous():
+        part = zeros(t.size(), dtype=along.dtype)
+        if not conj and not neg:
+            return part.copy_(along)
+    else:
+        whole = zeros(storage_numel(t), dtype=along.dtype)
+        part = whole.as_strided(t.size(), t.stride(), t.storage_offset())
+    part = part.conj() if conj else part
+    part = part._neg_view() if neg else part
+    out = part.copy_(along.detach()).detach()
+    edge = edge_from(along) if local.mode.grad else None
+    return out if edge is None else set_history(out, *edge)

@@ -115,11 +115,6 @@ def scatter_(self: Any, *args: Any, **kwargs: Any) -> Any:
     return apply_inplace(TABLE["scatter"], self, *args, **kwargs)
 
 
-def resolve_neg(input: Any) -> Any:
-    """The tensor: negation is never lazy here."""
-    return input
-
-
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """Change the shape in place; elements beyond the old ones mean nothing (zeros here)."""
     from ._shapes import size_argument

@@ -20,6 +20,12 @@ _TABLE_FUNCTIONS = _table.top_level()
 globals().update(_TABLE_FUNCTIONS)
 
 from . import _methods as _methods  # noqa: E402
+from ._bits import _neg_view as _neg_view  # noqa: E402
+from ._bits import is_conj as is_conj  # noqa: E402
+from ._bits import is_neg as is_neg  # noqa: E402
+from ._bits import resolve_conj as resolve_conj  # noqa: E402
+from ._bits import resolve_neg as resolve_neg  # noqa: E402
+from ._bits import view_as_real as view_as_real  # noqa: E402
 from ._composites import adjoint as adjoint  # noqa: E402
 from ._composites import conj as conj  # noqa: E402
 from ._composites import imag as imag  # noqa: E402
@@ -36,7 +42,6 @@ from ._counting import unique as unique  # noqa: E402
 from ._counting import unique_consecutive as unique_consecutive  # noqa: E402
 from ._fillers import index_put as index_put  # noqa: E402
 from ._fillers import index_put_ as index_put_  # noqa: E402
-from ._fillers import resolve_neg as resolve_neg  # noqa: E402
 from ._fillers import scatter as scatter  # noqa: E402
 from ._histogram import histogram as histogram  # noqa: E402
 from ._histogram import histogramdd as histogramdd  # noqa: E402
@@ -69,10 +74,8 @@ from ._shapes import atleast_3d as atleast_3d  # noqa: E402
 from ._shapes import broadcast_shapes as broadcast_shapes  # noqa: E402
 from ._shapes import dsplit as dsplit  # noqa: E402
 from ._shapes import hsplit as hsplit  # noqa: E402
-from ._shapes import is_conj as is_conj  # noqa: E402
 from ._shapes import is_nonzero as is_nonzero  # noqa: E402
 from ._shapes import is_same_size as is_same_size  # noqa: E402
-from ._shapes import resolve_conj as resolve_conj  # noqa: E402
 from ._shapes import tensor_split as tensor_split  # noqa: E402
 from ._shapes import unravel_index as unravel_index  # noqa: E402
 from ._shapes import vsplit as vsplit  # noqa: E402
@@ -197,7 +200,8 @@ __all__ = [  # noqa: PLE0604
     "max", "median", "min", "msort", "nanmedian", "norm", "trapezoid", "trapz", "where",
     "polygamma",
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "dsplit", "hsplit", "is_conj",
-    "is_nonzero", "is_same_size", "resolve_conj", "tensor_split", "vsplit",
+    "is_neg", "_neg_view", "view_as_real", "is_nonzero", "is_same_size", "resolve_conj",
+    "tensor_split", "vsplit",
     "is_tensor", "is_floating_point", "is_complex", "numel", "promote_types", "result_type",
     "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",
     "is_inference", "adjoint", "conj", "real", "imag", "outer", "ger",

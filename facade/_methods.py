@@ -7,6 +7,7 @@ from typing import Any
 from leafax.functional import TABLE
 
 from . import (
+    _bits,
     _composites,
     _counting,
     _fillers,
@@ -16,7 +17,9 @@ from . import (
     _reduce,
     _set,
     _shapes,
+    _storage_object,
     _table,
+    _view_func,
 )
 from ._record import apply
 from ._tensor import Tensor
@@ -24,7 +27,7 @@ from ._tensor import Tensor
 _METHODS = {
     _shapes: (
         "view_as", "reshape_as", "expand_as", "type_as", "is_same_size", "sum_to_size",
-        "resolve_conj", "is_conj", "is_nonzero", "hsplit", "vsplit", "dsplit", "new", "new_tensor",
+        "is_nonzero", "hsplit", "vsplit", "dsplit", "new", "new_tensor",
         "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided", "tensor_split",
     ),
     _reduce: (
@@ -37,8 +40,10 @@ _METHODS = {
         "repeat_interleave", "nonzero_static",
     ),
     _set: ("set_",),
+    _bits: ("is_conj", "is_neg", "resolve_conj", "resolve_neg", "_neg_view"),
+    _storage_object: ("storage", "untyped_storage"),
     _fillers: (
-        "normal_", "bernoulli_", "random_", "fill_diagonal_", "resolve_neg", "index_put",
+        "normal_", "bernoulli_", "random_", "fill_diagonal_", "index_put",
         "index_put_", "scatter", "scatter_", "resize_", "resize_as_",
     ),
 }  # fmt: skip
@@ -54,6 +59,11 @@ Tensor.__rtruediv__ = _composites.rtruediv  # type: ignore[attr-defined]
 for _name, _fn in _inplace_views.methods().items():
     setattr(Tensor, _name, _fn)
 Tensor.where = _reduce.where_method  # type: ignore[attr-defined]
+
+
+Tensor._view_func = _view_func.view_func  # type: ignore[attr-defined]
+Tensor._view_func_unsafe = _view_func.view_func_unsafe  # type: ignore[attr-defined]
+Tensor._rev_view_func_unsafe = _view_func.rev_view_func_unsafe  # type: ignore[attr-defined]
 
 
 def _view_property(name: str) -> property:

@@ -77,16 +77,6 @@ def sum_to_size(self: Any, *size: Any) -> Any:
     return out if dims else apply(TABLE["alias"], self)
 
 
-def resolve_conj(input: Any) -> Any:
-    """The tensor: conjugation is never lazy here."""
-    return input
-
-
-def is_conj(input: Any) -> bool:
-    """False: conjugation is never lazy here."""
-    return False
-
-
 def is_nonzero(input: Any) -> bool:
     """Whether a tensor of one element is not zero; runs the program."""
     if input.numel() != 1:

@@ -22,7 +22,7 @@ from leafax.functional import Op, is_differentiable
 
 from ._enter import alias, enter, from_array, keep_edge, make
 from ._handle import Handle
-from ._lens import Lens, Replayed, pick, replayed, spell, writer
+from ._lens import PICKED, Lens, Replayed, pick, replayed, spell, writer
 from ._record import record
 from ._trace import EXTERNAL, LEAF, NODE, NOWHERE, Mode, State, Trace, Value, local, resting
 
@@ -106,7 +106,7 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
     if many and not creation:
         creation = "multi"
     for k, out in enumerate(outs):
-        step = pick(op, k) if many else op
+        step = pick(op, k) if many and op not in PICKED else op
         if source._v.inference:  # shares memory, and autograd will never ask
             share(source, out, ((step, args[1:], kwargs),), view=False)
             continue

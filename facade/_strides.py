@@ -12,7 +12,7 @@ from leafax.functional import NOT_VIEWABLE, TABLE, VIEW_RULES, Layout, Op, conti
 from ._enter import enter, make
 from ._lens import BY_NAME, PICKED
 from ._record import apply
-from ._storage import share_strided, storage_of
+from ._storage import share, share_strided, storage_of
 from ._trace import local
 
 # Where these cannot be a view of what they get, PyTorch copies.
@@ -75,7 +75,8 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
     have = layout(t)
     offset = have.offset if storage_offset is None else storage_offset
     base = t._base_
-    if base is not None and base._lens:
+    apart = base is not None and base._lens  # its base is itself a part of the storage
+    if apart and _reach(size, stride, offset) * t._v.dtype.itemsize <= base._v.nbytes:
         return None
     spelt = (tuple(size), tuple(stride), offset)
     # Views as another dtype come first: strides count elements of that.
@@ -86,7 +87,18 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
         storage = apply(again, storage, *more, **named)
     out = apply(_FROM_STORAGE, t, storage, *spelt, have.shape, have.strides, have.offset)
     step: Any = ((TABLE["as_strided"], spelt, {}),)
+    if apart:  # autograd knows no way to it from the base
+        share(t, out, (), view=False)
+        out._lens = (*kept, *step)
+        return out
     return share_strided(t, out, (*kept, *step))
+
+
+def _reach(size: Any, stride: Any, offset: int) -> int:
+    """How many elements of the storage it takes."""
+    if 0 in tuple(size):
+        return 0
+    return int(offset + 1 + sum((n - 1) * k for n, k in zip(size, stride, strict=True)))
 
 
 def _read_storage(

@@ -169,12 +169,16 @@ class Tensor(AutogradMixin):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The values as a NumPy array; runs the program."""
         if force:
-            return self.detach().numpy()  # type: ignore[no-any-return]
+            return self.detach().resolve_conj().resolve_neg().numpy()  # type: ignore[no-any-return]
         if self.requires_grad and local.mode.grad:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
+        if self._lens:
+            from ._bits import check_numpy
+
+            check_numpy(self)
         array = self._value("numpy()")
         return array.copy() if not array.flags.writeable else array
 

@@ -37,7 +37,8 @@ _OPERANDS = {"other", "value", "min", "max", "exponent", "end", "alpha", "beta"}
 # Functions written in the facade whose answer is not one tensor; the others' is.
 _ANSWERS = {
     "is_tensor": "_bool", "is_floating_point": "_bool", "is_complex": "_bool", "numel": "_int",
-    "is_nonzero": "_bool", "is_same_size": "_bool", "is_conj": "_bool", "equal": "_bool",
+    "is_nonzero": "_bool", "is_same_size": "_bool", "is_conj": "_bool", "is_neg": "_bool",
+    "equal": "_bool",
     "allclose": "_bool", "can_cast": "_bool", "is_inference": "_bool", "broadcast_shapes": "_Size",
     "promote_types": "_dtype", "result_type": "_dtype", "get_default_dtype": "_dtype",
     "set_default_dtype": "None", "is_contiguous": "_bool", "is_signed": "_bool", "dim": "_int",

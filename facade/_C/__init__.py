@@ -6,6 +6,7 @@ from .._engine import task_number as _current_graph_task_id
 from .._engine import will_execute as _will_engine_execute_node
 from .._modes import is_grad_enabled as is_grad_enabled
 from .._modes import is_inference_mode_enabled as is_inference_mode_enabled
+from ..autograd.forward_ad import _switch as _set_fwd_grad_enabled
 from . import _autograd as _autograd
 from . import _functions as _functions
 from ._tls import get_obj_in_tls as _get_obj_in_tls
@@ -17,6 +18,7 @@ from ._weak import WeakTensorRef as _WeakTensorRef
 __all__ = [
     "_WeakTensorRef", "_autograd", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
-    "_get_obj_in_tls", "_is_key_in_tls", "_remove_obj_from_tls", "_stash_obj_in_tls",
+    "_get_obj_in_tls", "_is_key_in_tls", "_remove_obj_from_tls", "_set_fwd_grad_enabled",
+    "_stash_obj_in_tls",
     "_will_engine_execute_node", "is_grad_enabled", "is_inference_mode_enabled",
 ]  # fmt: skip

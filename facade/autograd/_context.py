@@ -26,6 +26,10 @@ DIRTY_VIEW = (
     "inplace that returns a single Tensor and a second one that does the other operations). You "
     "can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
 )
+NOT_AN_INPUT = (
+    "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
+    "mutated should be passed to ctx.mark_dirty()."
+)
 PURE_VIEW = (
     "Pure view custom Function can only have one input Tensor and one output Tensor. Open an "
     "issue if you need to support more."
@@ -207,11 +211,10 @@ class FunctionCtx(CustomNode):
 
     def _rebase(self, t: Any, k: int, place: int) -> None:
         """Give the input in this place, which was written to, its new history."""
-        if t._base_ is not None and place < 0:
-            raise RuntimeError(
-                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
-                "have been mutated should be passed to ctx.mark_dirty()."
-            )
+        if place < 0:
+            if t._base_ is not None:
+                raise RuntimeError(NOT_AN_INPUT)
+            warnings.warn(NOT_AN_INPUT, stacklevel=5)
         was = t._stale if t._stale is not None else t._v
         if t.requires_grad and was.role <= LEAF:
             bump(t)

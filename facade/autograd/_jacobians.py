@@ -187,6 +187,10 @@ def forward(fn: Any, args: Any, dtypes: bool) -> list[list[Any]]:
                         raise Mismatch("Forward AD gradient has dtype mismatch.")
                     row.append(_array(zeros(value._v) if t is None else t).reshape(-1))
                 rows.append(row)
+        if not rows:  # an input without elements
+            outs = [zeros(o._v) for o in _outputs(fn(*args))]
+            found.append([_array(o).reshape(1, -1)[:0] for o in outs])
+            continue
         found.append([np.stack(column) for column in zip(*rows, strict=True)])
     return found
 

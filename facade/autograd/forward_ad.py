@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import _dual
 from .._modes import _Scope
-from .._trace import local
+from .._trace import Mode, local
 
 _current_level = -1
 _NUMBERS: list[int] = []  # the recorder's number of each level of this module
@@ -115,8 +115,23 @@ class dual_level(_Scope):
         exit_dual_level()
 
 
+def _is_fwd_grad_enabled() -> bool:
+    """Whether ops carry tangents on; within `_set_fwd_grad_enabled(False)` they do not."""
+    return _dual.opened.enabled
+
+
+def _switch(mode: bool) -> None:
+    _dual.opened.enabled = mode
+    levels = tuple(range(1, len(_dual.opened.levels) + 1)) if mode else ()
+    now = local.mode
+    local.set_mode(Mode.of(now.grad, now.inference, now.autocast, dual=levels))
+
+
 @contextmanager
 def _set_fwd_grad_enabled(mode: bool) -> Iterator[None]:
-    levels = tuple(range(1, len(_dual.opened.levels) + 1)) if mode else ()
-    with _dual.seeing(levels):
+    before = _is_fwd_grad_enabled()
+    _switch(mode)
+    try:
         yield
+    finally:
+        _switch(before)

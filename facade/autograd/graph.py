@@ -1,6 +1,5 @@
 """PyTorch's `torch.autograd.graph`: the graph's nodes and edges."""
 
-from .._node import Node as Node
 from .._node import RemovableHandle as RemovableHandle
 from ._backward import GradientEdge as GradientEdge
 from ._edges import get_gradient_edge as get_gradient_edge
@@ -10,3 +9,4 @@ from ._mutation import allow_mutation_on_saved_tensors as allow_mutation_on_save
 from ._saved_hooks import disable_saved_tensors_hooks as disable_saved_tensors_hooks
 from ._saved_hooks import save_on_cpu as save_on_cpu
 from ._saved_hooks import saved_tensors_hooks as saved_tensors_hooks
+from ._virtual_node import Node as Node

@@ -162,6 +162,12 @@ def conj(input: Array) -> Array:
     return jnp.conj(input) if is_complex(input.dtype) else input
 
 
+@op(view=True, method=False, write=lambda base, new: -new)
+def _neg_view(input: Array) -> Array:
+    """View the negative."""
+    return -input
+
+
 @op(backward="ConjPhysicalBackward0", inplace=True)
 def conj_physical(input: Array) -> Array:
     """Take the complex conjugate."""

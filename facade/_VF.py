@@ -1,0 +1,39 @@
+"""PyTorch's `torch._VF`: functions that its Python code wraps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._counting import _integers
+from ._counting import _unique2 as _distinct
+from ._counting import unique_consecutive as _unique_consecutive
+
+
+def unique_dim(
+    input: Any, dim: int, sorted: bool = True, return_inverse: bool = False,
+    return_counts: bool = False,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """The distinct slices along `dim`, with inverse and counts (empty if not asked)."""
+    return _all(_distinct(input, sorted, dim), return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[Any, Any, Any]:
+    """The elements without immediate repetitions, with inverse and counts (empty if not asked)."""
+    found = _unique_consecutive(input, True, True, dim)
+    return _all(found, return_inverse, return_counts)
+
+
+def _unique2(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[Any, Any, Any]:
+    """The distinct elements, with inverse and counts (empty if not asked)."""
+    return _all(_distinct(input, sorted), return_inverse, return_counts)
+
+
+def _all(found: tuple[Any, Any, Any], inverse: bool, counts: bool) -> tuple[Any, Any, Any]:
+    def integers(x: Any, wanted: bool) -> Any:
+        return _integers([]) if not wanted else x if hasattr(x, "_v") else _integers(x)
+
+    return found[0], integers(found[1], inverse), integers(found[2], counts)

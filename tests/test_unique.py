@@ -1,0 +1,35 @@
+"""`unique` of what requires grad: a history that backward refuses, as in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sameness import Log, same
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "unique": lambda t, x: t.unique(x),
+    "all": lambda t, x: t.unique(x, return_inverse=True, return_counts=True),
+    "dim": lambda t, x: t.unique(x, dim=0, return_counts=True),
+    "consecutive": lambda t, x: t.unique_consecutive(x, return_inverse=True),
+    "consecutive, dim": lambda t, x: x.unique_consecutive(dim=0),
+    "_unique": lambda t, x: t._unique(x),
+    "_unique with inverse": lambda t, x: t._unique(x, return_inverse=True),
+    "_unique2": lambda t, x: t._unique2(x, return_counts=True),
+    "unique_dim": lambda t, x: t._VF.unique_dim(x, 0, return_inverse=True, return_counts=True),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_unique(call: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([3.0, 1.0, 1.0, 2.0], requires_grad=True)
+        found = CALLS[call](torch, x)
+        values = found[0] if isinstance(found, tuple) else found
+        log(found)
+        log.attempt(values.sum().backward)
+        with torch.no_grad():
+            log(CALLS[call](torch, x))
+        log(CALLS[call](torch, x.detach()))
