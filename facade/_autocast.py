@@ -74,7 +74,10 @@ def recorded(op: Op, args: Any, kwargs: Any, lower: dtype) -> Any:
     policy = policy_of(here(), op)
     if policy is None:
         return None
-    tensors = [t for t in _flat((args, kwargs)) if _eligible(t)]
+    given = _flat((args, kwargs))
+    if any(isinstance(t, Value) for t in given):  # a view is read anew: it is as it was
+        return None
+    tensors = [t for t in given if _eligible(t)]
     to = policy(lower, args, kwargs, tensors)
     if to is None or all(t._v.aval.dtype == to.np for t in tensors):
         return None
@@ -93,13 +96,12 @@ _HALVES_AND_FLOAT = frozenset({bfloat16.np, float16.np, _float32.np})
 
 
 def _flat(value: Any) -> list[Any]:
-    """The tensors in nested arguments. A program's bare values may not wait for other ops."""
+    """The tensors, and bare values of the program, in nested arguments."""
     if isinstance(value, (tuple, list)):
         return [t for v in value for t in _flat(v)]
     if isinstance(value, dict):
         return [t for v in value.values() for t in _flat(v)]
-    assert not isinstance(value, Value)
-    return [value] if isinstance(value, Handle) else []
+    return [value] if isinstance(value, (Handle, Value)) else []
 
 
 def _cast(value: Any, to: dtype, lower: bool) -> Any:

@@ -68,7 +68,7 @@ def model_of(kind: str) -> Any:
     return linen.Model(module, module.init(jax.random.key(0), X))
 
 
-@pytest.fixture(params=["scan", "remat", "nnx"])
+@pytest.fixture(params=["remat", "nnx"])
 def model(request: Any) -> Any:
     return model_of(request.param)
 
