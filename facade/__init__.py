@@ -110,6 +110,9 @@ from ._repr import set_printoptions as set_printoptions
 from ._run import synchronize as synchronize
 from ._serialization import load as load
 from ._serialization import save as save
+from ._storages import TypedStorage as TypedStorage
+from ._storages import UntypedStorage as UntypedStorage
+from ._storages import is_storage as is_storage
 from ._tensor import Tensor as Tensor
 from ._VF import _unique2 as _unique2
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled

@@ -8,6 +8,7 @@ import jax
 
 from leafax.functional import TABLE
 
+from ._dtype import as_dtype
 from ._dtype import device as device_class
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
@@ -38,7 +39,7 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
     if "other" in kwargs:
         args = (kwargs.pop("other"), *args)
     for a in args:
-        if isinstance(a, dtype_class):
+        if isinstance(a, (dtype_class, type)):
             dtype = a
         elif isinstance(a, (str, device_class, int)) and not isinstance(a, bool):
             where = device_class("cuda", a) if isinstance(a, int) else device_class(a)
@@ -60,6 +61,8 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
                 "a tensor that requires grad cannot be moved inside a recorded program: move it "
                 "first, then call requires_grad_()"
             )
+    if isinstance(dtype, type):
+        dtype = as_dtype("to", dtype)
     if dtype is not None and dtype.np != t._v.dtype:
         return apply(TABLE["_to_copy"], out, dtype.np)
     return out.clone() if copy and out is t else out

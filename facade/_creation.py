@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
@@ -11,8 +12,8 @@ import numpy as np
 
 from leafax.functional import TABLE, default_float
 
+from ._dtype import as_dtype, complex64, complex128, int64, of
 from ._dtype import bool as bool_dtype
-from ._dtype import complex64, complex128, int64, of
 from ._dtype import dtype as dtype_class
 from ._enter import from_array
 from ._handle import Handle
@@ -40,7 +41,8 @@ def _numpy(data: Any, dtype: Any) -> np.ndarray:
     if array.dtype == object:
         raise TypeError(_object_error(data))
     if dtype is not None:
-        return array.astype(dtype.np) if array.dtype != dtype.np else array
+        want = _np(dtype, "tensor")
+        return array.astype(want) if array.dtype != want else array
     if given:
         return array
     if array.dtype.kind == "f":
@@ -171,6 +173,8 @@ def size_of(args: tuple[Any, ...]) -> tuple[int, ...]:
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {n}: {list(sizes)}"
             )
+    if math.prod(sizes) >= 1 << 60:  # XLA would end the process
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(sizes)}")
     return sizes
 
 
@@ -180,8 +184,8 @@ def _finish(out: Any, requires_grad: bool, device: Any) -> Any:
     return out.requires_grad_() if requires_grad else out
 
 
-def _np(dtype: Any) -> np.dtype:
-    return default_float() if dtype is None else dtype.np
+def _np(dtype: Any, function: str = "empty") -> np.dtype:
+    return default_float() if dtype is None else as_dtype(function, dtype).np
 
 
 def _filled(name: str) -> Callable[..., Any]:
@@ -191,7 +195,7 @@ def _filled(name: str) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         if "size" in _:
             size = (_["size"],)
-        made = apply(TABLE[name], size_of(size), _np(dtype))
+        made = apply(TABLE[name], size_of(size), _np(dtype, name))
         made = _finish(made, requires_grad, device)
         return made if out is None else out.copy_(made)
 
@@ -222,7 +226,7 @@ def full(
         if isinstance(fill_value, complex):
             np_dtype = complex64.np
     else:
-        np_dtype = dtype.np
+        np_dtype = _np(dtype, "full")
     made = apply(TABLE["full"], size_of((size,)), fill_value, np_dtype)
     return _finish(made, requires_grad, device)
 
@@ -239,7 +243,7 @@ def arange(
         floats = any(isinstance(x, float) for x in numbers)
         np_dtype = default_float() if floats else int64.np
     else:
-        np_dtype = dtype.np
+        np_dtype = _np(dtype, "arange")
     return _finish(apply(TABLE["arange"], *numbers, np_dtype), requires_grad, device)
 
 
@@ -277,7 +281,7 @@ def _random(name: str) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         if "size" in _:
             size = (_["size"],)
-        made = apply(TABLE[name], random_key(generator), size_of(size), _np(dtype))
+        made = apply(TABLE[name], random_key(generator), size_of(size), _np(dtype, name))
         return _finish(made, requires_grad, device)
 
     factory.__name__ = name
@@ -301,14 +305,14 @@ def randint(
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    np_dtype = int64.np if dtype is None else dtype.np
+    np_dtype = int64.np if dtype is None else _np(dtype, "randint")
     made = apply(TABLE["randint"], random_key(generator), low, high, size_of((size,)), np_dtype)
     return _finish(made, requires_grad, device)
 
 
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
     """The numbers 0 to n - 1 in random order, int64 by default."""
-    np_dtype = int64.np if dtype is None else dtype.np
+    np_dtype = int64.np if dtype is None else _np(dtype, "randperm")
     return _finish(apply(TABLE["randperm"], random_key(generator), n, np_dtype), False, device)
 
 

@@ -74,6 +74,23 @@ def of(np_dtype: Any) -> dtype:
     return _BY_NP[numpy.dtype(np_dtype)]
 
 
+_PYTHON = {
+    builtins.float: float64, builtins.int: int64, builtins.bool: bool,
+    builtins.complex: complex128,
+}  # fmt: skip
+
+
+def as_dtype(function: str, given: Any) -> dtype:
+    """A dtype argument of `function`: one of ours, or a Python type of numbers."""
+    if isinstance(given, dtype):
+        return given
+    if given in _PYTHON:
+        return _PYTHON[given]
+    raise TypeError(
+        f"{function}(): argument 'dtype' must be torch.dtype, not {type(given).__name__}"
+    )
+
+
 def type_string(np_dtype: Any) -> str:
     """What `tensor.type()` answers and messages name: `"torch.FloatTensor"`."""
     return f"torch.{scalar_name(np_dtype)}Tensor"

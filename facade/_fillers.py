@@ -122,6 +122,11 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     shape = tuple(size_argument(size))
     if self.requires_grad and not local.mode.inference:
         raise RuntimeError("cannot resize variables that require grad")
+    count = math.prod(shape)
+    if count >= 1 << 60:
+        if count >= 1 << 63:
+            raise RuntimeError("numel: integer multiplication overflow")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     if shape != tuple(self.shape):
         if self._v.inference and not local.mode.inference:
             with written_anyway():

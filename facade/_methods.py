@@ -17,8 +17,9 @@ from . import (
     _reduce,
     _set,
     _shapes,
-    _storage_object,
+    _storages,
     _table,
+    _view_dtype,
     _view_func,
 )
 from ._record import apply
@@ -41,7 +42,7 @@ _METHODS = {
     ),
     _set: ("set_",),
     _bits: ("is_conj", "is_neg", "resolve_conj", "resolve_neg", "_neg_view"),
-    _storage_object: ("storage", "untyped_storage"),
+    _storages: ("storage", "untyped_storage", "_typed_storage"),
     _fillers: (
         "normal_", "bernoulli_", "random_", "fill_diagonal_", "index_put",
         "index_put_", "scatter", "scatter_", "resize_", "resize_as_",
@@ -51,6 +52,7 @@ for _module, _names in _METHODS.items():
     for _name in _names:
         if hasattr(_module, _name):
             setattr(Tensor, _name, getattr(_module, _name))
+Tensor.view = _view_dtype.view_of(Tensor.view)  # type: ignore[attr-defined]
 Tensor.clone = _composites.clone_of(Tensor.clone)  # type: ignore[attr-defined]
 Tensor.conj = _composites.conj  # type: ignore[attr-defined]
 Tensor.adjoint = _composites.adjoint  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ from ._handle import Handle
 from ._inplace import check_inplace, written_anyway
 from ._record import record
 from ._storage import adopt, touch, write
+from ._storages import UntypedStorage, as_source
 from ._trace import NODE, local
 
 _FORMS = """, but expected one of:
@@ -38,7 +39,8 @@ def set_(
     """Let this tensor share the memory of `source`, with its shape; views of it stay behind.
 
     Args:
-      source: a tensor of this one's dtype; without one, this tensor has no elements from now on.
+      source: a tensor of this one's dtype, or its storage; without one, this tensor has no
+        elements from now on.
       storage_offset: with `size` and `stride`, which elements of the source's storage.
 
     Raises:
@@ -53,6 +55,8 @@ def set_(
     >>> y
     tensor([2., 2., 2.])
     """
+    if isinstance(source, UntypedStorage):
+        source = as_source(self, source)
     if source is not None and not isinstance(source, Handle):
         raise TypeError(
             "set_() received an invalid combination of arguments - got "

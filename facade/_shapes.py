@@ -15,6 +15,11 @@ from ._record import apply
 
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of these shapes have in common after broadcasting."""
+    for s in shapes:
+        if not isinstance(s, (int, tuple, list)) or isinstance(s, builtins.bool):
+            raise RuntimeError(
+                f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}"
+            )
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     ndim = builtins.max((len(s) for s in sizes), default=0)
     out = [1] * ndim
@@ -149,6 +154,11 @@ def tensor_split(
         if str(where.dtype) != "torch.int64":  # type: ignore[attr-defined]
             raise RuntimeError("tensor_split expected tensor_indices_or_sections to have dtype of "
                                f"long, but got {scalar_name(where._v.dtype)}")  # type: ignore[attr-defined]  # fmt: skip
+        if where.dim() > 1:  # type: ignore[attr-defined]
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                f"one-dimensional tensor, but got a tensor with {where.dim()} dims"  # type: ignore[attr-defined]
+            )
         where = where.tolist()  # type: ignore[attr-defined]
     where = where if isinstance(where, int) else tuple(int(i) for i in where)
     from ._composites import tensor_split as slices

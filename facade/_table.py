@@ -27,6 +27,7 @@ from ._trace import local
 _ALIASES = {
     "axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "self": "input",
     "from": "from_", "x1": "input", "x2": "other", "sizes": "size",
+    "axis0": "dim0", "axis1": "dim1",
 }  # fmt: skip
 # Ops whose sizes or dims may come as separate arguments: x.view(2, 3).
 _VARIADIC = {

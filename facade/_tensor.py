@@ -134,8 +134,10 @@ class Tensor(AutogradMixin):
         return offset(self)
 
     def data_ptr(self) -> int:
-        """A number that tensors on the same storage share; no address."""
-        return id(self._store) if self._store is not None else id(self)
+        """A number that stands for where the tensor's first element is; no address."""
+        from ._storages import pointer
+
+        return pointer(self)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The type's name, or this tensor cast to a dtype."""

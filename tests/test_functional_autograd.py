@@ -230,3 +230,26 @@ def test_what_a_gradient_does_not_depend_on() -> None:
                 lambda a, b: (a * a * b).sum(), (x, y), strict=True
             )
         )
+
+
+def test_transforms_refuse_dtypes_and_obey_no_grad() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        func = torch.func
+        x, z = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([1 + 2j])
+        for jac in (func.jacrev, func.jacfwd):
+            log.attempt(jac(lambda x: x.sin()), z)
+            log.attempt(jac(lambda x: torch.complex(x, x)), x.detach())
+            log.attempt(jac(lambda x, y: x * 2), x.detach(), z)
+        log.attempt(func.jacfwd(lambda x: x), torch.arange(2))
+        with torch.no_grad():
+            log(func.grad(lambda x: x.sin().sum())(x).requires_grad)
+            value, pull = func.vjp(torch.sin, x)
+            log(value.requires_grad, pull(x)[0].requires_grad)
+            log(func.hessian(lambda x: (x**3).sum())(x))
+
+        def inner(x: Any) -> Any:
+            with torch.no_grad():
+                return func.grad(lambda x: x * x)(x)
+
+        log(func.grad(inner)(torch.tensor(2.0)))

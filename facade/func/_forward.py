@@ -84,6 +84,11 @@ def jvp(
     with transform():
         level = _dual.enter_level()
         try:
+            for p in flat:
+                if not (p.is_floating_point() or p.is_complex()):
+                    raise ValueError(
+                        f"Expected primal to be floating point or complex, but got: {p.dtype}"
+                    )
             duals = [_dual.make_dual(p, t, level) for p, t in zip(flat, given, strict=True)]
             output = func(*unflatten(treedef, duals))
             aux = None

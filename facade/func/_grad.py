@@ -15,6 +15,7 @@ from .._active import transform
 from .._dual import copy_duals, hold
 from .._handle import Handle
 from .._modes import enable_grad
+from .._trace import local
 from ..autograd import grad as _autograd_grad
 from ..autograd._saved_hooks import disable_saved_tensors_hooks
 from ._trees import flatten, starred, unflatten
@@ -66,6 +67,8 @@ def lower(x: Any, private: list[Any]) -> Any:
 def _lower(x: Any, private: list[Any]) -> Any:
     if not x.requires_grad:
         return x
+    if not local.mode.grad:  # the transform itself was called without gradients
+        return bare(x)
     own = {id(t) for t in private}
     stack, seen = [x.grad_fn], set()  # type: ignore[attr-defined]
     if stack[0] is None:

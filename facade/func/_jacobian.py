@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from .._enter import from_array
+from .._handle import Handle
 from ._forward import jvp
 from ._grad import _choose, vjp
 from ._trees import flatten, unflatten
@@ -27,6 +28,15 @@ def _basis(tensors: list[Any]) -> list[Any]:
         found.append(from_array(rows.reshape(total, *t.shape)))
         start += n
     return found
+
+
+def _refuse_complex(name: str, tree: Any, what: str) -> None:
+    for k, x in enumerate(flatten(tree)[0]):
+        if isinstance(x, Handle) and x._v.dtype.kind == "c":
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened "
+                f"input idx: {k}"
+            )
 
 
 def jacrev(
@@ -47,6 +57,7 @@ def jacrev(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        _refuse_complex("jacrev", args, "inputs")
         places = _choose(args, argnums)
 
         def partial(*chosen: Any) -> Any:
@@ -58,6 +69,7 @@ def jacrev(
         chosen = tuple(args[n] for n in places)
         got = vjp(partial, *chosen, has_aux=has_aux)
         outs, structure = flatten(got[0])
+        _refuse_complex("jacrev", got[0], "outputs")
         pull = got[1]
         rows = vmap(
             lambda *cts: pull(unflatten(structure, list(cts))), chunk_size=chunk_size
@@ -87,6 +99,7 @@ def jacfwd(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        _refuse_complex("jacfwd", args, "inputs")
         places = _choose(args, argnums)
         chosen = tuple(args[n] for n in places)
         flat, in_tree = flatten(chosen)
@@ -101,6 +114,7 @@ def jacfwd(
 
         def push(*tangents: Any) -> Any:
             got = jvp(partial, chosen, unflatten(in_tree, list(tangents)), has_aux=has_aux)
+            _refuse_complex("jacfwd", got[0], "outputs")
             shapes[:] = [flatten(got[0])[1], flatten(got[0])[0]]
             return flatten(got[1])[0], flatten(got[2])[0] if has_aux else []
 

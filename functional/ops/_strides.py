@@ -121,6 +121,16 @@ def _view_as_real(base: Layout) -> Layout:
     return Layout((*base.shape, 2), strides, 2 * base.offset)
 
 
+@_rule("view_dtype")
+def _view_dtype(base: Layout, dtype: Any, itemsize: int) -> Layout:
+    size = dtype.itemsize
+    if size == itemsize:
+        return base
+    shape = (*base.shape[:-1], base.shape[-1] * itemsize // size)
+    strides = (*[n * itemsize // size for n in base.strides[:-1]], 1)
+    return Layout(shape, strides, base.offset * itemsize // size)
+
+
 @_rule("view_as_complex")
 def _view_as_complex(base: Layout) -> Layout:
     return Layout(base.shape[:-1], tuple([n // 2 for n in base.strides[:-1]]), base.offset // 2)

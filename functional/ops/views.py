@@ -7,14 +7,16 @@ Views of some of the elements are in `slices.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import is_complex, scalar_name
+from .._dtypes import is_complex
 from .._op import op
 from . import _dims
 
@@ -46,26 +48,44 @@ def view(input: Array, size: Sequence[int]) -> Array:
     return lax.reshape(input, _dims.infer_size(size, input.size))
 
 
-@op(view=True, function=False, method=False, backward="ViewBackward1")
-def view_dtype(input: Array, dtype: np.dtype) -> Array:
-    """Read the same bytes as another dtype, `x.view(dtype)`; the last dim scales with its size."""
-    wide, narrow = input.dtype.itemsize, np.dtype(dtype).itemsize
-    if wide == narrow:
-        return lax.bitcast_convert_type(input, dtype)
-    if not input.ndim:
-        raise RuntimeError(
-            f"self.dim() cannot be 0 to view {scalar_name(input.dtype)} as {scalar_name(dtype)} "
-            "(different element sizes)"
-        )
-    if wide > narrow:
-        return lax.bitcast_convert_type(input, dtype).reshape(*input.shape[:-1], -1)
-    ratio = narrow // wide
-    if input.shape[-1] % ratio:
-        raise RuntimeError(
-            f"self.size(-1) must be divisible by {ratio} to view {scalar_name(input.dtype)} as "
-            f"{scalar_name(dtype)} (different element sizes), but got {input.shape[-1]}"
-        )
-    return lax.bitcast_convert_type(input.reshape(*input.shape[:-1], -1, ratio), dtype)
+def _write_dtype(base: Array, new: Array, *args: Any, **kwargs: Any) -> Array:
+    return _of_bytes(_bytes_of(new).reshape(*base.shape, base.dtype.itemsize), base.dtype)
+
+
+@op(
+    view=True, function=False, method=False, differentiable=False, backward="ViewBackward1",
+    write=_write_dtype,
+)  # fmt: skip
+def view_dtype(input: Array, dtype: np.dtype, itemsize: int) -> Array:
+    """Read the same bytes as another dtype, `x.view(dtype)`; the last dim scales with its size.
+
+    Args:
+      itemsize: that of the input, which the rule for strides has to know.
+    """
+    found, size = _bytes_of(input), np.dtype(dtype).itemsize
+    if itemsize != size:
+        found = found.reshape(*input.shape[:-1], input.shape[-1] * itemsize // size, size)
+    return _of_bytes(found, np.dtype(dtype))
+
+
+def _bytes_of(x: Array) -> Array:
+    """The bytes of each element along a new last dim."""
+    shape = x.shape
+    if is_complex(x.dtype):
+        x = jnp.stack([x.real, x.imag], -1)
+    x = x.astype(np.uint8) if x.dtype == np.bool_ else lax.bitcast_convert_type(x, np.uint8)
+    return x.reshape(*shape, 1 if x.ndim == len(shape) else math.prod(x.shape[len(shape) :]))
+
+
+def _of_bytes(x: Array, dtype: Any) -> Array:
+    """Elements of `dtype` from the bytes along the last dim; a byte that is not 0 is True."""
+    if dtype == np.bool_:
+        return x[..., 0] != 0
+    if is_complex(dtype):
+        real = np.zeros((), dtype).real.dtype
+        parts = lax.bitcast_convert_type(x.reshape(*x.shape[:-1], 2, real.itemsize), real)
+        return lax.complex(parts[..., 0], parts[..., 1])
+    return lax.bitcast_convert_type(x[..., 0] if dtype.itemsize == 1 else x, dtype)
 
 
 @op(view=True, backward="ViewBackward0", write=_write_reshaped)

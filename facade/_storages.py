@@ -1,0 +1,209 @@
+"""Storages as PyTorch shows them: what tensors that share memory have in common.
+
+JAX arrays have no addresses that last, so pointers are numbers: equal for the same memory, and
+apart by the bytes between two elements.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+from weakref import ref
+
+from leafax.functional import cpp_name
+
+from ._dtype import device, dtype
+from ._enter import enter, make
+from ._handle import Handle
+from ._storage import storage_of, tag
+from ._trace import local, resting
+
+_warned = False
+
+
+def _memory(t: Any) -> Any:
+    """An object that all tensors on this memory share."""
+    if t._store is not None:
+        return t._store.vc
+    if t._vc is None:
+        t._vc = [0]
+    return t._vc
+
+
+def pointer(t: Any) -> int:
+    """`data_ptr()`: 0 for memory without bytes."""
+    if not t.numel() and not storage_bytes(t):
+        return 0
+    return _start(t) + t.storage_offset() * t.itemsize  # type: ignore[no-any-return]
+
+
+def _start(t: Any) -> int:
+    return id(_memory(t)) << 16
+
+
+def storage_bytes(t: Any) -> int:
+    """The bytes of all the memory that `t` is part of."""
+    return int(t._v.nbytes if t._store is None else t._store.cell._v.nbytes)
+
+
+class UntypedStorage:
+    """The memory of a tensor, counted in bytes.
+
+    >>> import leafax
+    >>> x = leafax.zeros(2, 3)
+    >>> x.untyped_storage().nbytes(), x[1:].untyped_storage().data_ptr() == x.data_ptr()
+    (24, True)
+    """
+
+    is_cuda = is_sparse = is_sparse_csr = False
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+
+    def data_ptr(self) -> int:
+        """A number that stands for the memory; 0 if it has no bytes."""
+        return _start(self._tensor) if self.nbytes() else 0
+
+    _cdata = property(data_ptr)
+
+    def nbytes(self) -> int:
+        """How many bytes it has."""
+        return storage_bytes(self._tensor)
+
+    __len__ = size = nbytes
+
+    def element_size(self) -> int:
+        """1: a byte."""
+        return 1
+
+    @property
+    def device(self) -> device:
+        """Where it is."""
+        return self._tensor.device  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other.data_ptr() == self.data_ptr()
+
+    def __hash__(self) -> int:
+        return hash(self.data_ptr())
+
+    def whole(self, kind: dtype) -> Any:
+        """All of it as a vector that shares the memory."""
+        store, trace = storage_of(self._tensor), local.trace
+        value = enter(store.cell, trace)
+        out = make(tag(trace, value, resting(value.aval)), trace)
+        out._store, out._vc = store, store.vc
+        store.members.append(ref(out))
+        flat = out.reshape(-1)
+        return flat if flat.dtype is kind else flat.view(kind)
+
+    def tolist(self) -> list[int]:
+        """Its bytes; runs the program."""
+        from ._dtype import uint8
+
+        return self.whole(uint8).tolist()  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        rows = "".join(f" {n}\n" for n in self.tolist())
+        return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+
+
+class TypedStorage(UntypedStorage):
+    """The memory of a tensor, counted in its elements."""
+
+    @property
+    def dtype(self) -> Any:
+        """What an element is."""
+        return self._tensor.dtype
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self._tensor.itemsize  # type: ignore[no-any-return]
+
+    def size(self) -> int:
+        """How many elements it has."""
+        return self.nbytes() // self.element_size()
+
+    __len__ = size
+
+    def untyped(self) -> UntypedStorage:
+        """The same memory, counted in bytes."""
+        return UntypedStorage(self._tensor)
+
+    def tolist(self) -> list[Any]:
+        """Its elements; runs the program."""
+        return self.whole(self.dtype).tolist()  # type: ignore[no-any-return]
+
+    def __getitem__(self, index: Any) -> Any:
+        """An element as a Python number; runs the program."""
+        return self.whole(self.dtype)[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.whole(self.dtype)[index] = value
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set every element."""
+        self.whole(self.dtype).fill_(value)
+        return self
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
+    def __repr__(self) -> str:
+        rows = "".join(f" {x}\n" for x in self.tolist())
+        return (
+            f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size "
+            f"{self.size()}]"
+        )
+
+
+def untyped_storage(self: Any) -> UntypedStorage:
+    """The tensor's memory, which its views share."""
+    return UntypedStorage(self)
+
+
+def _typed_storage(self: Any) -> TypedStorage:
+    return TypedStorage(self)
+
+
+def storage(self: Any) -> TypedStorage:
+    """The tensor's memory as elements, which its views share; PyTorch deprecates it."""
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
+            "be the only storage class. This should only matter to you if you are using storages "
+            "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
+            "tensor.storage()",
+            stacklevel=2,
+        )
+    return TypedStorage(self)
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether `obj` is the memory of a tensor."""
+    return isinstance(obj, UntypedStorage)
+
+
+def as_source(t: Any, source: UntypedStorage) -> Handle:
+    """A vector on that memory that `t.set_` can take.
+
+    Raises:
+      RuntimeError: for elements of another dtype.
+    """
+    if isinstance(source, TypedStorage) and source.dtype is not t.dtype:
+        raise RuntimeError(
+            f"Expected a Storage of type {cpp_name(t._v.dtype)} or an UntypedStorage, but got type "
+            f"{_scalar(source.dtype)} for argument 1 'storage'"
+        )
+    return source.whole(t.dtype)  # type: ignore[no-any-return]
+
+
+def _scalar(kind: Any) -> str:
+    from leafax.functional import scalar_name
+
+    return scalar_name(kind.np)
+
+
+__all__ = ["TypedStorage", "UntypedStorage", "is_storage", "storage", "untyped_storage"]

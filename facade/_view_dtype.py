@@ -1,0 +1,74 @@
+"""`x.view(dtype)`: the same memory read as another dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE, scalar_name
+
+from ._bits import is_conj, is_neg
+from ._dtype import as_dtype
+from ._dtype import dtype as dtype_class
+from ._enter import make
+from ._record import record
+from ._storage import detach, share
+from ._strides import layout
+
+_VIEW = TABLE["view_dtype"]
+_BITS = ((is_conj, "conjugate view tensors"), (is_neg, "tensors with negative bit set"))
+
+
+def view_of(shaped: Any) -> Any:
+    """`Tensor.view`, of which `shaped` does the forms that take a shape."""
+
+    def view(self: Any, *args: Any, **kwargs: Any) -> Any:
+        dtype = kwargs.get("dtype") if kwargs else args[0] if len(args) == 1 else None
+        if isinstance(dtype, (dtype_class, type)):
+            return view_dtype(self, as_dtype("view", dtype))
+        if any(isinstance(a, dtype_class) for a in args):
+            got = ", ".join("torch.dtype" if isinstance(a, dtype_class) else "int" for a in args)
+            raise TypeError(
+                f"view() received an invalid combination of arguments - got ({got}), but expected "
+                "one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n"
+            )
+        return shaped(self, *args, **kwargs)
+
+    view.__doc__ = shaped.__doc__
+    return view
+
+
+def view_dtype(t: Any, dtype: dtype_class) -> Any:
+    """The bytes of `t` as another dtype; not differentiable, as PyTorch has it.
+
+    Raises:
+      RuntimeError: where strides, offset or the last dim do not allow it.
+    """
+    for bit, name in _BITS:
+        if bit(t):
+            raise RuntimeError(
+                f"torch.Tensor.view is not supported for {name} when converting to a "
+                "different dtype."
+            )
+    _check(t, dtype)
+    source = detach(t)
+    state, trace = record(_VIEW, (source, dtype.np, t._v.dtype.itemsize), {}, budget=False)
+    out = make(state.value, trace)
+    return share(source, out, ((_VIEW, (dtype.np, t._v.dtype.itemsize), {}),), view=False)
+
+
+def _check(t: Any, dtype: dtype_class) -> None:
+    wide, narrow = t._v.dtype.itemsize, dtype.itemsize
+    what = f"to view {scalar_name(t._v.dtype)} as {scalar_name(dtype.np)} (different element sizes)"
+    if wide == narrow:
+        return
+    if not t.dim():
+        raise RuntimeError(f"self.dim() cannot be 0 {what}")
+    have = layout(t)
+    ratio = narrow // wide
+    parts = [("size(-1)", have.shape[-1]), ("storage_offset()", have.offset), ("stride(-1)", 1)]
+    parts += [(f"stride({k})", n) for k, n in enumerate(have.strides[:-1])]
+    for name, number in parts if ratio else parts[2:3]:
+        if name == "stride(-1)" and have.strides[-1] != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 {what}, but got {have.strides[-1]}")
+        if name != "stride(-1)" and number % ratio:
+            raise RuntimeError(f"self.{name} must be divisible by {ratio} {what}, but got {number}")
