@@ -145,6 +145,7 @@ class GraphTask:
                 if waiting[target] == 0:
                     if target in buffers or not target.accumulates or target.hooked():
                         push(target)
+            passed = None  # what took a gradient may be the last to hold it
 
     def _explore(self) -> tuple[dict[Any, int], set[Any]]:
         """How many gradients each node waits for, and which nodes lead to what is wanted."""

@@ -15,7 +15,7 @@ from leafax.functional import Aval, Input
 
 from ._handle import Handle
 from ._host import entering
-from ._trace import LEAF, NOWHERE, State, Trace, Value, local, resting
+from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
 
 _tensor_class: Any = Handle
 
@@ -78,7 +78,7 @@ def enter(t: Any, trace: Trace) -> Value:
         value = add_input(trace, t._v.resting, array)
         if t._vc is not None:
             trace.versions[value.storage] = t._vc[0]
-    if value.role:
+    if value.role and value.role != NODE:
         # A leaf's gradient goes to itself; of others the graph only needs the edge.
         trace.sources[value] = (
             t if value.role == LEAF or t._grad_fn is None else Source(t._grad_fn, t._out)

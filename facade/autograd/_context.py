@@ -50,6 +50,7 @@ class FunctionCtx(CustomNode):
         super().__init__()
         self._to_save: tuple[Any, ...] = ()
         self._saved: list[Any] | None = []
+        self._accessed = False
         self._dirty: tuple[Any, ...] = ()
         self._plain: tuple[Any, ...] = ()
         self._materialize = True
@@ -104,9 +105,19 @@ class FunctionCtx(CustomNode):
         """
         if self._in_forward_mode:
             return self._for_forward or ()
+        once = getattr(self._forward_cls, "clear_saved_tensors_on_access", False)
+        if once and self._accessed:
+            raise RuntimeError(
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
+                "is set on the autograd.Function. Either access saved_tensors only once, or set "
+                "clear_saved_tensors_on_access=False."
+            )
         if self.freed or self._saved is None:
             raise RuntimeError(FREED)
-        return tuple(self._unpack(s) for s in self._saved)
+        found = tuple(self._unpack(s) for s in self._saved)
+        if once:
+            self._accessed, self._saved = True, []
+        return found
 
     @property
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
@@ -277,16 +288,25 @@ class FunctionCtx(CustomNode):
         """What is known of the outputs; None for one that is no tensor."""
         return self._outputs
 
+    def forget(self) -> None:
+        """The call is over: what only it needed may close a cycle."""
+        self._dirty = self._plain = ()
+        self._for_forward = None
+
     def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
-        grads = list(grads) + [None] * (len(self._outputs) - len(grads))
+        boxed = getattr(self._forward_cls, "boxed_grads_call", False)
+        arrived, grads = grads, list(grads) + [None] * (len(self._outputs) - len(grads))
+        if boxed and not self.post_hooks:  # the one list that holds the gradients
+            arrived[:] = [None] * len(arrived)
+        del arrived
         if self._materialize:
             grads = [
                 zeros(o) if g is None and o is not None and self._is_materialized(k) else g
                 for k, (g, o) in enumerate(zip(grads, self._outputs, strict=True))
             ]
-        self.arrived: Any = grads  # a checkpoint computes nothing again before these have come
+        self.arrived: Any = () if boxed else grads  # a checkpoint computes nothing again before
         try:
-            result = self.apply(*grads)
+            result = self._backward()(self, grads) if boxed else self.apply(*grads)
         finally:
             self.arrived = ()
         results = list(result) if isinstance(result, tuple) else [result]
@@ -319,6 +339,10 @@ class FunctionCtx(CustomNode):
 
     def apply(self, *grads: Any) -> Any:
         """What the Function's `backward` (or `vjp`) makes of the outputs' gradients."""
+        boxed = getattr(self._forward_cls, "boxed_grads_call", False)
+        return self._backward()(self, list(grads)) if boxed else self._backward()(self, *grads)
+
+    def _backward(self) -> Any:
         cls = self._forward_cls
         by_vjp = cls.vjp is not _base("vjp")
         if by_vjp and cls.backward is not _base("backward"):
@@ -326,10 +350,7 @@ class FunctionCtx(CustomNode):
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
                 "should only implement one of them."
             )
-        fn = cls.vjp if by_vjp else cls.backward
-        return (
-            fn(self, list(grads)) if getattr(cls, "boxed_grads_call", False) else fn(self, *grads)
-        )
+        return cls.vjp if by_vjp else cls.backward
 
     def _fit(self, i: int, grad: Any, kind: Any) -> Any:
         """`grad` in the shape and dtype of input `i`, as the engine checks it."""

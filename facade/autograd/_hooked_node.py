@@ -68,6 +68,8 @@ class HookedNode(CustomNode):
         self.call = state.call
         self.avals = [v.aval for v in state.operands]
         self.kinds = [v.resting for v in state.operands]
+        self.weak = [v.weak for v in state.operands]
+        self.autocast = state.mode.autocast
         self.outs = [v.resting for v in state.values]
         self.given = given_of(state)
         self.order_of_edges = places(state)
@@ -134,6 +136,9 @@ class HookedNode(CustomNode):
         wanted = tuple(
             k for k, e in enumerate(self._edges) if e is not None and e[0] in needed_nodes
         )
+        spelled = self._spelled(grads, needed_nodes) if local.mode.grad else None
+        if spelled is not None:
+            return spelled
         passed: list[Any] = [None] * len(self._edges)
         rule = RESULT_RULES.get(self.call.op.name)
         if rule is not None and -1 in self.packed:
@@ -155,6 +160,52 @@ class HookedNode(CustomNode):
         for k, out in zip(wanted, outs, strict=True):
             passed[k] = out
         return passed
+
+    def _spelled(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any] | None:
+        """The gradients by PyTorch's formula, whose ops save what they read through hooks."""
+        from ._formulas import differentiate
+
+        try:
+            return differentiate(_Spelling(self), grads, needed_nodes)
+        except KeyError:  # the formula reads what was not kept
+            return None
+
+
+class _Operand(NamedTuple):
+    shape: Any
+    dtype: Any
+    weak: bool
+
+
+class _Spelling:
+    """A hooked node as formulas see nodes; each saved tensor is unpacked once.
+
+    Attributes:
+      state: itself: `call`, `operands` and `mode` are all that formulas look at.
+    """
+
+    trace = None
+
+    def __init__(self, node: HookedNode) -> None:
+        self._node = node
+        self._seen: dict[int, Any] = {}
+        self.state = self.mode = self
+        self.call, self.autocast = node.call, node.autocast
+        self.operands = [
+            _Operand(a.shape, a.dtype, w) for a, w in zip(node.avals, node.weak, strict=True)
+        ]
+        self.name, self.edges = node.name, node.edges
+
+    def unpack(self, index: int) -> Any:
+        if index not in self._seen:
+            node = self._node
+            if index in node.kept:
+                self._seen[index] = node.kept[index]
+            elif index < 0:
+                self._seen[index] = node.packed[index].unpack(node)
+            else:
+                self._seen[index] = node._operand(index)
+        return self._seen[index]
 
 
 @cache
