@@ -245,9 +245,10 @@ def written(t: Any, tangents: dict[int, Any]) -> None:
             continue
         base, lens = base_of(t)
         if base is not None:
+            from ._creation import batched_as
             from .autograd._context import zeros
 
-            whole = zeros(base._v)
+            whole = batched_as(new, zeros(base._v))
             hold(base, level, whole)
             part = through(whole, lens, level)
             with seeing(below(level)):

@@ -253,3 +253,95 @@ def test_transforms_refuse_dtypes_and_obey_no_grad() -> None:
                 return func.grad(lambda x: x * x)(x)
 
         log(func.grad(inner)(torch.tensor(2.0)))
+
+
+def test_transforms_in_inference_mode() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        func = torch.func
+        x = torch.tensor([1.0, 2.0, 3.0])
+        seen: list[Any] = []
+
+        def total(x: Any) -> Any:
+            y = x**2
+            seen.append((torch.is_inference_mode_enabled(), torch.is_grad_enabled()))
+            seen.append((x.is_inference(), y.is_inference(), torch.ones(1).is_inference()))
+            return y.sum()
+
+        def inside(x: Any) -> Any:
+            with torch.inference_mode():
+                c = x**2
+            return (x - c).sum()
+
+        with torch.inference_mode():
+            own, one = torch.tensor([1.0, 2.0]), torch.tensor(1.0)
+            found = [func.grad(total)(x), func.grad(total)(own), func.vjp(total, x)[1](one)[0]]
+            found += [*func.jvp(total, (x,), (x,)), func.jacrev(lambda x: x**2)(x)]
+            found += [func.grad(func.grad(lambda x: x**3))(one), func.grad(inside)(x)]
+            found += [func.grad(lambda x: func.vmap(lambda x: x**2)(x).sum())(x)]
+            log(seen, [t.is_inference() for t in found[:4]], torch.is_inference_mode_enabled())
+            log([t.tolist() for t in found])
+            log(func.vmap(func.grad(total))(torch.ones(2, 3)).tolist())
+            log(func.vmap(torch.sin)(x).is_inference())
+
+
+def test_functions_in_transforms() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        func, names = torch.func, []
+
+        class Same(torch.autograd.Function):
+            saves, dirty = "backward", False
+
+            @staticmethod
+            def forward(x: Any) -> Any:
+                return x
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                if Same.dirty:
+                    ctx.mark_dirty(inputs[0])
+                if Same.saves:
+                    getattr(ctx, f"save_for_{Same.saves}")(output)
+
+            @staticmethod
+            def backward(ctx: Any, grad: Any) -> Any:
+                return grad
+
+        class Keyword(torch.autograd.Function):
+            @staticmethod
+            def forward(x: Any, *, y: Any) -> Any:
+                return x + y
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                pass
+
+            @staticmethod
+            def vmap(info: Any, in_dims: Any, x: Any, *, y: Any) -> Any:
+                return x + y, 0
+
+        def call(x: Any) -> Any:
+            y = Same.apply(x.clone())
+            names.append((type(y.grad_fn).__name__, y.grad_fn.name()))
+            return y
+
+        x = torch.tensor(2.0, requires_grad=True)
+        for Same.saves, Same.dirty in (("backward", False), ("forward", False), ("", False),
+                                       ("backward", True)):  # fmt: skip
+            with log.catch():
+                log(func.grad(call)(x).item())
+            with log.catch():
+                Same.apply(x.detach().clone())
+        log(names)
+        with log.catch():
+            func.vmap(Keyword.apply)(torch.ones(2), y=torch.ones(2))
+        log(func.jacfwd(_writes, argnums=(1,))(torch.ones(3), torch.ones(2)))
+        basis = torch.autograd.functional._construct_standard_basis_for
+        log(basis((torch.ones(2), torch.ones(1, 2, dtype=torch.float64)), (2, 2)))
+
+
+def _writes(x: Any, y: Any) -> Any:
+    """Writes something differentiated into a part of what is not."""
+    x[:2] = y * 2
+    return x * 3

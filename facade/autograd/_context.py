@@ -148,6 +148,18 @@ class FunctionCtx(CustomNode):
             self._inputs = [t._v.resting for t in tensors]
         return records
 
+    def refuse_inputs_saved(self, outputs: tuple[Any, ...], tensors: list[Any]) -> None:
+        """With a `setup_context`, an input that is an output must not be saved, unless written."""
+        kept = {id(t) for t in (*self._to_save, *(self._for_forward or ())) if t is not None}
+        kept &= {id(t) for t in tensors} - {id(t) for t in self._dirty}
+        if any(id(o) in kept for o in outputs):
+            raise RuntimeError(
+                "An input that has been returned as-is as output is being saved for backward. This "
+                "is not supported if you override setup_context. You should return and save a view "
+                "of the input instead, e.g. with x.view_as(x) or setup ctx inside the forward "
+                "function itself."
+            )
+
     def _prepare(self, outputs: tuple[Any, ...], tensors: list[Any]) -> list[Any]:
         """The outputs, none of them an untouched input: those are viewed."""
         for i, t in enumerate(self._to_save):

@@ -130,8 +130,13 @@ class Function(metaclass=FunctionMeta):
             from . import _function_vmap
 
             if _function_vmap.applies(args):
+                if any(isinstance(a, Handle) for a in kwargs.values()):
+                    raise NotImplementedError(
+                        "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not "
+                        f"pass kwarg-only Tensors to autograd.Function. Got: {kwargs}"
+                    )
                 return _function_vmap.apply(cls, args)
-        ctx = cls._backward_cls()  # type: ignore[attr-defined]
+        ctx = (_generated(cls) if active.depth else cls._backward_cls)()  # type: ignore[attr-defined]
         if kwargs and not separate:
             args, kwargs = _bind(cls.forward, ctx, args, kwargs)
         tensors = [a for a in args if isinstance(a, Handle)]
@@ -143,6 +148,8 @@ class Function(metaclass=FunctionMeta):
             else:
                 output = cls.forward(ctx, *args, **kwargs)
             outputs = output if isinstance(output, tuple) else (output,)
+            if separate:
+                ctx.refuse_inputs_saved(outputs, tensors)
             outs = ctx._prepare(outputs, tensors)
         with _dual.seeing(()):
             made = ctx._finish(outs, tensors, records)
@@ -150,6 +157,12 @@ class Function(metaclass=FunctionMeta):
             carry(cls, ctx, args, made)
         ctx.forget()
         return tuple(made) if isinstance(output, tuple) else made[0]
+
+
+@functools.cache
+def _generated(cls: Any) -> Any:
+    """The class of a Function's nodes inside transforms: PyTorch makes another Function there."""
+    return type(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), {})
 
 
 def _bind(forward: Any, ctx: Any, args: Any, kwargs: Any) -> Any:

@@ -309,3 +309,14 @@ def _first(func: Any, inputs: Any, v: Any, create_graph: bool, strict: bool, nam
     jac = _grad((out,), inputs, None, True)
     check_requires_grad(jac, "jacobian", strict)
     return many, inputs, v, out, jac
+
+
+def _construct_standard_basis_for(tensors: Any, tensor_numels: Any) -> tuple[Any, ...]:
+    """For each tensor its columns of the identity matrix on all elements of all tensors."""
+    total, start, found = sum(tensor_numels), 0, []
+    for t, n in zip(tensors, tensor_numels, strict=True):
+        rows = t.new_zeros((total, n))
+        rows.diagonal(-start).fill_(1)
+        found.append(rows)
+        start += n
+    return tuple(found)

@@ -12,9 +12,9 @@ from typing import Any
 from .. import _dual
 from .._active import transform
 from .._handle import Handle
-from .._modes import enable_grad
+from .._trace import local
 from ..autograd import forward_ad
-from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree
+from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree, tracked
 from ._trees import flatten, spell, unflatten
 
 _JVP = "jvp(f, primals, tangents): "
@@ -81,7 +81,8 @@ def jvp(
     flat, given, treedef = _check(primals, tangents)
     if forward_ad._current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    with transform():
+    mode = local.mode
+    with transform(), tracked(mode.grad and not mode.inference):
         level = _dual.enter_level()
         try:
             for p in flat:
@@ -161,7 +162,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     `func` is recorded once; each call of the linear function records its derivative.
     """
     flat, treedef = flatten(primals)
-    with enable_grad():
+    with tracked():
         lifted = [lift(x) for x in flat]
         output = func(*unflatten(treedef, lifted))
     outs, structure = flatten(output)
@@ -169,7 +170,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     # The linear function treats the point as a constant, as PyTorch's does.
     fixed, fixed_outs = lifted, outs
     if len(private) < len(lifted):
-        with enable_grad():
+        with tracked():
             fixed = [leaf(x.detach()) for x in flat]
             fixed_outs = flatten(func(*unflatten(treedef, fixed)))[0]
 
@@ -187,7 +188,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                         f"tangent:{k} with {what} {getattr(t, what)} in flattened pytree doesn't "
                         f"match the {what} {getattr(p, what)} of the corresponding primal."
                     )
-        with enable_grad():
+        with tracked():
             found = tangents_of(fixed_outs, fixed, given)
         return unflatten(structure, [_settle(x, fixed) for x in found])
 

@@ -8,14 +8,14 @@ function captured stays connected, so these functions nest.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .._active import transform
 from .._dual import copy_duals, hold
 from .._handle import Handle
-from .._modes import enable_grad
-from .._trace import local
+from .._trace import Mode, local
 from ..autograd import grad as _autograd_grad
 from ..autograd._saved_hooks import disable_saved_tensors_hooks
 from ._trees import flatten, starred, unflatten
@@ -26,8 +26,21 @@ NO_HOOKS = (
 )
 
 
+@contextmanager
+def tracked(grad: bool = True) -> Iterator[None]:
+    """Inference mode does not reach into a transform; gradients are recorded if `grad` says so."""
+    mode = local.mode
+    local.set_mode(Mode.of(grad, False, mode.autocast))
+    try:
+        yield
+    finally:
+        local.set_mode(mode)
+
+
 def lift(x: Any) -> Any:
     """The same value as a tensor whose gradient can be asked for."""
+    if x._v.inference:
+        x = x.clone()
     return x.view_as(x) if x.requires_grad else leaf(bare(x))
 
 
@@ -149,7 +162,7 @@ def grad_and_value(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = _choose(args, argnums)
         full, private, trees = list(args), [], []
-        with enable_grad():
+        with tracked():
             for n in places:
                 full[n], lifted = lift_tree(args[n])
                 trees.append(flatten(full[n])[1])
@@ -215,7 +228,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
       what `func` returns in shape and structure and returns one gradient an argument.
     """
     prefix = "vjp(f, *primals): "
-    with enable_grad():
+    with tracked():
         lifted, trees = [], []
         flat: list[Any] = []
         for p in primals:
@@ -258,7 +271,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 f"outputs to the function. cotangents: {starred(tree)}, primal output: "
                 f"{starred(structure)}"
             )
-        with enable_grad():
+        with tracked():
+            given = [g.clone() if g._v.inference else g for g in given]
             found = iter(gradients(outs, flat, given))
         grads = tuple(
             unflatten(tree, [lower(next(found), private) for _ in range(n)]) for tree, n in trees

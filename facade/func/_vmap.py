@@ -162,7 +162,10 @@ def _map(
         firsts = [
             level.example(x, d) if d is not None else x for x, d in zip(leaves, dims, strict=True)
         ]
-        versions = [None if d is None else f._version for f, d in zip(firsts, dims, strict=True)]
+        versions = [
+            None if d is None or f._v.inference else f._version
+            for f, d in zip(firsts, dims, strict=True)
+        ]
         level.begin()
         with entered(level):
             output = func(*unflatten(treedef, firsts), **kwargs)
