@@ -75,7 +75,11 @@ def unique_consecutive(
 ) -> Any:
     """The elements (or slices along `dim`) without immediate repetitions."""
     x = _values(input)
-    rows = x.reshape(-1, 1) if dim is None else np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+    if dim is not None and not x.size:
+        _need_slices(x, dim)
+        rows = np.zeros((0, 1))
+    else:
+        rows = x.reshape(-1, 1) if dim is None else np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
     starts = np.ones(len(rows), bool)
     starts[1:] = (rows[1:] != rows[:-1]).any(1)
     first = np.flatnonzero(starts)
@@ -86,6 +90,14 @@ def unique_consecutive(
         inverse = inverse.reshape(x.shape)
     found = _found("unique_consecutive", input, values, first, dim), inverse, counts
     return _asked(found, return_inverse, return_counts)
+
+
+def _need_slices(x: Any, dim: int) -> None:
+    """Raise unless `dim` is the only one of size 0 in an empty array."""
+    if x.shape[dim] or list(x.shape).count(0) > 1:
+        raise RuntimeError(
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+        )
 
 
 def _unique(input: Any, sorted: bool = True, return_inverse: bool = False) -> Any:

@@ -247,11 +247,21 @@ def arange(
     return _finish(apply(TABLE["arange"], *numbers, np_dtype), requires_grad, device)
 
 
+def _need_scalars(name: str, start: Any, end: Any) -> None:
+    dims = [x.dim() if isinstance(x, Handle) else 0 for x in (start, end)]
+    if any(dims):
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got start with "
+            f"{dims[0]} dimension(s) and end with {dims[1]} dimension(s)."
+        )
+
+
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False,
     device: Any = None,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `start` to `end`, both included."""
+    _need_scalars("linspace", start, end)
     made = apply(TABLE["linspace"], float(start), float(end), int(steps), _np(dtype))
     return _finish(made, requires_grad, device)
 
@@ -261,6 +271,7 @@ def logspace(
     requires_grad: bool = False, device: Any = None,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `base ** start` to `base ** end`."""
+    _need_scalars("logspace", start, end)
     made = apply(TABLE["logspace"], float(start), float(end), int(steps), base, _np(dtype))
     return _finish(made, requires_grad, device)
 

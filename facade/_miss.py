@@ -12,6 +12,7 @@ import numpy as np
 
 from leafax.functional import Op, Slot, call_of
 
+from ._arguments import check as check_arguments
 from ._enter import NUMBER, add_input, enter
 from ._handle import Handle
 from ._step import step
@@ -47,6 +48,7 @@ def key_part(x: Any, trace: Trace) -> Any:
 
 def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
     """The state of a step that was not seen at this place."""
+    check_arguments(op, args, kwargs)
     numbers = _numbers(op, args, kwargs)
     if numbers:
         state = trace.state

@@ -106,12 +106,27 @@ def gradient(
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else [*dim]
     spacing = 1 if spacing is None else spacing
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    if len(steps) != len(dims) and dim is not None:
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "
+            "arguments to have the same length, but got a spacing argument of length "
+            f"{len(steps)} and a dim argument of length {len(dims)}."
+        )
     if len(steps) != len(dims):
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
             f"{len(dims)}, but got a list of length {len(steps)}"
         )
+    rank = input.dim()
     for d in dims:
+        if not -rank <= d < rank:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but "
+                f"got {d})"
+            )
+    for d in (d % rank for d in dims):
+        if [e % rank for e in dims].count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
         if input.shape[d] < edge_order + 1:
             raise RuntimeError(
                 "torch.gradient expected each dimension size to be at least edge_order+1"

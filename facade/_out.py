@@ -17,6 +17,11 @@ from ._trace import local
 _SAME_TYPE = {
     "where": "Expected out type to be {0} but got {1}",
     "index_select": "index_select(): self and result must have the same scalar type",
+    "amax": "Expected the dtype for input and out to match, but got {0} for input's dtype and {1} "
+    "for out's dtype.",
+    "amin": "Expected the dtype for input and out to match, but got {0} for input's dtype and {1} "
+    "for out's dtype.",
+    "multinomial": "multinomial expects Long tensor out, got: {1}",
     "masked_select": "masked_select(): self and result must have the same scalar type",
     "take": "take(): self and out expected to have the same dtype, but got self.dtype = {0} and "
     "out.dtype = {1}",

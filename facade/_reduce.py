@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, default_float
+from leafax.functional import TABLE, default_float, scalar_name
 
 from ._dtype import of
 from ._handle import Handle
@@ -151,6 +151,28 @@ def diff(
     return made if out is None else write_out(TABLE["sub"], made, out)
 
 
+def _weights(name: str, x: Any, count: int, what: str, kinds: str) -> Any:
+    """Weights that `cov` takes; whether they are negative only a run can tell."""
+    if x is None:
+        return None
+    if x.dim() > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
+            f"{x.dim()} dimensions"
+        )
+    if x._v.dtype.kind not in kinds:
+        raise RuntimeError(
+            f"cov(): expected {name} to have {what} dtype but got {name} with "
+            f"{scalar_name(x._v.dtype)} dtype"
+        )
+    if x.numel() != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the "
+            f"input but got {x.numel()} != {count}"
+        )
+    return apply(TABLE["_cov_weights"], x, name)
+
+
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance matrix of variables (rows) from observations (columns)."""
     if input.dim() > 2:
@@ -161,6 +183,8 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     if input._v.dtype == np.dtype(bool):
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = input.view(1, -1) if input.dim() < 2 else input
+    fweights = _weights("fweights", fweights, x.shape[1], "integral", "iu")
+    aweights = _weights("aweights", aweights, x.shape[1], "floating point", "fV")
     if x._v.dtype.kind in "iu":
         x = x.to(of(default_float()) if aweights is None else aweights.dtype)
     weights = fweights

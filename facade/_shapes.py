@@ -118,8 +118,8 @@ def _split_along(name: str, least: int, place: Callable[[Any], int]) -> Callable
     def split(input: Any, indices_or_sections: Any) -> Any:
         if input.dim() < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension"
-                f"{'s' if least > 1 else ''}, but got a tensor with {input.dim()} dimensions!"
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor "
+                f"with {input.dim()} dimensions!"
             )
         dim = place(input)
         if isinstance(indices_or_sections, int):

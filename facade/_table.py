@@ -14,6 +14,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, flatten_size
 
+from ._arguments import check, reworded
 from ._autocast import off
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
@@ -107,8 +108,16 @@ def function(op: Op) -> Callable[..., Any]:
                 return result
         if packed is not None and len(args) > packed and isinstance(args[packed], Handle):
             args = (*args[:packed], args[packed:])
+        if op.view and args and not isinstance(args[0], Handle):
+            check(op, args, kwargs)
         if out is None:
-            return call(op, args, kwargs)
+            try:
+                return call(op, args, kwargs)
+            except TypeError:
+                wrong = reworded(op, args, kwargs)
+                if wrong is None:
+                    raise
+                raise wrong from None
         check_out(op, out, (args, kwargs))
         if local.mode.autocast is not None:  # it knows no `out=` forms
             return off(fn, *args, out=out, **kwargs)
@@ -166,7 +175,13 @@ def method(op: Op) -> Callable[..., Any]:
                 out = known(op, (self, *args))
                 if out is not None:
                     return out
-            return call(op, (self, *args), kwargs)
+            try:
+                return call(op, (self, *args), kwargs)
+            except TypeError:
+                wrong = reworded(op, (self, *args), kwargs, op.name)
+                if wrong is None:
+                    raise
+                raise wrong from None
 
     return named(fn, op, op.name)
 
@@ -176,10 +191,17 @@ def inplace_method(op: Op) -> Callable[..., Any]:
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         check_inplace(self)
+        said = args, kwargs
         args, kwargs = uniform(op, (self, *args), kwargs)
         if op.random:  # the key comes first
             return apply_inplace(op, self, *args[2:], _key=args[0], **kwargs)
-        return apply_inplace(op, *args, **kwargs)
+        try:
+            return apply_inplace(op, *args, **kwargs)
+        except TypeError:
+            wrong = reworded(op, (self, *said[0]), said[1], op.name + "_")
+            if wrong is None:
+                raise
+            raise wrong from None
 
     return named(fn, op, op.name + "_")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import default_float, is_floating
+from leafax.functional import default_float
 
 from ._creation import from_numpy
 
@@ -23,11 +23,8 @@ def _window(
     for key in options:
         if key not in _OPTIONS:
             raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
-    np_dtype = default_float() if dtype is None else dtype.np
-    if not is_floating(np_dtype):
-        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
-    if M < 0:
-        raise ValueError(f"{name} requires non-negative window length, got M={M}")
+    np_dtype = _np(dtype)
+    _check(name, M, np_dtype, options.get("layout"))
     if M == 0:
         made = np.zeros(0)
     elif M == 1:
@@ -36,6 +33,19 @@ def _window(
         made = values(np.arange(M, dtype=np.float64), M - 1 if sym else M)
     out = from_numpy(np.asarray(made, np.float64)).to(_dtype(np_dtype))
     return out.requires_grad_() if requires_grad else out
+
+
+def _np(dtype: Any) -> Any:
+    return default_float() if dtype is None else dtype.np
+
+
+def _check(name: str, M: int, np_dtype: Any, layout: Any) -> None:  # noqa: N803
+    if M < 0:
+        raise ValueError(f"{name} requires non-negative window length, got M={M}")
+    if layout is not None and str(layout) != "torch.strided":
+        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
+    if np_dtype not in (np.dtype("float32"), np.dtype("float64")):
+        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {_dtype(np_dtype)}")
 
 
 def _dtype(np_dtype: Any) -> Any:
@@ -53,6 +63,9 @@ def general_cosine(
     **options: Any,  # noqa: N803
 ) -> Any:
     """A sum of cosines with weights `a`, of alternating sign."""
+    _check("general_cosine", M, _np(dtype), options.get("layout"))
+    if not isinstance(a, Iterable):
+        raise TypeError("Coefficients must be a list/tuple")
     weights = list(a)
     if not weights:
         raise ValueError("Coefficients cannot be empty")
@@ -85,6 +98,7 @@ def hann(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:
 
 def blackman(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
     """The Blackman window."""
+    _check("blackman", M, _np(dtype), options.get("layout"))
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, **options)
 
 

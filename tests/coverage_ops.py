@@ -88,7 +88,7 @@ def run_entry(
         if not forms or time.perf_counter() - begun > args.cap:
             break
         row["samples"] += 1
-        here = list(wrong(entry, forms, number, sample, dtype))
+        here = list(wrong(entry, forms, number, sample, dtype, together=args.all))
         row["wrong"] += bool(here)
         bad += here
     return {**row, "bad": bad[:4], "s": round(time.perf_counter() - begun, 1)}

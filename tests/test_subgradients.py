@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -132,3 +133,75 @@ def test_derivatives_at_the_border(case: str) -> None:
         np.testing.assert_allclose(got[1][known], want[1][known], atol=1e-9, err_msg="second order")
     elif len(want) == 2:
         np.testing.assert_allclose(np.nan_to_num(want[1]), 0, err_msg="second order is missing")
+
+
+# Where a tangent is to be differently from PyTorch's: its NaN, its zero at a tie where its own
+# gradient is 1, and a second derivative of `cumprod` at a zero that is half of the true one.
+TANGENTS_DIFFER = {
+    "tangent": {"clamp tensor", "fmax", "atan2"},
+    "tangent of the gradient": {"pairwise", "sinc", "hardsigmoid", "huber"},
+    "second tangent": {"pairwise", "sinc", "hardsigmoid", "huber", "cumprod", "atan2"},
+}
+ALONG = [1.0, -2.0, 3.0]
+
+
+def _tangent(t: Any, case: str, of_gradient: bool = False) -> Any:
+    fn, data = CASES[case]
+    forward = t.autograd.forward_ad
+    with forward.dual_level():
+        x = t.tensor(data, dtype=t.float64, requires_grad=of_gradient)
+        x = forward.make_dual(x, t.tensor(ALONG, dtype=t.float64))
+        y = fn(t, x)
+        if of_gradient:
+            weights = t.arange(1, y.numel() + 1, dtype=t.float64).reshape(tuple(y.shape))
+            (y,) = t.autograd.grad(y, x, weights, create_graph=True, materialize_grads=True)
+        return forward.unpack_dual(y).tangent
+
+
+def _second_tangent(t: Any, case: str) -> Any:
+    fn, data = CASES[case]
+    x, along = (t.tensor(v, dtype=t.float64) for v in (data, ALONG))
+    return t.func.jvp(lambda x: t.func.jvp(lambda x: fn(t, x), (x,), (along,))[1], (x,), (along,))[
+        1
+    ]
+
+
+TANGENTS: dict[str, Any] = {
+    "tangent": _tangent,
+    "tangent of the gradient": lambda t, case: _tangent(t, case, of_gradient=True),
+    "second tangent": _second_tangent,
+}
+
+
+@pytest.mark.parametrize("order", TANGENTS)
+@pytest.mark.parametrize("case", CASES)
+def test_tangents_at_the_border(case: str, order: str) -> None:
+    """Forward mode, forward over reverse and forward over forward."""
+
+    def value(t: Any) -> Any:
+        made = TANGENTS[order](t, case)
+        return None if made is None else np.asarray(made.detach().numpy())
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, of torch.jit
+            want = value(torch)
+    except (NotImplementedError, RuntimeError):
+        assert case in TANGENTS_DIFFER[order], "PyTorch has no such derivative"
+        return
+    have = value(leafax)
+    if want is None or have is None:  # no tangent is one of zeros
+        for made in (want, have):
+            assert made is None or not np.nan_to_num(made, nan=1.0).any()
+        return
+    same = np.allclose(have, want, atol=1e-9, equal_nan=True)
+    assert same == (case not in TANGENTS_DIFFER[order]), (have, want)
+
+
+def test_a_power_whose_exponent_changes_has_tangents_of_negative_numbers() -> None:
+    """The exponent is a runtime input by then; the logarithm in its derivative is NaN."""
+    forward = leafax.autograd.forward_ad
+    for n in (2.0, 3.0, 4.0):
+        with forward.dual_level():
+            x = forward.make_dual(leafax.tensor([-2.0]), leafax.tensor([1.0]))
+            assert forward.unpack_dual(x**n).tangent.tolist() == [n * (-2.0) ** (n - 1)]

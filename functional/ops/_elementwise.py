@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from .._dtypes import category, is_complex, promote, scalar_name
 from ._dims import broadcast_shapes
@@ -32,6 +34,33 @@ def category_of(x: Any) -> int:
     return (bool, int, float, complex).index(type(x))
 
 
+_C_NAMES = {
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+    "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def check_fits(value: Any, dtype: Any) -> None:
+    """Raise PyTorch's error for a Python number that the dtype cannot hold."""
+    dtype = np.dtype(dtype)
+    if type(value) not in (int, float, complex) or dtype == np.dtype(bool):
+        return
+    real = np.dtype(dtype).name.replace("complex64", "float32").replace("complex128", "float64")
+    parts = (value.real, value.imag)
+    if dtype.kind in "iu":
+        top = float(np.iinfo(dtype).max)
+        low = -top if dtype.kind == "u" else float(np.iinfo(dtype).min)
+        bad = not low <= value.real <= top or value.imag
+    else:
+        top = float(jnp.finfo(real).max)  # type: ignore[no-untyped-call]
+        bad = any(math.isfinite(x) and abs(x) > top for x in parts)
+        bad = bad or (dtype.kind != "c" and value.imag)
+    if bad:
+        name = _C_NAMES.get(dtype.name, dtype.name)
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
 def unsupported(kernel: str, dtype: Any) -> NotImplementedError:
     """The error of PyTorch's dispatch macro where `kernel` has no such dtype."""
     return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
@@ -48,19 +77,48 @@ def refuse_complex(dtype: Any, error: type[Exception], message: str) -> None:
         raise error(message)
 
 
+class _Nothing:
+    """A zero that takes its factors with it."""
+
+    def _product(self, other: Any) -> _Nothing:
+        return self
+
+    def _sum(self, other: Any) -> Any:
+        return other
+
+    def __rsub__(self, other: Any) -> Any:
+        return other
+
+    def __sub__(self, other: Any) -> Any:
+        return self if other is self else -other
+
+    def __neg__(self) -> _Nothing:
+        return self
+
+    __mul__ = __rmul__ = __truediv__ = _product
+    __add__ = __radd__ = _sum
+
+
+NOTHING = _Nothing()
+
+
 def with_jvp(value: Callable[..., Any], tangent: Callable[..., Any]) -> Callable[..., Array]:
     """`value(*arrays)` with derivative `tangent(result, arrays, tangents)`.
 
     `tangent` is differentiated in turn for double backward, so it must not close over anything
-    that depends on the arrays but through its arguments.
+    that depends on the arrays but through its arguments. It is a sum of products with tangents;
+    those of what does not move are `NOTHING`: a tangent of zeros would make NaN of an infinite or
+    undefined factor, as `log(x)` is in the derivative of `x ** 2` for negative `x`.
     """
     wrapped: Any = jax.custom_jvp(value)
 
     def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         result = wrapped(*primals)
-        return result, tangent(result, primals, tangents)
+        moving = tuple(NOTHING if isinstance(t, SymbolicZero) else t for t in tangents)
+        along = tangent(result, primals, moving)
+        return result, jnp.zeros_like(result) if along is NOTHING else along
 
-    wrapped.defjvp(rule)
+    wrapped.defjvp(rule, symbolic_zeros=True)
     smooth: Callable[..., Array] = wrapped
     return smooth
 

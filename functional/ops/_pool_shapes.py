@@ -55,7 +55,7 @@ def _check_numbers(
         raise RuntimeError(
             f"dilation should be greater than zero, but got {_named(dilation, 'dilation')}"
         )
-    for k, p, d in reversed(list(zip(kernel, padding, dilation, strict=True))):
+    for k, p, d in zip(kernel, padding, dilation, strict=True):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
         if p > (d * (k - 1) + 1) // 2:
@@ -149,11 +149,19 @@ def _max_windows1(
 
 def max_windows(
     dims: int, input: Any, kernel_size: Ints, stride: Ints | None, padding: Ints, dilation: Ints,
-    ceil_mode: bool,
+    ceil_mode: bool, indexed: bool = False,
 ) -> Windows:  # fmt: skip
-    """Windows of `max_pool{dims}d`."""
+    """Windows of `max_pool{dims}d`; `indexed` ones are PyTorch's other kernels."""
     if stride is not None and not isinstance(stride, (int, np.integer)) and not len(stride):
         stride = None
+    if dims == 1 and indexed and len(input.shape) in (2, 3) and 0 not in input.shape[-2:]:
+        kernel, steps, pads, gaps = (
+            ints(v, 1, f"max_pool1d_with_indices() argument '{name}' should contain one int")
+            for name, v in (("kernel_size", kernel_size),
+                            ("stride", kernel_size if stride is None else stride),
+                            ("padding", padding), ("dilation", dilation))
+        )  # fmt: skip
+        _check_numbers((1, *kernel), (1, *steps), (0, *pads), (1, *gaps))
     if dims == 1:
         return _max_windows1(input, kernel_size, stride, padding, dilation, ceil_mode)
     name = f"max_pool{dims}d"
@@ -248,6 +256,8 @@ def adaptive_sizes(kind: str, dims: int, input: Any, output_size: Any) -> tuple[
             odd = f"{name}(): internal error: output_size.size() must be {dims}"
         if single or output_size is None:
             output_size = (output_size,) * dims
+        elif len(shape) <= len(output_size):
+            raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
         if len(output_size) != dims:
             raise RuntimeError(odd)
         keep = shape[-dims:] if len(shape) >= dims else (0,) * dims

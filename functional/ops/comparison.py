@@ -11,7 +11,7 @@ import numpy as np
 from .._dtypes import cast, category, cpp_name, is_number, scalar_name
 from .._op import op
 from ._dims import broadcast_shapes
-from ._elementwise import BOOL, aligned, refuse
+from ._elementwise import BOOL, aligned, check_fits, refuse
 
 Array = jax.Array
 
@@ -122,5 +122,6 @@ def masked_fill(input: Array, mask: Array, value: Any) -> Array:
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
+    check_fits(value, input.dtype)
     broadcast_shapes(input.shape, mask.shape)
     return jnp.where(mask, cast(value, input.dtype), input)

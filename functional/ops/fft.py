@@ -42,7 +42,7 @@ def _real(name: str, x: Array) -> Array:
 def _dim(x: Array, dim: int) -> int:
     ndim = x.ndim
     if ndim == 0:
-        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if not -ndim <= dim < ndim:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "

@@ -45,8 +45,8 @@ def ormqr(
     input: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False
 ) -> Array:
     """`Q @ input3` (or `input3 @ Q`) for the whole `Q` of the reflectors `input` and `input2`."""
-    rows, count = input.shape[-2], input2.shape[-1]
     _ormqr_errors(input, input2, input3, left)
+    rows, count = input.shape[-2], input2.shape[-1]
     if not input3.size or not count:
         return input3
     below = jnp.arange(rows)[:, None] > jnp.arange(count)
@@ -83,9 +83,9 @@ def _ormqr_errors(input: Array, tau: Array, other: Array, left: bool) -> None:
         )
     if other.shape[side] != input.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
-    if tau.shape[-1] > input.shape[-1]:
+    if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
         raise RuntimeError(
-            "torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]"
+            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
         )
     for name, x in (("tau", tau), ("other", other)):
         if x.dtype != input.dtype:

@@ -488,7 +488,7 @@ def lstsq(A: Array, B: Array, rcond: Any = None, *, driver: str | None = None) -
     residuals = none
     if rows > columns and driver != "gelsy":
         off = A @ x - b
-        residuals = lax.stop_gradient((jnp.abs(off) ** 2).sum(-2))
+        residuals = (off * jnp.conj(off)).real.sum(-2)
     rank = matrix_rank(lax.stop_gradient(A)) if driver != "gels" else jnp.zeros(0, np.int64)
     values = none
     if driver in ("gelsd", "gelss"):

@@ -241,6 +241,10 @@ def prelu(input: Array, weight: Array) -> Array:
             "prelu: Type promoting not supported. Got "
             f"{scalar_name(input.dtype)} and {scalar_name(weight.dtype)}"
         )
+    if weight.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
+        )
     if weight.size != 1:
         if input.ndim == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")

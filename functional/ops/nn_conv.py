@@ -46,19 +46,26 @@ def _check_values(
         raise RuntimeError("negative output_padding is not supported")
     if min(stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")
-    if min(dilation) <= 0:
+    if min(dilation) < 0:
+        raise RuntimeError("dilation should be greater than zero")
+    if min(dilation) == 0:
         raise RuntimeError("non-positive dilation is not supported")
+
+
+def _check_rank(x: Array, weight: Array, space: str = " ") -> None:
+    if x.ndim != weight.ndim:
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight{space}"
+            f"{size_list(weight.shape)}, but got {x.ndim}-dimensional input of size "
+            f"{size_list(x.shape)} instead"
+        )
 
 
 def _check_shapes(
     x: Array, weight: Array, bias: Array | None, transposed: bool, groups: int
 ) -> None:
     shown = size_list(weight.shape)
-    if x.ndim != weight.ndim:
-        raise RuntimeError(
-            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight "
-            f"{shown}, but got {x.ndim}-dimensional input of size {size_list(x.shape)} instead"
-        )
+    _check_rank(x, weight)
     if weight.shape[0] < groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
@@ -145,6 +152,8 @@ def _convolution(
     dims = weight.ndim - 2
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
+    if isinstance(padding, str):
+        _check_rank(x, weight, "")
     stride = _listed("stride", stride, dims, given)
     dilation = _listed("dilation", dilation, dims, given)
     kernel = tuple(d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True))

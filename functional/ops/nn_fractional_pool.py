@@ -41,6 +41,9 @@ def _pool(dims: int, x: Array, kernel_size: Ints, output_size: Ints, samples: Ar
     out = ints(output_size, dims, _either(dims, "output_size"))
     _errors(dims, x, kernel, out, samples)
     batched = x if x.ndim == dims + 2 else x[None]
+    if not batched.size:
+        empty = batched.shape[:2] + out
+        return FractionalPooled(jnp.zeros(empty, x.dtype), jnp.zeros(empty, np.int64))
     spatial = batched.shape[2:]
     n, c = batched.shape[:2]
     where: Any = jnp.zeros((n, c) + (1,) * (2 * dims), np.int64)

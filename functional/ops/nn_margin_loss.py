@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._dtypes import scalar_name
 from .._op import Fault, op
 from ._nn import need_float, reduced, reduction_name, size_list
 
@@ -43,10 +44,23 @@ def multi_margin_loss(
     x = _rows(input, target)
     need_float(x, "MultiMarginLoss")
     count = 1 if input.ndim < 2 else input.shape[0]
-    if target.ndim > 1 or target.size != count:
+    one = input.ndim < 2 and target.ndim == 0  # an example without a batch
+    if not one and target.shape != (count,):
         raise RuntimeError(
-            f"inconsistent target size, expected {count} but got {size_list(target.shape)}"
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+            f"samples (batch size). Expected target size [{count}], but got "
+            f"{size_list(target.shape)}. Input has shape {size_list(input.shape)}."
         )
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    if weight is not None and weight.shape[0] != x.shape[1]:
+        raise RuntimeError(
+            f"inconsistent weight size, expected {x.shape[1]} but got {size_list(weight.shape)}"
+        )
+    if target.dtype != np.dtype("int64"):
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target.dtype)}")
     index = target.reshape(-1).astype(np.int64)
     own = jnp.take_along_axis(x, index[:, None], 1, mode="clip")
     excess = margin - own + x
@@ -136,4 +150,9 @@ def ctc_loss(
     last = 2 * target_lengths[:, None]
     end = jnp.take_along_axis(alpha, last, 1)[:, 0]
     other = jnp.take_along_axis(alpha, jnp.maximum(last - 1, 0), 1)[:, 0]
-    return -add(end, jnp.where(target_lengths > 0, other, low))
+    loss = -add(end, jnp.where(target_lengths > 0, other, low))
+    # PyTorch's gradient is that of the scores before `log_softmax`: exp(log_probs) more. Behind
+    # `log_softmax` the two are the same.
+    used = (jnp.arange(time)[:, None] < input_lengths)[..., None]
+    mass = jnp.where(used, jnp.exp(log_probs), jnp.zeros((), log_probs.dtype)).sum((0, 2))
+    return loss + (mass - jax.lax.stop_gradient(mass))

@@ -84,7 +84,7 @@ def _max_pool(
     dims: int, input: Array, kernel_size: Ints, stride: Ints | None, padding: Ints,
     dilation: Ints, ceil_mode: bool, indexed: bool,
 ) -> Any:  # fmt: skip
-    w = max_windows(dims, input, kernel_size, stride, padding, dilation, ceil_mode)
+    w = max_windows(dims, input, kernel_size, stride, padding, dilation, ceil_mode, indexed)
     return _maxima_indexed(input, w) if indexed else _maxima(input, w)
 
 

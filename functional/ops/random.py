@@ -131,9 +131,17 @@ _NO_WEIGHT = "invalid multinomial distribution (sum of probabilities <= 0)"
 def _check_multinomial(
     key: Array, input: Array, num_samples: int, replacement: bool = False
 ) -> list[Fault]:
+    if replacement and num_samples > 1:
+        encountering = "invalid multinomial distribution (encountering probability entry "
+        bad = [
+            Fault(~(input >= 0), RuntimeError, encountering + "< 0)"),  # and NaN
+            Fault(input == np.inf, RuntimeError, encountering + "= infinity or NaN)"),
+        ]
+    else:
+        bad = [Fault(~(jnp.isfinite(input) & (input >= 0)), RuntimeError, _BAD_WEIGHTS)]
     return [
-        Fault(~(jnp.isfinite(input) & (input >= 0)), RuntimeError, _BAD_WEIGHTS),
-        Fault(jnp.sum(input, axis=-1) <= 0, RuntimeError, _NO_WEIGHT),
+        *bad,
+        Fault((jnp.sum(input, axis=-1) <= 0) & (input >= 0).all(), RuntimeError, _NO_WEIGHT),
     ]
 
 
@@ -153,6 +161,8 @@ def multinomial(key: Array, input: Array, num_samples: int, replacement: bool = 
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
         )
+    if input.shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
     logits = jnp.log(input.astype(jnp.float32) if input.dtype.itemsize < 4 else input)
     if replacement:
         shape = (num_samples, *input.shape[:-1])

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import cast, is_complex, is_integral, promote, real_of, scalar_name
-from .._op import op
+from .._op import Fault, op
 from ._dims import wrap_dims
 from ._elementwise import BOOL
 
@@ -232,3 +232,13 @@ def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
     """Take the logarithm of the sum of exponentials, without overflow."""
     (x,) = promote(input, to_float=True)
     return jax.scipy.special.logsumexp(x, axis=axes(dim, x.ndim), keepdims=keepdim)
+
+
+def _check_cov_weights(input: Array, name: str) -> list[Fault]:
+    return [Fault(input < 0, RuntimeError, f"cov(): {name} cannot be negative")]
+
+
+@op(function=False, method=False, check=_check_cov_weights)
+def _cov_weights(input: Array, name: str) -> Array:
+    """Take the weights of `cov` as they are, if none is negative."""
+    return input

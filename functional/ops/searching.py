@@ -211,6 +211,14 @@ def pdist(input: Array, p: float = 2.0) -> Array:
 @op(backward="RenormBackward0", inplace=True, saves={"self": "*"})
 def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     """Scale slices along `dim` whose p-norm exceeds `maxnorm` down to it."""
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
+        )
     dim = wrap_dim(dim, input.ndim)
     axes = tuple(i for i in range(input.ndim) if i != dim)
     size = jnp.abs(input)

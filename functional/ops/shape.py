@@ -13,6 +13,7 @@ from jax import lax
 from .._dtypes import cast, is_integral
 from .._op import op
 from . import _dims
+from ._elementwise import check_fits
 
 Array = jax.Array
 Dims = int | Sequence[int]
@@ -229,6 +230,7 @@ def fill(input: Array, value: Any) -> Array:
             f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} "
             "dimensions."
         )
+    check_fits(value, input.dtype)
     return jnp.broadcast_to(cast(value, input.dtype), input.shape)
 
 

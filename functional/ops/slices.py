@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import scalar_name
+from .._dtypes import is_integral, scalar_name
 from .._op import Fault, op
 from . import _dims
 
@@ -69,6 +69,8 @@ def narrow(input: Array, dim: int, start: Any, length: int) -> Array:
     static = _dims.narrow_start(input.shape, dim, start if isinstance(start, int) else None, length)
     if isinstance(start, int):
         return lax.slice_in_dim(input, static, static + length, axis=dim)
+    if start.ndim or not is_integral(start.dtype) or start.dtype == np.dtype(bool):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     if length > input.shape[dim]:
         raise RuntimeError(
             f"start (0) + length ({length}) exceeds dimension size ({input.shape[dim]})."

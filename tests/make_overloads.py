@@ -1,0 +1,111 @@
+"""Write what types PyTorch's argument parser takes, for the functions of the op table.
+
+python tests/make_overloads.py
+
+The parser says it itself: of several signatures in the error for a call without arguments, of a
+single one in its complaints about one wrong argument after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from leafax.functional import TABLE, Op
+
+PATH = Path(__file__).parent.parent / "facade" / "_overloads.py"
+HEADER = '''"""Written by `python tests/make_overloads.py`; do not edit.
+
+What PyTorch's parser takes for each function, a signature a line. Of functions with one signature
+these are the arguments that have no default. `Tensor!` takes numbers too, `Tensor?` None.
+"""
+
+OVERLOADS: dict[str, str] = {
+'''
+_RIGHT = {
+    "Tensor": torch.ones(2), "int": 1, "Number": 1, "bool": True,
+    "str": "a", "float": 1.0, "tuple of ints": (1,), "tuple of Tensors": (torch.ones(2),),
+}  # fmt: skip
+
+
+def theirs(op: Op) -> Any:
+    """PyTorch's function of that name, or None."""
+    found: Any = torch
+    for part in op.qualified.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def complaint(f: Any, *args: Any) -> str:
+    """What PyTorch says to these arguments."""
+    try:
+        f(*args)
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def overloads(f: Any) -> list[str]:
+    """The signatures of a function; nothing where the parser does not say."""
+    text = complaint(f)
+    found = re.findall(r"^ \* \((.*)\)$", text, re.MULTILINE)
+    if "but expected (" in text:
+        found = [text.split("but expected (", 1)[1].rsplit(")", 1)[0]]
+    if (
+        found
+        and not any(line.startswith("Number") for line in found)
+        and not complaint(f, 1, torch.ones(2))
+    ):
+        return [re.sub(r"\bTensor (input|other)\b", r"Tensor! \1", line) for line in found]
+    if found:
+        return found
+    if "required positional argument" not in text:
+        return []
+    names = re.findall(r'"(\w+)"', text)
+    parts: list[str] = []
+    given: list[Any] = []
+    for name in names:
+        kind = re.search(
+            rf"argument '{name}' \(position \d+\) must be (.*?), not ",
+            complaint(f, *given, object(), *[None] * (len(names) - len(given) - 1)),
+        )
+        if kind is None or kind[1] not in _RIGHT:
+            return []
+        of = kind[1]
+        rest = [object()] * (len(names) - len(given) - 1)
+        for other, mark in ((1, "!"), (None, "?")):
+            if kind[1] == "Tensor" and f"argument '{name}'" not in complaint(
+                f, *given, other, *rest
+            ):
+                of += mark
+        parts.append(f"{of} {name}")
+        given.append(_RIGHT[kind[1]])
+    return [", ".join(parts)]
+
+
+def literal(found: list[str]) -> str:
+    """The signatures as ruff would write them."""
+    text = "\n".join(found)
+    return repr(text) if '"' in text else json.dumps(text)
+
+
+def source() -> str:
+    """The text of the module."""
+    lines = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ops = {op.qualified: op for op in TABLE.values() if op.function}
+        for name, op in sorted(ops.items()):
+            found = overloads(theirs(op)) if callable(theirs(op)) else []
+            if any("Tensor" in line for line in found):
+                lines.append(f"    {json.dumps(name)}: {literal(found)},")
+    return "# ruff: noqa: E501\n" + HEADER + "\n".join(lines) + "\n}\n"
+
+
+if __name__ == "__main__":
+    PATH.write_text(source())

@@ -1,0 +1,81 @@
+"""What is said of arguments of the wrong types, beside live PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from make_overloads import PATH, source
+
+import leafax
+
+CALLS = (
+    "t.maximum([1, 2], x)", "t.maximum(x, 1)", "t.maximum(x)", "x.maximum(1)", "x.maximum()",
+    "t.eq([1, 2], (3, 4))", "t.eq(1, other=x)", "x.eq('a')", "x.eq(None)", "t.pow('a', x)",
+    "x.pow('a')", "x.pow_('a')", "x.fmod_('a')", "t.bitwise_and(1, 2)", "t.sin(3)", "t.sum([1.0])",
+    "t.mean(3)", "t.sort(3)", "t.bmm(x, 3)", "x.add('a')", "t.add('a', x)", "t.matmul(x, [1])",
+    "t.softmax(3, dim=0)", "x.softmax('a')", "t.special.zeta('a', x)", "t.linalg.norm(3)",
+    "t.fft.fft(3)", "t.nn.functional.relu(3)", "t.nn.functional.linear(3, x)",
+    "t.nn.functional.conv2d(3, x)", "t.cat([x, None])", "t.cat(x)", "t.stack([x, 3])",
+    "t.abs(numpy.ones(2))", "t.reshape([1], (1,))", "x.masked_fill(x > 0, 'a')",
+    "x.gather(0, [0])", "t.index_select(x, 0, [0])", "t.lerp(x, 1, 1)",
+)  # fmt: skip
+
+
+def said(call: str, t: object) -> tuple[type, str]:
+    import numpy
+
+    with pytest.raises(Exception) as caught:
+        eval(call, {"t": t, "x": t.ones(2), "numpy": numpy})  # type: ignore[attr-defined]
+    return type(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_wrong_types_are_named_as_by_pytorch(call):
+    assert said(call, leafax) == said(call, torch)
+
+
+def test_a_call_that_was_right_once_does_not_let_a_wrong_one_through():
+    x = leafax.ones(2)
+    x.maximum(leafax.ones(2))
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"'other' \(position 1\) must be Tensor, not int"):
+            x.maximum(1)
+
+
+def test_numbers_stand_for_tensors_where_pytorch_lets_them():
+    x = leafax.ones(2)
+    for y in (x / 2, x.div(2, rounding_mode="floor"), leafax.sub(x, 2, alpha=3), x // 2, 3 * x):
+        assert y.shape == (2,)
+    assert leafax.where(x > 0, 1, x).tolist() == [1, 1]
+
+
+def test_the_checked_in_signatures_are_pytorchs():
+    assert PATH.read_text() == source(), "run `python tests/make_overloads.py`"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("float16", 1e6), ("float32", 1e300), ("int32", 1 << 40), ("int64", float("inf")),
+     ("int64", 1j), ("uint8", 300), ("bfloat16", 1e39)],
+)  # fmt: skip
+def test_a_number_that_the_dtype_cannot_hold_is_refused(dtype, value):
+    def fill(t, how):
+        x = t.ones(2, dtype=getattr(t, dtype))
+        return x.masked_fill(x > 0, value) if how == "masked" else x.fill_(value)
+
+    for how in ("masked", "fill"):
+        with pytest.raises(RuntimeError) as want:
+            fill(torch, how)
+        with pytest.raises(RuntimeError) as have:
+            fill(leafax, how)
+        assert str(have.value) == str(want.value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [("float16", float("inf")), ("uint8", -1), ("bool", 3), ("int64", 1.5)]
+)
+def test_a_number_that_the_dtype_can_hold_after_all(dtype, value):
+    def fill(t):
+        return t.ones(2, dtype=getattr(t, dtype)).fill_(value).tolist()
+
+    assert fill(leafax) == fill(torch)
