@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafax.functional import Op
+from leafax.functional import TABLE, Op
 
 from ._handle import Handle
 from ._trace import Value
@@ -58,6 +58,8 @@ def reworded(
 def _signatures(op: Op) -> tuple[str, ...]:
     from ._overloads import OVERLOADS
 
+    if TABLE.get(op.qualified) is not op and not op.overwrites:
+        return ()  # made of several, by the recorder
     text = OVERLOADS.get(op.qualified)
     return tuple(text.split("\n")) if text else ()
 

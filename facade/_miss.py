@@ -57,10 +57,11 @@ def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
             state.numbers = {}
         baked = state.numbers.get(place)
         if baked is None:
-            state.numbers[place] = key
-        else:
-            state.next.pop(baked, None)
-            return _with_inputs(trace, op, args, kwargs, numbers)
+            made = _new(trace, key, op, args, kwargs)
+            state.numbers[place] = key  # not of a call that was refused
+            return made
+        state.next.pop(baked, None)
+        return _with_inputs(trace, op, args, kwargs, numbers)
     return _new(trace, key, op, args, kwargs)
 
 

@@ -98,48 +98,50 @@ def table(results: dict[str, Any]) -> str:
     """The table of coverage as Markdown."""
     from test_op_db import reason
 
-    ran = [d for d in DTYPES if results.get(d)]
+    ran = [d for d in (*DTYPES, *MORE) if results.get(d)]
     lines = [
         "# The op table against PyTorch's sample database",
         "",
         "Written by `python tests/coverage_ops.py --table`; do not edit. Each entry of `op_db`",
-        "(torch 2.13) runs as function, as method and in place, with samples that differ in the",
-        "ranks, dtypes, names or kinds of their arguments (at most 6 in float64, 4 in int64, 3 in",
-        "others; `--limit` takes more). Compared are values, dtypes, shapes, `requires_grad`, and",
-        "gradients for a random cotangent.",
+        "(torch 2.13) runs as function, as method and in place. With `--all` its samples run one",
+        "after the other for as long as `--cap` gives it; else those run that differ in the",
+        "ranks, dtypes, names or kinds of their arguments, a few an entry (`--limit`). The table",
+        "says how many ran of how many there are. Compared are values, dtypes, shapes,",
+        "`requires_grad`, and gradients for a random cotangent.",
         "Out of scope: jiterator, sparse, quantised and private (`_...`, `torch.ops...`) entries.",
         "",
-        "| dtype | entries | pass | samples | per cent |",
-        "|---|---|---|---|---|",
+        "| dtype | entries | pass | per cent | samples run | of | entries with all samples |",
+        "|---|---|---|---|---|---|---|",
     ]
     for d in ran:
         rows = results[d].values()
         passing = sum(not v["bad"] for v in rows)
-        samples = sum(v["samples"] for v in rows)
+        samples, of = (sum(v[k] for v in rows) for k in ("samples", "of"))
+        whole = sum(v["samples"] >= v["of"] for v in rows)
+        share = 100 * passing / len(rows)
         lines.append(
-            f"| {d} | {len(rows)} | {passing} | {samples} | {100 * passing / len(rows):.1f} |"
+            f"| {d} | {len(rows)} | {passing} | {share:.1f} | {samples} | {of} | {whole} |"
         )
     lines += ["", "## What does not agree", ""]
     for d in ran:
         for name, v in sorted(results[d].items()):
             if v["bad"]:
                 why = reason(name, d) or v["bad"][0].split("[")[0]
-                lines.append(f"- `{name}` ({d}): {why}")
-    lines += [
-        "",
-        "## Every entry",
-        "",
-        "Samples that ran; `-` where PyTorch has no such dtype.",
-        "",
-    ]
+                count = f", {v['wrong']} of {v['samples']} samples" if v.get("wrong") else ""
+                lines.append(f"- `{name}` ({d}{count}): {why}")
+    lines += ["", "## Every entry", ""]
+    lines += ["Samples run / there are; `-` where PyTorch has no such dtype.", ""]
     lines += ["| entry | " + " | ".join(ran) + " |", "|---" * (len(ran) + 1) + "|"]
     for name in sorted({n for d in ran for n in results[d]}):
-        cells = []
-        for d in ran:
-            v = results[d].get(name)
-            cells.append("-" if v is None else f"{v['samples']}" if not v["bad"] else "**differs**")
+        cells = [_cell(results[d].get(name)) for d in ran]
         lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "-"
+    return "**differs**" if row["bad"] else f"{row['samples']}/{row['of']}"
 
 
 def main() -> None:

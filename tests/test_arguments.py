@@ -71,6 +71,14 @@ def test_a_number_that_the_dtype_cannot_hold_is_refused(dtype, value):
         assert str(have.value) == str(want.value)
 
 
+def test_a_number_that_was_refused_is_no_reason_to_take_the_next():
+    """The second number at a place becomes a runtime input, which bodies do not look into."""
+    x = leafax.ones(2)
+    for delta in (0, -1):
+        with pytest.raises(RuntimeError, match="does not support non-positive values for delta"):
+            leafax.nn.functional.huber_loss(x, x, delta=delta)
+
+
 @pytest.mark.parametrize(
     ("dtype", "value"), [("float16", float("inf")), ("uint8", -1), ("bool", 3), ("int64", 1.5)]
 )
