@@ -99,7 +99,7 @@ def source() -> str:
     lines = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ops = {op.qualified: op for op in TABLE.values() if op.function}
+        ops = {op.qualified: op for op in TABLE.values() if op.function and op.name[0] != "_"}
         for name, op in sorted(ops.items()):
             found = overloads(theirs(op)) if callable(theirs(op)) else []
             if any("Tensor" in line for line in found):
