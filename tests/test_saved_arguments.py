@@ -78,6 +78,7 @@ def test_convolution_nodes() -> None:
         for node in (conv2d(x, w).grad_fn, conv2d(x, w, torch.ones(1), stride=2).grad_fn):
             log(node._saved_bias_sym_sizes_opt, node._saved_stride, node._saved_padding)
             log(node._saved_output_padding, node._saved_transposed, node._saved_groups)
+            log(node._saved_input, node._saved_weight)
 
 
 def test_freed_and_written() -> None:
@@ -100,3 +101,18 @@ def test_freed_and_written() -> None:
         c = b * b
         b.add_(1)
         log.attempt(lambda: c.grad_fn._saved_self)
+
+
+@pytest.mark.parametrize("op", ["conv2d", "conv_transpose2d", "group_norm"])
+@pytest.mark.parametrize("written", [0, 1])
+def test_operands_are_saved_whatever_requires_grad(op: str, written: int) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        a = torch.ones(1, 2, 3, 3, requires_grad=written == 0)
+        b = torch.ones((2,) if op == "group_norm" else (2, 2, 2, 2), requires_grad=written == 1)
+        operands = [a.clone(), b.clone()]
+        fn = getattr(torch.nn.functional, op)
+        y = fn(operands[0], 1, operands[1]) if op == "group_norm" else fn(*operands)
+        with torch.no_grad():
+            operands[written].add_(1)
+        log.attempt(y.sum().backward)

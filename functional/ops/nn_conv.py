@@ -20,7 +20,7 @@ ALSO_FUNCTIONAL = (
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
 )  # fmt: skip
 
-_SAVES = {"input": "weight", "weight": "self"}
+_SAVES = {"input": "*", "weight": "*"}
 
 
 def _listed(name: str, value: Ints, dims: int, given: int) -> tuple[int, ...]:

@@ -113,7 +113,7 @@ def rms_norm(
 
 @op(
     namespace=F, method=False, backward="NativeGroupNormBackward0", numbers=("eps",),
-    saves={"input": "*", "weight": "self"},
+    saves={"input": "*", "weight": "*"},
 )  # fmt: skip
 def group_norm(
     input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None,
