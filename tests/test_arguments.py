@@ -87,3 +87,10 @@ def test_a_number_that_the_dtype_can_hold_after_all(dtype, value):
         return t.ones(2, dtype=getattr(t, dtype)).fill_(value).tolist()
 
     assert fill(leafax) == fill(torch)
+
+
+@pytest.mark.parametrize("make", ["complex", "view_as_complex"])
+def test_complex_numbers_of_half_precision_are_refused(make):
+    x = leafax.ones(3, 2, dtype=leafax.float16)
+    with pytest.raises(NotImplementedError, match="complex32 does not exist in JAX"):
+        leafax.complex(x, x) if make == "complex" else leafax.view_as_complex(x)

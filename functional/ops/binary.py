@@ -214,5 +214,7 @@ def complex_(real: Array, imag: Array) -> Array:
             f"Expected object of scalar type {scalar_name(real.dtype)} but got scalar type "
             f"{scalar_name(imag.dtype)} for second argument"
         )
+    if real.dtype == np.dtype("float16"):
+        raise NotImplementedError("complex32 does not exist in JAX")
     real, imag = jnp.broadcast_arrays(*aligned(real, imag))
     return lax.complex(real, imag)
