@@ -92,7 +92,8 @@ class AutogradMixin(Handle):
         return self._v if self._stale is None else self._stale
 
     def _set_role(self, leaf: bool) -> None:
-        kind = resting(self._v.aval, leaf, LEAF if leaf else NOWHERE, self._v.inference)
+        v, role = self._v, LEAF if leaf else NOWHERE
+        kind = resting(v.aval, leaf, role, v.inference, v.strides)
         trace = local.trace
         if self._stale is not None:
             enter(self, trace)
@@ -298,7 +299,8 @@ class AutogradMixin(Handle):
         here = self._trace is trace and old.index >= 0
         if here:
             replaced(trace, self, old.storage)
-        kind = resting(other._v.aval, old.requires_grad, old.role, old.inference)
+        aval, strides = other._v.aval, other._v.strides
+        kind = resting(aval, old.requires_grad, old.role, old.inference, strides)
         if here and old.role > LEAF:
             value = _without_role(trace, enter(other, trace))
             self._v, self._array, self._stale = keep_edge(trace, value, old), None, None

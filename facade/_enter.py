@@ -98,7 +98,7 @@ def add_input(trace: Trace, kind: Value, array: Any) -> Value:
         after = State(state, Input(kind.aval), state.mode)
         after.value = value = Value(
             after.count, kind.aval, requires_grad=kind.requires_grad, role=kind.role, state=after,
-            inference=kind.inference,
+            inference=kind.inference, strides=kind.strides,
         )  # fmt: skip
         after.values = (value,)
         after.count += 1
@@ -127,7 +127,7 @@ def alias(trace: Trace, value: Value, kind: Value, fresh: bool = False) -> Value
             value.index, value.aval, requires_grad=kind.requires_grad, role=kind.role,
             state=value.state, out=value.out, inference=kind.inference,
             storage=_fresh_storage(after) if fresh else value.storage,
-            version=0 if fresh else value.version,
+            version=0 if fresh else value.version, strides=value.strides,
         )  # fmt: skip
         after.values = (after.value,)
         local.states += 1
@@ -147,7 +147,7 @@ def keep_edge(trace: Trace, value: Value, old: Value) -> Value:
         after.value = made = Value(
             value.index, value.aval, requires_grad=old.requires_grad, role=old.role,
             state=value.state, out=value.out, storage=value.storage, version=value.version,
-            inference=old.inference,
+            inference=old.inference, strides=value.strides,
         )  # fmt: skip
         made.edge = old.edge
         after.values = (made,)

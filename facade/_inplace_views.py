@@ -65,6 +65,8 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
         with written_anyway():
             return _view_in_place(name, t, args, kwargs)
     op = TABLE[name]
+    if name == "t" and t.dim() > 2:
+        raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {t.dim()}D")
     others = _views(t)
     back: Lens = _back(name, t, args, kwargs) if others else ()
     state, trace = record(_variant(op, _node(name, args, kwargs)), (t, *args), kwargs)

@@ -40,7 +40,25 @@ def reader(structure: Structure) -> Op:
         return _path(structure, base, flat)[-1]
 
     numbers = _sign(fn, ["input"], structure)
-    return Op(fn, name="as_strided", backward="AsStridedBackward0", view=True, numbers=numbers)
+    op = Op(fn, name="as_strided", backward="AsStridedBackward0", view=True, numbers=numbers)
+    _STRUCTURES[op] = structure
+    return op
+
+
+_STRUCTURES: dict[Op, Structure] = {}  # of the ops that `reader` made
+
+
+def path_of(op: Op, flat: Any) -> Lens | None:
+    """The lens that a reader's call spells, None for other ops."""
+    structure = _STRUCTURES.get(op)
+    if structure is None:
+        return None
+    given = iter(flat)
+    lens = []
+    for step, count, names in structure:
+        args = tuple(next(given) for _ in range(count))
+        lens.append((step, args, {name: next(given) for name in names}))
+    return tuple(lens)
 
 
 # Views that strides cannot tell: PyTorch does these again by name.

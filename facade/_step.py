@@ -10,6 +10,7 @@ import jax
 
 from leafax.functional import Node, is_differentiable
 
+from ._layout import strides_of
 from ._trace import NODE, NOWHERE, State, Trace, Value, local
 
 WHOLE = 400  # what an opaque node counts for in the budget
@@ -91,6 +92,7 @@ def step(
     if shared is None and tracks and any(v.inference for v in inputs):
         _refuse_inference(after)
     values = []
+    strides = strides_of(call, inputs, avals) if overwrites is None else None
     constant = () if op is None else op.constant_outputs
     for k, aval in enumerate(avals):
         needs = tracks and is_differentiable(aval.dtype) and k not in constant
@@ -110,6 +112,13 @@ def step(
                 storage=storage,
                 version=version,
                 inference=inference,
+                strides=(
+                    overwrites.strides
+                    if k == 0 and overwrites is not None
+                    else strides[k]
+                    if strides is not None
+                    else None
+                ),
             )  # fmt: skip
         )
     after.values = tuple(values)

@@ -46,6 +46,8 @@ def storage_of(t: Any) -> Storage:
         trace = local.trace
         if t._array is not None:
             cell = from_array(t._array)
+            if t._v.strides is not None:
+                cell._v = resting(cell._v.aval, strides=t._v.strides)
             cell._vc = t._vc
             if t._trace is trace and t._v.index >= 0:
                 cell._v, cell._trace = alias(trace, t._v, cell._v), trace
@@ -130,12 +132,9 @@ def share_strided(source: Any, out: Any, lens: Lens) -> Any:
 
 def flag(view: Any, requires_grad: bool) -> None:
     """A view without history requires grad as its base does; its gradient leads nowhere."""
-    kind = resting(view._v.aval, requires_grad, NOWHERE, view._v.inference)
-    if (
-        view._v.role
-        or view._v.requires_grad == requires_grad
-        or not is_differentiable(view._v.dtype)
-    ):
+    v = view._v
+    kind = resting(v.aval, requires_grad, NOWHERE, v.inference, v.strides)
+    if v.role or v.requires_grad == requires_grad or not is_differentiable(v.dtype):
         return
     if view._v.index >= 0 and view._trace is local.trace:
         view._v = tag(local.trace, view._v, kind)
@@ -308,7 +307,7 @@ def tag(
         after.value = made = Value(
             value.index, value.aval, requires_grad=kind.requires_grad, role=kind.role,
             state=value.state, out=value.out, storage=storage, version=version,
-            inference=kind.inference,
+            inference=kind.inference, strides=value.strides,
         )  # fmt: skip
         if kind.index >= 0:
             made.edge = kind.edge
@@ -481,6 +480,7 @@ def detach(t: Any, own: bool = False) -> Any:
     trace = local.trace
     if t._v.index < 0 and t._array is not None and t._store is None:
         out = from_array(t._array, inference=t._v.inference)
+        out._v = resting(out._v.aval, False, NOWHERE, t._v.inference, t._v.strides)
     else:
         value = _without_grad(lambda: enter(t, trace))
         kind = _plain(value)

@@ -9,7 +9,9 @@ import numpy as np
 
 from leafax.functional import NOT_VIEWABLE, TABLE, VIEW_RULES, Layout, Op, contiguous_strides
 
+from . import _layout
 from ._enter import enter, make
+from ._layout import laid
 from ._lens import BY_NAME, PICKED
 from ._record import apply
 from ._storage import share, share_strided, storage_of
@@ -23,8 +25,8 @@ _NARROW = TABLE["narrow"].fn
 def layout(t: Any) -> Layout:
     """Shape, strides and storage offset of `t`, by following its lens from the storage."""
     if t._store is None or not t._lens:
-        return _contiguous(t._v.shape)
-    found = _contiguous(t._store.cell._v.shape)
+        return laid(t._v)
+    found = laid(t._store.cell._v)
     for op, args, kwargs in t._lens:
         seen = after(op, found, args, kwargs)
         if seen is None:
@@ -48,7 +50,7 @@ def _contiguous(shape: Any) -> Layout:
 
 def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:
     """Whether a view op that may copy has to, for `t` is not laid out for a view."""
-    if op.name not in COPYING or not t._lens:
+    if op.name not in COPYING:
         return False
     return after(op, layout(t), args, kwargs) is None
 
@@ -67,7 +69,8 @@ def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
         return None
     if not must_copy(op, t, args, kwargs):
         return apply(_aliasing(op), t, *args, **kwargs)
-    return apply(_unsafe(op), apply(TABLE["clone"], t), *args, **kwargs)
+    made = op if op.name == "ravel" else _unsafe(op)  # `ravel` is `contiguous().view(-1)`
+    return apply(made, apply(TABLE["contiguous"], t), *args, **kwargs)
 
 
 def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
@@ -81,6 +84,10 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
     spelt = (tuple(size), tuple(stride), offset)
     # Views as another dtype come first: strides count elements of that.
     kept = tuple(step for step in t._lens if step[0].name in BY_NAME)
+    cell = laid(storage_of(t).cell._v)
+    if list(cell.strides) != sorted(cell.strides, reverse=True):  # dims in another order
+        order = sorted(range(len(cell.shape)), key=lambda d: -cell.strides[d])
+        kept = ((TABLE["permute"], (tuple(order),), {}), *kept)
     trace = local.trace
     storage = make(enter(storage_of(t).cell, trace), trace)
     for again, more, named in kept:
@@ -148,11 +155,4 @@ def offset(t: Any) -> int:
 
 
 def is_contiguous(t: Any) -> bool:
-    expected = 1
-    for n, s in zip(reversed(tuple(t._v.shape)), reversed(stride(t)), strict=True):
-        if n == 0:
-            return True
-        if n != 1 and s != expected:
-            return False
-        expected *= n
-    return True
+    return _layout.is_contiguous(layout(t))

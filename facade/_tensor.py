@@ -118,7 +118,7 @@ class Tensor(AutogradMixin):
 
     def contiguous(self, memory_format: Any = None) -> Any:
         """This tensor, or a row-major copy of a view that is laid out differently."""
-        return self if self.is_contiguous() else apply(TABLE["clone"], self)
+        return self if self.is_contiguous() else apply(TABLE["contiguous"], self)
 
     def stride(self, dim: int | None = None) -> Any:
         """Elements between neighbours, for each dimension or one."""

@@ -46,12 +46,14 @@ class Value:
       out: which of the state's outputs it is.
       storage: number of the storage it lives in, and `version` of that storage then; both count
         from the trace's beginning.
+      strides: how its elements lie in memory; None if row by row, see `_layout`.
       resting: the same facts for a tensor that has left the trace.
     """
 
     __slots__ = (
         "index", "shape", "dtype", "requires_grad", "role", "edge", "state", "out", "storage",
         "version", "resting", "inference", "weak", "numel", "nbytes",
+        "strides",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +68,7 @@ class Value:
         storage: int = -1,
         version: int = 0,
         inference: bool = False,
+        strides: tuple[int, ...] | None = None,
     ) -> None:
         self.index = index
         self.shape = Size(aval.shape)
@@ -81,7 +84,9 @@ class Value:
         self.storage = index if storage == -1 else storage
         self.version = version
         self.inference = inference
-        self.resting = self if index < 0 else resting(aval, requires_grad, role, inference)
+        self.strides = strides
+        kind = (aval, requires_grad, role, inference, strides)
+        self.resting = self if index < 0 else resting(*kind)
 
     @property
     def aval(self) -> Aval:
@@ -95,14 +100,17 @@ _RESTING: dict[Any, Value] = {}
 
 
 def resting(
-    aval: Aval, requires_grad: bool = False, role: int = NOWHERE, inference: bool = False
-) -> Value:
+    aval: Aval, requires_grad: bool = False, role: int = NOWHERE, inference: bool = False,
+    strides: tuple[int, ...] | None = None,
+) -> Value:  # fmt: skip
     """The value of tensors that hold an array and are not in a trace: one object a kind."""
     role = EXTERNAL if role == NODE else role
-    key = (aval, requires_grad, role, inference)
+    key = (aval, requires_grad, role, inference, strides)
     value = _RESTING.get(key)
     if value is None:
-        value = Value(-1, aval, requires_grad=requires_grad, role=role, inference=inference)
+        value = Value(
+            -1, aval, requires_grad=requires_grad, role=role, inference=inference, strides=strides
+        )
         _RESTING[key] = value
     return value
 

@@ -96,7 +96,8 @@ def main() -> int:
             break
         drawn = draw(seed, asked.steps)
         ran += 1
-        if (found := difference(drawn)) is None:
+        # To compile whole programs is most of the time, so every fourth is met again.
+        if (found := difference(drawn, (0, 1, 2) if seed % 4 == 0 else (0, 2))) is None:
             continue
         bad += 1
         # A little longer than asked, so that the last difference is shown small too.

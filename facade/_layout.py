@@ -1,0 +1,181 @@
+"""Strides of results: elementwise ops keep the order in which their operands lie in memory.
+
+JAX arrays are row-major to the eye; PyTorch's `x.t() * 2` lies as `x.t()` does, and `view` refuses
+what it would refuse there. So a `Value` knows its strides, worked out once, when its step is first
+recorded; None stands for row-major, which is what all other ops make.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE, VIEW_RULES, Layout, Op, Slot, contiguous_strides
+
+from ._lens import PICKED, path_of
+
+Strides = tuple[int, ...] | None
+
+_NARROW = TABLE["narrow"].fn
+# The families whose ops PyTorch runs through its `TensorIterator`, and single ops of others.
+_FAMILIES = frozenset(
+    {"arithmetic", "binary", "bitwise", "comparison", "powers", "rounding", "unary"}
+)
+_OPS = frozenset({
+    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
+    "mish", "relu", "relu6", "selu", "silu", "softplus", "softshrink", "float_power", "frexp", "i0",
+    "igamma", "igammac", "ldexp", "nextafter", "polar", "clone", "_to_copy", "flip", "fliplr",
+    "flipud", "dropout", "slice_scatter",
+})  # fmt: skip
+_COPYING = frozenset({"clone", "_to_copy", "flip", "fliplr", "flipud"})
+_REDUCING = frozenset({"max", "min"})
+
+
+def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] | None:
+    """The strides of a call's results, None if all are row-major.
+
+    Args:
+      inputs: the values that it takes.
+    """
+    op = getattr(call, "op", None)
+    if op is None or not inputs:
+        return None
+    if op.view:
+        base = laid(inputs[0])
+        found = _followed(op, base, call.args[1:], call.kwargs)
+        found = found if isinstance(found, list) else [found]
+        if len(found) != len(avals):
+            return None
+        return tuple(_told(f, a.shape) for f, a in zip(found, avals, strict=True))
+    if op.name == "copy_slices":
+        return (inputs[0].strides,)
+    if all(v.strides is None for v in inputs) or not _elementwise(op, inputs):
+        return None
+    if op.name == "clone" and (len(call.args) > 1 or call.kwargs):
+        return None
+    if op.name in _COPYING and _dense(base := laid(inputs[0])):
+        return (base.strides,)
+    operands = [laid(v) for v in inputs]
+    if any(type(a) in (int, float, complex) for a in call.args[1:]):
+        operands.append(Layout((), ()))
+    return tuple(iterated(tuple(a.shape), operands) for a in avals)
+
+
+def laid(value: Any) -> Layout:
+    """The layout of a value, from the first of its elements on."""
+    shape = tuple(value.shape)
+    strides = value.strides
+    return Layout(shape, contiguous_strides(shape) if strides is None else strides)
+
+
+def _elementwise(op: Op, inputs: list[Any]) -> bool:
+    if op.name in _REDUCING:
+        return len(inputs) == 2
+    return op.fn.__module__.rpartition(".")[2] in _FAMILIES or op.name in _OPS
+
+
+def _told(found: Layout | None, shape: Any) -> Strides:
+    if found is None or found.shape != tuple(shape):
+        return None
+    return None if found.strides == contiguous_strides(found.shape) else found.strides
+
+
+def _followed(op: Op, base: Layout, args: Any, kwargs: Any) -> Any:
+    """The layout of a view, by the rule of its op or of each op of a lens."""
+    path = path_of(op, args)
+    if path is not None:
+        found: Any = base
+        for step, more, named in path:
+            found = None if found is None else _followed(step, found, more, named)
+            if isinstance(found, list):
+                found = found[PICKED[step]]
+        return found
+    picked = PICKED.get(op)
+    rule = VIEW_RULES.get("narrow" if op.fn is _NARROW else op.name.removesuffix("_"))
+    if rule is None:
+        return None
+    try:
+        found = rule(base, *[_plain(a) for a in args], **{k: _plain(a) for k, a in kwargs.items()})
+    except (TypeError, IndexError, RuntimeError):  # of arguments that are tensors
+        return None
+    return found[picked] if picked is not None and isinstance(found, list) else found
+
+
+def _plain(a: Any) -> Any:
+    """A number that became an input says where a view begins: any will do."""
+    return 0 if isinstance(a, Slot) else a
+
+
+def iterated(shape: tuple[int, ...], operands: list[Layout]) -> Strides:
+    """The strides that ATen's `TensorIterator` gives a result of this shape.
+
+    Its dims are sorted as the operands' strides are, the first operand that tells deciding.
+    """
+    if len(shape) < 2:
+        return None
+    if all(x.shape == shape for x in operands):
+        if all(is_contiguous(x) for x in operands):
+            return None
+        if len({x.strides for x in operands}) == 1 and _dense(operands[0]):
+            return operands[0].strides
+    known = [_spread(x, shape) for x in operands]
+    order = list(range(len(shape)))[::-1]
+
+    def later(a: int, b: int) -> int:
+        for strides in known:
+            first, second = strides[a], strides[b]
+            if not first or not second:
+                continue
+            if first != second:
+                return -1 if first < second else 1
+            if shape[a] > shape[b]:
+                return 1
+        return 0
+
+    for i in range(1, len(order)):
+        at = i
+        for j in range(i - 1, -1, -1):
+            found = later(order[j], order[at])
+            if found > 0:
+                order[j], order[at] = order[at], order[j]
+                at = j
+            elif found < 0:
+                break
+    if order == list(range(len(shape)))[::-1]:
+        return None
+    strides, step = [0] * len(shape), 1
+    for dim in order:
+        strides[dim] = step
+        step *= shape[dim]
+    return tuple(strides)
+
+
+def _spread(x: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of an operand that is broadcast to `shape`: 0 where it repeats."""
+    lead = len(shape) - len(x.shape)
+    own = [
+        0 if n == 1 and m != 1 else s
+        for n, s, m in zip(x.shape, x.strides, shape[lead:], strict=True)
+    ]
+    return (*[0] * lead, *own)
+
+
+def is_contiguous(x: Layout) -> bool:
+    """Whether elements lie row by row; strides of dims of one element do not matter."""
+    expected = 1
+    for n, s in zip(reversed(x.shape), reversed(x.strides), strict=True):
+        if n == 0:
+            return True
+        if n != 1 and s != expected:
+            return False
+        expected *= n
+    return True
+
+
+def _dense(x: Layout) -> bool:
+    """Whether each place of a range is held exactly once."""
+    expected = 1
+    for stride, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
+        if stride != expected:
+            return False
+        expected *= n
+    return True

@@ -1,0 +1,110 @@
+"""Strides of what ops make: elementwise results lie in memory as their operands do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from sameness import same
+
+import leafax
+from leafax.functional import TABLE
+
+OPERANDS = (
+    lambda x: x.t(),
+    lambda x: x.unsqueeze(0).transpose(0, 2),
+    lambda x: x.view(3, 2, 1).permute(2, 0, 1),
+    lambda x: x[:, ::2],
+    lambda x: x.t()[1:],
+    lambda x: x.expand(2, 2, 3).permute(1, 2, 0),
+)
+LAST = (
+    lambda x: x,
+    lambda x: x.contiguous(),
+    lambda x: x[..., :1],
+    lambda x: x.flip(0),
+    lambda x: x.transpose(0, -1).contiguous().transpose(0, -1),
+    lambda x: 2.0,
+)
+
+
+@pytest.mark.parametrize("which", range(len(OPERANDS)))
+def test_binary_results_lie_as_their_operands(which: int) -> None:
+    def program(torch: Any, see: Any) -> None:
+        x = OPERANDS[which](torch.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]]))
+        for last in LAST:
+            y = last(x)
+            for z in (x * y, torch.maximum(x, torch.as_tensor(y)), x.clone().mul_(y), x.lt(y)):
+                see(z.stride(), z.is_contiguous(), (z + y).stride(), z.t_().stride() if z.dim() < 3
+                    else z.stride())  # fmt: skip
+            if last is not LAST[5]:
+                see((y * x).stride(), torch.where(x > 0, y, x).stride())
+
+    same(program)
+
+
+def test_views_of_results_that_are_not_row_major() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        b = torch.tensor([[1.0, 2.0, -0.5], [0.75, -1.5, 0.125]], requires_grad=True)
+        for x in (b.t() * 2, b.t().clone(), b.t().detach().sin()):
+            see.attempt(x.view, -1)
+            see.attempt(x.view, 3, 2)
+            see.attempt(x.reshape, -1)
+            see.attempt(x.flatten)
+            see.attempt(x.ravel)
+            see.attempt(x.as_strided, (2, 2), (2, 1))
+            see.attempt(x.as_strided, (2,), (1,), 1)
+            see.attempt(x[1:].contiguous)
+            y = x.as_strided((2,), (1,), 1)
+            y.mul_(3)
+            see(x, y, x.t().view(-1))
+        x = (b.t() * 2).detach()
+        str(x)  # the program runs; the tensor still lies as it did
+        see(x.stride(), x.clone().stride(), x.contiguous().stride(), x.requires_grad_().stride())
+        x = torch.zeros(2)
+        x.data = (b.t() * 2).data
+        see(x.stride(), x.detach().stride())
+
+
+def test_reshape_of_what_has_gaps_is_a_view_by_another_name() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        b = torch.tensor([[1.0, 2.0, -0.5], [0.75, -1.5, 0.125]], requires_grad=True)
+        for x in (b[:, ::2], b.t(), b.expand(2, 2, 3), b[:, 1]):
+            for y in (x.reshape(*x.shape, 1), x.reshape(-1), x.flatten(), x.ravel()):
+                see(y, y.stride())
+        see((b * 2)[:, ::2].reshape(2, 2, 1).mul_(2))
+
+
+def _strides(result: Any) -> Any:
+    if isinstance(result, (tuple, list)):
+        return [_strides(x) for x in result]
+    return result.stride() if hasattr(result, "stride") else None
+
+
+# What is laid out for LAPACK or column by column, which nothing here needs to know.
+OWN_ORDER = {
+    "qr", "kron", "geqrf", "svd", "sort", "argsort", "broadcast_tensors",
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_op_of_the_table_on_transposed_operands() -> None:
+    wrong = []
+    for name, op in TABLE.items():
+        for count in (1, 2, 3):
+            found = []
+            for lib in (torch, leafax):
+                fn = getattr(lib, name, None) or getattr(lib.nn.functional, name, None)
+                if op.view or op.random or fn is None or name in OWN_ORDER:
+                    break
+                x = lib.tensor([[0.5, 0.25, 0.75], [0.1, 0.2, 0.3]], dtype=lib.float64)
+                try:
+                    found.append(_strides(fn(*[x.t() for _ in range(count)])))
+                except Exception:
+                    break
+            if len(found) == 2 and found[0] != found[1]:
+                wrong.append((name, count, *found))
+    assert not wrong
