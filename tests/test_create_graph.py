@@ -90,3 +90,34 @@ def test_names_of_products() -> None:
         z = y * y
         y.add_(1)
         log.attempt(z.sum().backward)
+
+
+COMPLEX: tuple[Callable[[Any, Any, Any], Any], ...] = (
+    lambda lib, x, y: x * 2j + 2j * x * (1 + 2j),
+    lambda lib, x, y: x / 2j + y / x,
+    lambda lib, x, y: lib.add(x, y, alpha=2j) - lib.sub(x, y, alpha=1j),
+    lambda lib, x, y: x**y + x**2j,
+    lambda lib, x, y: 2j**x + (1 + 1j) ** y + (-2.0) ** x,
+    lambda lib, x, y: x.square() * y.exp() + x.sin().reciprocal() + y.sqrt(),
+    lambda lib, x, y: lib.addcmul(x, y, x, value=2j) + lib.lerp(x, y, 2j) + lib.vdot(x, y),
+)
+
+
+@pytest.mark.parametrize("k", range(len(COMPLEX)))
+@pytest.mark.parametrize("real", [False, True])
+def test_gradients_of_complex_gradients(k: int, real: bool) -> None:
+    def program(lib: Any, log: Log) -> Any:
+        dtype = lib.float64 if real else lib.complex128
+        x = lib.tensor([0.5, 0.7] if real else [0.5 + 0.3j, -0.7 + 0.2j], dtype=dtype)
+        x.requires_grad_()
+        y = lib.tensor([0.2 - 0.9j, 1.1 + 0.4j], dtype=lib.complex128, requires_grad=True)
+        out = COMPLEX[k](lib, x, y)
+        size = (out * (1.3 - 0.4j)).sum().abs()
+        firsts = lib.autograd.grad(size, [x, y], create_graph=True, allow_unused=True)
+        again = sum((g * g.conj()).real.sum() for g in firsts if g is not None)
+        seconds = lib.autograd.grad(again, [x, y], allow_unused=True)
+        log.gradients(*[g for g in (*firsts, *seconds) if g is not None])
+
+    if real and k == 6:
+        return  # vdot and lerp want one dtype
+    assert_equal(run(program, leafax), run(program, torch), "first run")

@@ -7,6 +7,7 @@ by other ops then; the rest by one node for the whole gradient.
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable
 from typing import Any
@@ -112,14 +113,16 @@ def _times(t: Any, number: Any) -> Any:
 
 
 def _conj(t: Any) -> Any:
-    return t.conj() if not isinstance(t, (int, float, complex)) and t.is_complex() else t
+    if isinstance(t, (int, float, complex)):
+        return t.conjugate()
+    return t.conj() if t.is_complex() else t
 
 
 def _scaled(s: Saved, grad: Any) -> Any:
     alpha = s.static("alpha", 1)
     if isinstance(alpha, Slot):
-        return grad * s["alpha"]
-    return grad if alpha in (1, None) else _times(grad, alpha)
+        return grad * _conj(s["alpha"])
+    return grad if alpha in (1, None) else _times(grad, _conj(alpha))
 
 
 def _pow_base(s: Saved) -> Any:
@@ -134,10 +137,17 @@ def _pow_base(s: Saved) -> Any:
 
 def _pow_exponent(s: Saved) -> Any:
     base = s["input"]
-    if isinstance(base, (int, float)):
-        return s.g * _times(s.result, math.log(base)) if base else s.g * 0
-    power = s.result * base.log()
-    return s.g * power.new_zeros(()).where((base == 0) & (s["exponent"] >= 0), power)
+    if isinstance(base, (int, float, complex)):
+        if not base:
+            return s.g * 0
+        log = cmath.log(base) if isinstance(base, complex) or base < 0 else math.log(base)
+        return s.g * _conj(_times(s.result, log))
+    power = _conj(s.result * base.log())
+    exponent = s["exponent"]
+    grows = (
+        exponent >= 0 if not exponent.is_complex() else (exponent.imag == 0) & (exponent.real >= 0)
+    )
+    return s.g * power.new_zeros(()).where((base == 0) & grows, power)
 
 
 def _dims(dim: Any, ndim: int) -> list[int]:
@@ -245,7 +255,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     },
     "neg": {"input": lambda s: -s.g},
     "pow": {"input": _pow_base, "exponent": _pow_exponent},
-    "square": {"input": lambda s: s.g * _times(s["input"].pow(1), 2)},
+    "square": {"input": lambda s: s.g * _conj(_times(s["input"].pow(1), 2))},
     "exp": {"input": lambda s: s.g * _conj(s.result)},
     "exp2": {"input": lambda s: _times(s.g * _conj(s.result), math.log(2))},
     "expm1": {"input": lambda s: s.g * apply(_ADD, _conj(s.result), 1)},
