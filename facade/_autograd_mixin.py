@@ -126,7 +126,8 @@ class AutogradMixin(Handle):
     @property
     def grad(self) -> Any:
         """The accumulated gradient, None before the first `backward()`."""
-        if self._grad is None and not self.is_leaf and not self.retains_grad:
+        # A view whose base got a history is still asked for what it was.
+        if self._grad is None and self._known().role > LEAF and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
                 ".grad attribute won't be populated during autograd.backward(). If you indeed "

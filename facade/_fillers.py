@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional import TABLE, contiguous_strides
 
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, written_anyway
 from ._random import key
 from ._record import apply
-from ._storage import touch
+from ._storage import storage_of, touch
 from ._table import plain
 from ._trace import local
 
@@ -139,12 +139,22 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
 
 def reshaped_storage(self: Any, shape: tuple[int, ...]) -> None:
     """Give a tensor another shape; elements beyond the old ones are zeros."""
+    from ._strides import layout
+
     count = math.prod(shape)
+    base, lens = self._base_, self._blens
+    found = layout(self)
+    if found.offset + count <= storage_of(self).cell.numel():
+        strides = contiguous_strides(shape)
+        self.data = self.detach().as_strided(shape, strides, found.offset)
+        if base is not None and not base._lens:
+            lens = self._lens
+        self._base_, self._blens = base, lens
+        return
     flat = self.detach().reshape(-1)
     old = flat.shape[0]
     if count > old:
         flat = apply(TABLE["cat"], (flat, flat.new_zeros(count - old)))
-    base, lens = self._base_, self._blens
     self.data = flat.narrow(0, 0, count).reshape(shape).clone()
     self._base_, self._blens = base, lens
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from leafax.functional import TABLE, Op
 
+from ._dtype import tensor_string
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._record import apply
@@ -39,43 +41,77 @@ def get(self: Any, index: Any) -> Any:
 
 def put(self: Any, index: Any, value: Any) -> None:
     """`self[index] = value`."""
-    keys = _normalise(self, index)
     number = isinstance(value, (bool, int, float, complex))
-    if not isinstance(value, Handle):
-        from ._creation import tensor
-
-        if isinstance(value, np.generic):
-            value, number = value.item(), True
-        if not number:
-            value = tensor(value, dtype=self.dtype)
-    if len(keys) == 1 and _is_mask(keys[0]) and (number or value.dim() == 0):
-        mask = keys[0]
-        while mask.dim() < self.dim():
-            mask = mask.unsqueeze(-1)
-        apply_inplace(TABLE["masked_fill"], self, mask, value)
+    if number:
+        _check_number(value, self._v.dtype)
+    elif not isinstance(value, Handle):
+        kind = type(value)
+        name = kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
+        raise TypeError(f"can't assign a {name} to a {tensor_string(self._v.dtype)}")
+    if index is False:
         return
+    if index is True:
+        _copy_to(self, self.unsqueeze(0), value, number)
+        return
+    keys = _normalise(self, index)
+    if len(keys) == 1 and _is_mask(keys[0]) and keys[0].dim():
+        if number or value.numel() == 1:  # what the data says is not asked for
+            _check_mask(self, 0, keys[0])
+            _put(self, (keys[0],), value, number)
+            return
     target, advanced = _basic(self, keys)
     if advanced:
-        if number:
-            from ._creation import tensor
-
-            value = tensor(value, dtype=self.dtype)
-        check_inplace(target, local.mode.grad and (target.requires_grad or value.requires_grad))
-        apply_inplace(TABLE["index_put"], target, advanced, value)
-    elif target.dim() == 0 and target is self and (number or value.dim() == 0):  # no broadcast
-        from ._creation import tensor
-
-        target.copy_(tensor(value, dtype=self.dtype) if number else value)
-    elif number or value.dim() == 0:
-        apply_inplace(_FILL, target, value)
+        _put(target, advanced, value, number)
     else:
-        shape = tuple(value.shape)
-        if shape != tuple(target.shape):  # PyTorch strips leading ones, then broadcasts
-            ones = next((i for i, n in enumerate(shape) if n != 1), len(shape))
-            value = value.view(shape[ones:])
-            if shape[ones:] != tuple(target.shape):
+        _copy_to(self, target, value, number)
+
+
+# Which of C++'s types a number that does not fit is said not to fit.
+_CPP = {"float64": "double", "float32": "float", "int32": "int", "float16": "at::Half",
+        "bfloat16": "at::BFloat16"}  # fmt: skip
+
+
+def _check_number(value: Any, dtype: Any) -> None:
+    if isinstance(value, complex) and value.imag and dtype.kind not in "cb":
+        kind = _CPP.get(dtype.name, f"{dtype.name}_t")
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+
+
+def _put(target: Any, indices: tuple[Any, ...], value: Any, number: bool) -> None:
+    """Write at index tensors."""
+    if number:
+        value = _as_tensor(value, target)
+    elif _without_ones(value) != tuple(value.shape):
+        value = value.view(_without_ones(value))
+    check_inplace(target, local.mode.grad and (target.requires_grad or value.requires_grad))
+    apply_inplace(TABLE["index_put"], target, indices, value)
+
+
+def _copy_to(self: Any, target: Any, value: Any, number: bool) -> None:
+    """Write to a view of `self`, or to `self`."""
+    if target.dim() == 0 and target is self and (number or value.dim() == 0):  # no broadcast
+        target.copy_(_as_tensor(value, self) if number else value)
+    elif number or value.dim() == 0:
+        apply_inplace(_FILL, target, _as_tensor(value, self) if type(value) is bool else value)
+    else:
+        if tuple(value.shape) != tuple(target.shape):  # PyTorch strips leading ones
+            shape = _without_ones(value)
+            value = value.view(shape)
+            if shape != tuple(target.shape):
                 value = value.expand(tuple(target.shape))
         target.copy_(value)
+
+
+def _as_tensor(value: Any, like: Any) -> Any:
+    from ._creation import tensor
+
+    return tensor(value, dtype=like.dtype)
+
+
+def _without_ones(value: Any) -> tuple[int, ...]:
+    """The shape without the ones that it begins with."""
+    shape = tuple(value.shape)
+    return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
 
 
 def _is_mask(k: Any) -> bool:
@@ -84,7 +120,8 @@ def _is_mask(k: Any) -> bool:
 
 def _normalise(self: Any, index: Any) -> list[Any]:
     """The index as a list without Ellipsis; sequences and arrays as tensors."""
-    if isinstance(index, list) and any(isinstance(k, (slice, type(None))) for k in index):
+    if isinstance(index, list) and len(index) < 32 and any(_nested(k) for k in index):
+        warnings.warn(_NOT_A_TUPLE, UserWarning, stacklevel=4)
         index = tuple(index)
     keys = list(index) if isinstance(index, tuple) else [index]
     keys = [_key(k) for k in keys]
@@ -98,6 +135,8 @@ def _normalise(self: Any, index: Any) -> list[Any]:
         if self.dim() == 0:
             if type(index) is slice:
                 raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+            if isinstance(index, np.integer):
+                index = int(index)
             if type(index) is int and index:
                 raise IndexError(f"index {index} is out of bounds for dimension 0 with size 0")
             if type(index) is int:
@@ -113,13 +152,30 @@ def _normalise(self: Any, index: Any) -> list[Any]:
     return keys
 
 
+_NOT_A_TUPLE = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in "
+    "pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
+    "tensor index, x[torch.tensor(seq)], which will result either in an error or a different result"
+)
+
+
+def _nested(k: Any) -> bool:
+    """Whether a list with this in it is read as a tuple of indices."""
+    return (
+        k is None or k is Ellipsis or isinstance(k, (slice, Handle, list, tuple, range, np.ndarray))
+    )
+
+
 def _key(k: Any) -> Any:
     if k is None or k is Ellipsis or isinstance(k, (bool, int, slice)):
         return k
     if isinstance(k, Handle):
         if k._v.dtype.kind in "fc":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return k
+        if k.dim() or local.look is not None:
+            return k
+        # Without dims it is a number, and what is read is a view.
+        return bool(k) if k._v.dtype.name in ("bool", "uint8") else int(k)
     if isinstance(k, np.integer):
         return int(k)
     if isinstance(k, (list, tuple, np.ndarray, range)):
@@ -134,7 +190,7 @@ def _key(k: Any) -> Any:
         )
     if hasattr(k, "__index__"):
         return int(k.__index__())
-    raise TypeError(
+    raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
         f"indices (got {type(k).__name__})"
     )
@@ -222,13 +278,17 @@ def _mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
             "vmap: We do not support batching operators that can support dynamic shape. Attempting "
             "to batch over indexing with a boolean mask.",
         )
+    _check_mask(out, dim, mask)
+    return list(nonzero(mask, as_tuple=True))
+
+
+def _check_mask(out: Any, dim: int, mask: Any) -> None:
     for i in range(mask.dim()):
         if mask.shape[i] != out.shape[dim + i]:
             raise IndexError(
                 f"The shape of the mask {list(mask.shape)} at index {i} does not match the shape "
                 f"of the indexed tensor {list(out.shape)} at index {dim + i}"
             )
-    return list(nonzero(mask, as_tuple=True))
 
 
 def nonzero(x: Any, as_tuple: bool = False) -> Any:

@@ -41,7 +41,7 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return None
     if op.view:
         base = laid(inputs[0])
-        found = _followed(op, base, call.args[1:], call.kwargs)
+        found = followed(op, base, call.args[1:], call.kwargs)
         found = found if isinstance(found, list) else [found]
         if len(found) != len(avals):
             return None
@@ -79,13 +79,13 @@ def _told(found: Layout | None, shape: Any) -> Strides:
     return None if found.strides == contiguous_strides(found.shape) else found.strides
 
 
-def _followed(op: Op, base: Layout, args: Any, kwargs: Any) -> Any:
+def followed(op: Op, base: Layout, args: Any, kwargs: Any) -> Any:
     """The layout of a view, by the rule of its op or of each op of a lens."""
     path = path_of(op, args)
     if path is not None:
         found: Any = base
         for step, more, named in path:
-            found = None if found is None else _followed(step, found, more, named)
+            found = None if found is None else followed(step, found, more, named)
             if isinstance(found, list):
                 found = found[PICKED[step]]
         return found

@@ -45,15 +45,16 @@ def reader(structure: Structure) -> Op:
     return op
 
 
-_STRUCTURES: dict[Op, Structure] = {}  # of the ops that `reader` made
+_STRUCTURES: dict[Op, Structure] = {}  # of the ops that `reader` and `writing` made
 
 
 def path_of(op: Op, flat: Any) -> Lens | None:
-    """The lens that a reader's call spells, None for other ops."""
+    """The lens that the last arguments of such an op's call spell, None for other ops."""
     structure = _STRUCTURES.get(op)
     if structure is None:
         return None
-    given = iter(flat)
+    taken = sum(count + len(names) for _, count, names in structure)
+    given = iter(flat[len(flat) - taken :])
     lens = []
     for step, count, names in structure:
         args = tuple(next(given) for _ in range(count))
@@ -130,11 +131,13 @@ def writing(op: Op, count: int, structure: Structure) -> Op:
     names = [*op.parameters[:taken]]
     names += [f"more{i}" for i in range(taken - len(names))]
     numbers = _sign(fn, names, structure, op.signature)
-    return Op(
+    made = Op(
         fn, name=op.name, backward="CopySlices", saves=op.saves, random=op.random,
         differentiable=op.differentiable, numbers=(*op.numbers, *numbers), overwrites=True,
         check=check if op.check is not None else None,
     )  # fmt: skip
+    _STRUCTURES[made] = structure
+    return made
 
 
 def _path(structure: Structure, base: Any, flat: Any) -> list[Any]:

@@ -49,12 +49,14 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
     store = t._store
     if store is None and op.name in _NO_OVERLAP and any(a is t for a in _tensors(args)):
         raise RuntimeError(PARTIAL)
-    if store is None or (op.name == "copy" and args and args[0] is t):
+    if store is None or op.name == "copy" and _same_memory(t, args[0]):
         return
     if t._lens and repeats(t):
         found = layout(t)
         if any(n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True)):
             _internal(op.name)
+            if op.name == "index_put" and _is_mask(args[0]):  # it goes on to `masked_fill_`
+                _internal("masked_fill")
     if op.name not in _BUFFERED:
         for a in _tensors(args):
             if a is t and op.name in _NO_OVERLAP:
@@ -62,6 +64,18 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
             whole = op.name in _NO_OVERLAP
             if a is not t and a._store is store and _partial(layout(t), layout(a), whole):
                 raise RuntimeError(PARTIAL)
+
+
+def _is_mask(indices: Any) -> bool:
+    first = indices[0] if indices else None
+    return isinstance(first, Handle) and first._v.dtype == bool  # type: ignore[attr-defined]
+
+
+def _same_memory(t: Any, other: Any) -> bool:
+    """Whether copying from `other` would change nothing."""
+    return other is t or (
+        isinstance(other, Handle) and other._store is t._store and layout(other) == layout(t)
+    )
 
 
 def _internal(name: str) -> None:

@@ -34,6 +34,8 @@ def refuse(state: State, wanted: tuple[int, ...]) -> None:
     op = getattr(state.call, "op", None)
     if op is None:
         return
+    if op.backward == "CopySlices" and (1 if op.random else 0) in wanted:
+        _refuse_repeating(state)
     if has_no_formula(state):
         name = op.name if op.name == "set_" else f"aten::{op.name}"
         raise RuntimeError(f"derivative for {name} is not implemented")
@@ -43,3 +45,16 @@ def refuse(state: State, wanted: tuple[int, ...]) -> None:
             what = _PARTLY.get((op.qualified, name), what)
     if what is not None:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
+
+def _refuse_repeating(state: State) -> None:
+    """Raise where PyTorch would write the gradient back through a view that repeats elements."""
+    from ._layout import followed, laid
+    from ._overlap import INTERNAL
+
+    op = state.call.op
+    found = followed(op, laid(state.operands[1 if op.random else 0]), state.call.args, {})
+    if found is not None and any(
+        n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True)
+    ):
+        raise RuntimeError(INTERNAL)

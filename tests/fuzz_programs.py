@@ -180,6 +180,8 @@ def _statement(kind: int, x: str, y: str, new: str, j: int, k: int, space: Any) 
         view = view.format(x if "shape" in view or "dim" in view else y)
         return f"{new} = {x}{view}" if view[0] == "[" else f"{new} = {x}.{view}"
     if kind in (5, 14):
+        if INPLACE[k % len(INPLACE)] == "resize_(2)" and space[x].numel() < 2:
+            return f"{x}.zero_()"  # what a larger tensor has at its end, nobody can say
         return f"{x}.{INPLACE[k % len(INPLACE)].format(y)}"
     if kind == 6:
         form = INPLACE2[k % len(INPLACE2)]

@@ -20,6 +20,10 @@ ONCE = (
     ("x = d.diagonal()", "x[torch.tensor([0])] = x"),
     ("x = torch.outer(d.diagonal(), c[:2])",),
     ("x = z.sum().softmax(0)",),
+    ("a.resize_(2)", "x = a.as_strided((2, 2), (2, 1), 0)"),
+    ("x = a + 1", "y = x[...]", "x.sub_(c)", "y.grad.mul_(2)"),
+    ("x = b.t() * 2", "y = x.view(-1)", "y = x.as_strided((2,), (1,), 1)", "y.mul_(2)"),
+    ("x = d.expand(2, *d.shape)", "x.zero_()", "d.sum().backward()"),
 )  # fmt: skip
 
 

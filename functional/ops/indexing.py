@@ -67,7 +67,7 @@ def _index_key(input: Array, indices: Indices) -> tuple[tuple[Any, ...], _dims.S
 def _check_index(input: Array, indices: Indices, *args: Any, **kwargs: Any) -> list[Fault]:
     faults: list[Fault] = []
     for dim, index in enumerate(indices):
-        if index is not None:
+        if index is not None and index.dtype != bool:
             # PyTorch counts the index tensors here, not the dims they index.
             message = (
                 f"index {{value}} is out of bounds for dimension {len(faults)} with size "
@@ -89,7 +89,9 @@ def index(input: Array, indices: Indices) -> Array:
 
 @op(inplace=True, saves={"indices": "*"}, check=_check_index)
 def index_put(input: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
-    """Write `values` at integer index tensors, or add them."""
+    """Write `values` at integer index tensors, or add them; one value where a mask is True."""
+    if indices and indices[0] is not None and indices[0].dtype == bool:
+        return _put_masked(input, indices[0], values)
     key, shape = _index_key(input, indices)
     try:
         _dims.expand_size(values.shape, shape)
@@ -98,13 +100,29 @@ def index_put(input: Array, indices: Indices, values: Array, accumulate: bool = 
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
             f"indexing result of shape {list(shape)}"
         ) from None
+    _check_put_dtypes(input, values)
+    return put_at(input, key, jnp.broadcast_to(values, shape), accumulate)
+
+
+def _put_masked(input: Array, mask: Array, value: Array) -> Array:
+    for dim, n in enumerate(mask.shape):
+        if n != input.shape[dim]:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {dim} does not match the shape "
+                f"of the indexed tensor {list(input.shape)} at index {dim}"
+            )
+    _check_put_dtypes(input, value)
+    mask = mask.reshape(*mask.shape, *(1,) * (input.ndim - mask.ndim))
+    return jnp.where(mask, value.reshape(()), input)
+
+
+def _check_put_dtypes(input: Array, values: Array) -> None:
     if values.dtype != input.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{scalar_name(input.dtype)} for the destination and {scalar_name(values.dtype)} "
             "for the source."
         )
-    return put_at(input, key, jnp.broadcast_to(values, shape), accumulate)
 
 
 def put_at(base: Array, key: Any, values: Any, accumulate: bool = False) -> Array:
