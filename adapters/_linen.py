@@ -32,24 +32,47 @@ class Mode(NamedTuple):
     dtype: Any = None  # what layers without a `dtype` of their own compute in
 
 
+class NotAssigned(AttributeError):
+    """A submodule that a compact method makes was asked for by its path."""
+
+
 class Inside(NamedTuple):
-    """A method that calls a submodule, as `apply(method=...)` takes it."""
+    """A method that calls a submodule, as `apply(method=...)` takes it.
+
+    Attributes:
+      made: the submodule as the model's own call makes it, unbound; None where it is found by
+        attribute.
+      method: of the submodule.
+    """
 
     path: Path
     training: bool
+    made: Any = None
+    method: str = "__call__"
 
     def __call__(self, module: Any, *args: Any, **kwargs: Any) -> Any:
+        part = self._bound(module) if self.made is not None else self._attribute(module)
+        flags = _call.flags_of(getattr(type(part), self.method))
+        kwargs, _ = _call.with_flags(flags, self.training, args, kwargs)
+        return getattr(part, self.method)(*args, **kwargs)
+
+    def _attribute(self, module: Any) -> Any:
         for i, name in enumerate(self.path):
             try:
                 module = getattr(module, name)
             except AttributeError:
-                raise AttributeError(
-                    f"`{'.'.join(self.path[: i + 1])}` is made inside a compact `__call__` and "
-                    f"cannot be called on its own: assign it in `setup`"
+                raise NotAssigned(
+                    f"`{'.'.join(self.path[: i + 1])}` is made inside a compact `__call__`, so "
+                    f"what it is is known once the model was called: call it on a batch first, or "
+                    f"assign it in `setup`"
                 ) from None
-        flags = _call.flags_of(type(module).__call__)
-        kwargs, _ = _call.with_flags(flags, self.training, args, kwargs)
-        return module(*args, **kwargs)
+        return module
+
+    def _bound(self, module: Any) -> Any:
+        scope = module.scope
+        for name in self.path:
+            scope = scope.push(name, reuse=True)
+        return self.made.clone(parent=scope)
 
 
 class Apply(_call.Pure):
@@ -182,6 +205,28 @@ def classes(pure: Apply) -> dict[str, type]:
         return call(*args, **kwargs)
 
     leaves, key, args, kwargs = pure.seen
+    shapes, fill = _call.abstract_shapes((leaves, key, args, kwargs))
+    with nn.intercept_methods(note):
+        jax.eval_shape(lambda *arrays: pure(*fill(arrays))[0], *shapes)
+    return found
+
+
+def made_in(pure: Apply, seen: Any, training: bool) -> dict[Path, Any]:
+    """The submodules that a call makes, unbound, by path.
+
+    Args:
+      seen: arguments of an earlier call, in whichever mode.
+    """
+    found: dict[Path, Any] = {}
+
+    def note(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
+        found.setdefault(context.module.path, context.module.clone(parent=None))
+        return call(*args, **kwargs)
+
+    leaves, _, args, kwargs = seen
+    told = {name: meaning for name, _, meaning in _call.flags_of(type(pure.module).__call__)}
+    kwargs = {k: training is told[k] if k in told else v for k, v in kwargs.items()}
+    key = jax.ShapeDtypeStruct((2,), "uint32")
     shapes, fill = _call.abstract_shapes((leaves, key, args, kwargs))
     with nn.intercept_methods(note):
         jax.eval_shape(lambda *arrays: pure(*fill(arrays))[0], *shapes)

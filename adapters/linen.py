@@ -20,7 +20,7 @@ from leafax.functional import paths
 
 from . import _call, _model
 from ._depth import uses
-from ._linen import Apply, Inside, Mode, Path, classes, needs_rng, within
+from ._linen import Apply, Inside, Mode, NotAssigned, Path, classes, made_in, needs_rng, within
 from ._select import Tensors, check_rule, near, parts_within
 
 
@@ -76,6 +76,7 @@ class Model(_model.Model):
         self._evaluating: frozenset[Path] = frozenset()
         self._dtype: Any = None
         self._pures: dict[Any, Apply] = {}
+        self._parts_made: dict[bool, dict[Path, Any]] = {}
 
     @classmethod
     def from_batch(
@@ -212,6 +213,19 @@ class Model(_model.Model):
     def _loan(self) -> _call.Borrowed:
         return self._borrowed
 
+    def _made(self, path: Path, training: bool) -> Any:
+        """The submodule at a path as the model's call makes it in this mode; None if unknown."""
+        made = self._parts_made.get(training)
+        if made is None:
+            seen = next((p.seen for (m, *_), p in reversed(self._pures.items())
+                         if m == "__call__" and p.seen is not None), None)  # fmt: skip
+            if seen is None:
+                return None
+            flags = _call.flags_of(type(self._module).__call__)
+            pure = self._pure("__call__", training, bool(flags))
+            made = self._parts_made[training] = made_in(pure, seen, training)
+        return made.get(path)
+
     def _traced(self) -> Apply:
         for (method, *_), pure in reversed(self._pures.items()):
             if method == "__call__" and pure.seen is not None:
@@ -264,11 +278,25 @@ class Part(_model.Model):
         self._before = ".".join(path) + "."
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the submodule on its own; it must be assigned in its parents' `setup`."""
+        """Call the submodule on its own.
+
+        Raises:
+          AttributeError: a compact method makes it, and the model was not called yet.
+        """
         return self._call_on({}, args, kwargs)
 
-    def _call_on(self, swap: Mapping[int, Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        return self._root._run(Inside(self._path, self.training), args, kwargs, swap)
+    def _call_on(
+        self, swap: Mapping[int, Any], args: Any, kwargs: dict[str, Any], method: str = "__call__"
+    ) -> Any:
+        root, training = self._root, self.training
+        made = root._parts_made.get(training, {}).get(self._path)
+        try:
+            return root._run(Inside(self._path, training, made, method), args, kwargs, swap)
+        except NotAssigned:
+            made = root._made(self._path, training)
+            if made is None:
+                raise
+        return root._run(Inside(self._path, training, made, method), args, kwargs, swap)
 
     def __getattr__(self, name: str) -> Any:
         before = f"{self._before}{name}."
@@ -276,7 +304,20 @@ class Part(_model.Model):
             n.startswith(before) for part in self._root._tensors() for n in part
         ):
             return Part(self._root, (*self._path, name))
-        raise AttributeError(f"`{self._before[:-1]}` has no part `{name}`")
+        kind = None if name.startswith("_") else self._kind()
+        if callable(getattr(kind, name, None)):
+            return functools.partial(self._named_method, name)
+        raise AttributeError(f"`{self._before[:-1]}` has no part or method `{name}`")
+
+    def _kind(self) -> type | None:
+        """The submodule's class, as far as it is known."""
+        try:
+            return self._root._classes().get(self._before[:-1])
+        except RuntimeError:  # the model was not called yet
+            return type(getattr(self._root._module, self._path[0], None))
+
+    def _named_method(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self._call_on({}, args, kwargs, name)
 
     def _tensors(self) -> tuple[Tensors, Tensors]:
         below, n = self._before, len(self._before)

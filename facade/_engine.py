@@ -26,6 +26,7 @@ from ._handle import Handle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._keep import given_of, needed, reads
 from ._node import AccumulateGrad, Node
+from ._opaque import reached
 from ._record import over_budget
 from ._saved import FREED, check_versions
 from ._silent import by_result, changed
@@ -290,6 +291,8 @@ class GraphTask:
         refuse(state, wanted)
         floats = given_of(state)
         given = tuple(k for k in floats if k < len(grads) and grads[k] is not None)
+        if getattr(getattr(state.call, "op", None), "namespace", "") == "opaque":
+            wanted = reached(state, wanted, given)
         if frame is not None:
             self.plain = False
             outs = self._apply_again(frame, node, wanted, given, grads)

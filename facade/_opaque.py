@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from leafax.functional import Op
+from leafax.functional import Op, read_inputs
 
 from ._bulk import apply_many
 from ._enter import from_array
@@ -113,6 +113,17 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def _is_leaf(x: Any) -> bool:
     return isinstance(x, Handle)
+
+
+def reached(state: Any, wanted: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of the wanted operands that these outputs are computed from.
+
+    A function takes all the parameters of a model, also where it uses few. The gradient of the
+    others is None then, as in PyTorch, not zero: an optimizer leaves them alone.
+    """
+    avals = tuple([v.aval for v in state.operands])
+    read = read_inputs(state.call, avals, given)
+    return tuple([k for k in wanted if k in read])
 
 
 def _constant(x: Any) -> Any:

@@ -22,6 +22,7 @@ from ._export import lower as lower
 from ._jvp import JvpCall as JvpCall
 from ._jvp import jvp_of as jvp_of
 from ._jvp import reached_outputs as reached_outputs
+from ._jvp import read_inputs as read_inputs
 from ._jvp import unread_inputs as unread_inputs
 from ._lower import FaultSite as FaultSite
 from ._lower import Residual as Residual

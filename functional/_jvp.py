@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._op import Fault
 from ._program import Aval
@@ -117,6 +118,15 @@ def reached_outputs(call: Any, avals: tuple[Aval, ...], given: tuple[int, ...]) 
         if any(v in live for v in eqn.invars if not hasattr(v, "val")):
             live.update(eqn.outvars)
     return frozenset(k for k, v in enumerate(jaxpr.outvars) if not hasattr(v, "val") and v in live)
+
+
+@functools.lru_cache(4096)
+def read_inputs(call: Any, avals: tuple[Aval, ...], outputs: tuple[int, ...]) -> frozenset[int]:
+    """Which inputs any of these outputs of a call is computed from."""
+    with jax.enable_x64(True):
+        jaxpr = jax.make_jaxpr(call.evaluate)(*[a.struct() for a in avals]).jaxpr
+    used = dce_jaxpr(jaxpr, [k in outputs for k in range(len(jaxpr.outvars))])[1]
+    return frozenset(i for i, yes in enumerate(used) if yes)
 
 
 def _read(jaxpr: Any) -> Sequence[int]:

@@ -180,6 +180,54 @@ def test_nnx_transforms_inside_a_model() -> None:
     )
 
 
+class Part(nn.Module):
+    """Layers that a compact method makes, and a second method."""
+
+    @nn.compact
+    def __call__(self, x: Any, train: bool) -> Any:
+        x = nn.BatchNorm(use_running_average=not train, name="norm")(nn.Dense(5, name="dense")(x))
+        return nn.Dropout(0.5, deterministic=not train)(x)
+
+    @nn.compact
+    def twice(self, x: Any, train: bool) -> Any:
+        return 2 * self(x, train)
+
+
+class Whole(nn.Module):
+    """Parts that a compact method makes."""
+
+    @nn.compact
+    def __call__(self, x: Any, train: bool = False) -> Any:
+        return nn.Dense(2, name="head")(Part(name="part")(x, train))
+
+
+def test_submodules_of_compact_methods_are_called_on_their_own() -> None:
+    x = torch.from_numpy(X)
+    model = linen.Model.from_batch(Whole(), x)
+    message = "`part` is made inside a compact `__call__`, so what it is is known once the model"
+    with pytest.raises(AttributeError, match=message):
+        model.part(x)
+    model(x)
+    hidden = model.part(x)
+    mean = model.get_buffer("part.norm.mean").tolist()
+    assert model.part(x).tolist() != hidden.tolist(), "dropout draws"
+    assert model.get_buffer("part.norm.mean").tolist() != mean
+    hidden.sum().backward()
+    assert [n for n, p in model.named_parameters() if p.grad is not None] == [
+        "part.dense.bias", "part.dense.kernel", "part.norm.bias", "part.norm.scale",
+    ]  # fmt: skip
+    model.eval()
+    np.testing.assert_allclose(model.head(model.part(x)).detach(), model(x).detach(), rtol=1e-5)
+    np.testing.assert_allclose(model.part.twice(x).detach(), 2 * model.part(x).detach(), rtol=1e-5)
+    wanted = x @ model.get_parameter("part.dense.kernel") + model.get_parameter("part.dense.bias")
+    np.testing.assert_allclose(model.part.dense(x).detach(), wanted.detach(), rtol=1e-4, atol=1e-5)
+    with model.watch("part.dense") as seen:
+        model.part(x).sum().backward()
+    assert seen["part.dense"].grad is not None
+    with pytest.raises(AttributeError, match="`part` has no part or method `thrice`"):
+        model.part.thrice(x)
+
+
 def test_parameters_are_made_for_a_first_batch_and_follow_the_seed() -> None:
     def made(seed: int) -> Any:
         torch.manual_seed(seed)

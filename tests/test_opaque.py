@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -108,3 +110,26 @@ def test_a_function_is_compiled_whole_at_once() -> None:
     for _ in range(2):
         leafax.call_jax(fn, leafax.tensor([1.0, 2.0])).tolist()
     assert [run.how for run in leafax.explain()] == ["compiled", "cached"]
+
+
+def test_what_a_function_does_not_read_has_no_gradient() -> None:
+    """None, as PyTorch has it, and not zero: an optimizer's decay leaves it alone."""
+
+    def fn(parameters: Any, x: Any) -> Any:
+        used = jax.jit(lambda p: p["a"] * 2)(parameters)  # nested programs are looked into
+        return (used * x).sum(), (parameters["b"] * x).sum()
+
+    made = {n: leafax.ones(3, requires_grad=True) for n in ("a", "b", "c")}
+    optimizer = leafax.optim.AdamW(list(made.values()), lr=0.1, weight_decay=0.5)
+    for _ in range(2):
+        optimizer.zero_grad()
+        first, _second = leafax.call_jax(fn, made, leafax.ones(3))
+        first.backward()
+        optimizer.step()
+    assert made["a"].grad.tolist() == [2.0] * 3
+    assert made["b"].grad is None and made["c"].grad is None
+    assert made["b"].tolist() == made["c"].tolist() == [1.0] * 3
+    both = leafax.call_jax(fn, made, leafax.ones(3))
+    first = both[0].item()  # the backward is in another program
+    (both[0] + both[1]).backward()
+    assert first and made["b"].grad.tolist() == [1.0] * 3 and made["c"].grad is None
