@@ -58,7 +58,7 @@ class Model(_model.Model):
         self._paths = paths(variables)  # with the collection before them
         made = [_model.to_tensor(leaf) for leaf in leaves]
         once = _tie(made, self._paths, tied or {})
-        self._leaves = tuple(made)
+        self._leaves = leafax.Leaves(made)
         self._borrowed = _call.Borrowed()
         self._parameters: Tensors = {}
         self._buffers: Tensors = {}
@@ -128,7 +128,7 @@ class Model(_model.Model):
     def _run(
         self, method: str | Inside, args: Any, kwargs: dict[str, Any], swap: Any = None
     ) -> Any:
-        leaves = self._leaves
+        leaves: tuple[Any, ...] = self._leaves
         if swap:
             leaves = tuple(swap.get(id(t), t) for t in leaves)
         function = getattr(type(self._module), method) if isinstance(method, str) else None

@@ -146,7 +146,7 @@ class Model(_model.Model):
             graphdef, state = nnx.split(self._module)
             leaves, treedef = jax.tree.flatten(state)
             names = tuple(paths(state))
-            view = View(graphdef, treedef, names, tuple(leaves), tuple(kinds_of(state)), {})
+            view = View(graphdef, treedef, names, leafax.Leaves(leaves), tuple(kinds_of(state)), {})
             shared.views[key] = view
         return view
 

@@ -114,6 +114,7 @@ from ._storages import TypedStorage as TypedStorage
 from ._storages import UntypedStorage as UntypedStorage
 from ._storages import is_storage as is_storage
 from ._tensor import Tensor as Tensor
+from ._together import Leaves as Leaves
 from ._VF import _unique2 as _unique2
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled

@@ -14,7 +14,7 @@ from ._enter import Source, alias, enter, keep_edge
 from ._handle import Handle
 from ._node import RemovableHandle
 from ._silent import replaced
-from ._storage import adopt, drop_grad_fn, flag_views, rebind
+from ._storage import adopt, drop_grad_fn, flag_views, leave, rebind
 from ._storage import detach as _detach
 from ._trace import LEAF, NODE, NOWHERE, local, resting
 
@@ -275,10 +275,10 @@ class AutogradMixin(Handle):
                 "data set to a tensor that requires gradients must be floating point or complex "
                 "dtype"
             )
+        store = self._store  # views that were made before see the old memory
         self._replace(other)
-        if self._store is not None:
-            self._store.members[:] = [m for m in self._store.members if m() is not self]
-        self._store, self._lens = None, ()
+        if store is not None:
+            leave(self, store)
         # The two share memory from now on; nothing to do for a tensor that nobody else holds.
         if other is not self and (other._store is not None or sys.getrefcount(other) > _UNSHARED):
             if self._vc is None:

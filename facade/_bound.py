@@ -40,13 +40,14 @@ def bound(recorder: Local) -> None:
 
 
 def _states(recorder: Local) -> list[State]:
-    found: list[State] = []
+    found: dict[State, None] = {}
     stack = list(recorder.roots.values())
     while stack:
         state = stack.pop()
-        found.append(state)
-        stack += [v for v in state.next.values() if isinstance(v, State)]
-    return found
+        if state not in found:  # a step may be known by more than one key
+            found[state] = None
+            stack += [v for v in state.next.values() if isinstance(v, State)]
+    return list(found)
 
 
 def _leads_to_kept(step: Any, keep: set[State]) -> bool:

@@ -6,7 +6,9 @@ remembered step, keyed by what its tensors are; a hit hands their arrays over in
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -17,69 +19,117 @@ from ._budget import cut_for_budget
 from ._enter import make
 from ._host import entering
 from ._record import apply, over_budget
+from ._together import Entry, Leaves, has, note
 from ._trace import State, Trace, Value, local
+
+_VALUE, _ARRAY, _SHARES = attrgetter("_v"), attrgetter("_array"), attrgetter("_shares")
+_NOTHING = type(None)
 
 FEW = 8  # tensors up to which the ordinary way is as quick
 
 
-class CallMemo(NamedTuple):
+class CallMemo:
     """Where a call led.
 
     Attributes:
       state: the state after it.
-      entered: which of its tensors were at rest before, and the values that they entered as.
+      pending: the places of the tensors that were in the trace before.
+      pick: takes those that were not from the list of all, in the order of their inputs.
+      told: those of them that know that they are in the trace now, by place, and their values.
+      untold: `(place, input, value)` of leaves that autograd has nothing to do with.
+      nbytes: of what was not in the trace.
     """
 
-    state: State
-    entered: tuple[tuple[int, Value], ...]
+    def __init__(self, state: State, entered: tuple[tuple[int, Value], ...], leaves: int) -> None:
+        self.state = state
+        inside = {i for i, _ in entered}
+        self.pending = tuple(i for i in range(len(state.operands)) if i not in inside)
+        self.pick = _picking([i for i, _ in entered])
+        self.told = tuple((i, v) for i, v in entered if v.role or i >= leaves)
+        self.untold = tuple(
+            (i, k, v) for k, (i, v) in enumerate(entered) if not v.role and i < leaves
+        )
+        self.nbytes = sum(v.nbytes for _, v in entered)
 
 
-def apply_many(op: Op, tensors: list[Any]) -> Any:
-    """`apply(op, *tensors)` for an op with several results."""
-    if len(tensors) <= FEW or local.mode.hooks or local.mode.dual:
+def _picking(places: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    if not places:
+        return lambda tensors: ()
+    if len(places) == 1:
+        return lambda tensors: (tensors[places[0]],)
+    return itemgetter(*places)
+
+
+def apply_many(op: Op, leaves: Leaves, others: list[Any]) -> Any:
+    """`apply(op, *leaves, *others)` for an op with several results."""
+    tensors = [*leaves, *others]
+    if len(tensors) <= FEW or local.mode.hooks or local.mode.dual or not _distinct(leaves, others):
         return apply(op, *tensors)
     if over_budget(local.trace):
         cut_for_budget(local.trace)
     trace = local.trace
     start = trace.state
-    key = ("many", op, *[t._v for t in tensors])
+    key = ("many", op, *map(_VALUE, tensors))
     memo = start.next.get(key)
-    if memo is not None and _is_plain(trace, tensors):
-        _replay(trace, memo, tensors)
+    if memo is not None and _replay(trace, memo, leaves, tensors):
         return tuple([make(v, trace) for v in memo.state.values])
-    plain = memo is None and _is_plain(trace, tensors)
+    plain = memo is None and _are_plain(trace, tensors)
     resting = [i for i, t in enumerate(tensors) if t._v.index < 0]
     before = len(trace.arrays)
     outs = apply(op, *tensors)
     if plain and local.trace is trace and len(trace.arrays) == before + len(resting):
-        start.next[key] = CallMemo(trace.state, tuple((i, tensors[i]._v) for i in resting))
+        entered = tuple((i, tensors[i]._v) for i in resting)
+        start.next[key] = CallMemo(trace.state, entered, len(leaves))
     return outs
 
 
-def _is_plain(trace: Trace, tensors: list[Any]) -> bool:
-    """Whether each is another tensor, in the trace or at rest with an array of its own."""
+def _distinct(leaves: Leaves, others: list[Any]) -> bool:
+    return (
+        leaves.distinct
+        and not any(t in leaves for t in others)
+        and len({*map(id, others)}) == len(others)
+    )
+
+
+def _are_plain(trace: Trace, tensors: list[Any]) -> bool:
+    """Whether each is in the trace, or at rest with an array of its own and not in it."""
     for t in tensors:
         if t._v.index >= 0:
             if t._trace is not trace:
                 return False
-        elif t._array is None or t._store is not None:
+        elif t._array is None or t._store is not None or has(trace, t):
             return False
-    return len({id(t) for t in tensors}) == len(tensors)
+    return True
 
 
-def _replay(trace: Trace, memo: CallMemo, tensors: list[Any]) -> None:
-    arrays, refs = trace.arrays, trace.refs
-    nbytes = 0
-    for i, value in memo.entered:
+def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) -> bool:
+    """Take the remembered step; False if a tensor is no longer as plain as it was."""
+    for i in memo.pending:
+        if tensors[i]._trace is not trace:
+            return False
+    # Hundreds of tensors: loops that Python's C code runs.
+    resting = memo.pick(tensors)
+    arrays = list(map(_ARRAY, resting))
+    kinds = set(map(type, arrays))
+    if _NOTHING in kinds or any(map(_SHARES, resting)):
+        return False
+    if np.ndarray in kinds:
+        arrays = [entering(t) if type(t._array) is np.ndarray else t._array for t in resting]
+    if trace.together and any(has(trace, t) for t in tensors):
+        return False
+    first = len(trace.arrays)
+    for i, value in memo.told:
         t = tensors[i]
-        arrays.append(t._array if type(t._array) is not np.ndarray else entering(t))
         t._v = value
         t._trace = trace
-        refs.append(ref(t))
-        nbytes += value.nbytes
+        trace.refs.append(ref(t))
         if value.role:
             trace.sources[value] = t
         if t._vc is not None:
             trace.versions[value.storage] = t._vc[0]
-    trace.nbytes += nbytes
+    if memo.untold:
+        note(trace, Entry(leaves, memo.untold, first))
+    trace.arrays += arrays
+    trace.nbytes += memo.nbytes
     trace.state = memo.state
+    return True

@@ -15,6 +15,7 @@ from leafax.functional import Aval, Input
 
 from ._handle import Handle
 from ._host import entering
+from ._together import has, tell
 from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
 
 _tensor_class: Any = Handle
@@ -63,6 +64,9 @@ def enter(t: Any, trace: Trace) -> Value:
     known = trace.entered.get(id(t))
     if known is not None and known[0]() is t and t._array is not None:
         return known[1]  # type: ignore[no-any-return]
+    if trace.together and has(trace, t):
+        tell(trace)
+        return enter(t, trace)
     if t._store is not None:
         from ._storage import read
 

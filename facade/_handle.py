@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._views import Shared
+
 
 class Handle:
     """What the recorder knows of a tensor; `Tensor` adds all that users see.
@@ -14,6 +16,7 @@ class Handle:
       _array: the JAX array (a NumPy one on its way there, see `_host.py`), None while it is
         pending (or is a view that must be read anew).
       _store: the `Storage` shared with views and detached tensors, None while nobody shares.
+      _shares: whether there is a `_store`; quicker to ask for.
       _lens: how to read this tensor from the storage: `(op, args, kwargs)` steps.
       _base_: the tensor that this one is a view of, and `_blens` how to read it from there.
       _creation: how a view was made, where that forbids writes later: "no_grad", "inference",
@@ -28,18 +31,20 @@ class Handle:
         its lens)` of the tensor whose tangent a view of it shares, None for the base.
       _grad_dtype: the dtype that `.grad` must have, in a tuple; None stands for the tensor's own.
       _vc: version counter, a list of one int shared with views; None stands for 0.
+      _viewed, _viewers: what a view is of, and who views a tensor, until what they share is asked
+        for: see `_views.py`. Fields of the kind `Shared` are never set to their defaults.
     """
 
     _array: Any = None
-    _store: Any = None
-    _lens: tuple[Any, ...] = ()
+    _store: Any = Shared("_store", None)
+    _lens: Any = Shared("_lens", ())
     _base_: Any = None
-    _blens: tuple[Any, ...] = ()
+    _blens: Any = Shared("_blens", ())
     _stale: Any = None
     _grad_fn: Any = None
     _out: int = 0
     _grad: Any = None
-    _vc: Any = None
+    _vc: Any = Shared("_vc", None)
     _hooks: Any = None
     _accumulator: Any = None
     _grad_dtype: Any = None
@@ -49,6 +54,9 @@ class Handle:
     _duals: Any = None
     _dual_root: Any = None
     _behind: bool = False
+    _shares: bool = False
+    _viewed: Any = None
+    _viewers: Any = None
 
     _v: Any
     _trace: Any

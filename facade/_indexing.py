@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ._inplace import apply_inplace, check_inplace
 from ._record import apply
 from ._trace import local
 
-_NARROW = TABLE["narrow"]
+_NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
 # x[a:b] with step 1: its start may change from call to call without compiling anew.
 _SLICE = Op(
     _NARROW.fn, name="slice", backward="SliceBackward0", view=True, numbers=("start",),
@@ -29,11 +30,20 @@ _FILL = Op(
 )  # fmt: skip
 
 
+_SIMPLE = frozenset({int, slice})  # what an index may hold that means what it says
+
+
 def get(self: Any, index: Any) -> Any:
     """`self[index]`."""
-    if type(index) is slice and index == slice(None) and self.dim():
-        return apply(_SLICE, self, 0, 0, self.shape[0])  # no `alias`, as PyTorch has it
-    out, advanced = _basic(self, _normalise(self, index))
+    kind, shape = type(index), self._v.shape
+    if kind is int and shape and -shape[0] <= index < shape[0]:
+        return apply(_SELECT, self, 0, index if index >= 0 else index + shape[0])
+    if kind is slice and shape and index == slice(None):
+        return apply(_SLICE, self, 0, 0, shape[0])  # no `alias`, as PyTorch has it
+    keys: Any = (index,) if kind is slice else index if kind is tuple else None
+    if keys is None or len(keys) > len(shape) or not _SIMPLE.issuperset(map(type, keys)):
+        keys = _normalise(self, index)
+    out, advanced = _basic(self, keys)
     if not advanced:
         return out if out is not self else apply(TABLE["alias"], self)
     return apply(TABLE["index"], out, advanced)
@@ -205,7 +215,7 @@ def _bound(x: Any, default: int, size: int) -> int:
     return min(max(x, 0), size)
 
 
-def _basic(self: Any, keys: list[Any]) -> tuple[Any, tuple[Any, ...]]:
+def _basic(self: Any, keys: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
     """Apply ints, slices and None as views; the rest is returned as an advanced index."""
     out = self
     dim = 0
@@ -215,16 +225,16 @@ def _basic(self: Any, keys: list[Any]) -> tuple[Any, tuple[Any, ...]]:
             out = out.unsqueeze(dim)
             dim += 1
             advanced.append(None)
+        elif type(k) is int:
+            out = _select(out, dim, k, self)
+        elif type(k) is slice:
+            out = _slice(out, dim, k)
+            dim += 1
+            advanced.append(None)
         elif isinstance(k, bool):
             out = out.unsqueeze(dim)
             advanced.append(_bool_index(k))
             dim += 1
-        elif isinstance(k, int):
-            out = _select(out, dim, k, self)
-        elif isinstance(k, slice):
-            out = _slice(out, dim, k)
-            dim += 1
-            advanced.append(None)
         elif _is_mask(k) or k._v.dtype == np.dtype("uint8"):
             for part in _mask_index(out, dim, k):
                 advanced.append(part)
@@ -246,7 +256,7 @@ def _select(out: Any, dim: int, k: int, self: Any) -> Any:
             f"index {k} is out of bounds for dimension {self.dim() - out.dim() + dim} with size "
             f"{size}"
         )
-    return apply(TABLE["select"], out, dim, k if k >= 0 else k + size)
+    return apply(_SELECT, out, dim, k if k >= 0 else k + size)
 
 
 def _slice(out: Any, dim: int, k: slice) -> Any:

@@ -18,6 +18,8 @@ from ._handle import Handle
 from ._step import step
 from ._trace import State, Trace, Value
 
+_INTS = {int}
+
 
 def number_part(x: Any) -> Any:
     """How a Python number stands in a key: 0.0, -0.0 and NaN need their own spelling."""
@@ -35,6 +37,8 @@ def key_part(x: Any, trace: Trace) -> Any:
         return enter(x, trace)
     if kind is Value:
         return x
+    if kind is tuple and {*map(type, x)} == _INTS:  # sizes, dims
+        return (int, x)
     if kind is tuple or kind is list:
         return (kind, *[key_part(y, trace) for y in x])
     if kind is slice:

@@ -12,6 +12,7 @@ from ._enter import from_array, make
 from ._names import gradient_places, places
 from ._noted import note
 from ._saved import Saved, active_saves
+from ._together import tell
 from ._trace import EXTERNAL, State, Trace, local, resting
 
 _hook_ids = itertools.count()
@@ -237,6 +238,8 @@ class Node:
             source = trace.sources.get(value)
             if source is not None and source._v is value:
                 return source
+            if trace.together:
+                tell(trace)
             for r in trace.refs:
                 t = r()
                 if t is not None and t._v is value and t._stale is None:

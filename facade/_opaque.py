@@ -21,15 +21,23 @@ from leafax.functional import Op, read_inputs
 from ._bulk import apply_many
 from ._enter import from_array
 from ._handle import Handle
+from ._together import Leaves
 
 _MAX_OPS = 1024
 
 
 class _Opaque:
-    """One function with the structure of its arguments; an op is made of it."""
+    """One function with the structure of its arguments; an op is made of it.
 
-    def __init__(self, fn: Callable[..., Any], treedef: Any, static: Any, wide: bool) -> None:
+    Attributes:
+      count: how many of the arrays come first, as one tuple; None if there is no such tuple.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], count: int | None, treedef: Any, static: Any, wide: bool
+    ) -> None:
         self.fn, self.treedef, self.static, self.wide = fn, treedef, static, wide
+        self.count = count
         self.out: Any = None
         self.op = Op(
             self.body, name=_name(fn), namespace="opaque", residuals=True,
@@ -39,9 +47,12 @@ class _Opaque:
     def body(self, *arrays: Any) -> Any:
         with jax.enable_x64(self.wide):
             it = iter(arrays)
+            first: tuple[Any, ...] = ()
+            if self.count is not None:
+                first = (tuple([_narrow(next(it), self.wide) for _ in range(self.count)]),)
             leaves = [_narrow(next(it), self.wide) if s is _ARRAY else s for s in self.static]
             args, kwargs = jax.tree.unflatten(self.treedef, leaves)
-            out = self.fn(*args, **kwargs)
+            out = self.fn(*first, *args, **kwargs)
             flat, self.out = jax.tree.flatten(out)
             return tuple(jnp.asarray(x) for x in flat)
 
@@ -77,7 +88,8 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         the same (equal) function share their compiled program, so define it once, outside the
         loop.
       args, kwargs: pytrees whose leaves are tensors, arrays (JAX or NumPy), or static values:
-        numbers, strings, None. A static value that changes makes another program.
+        numbers, strings, None. A static value that changes makes another program. The first
+        argument may be `Leaves`.
 
     Returns:
       What `fn` returns, with tensors for arrays. Gradients flow to tensors of floating point
@@ -89,6 +101,9 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> x.grad
     tensor([-0.0000, -0.8415])
     """
+    leaves = None
+    if args and type(args[0]) is Leaves:
+        leaves, *args = args  # type: ignore[assignment]
     flat, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
     tensors, static = [], []
     for x in flat:
@@ -101,14 +116,18 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         else:
             static.append(x)
     wide = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
-    key = (fn, treedef, tuple([(type(s), s) for s in static]), wide)
+    count = None if leaves is None else len(leaves)
+    key = (fn, count, treedef, tuple([(type(s), s) for s in static]), wide)
     opaque = _OPAQUE.get(key)
     if opaque is None:
-        opaque = _OPAQUE[key] = _Opaque(fn, treedef, static, wide)
+        opaque = _OPAQUE[key] = _Opaque(fn, count, treedef, static, wide)
         if len(_OPAQUE) > _MAX_OPS:
             _OPAQUE.popitem(last=False)
-    outs = apply_many(opaque.op, tensors)
+    outs = apply_many(opaque.op, _NONE if leaves is None else leaves, tensors)
     return jax.tree.unflatten(opaque.out, outs)
+
+
+_NONE = Leaves(())
 
 
 def _is_leaf(x: Any) -> bool:

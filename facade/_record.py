@@ -16,14 +16,20 @@ import numpy as np
 
 from leafax.functional import Op
 
+from ._dtype import dtype as dtype_class
 from ._enter import enter, make
 from ._enter import register as _register
 from ._handle import Handle
 from ._miss import key_part, miss, number_part
 from ._trace import State, Trace, local
+from ._views import register as _register_views
+from ._views import view
 
 BUDGET = 2000  # computing nodes a program may have before it is cut
 BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
+
+# Named arguments of these types are the same in a key as the caller wrote them.
+_IN_KEYS = frozenset({int, bool, float, str, tuple, type(None)})
 
 _tensor_class: Any = Handle  # what results are; `register` says
 _share_views: Any = None
@@ -34,6 +40,7 @@ def register(cls: type, share_views: Callable[..., None]) -> None:
     global _tensor_class, _share_views
     _tensor_class, _share_views = cls, share_views
     _register(cls)
+    _register_views(cls)
 
 
 def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
@@ -41,10 +48,9 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
 
     Raises what the op's body raises for these shapes and dtypes, at the user's line.
     """
-    if not kwargs and not op.view:
-        out = known(op, args)
-        if out is not None:
-            return out
+    out = known(op, args, kwargs)
+    if out is not None:
+        return out
     if op.view and (args[0]._lens or args[0]._v.strides is not None):
         from ._strides import copied
 
@@ -62,17 +68,20 @@ def results(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
         if op.view:
             _share_views(op, args, kwargs, outs)
         return state.call.wrap(*outs) if state.call.wrap is not None else tuple(outs)
-    out = make(state.value, trace)
     if op.view:
-        _share_views(op, args, kwargs, [out])
-    return out
+        out = view(op, args, kwargs, state, trace)
+        if out is None:
+            out = make(state.value, trace)
+            _share_views(op, args, kwargs, [out])
+        return out
+    return make(state.value, trace)
 
 
-def known(op: Op, args: tuple[Any, ...]) -> Any:
+def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
     """The result of a step that was seen before, or None.
 
-    For ops with one result that is no view; `record` without its function calls, each of which
-    costs a microsecond or more when a step's computation has just swept the caches.
+    `record` without its function calls, each of which costs a microsecond or more when a step's
+    computation has just swept the caches.
     """
     trace = local.trace
     if trace.nbytes > BUDGET_BYTES or trace.state.nodes >= (local.budget or BUDGET):
@@ -83,19 +92,39 @@ def known(op: Op, args: tuple[Any, ...]) -> Any:
         if kind is _tensor_class:
             v = a._v
             parts.append(v if v.index >= 0 and a._trace is trace else enter(a, trace))
-        elif a is None or kind is str or isinstance(a, np.dtype):
-            parts.append(a)
         elif (kind is int or kind is float) and a:
             parts.append(kind)
+            parts.append(a)
+        elif a is None or kind is str or isinstance(a, np.dtype):
             parts.append(a)
         elif kind is int:
             parts.append(int)
             parts.append("0")
+        elif kind is tuple:
+            parts.append(key_part(a, trace))
         else:
             return None
+    if kwargs:
+        for name, a in kwargs.items():
+            kind = type(a)
+            parts.append(name)
+            if kind in _IN_KEYS or kind is _tensor_class:
+                parts.append(key_part(a, trace))
+            elif kind is dtype_class and not op.view:
+                parts.append(a.np)
+            else:
+                return None
     state = trace.state.next.get(tuple(parts))
-    if state is None or state.call.many:
+    if state is None:
         return None
+    if op.view:
+        out = view(op, args, kwargs, state, trace)
+        if out is not None:
+            trace.state = state
+        return out
+    if state.call.many:
+        trace.state = state
+        return results(op, args, kwargs, state, trace)
     trace.state = state
     out = object.__new__(_tensor_class)
     out._v = state.value

@@ -22,7 +22,9 @@ from ._faults import Pending, check_faults
 from ._host import placed
 from ._step import user_line
 from ._storage import unshare
+from ._together import tell
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, local
+from ._views import settle_all
 
 
 class Run(NamedTuple):
@@ -69,6 +71,7 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
       want: tensors whose arrays are observed: views among them come out as arrays too.
     """
     trace = local.trace
+    settle_all(trace)
     state = trace.state
     local.budget = 0
     live = _alive(trace)
@@ -81,6 +84,9 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
             if t._store is None or t is t._store.cell or id(t) in wanted:
                 pending.append(t)
     keep = _keep.to_keep(trace, live)
+    if keep and trace.together:  # it asks which tensors hold what it keeps
+        tell(trace)
+        live = _alive(trace)
     if not pending and not keep:
         _leave(trace, live)
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leafax.functional import Call, Slot
 
 from ._dtype import tensor_string
+from ._together import tell
 from ._trace import LEAF, State, Value, local
 
 if TYPE_CHECKING:
@@ -242,6 +243,8 @@ def holder_of(value: Value, living: Any = None) -> Any:
     preference with the same `requires_grad`.
     """
     second = None
+    if local.trace.together:
+        tell(local.trace)
     for t in [r() for r in local.trace.refs] if living is None else living:
         if t is None or (t._store is not None and t is t._store.cell):
             continue

@@ -10,7 +10,7 @@ from ._enter import enter, keep_edge
 from ._handle import Handle
 from ._inplace import check_inplace, written_anyway
 from ._record import record
-from ._storage import adopt, touch, write
+from ._storage import adopt, leave, touch, write
 from ._storages import UntypedStorage, as_source
 from ._trace import NODE, local
 
@@ -97,9 +97,8 @@ def set_(
         if value.edge in trace.sources:
             trace.sources[value] = trace.sources[value.edge]
     if self._store is not None:
-        members = self._store.members
-        members[:] = [m for m in members if m() is not self]
-    self._store, self._lens, self._base_, self._blens, self._creation = None, (), None, (), ""
+        leave(self, self._store)
+    self._base_, self._blens, self._creation = None, (), ""
     write(self, value, tracked and value.role == NODE)
     if source is not None:
         adopt(source, self)

@@ -57,9 +57,13 @@ def storage_of(t: Any) -> Storage:
             value = enter(t, trace)
             cell = make(alias(trace, value, _plain(value)), trace)
             cell._vc = t._vc
-        t._store = Storage(cell, t._vc)
-        t._store.members.append(ref(t))
+        _join(t, Storage(cell, t._vc))
     return t._store  # type: ignore[no-any-return]
+
+
+def _join(t: Any, store: Storage) -> None:
+    t._store, t._shares = store, True
+    store.members.append(ref(t))
 
 
 def unshare(t: Any) -> None:
@@ -68,20 +72,28 @@ def unshare(t: Any) -> None:
     if t is store.cell or t._stale is not None or store.cell._array is None:
         return
     if all(m() is None or m() is t for m in store.members):
-        t._array, t._store = store.cell._array, None
+        t._array, t._shares = store.cell._array, False
+        del t._store
+
+
+def leave(t: Any, store: Storage) -> None:
+    """Let `t` no longer share this storage."""
+    store.members[:] = [m for m in store.members if m() is not t]
+    del t._store
+    t._shares, t._lens = False, ()
 
 
 def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
     """Let `out` share the storage of `source`, seen through `lens`; as its view, or detached."""
     store = storage_of(source)
-    out._store, out._vc = store, source._vc
+    _join(out, store)
+    out._vc = source._vc
     out._lens = source._lens + lens
     if view:
         out._base_ = source if source._base_ is None else source._base_
         out._blens = source._blens + lens
         if local.view_replay:
             out._blens = Replayed(out._blens)
-    store.members.append(ref(out))
     if source._dual_root is not None and view:
         out._dual_root = source._dual_root
     return out
@@ -90,8 +102,8 @@ def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
 def adopt(source: Any, t: Any) -> None:
     """Let `t` share the storage of `source`, counting its versions and keeping its history."""
     store = storage_of(source)
-    t._store, t._lens = store, source._lens
-    store.members.append(ref(t))
+    _join(t, store)
+    t._lens = source._lens
 
 
 # Views that come as a tuple; what PyTorch allows with them differs.

@@ -9,6 +9,7 @@ from leafax.functional import TABLE
 from ._creation import empty
 from ._modes import no_grad
 from ._record import apply
+from ._views import settle
 
 
 def empty_strided(
@@ -26,6 +27,7 @@ def empty_strided(
     memory = empty(span, dtype=dtype, device=device)
     with no_grad():
         out = apply(TABLE["as_strided"], memory, size, stride, 0)
+    settle(out)
     out._base_ = None  # the storage is its own: it is no view of another tensor
     return out.requires_grad_() if requires_grad else out
 

@@ -23,6 +23,7 @@ from ._out import check_out
 from ._out import write_out as write_out
 from ._record import apply, known
 from ._trace import local
+from ._views import view
 
 # Other names that PyTorch takes for a parameter.
 _ALIASES = {
@@ -34,6 +35,8 @@ _ALIASES = {
 _VARIADIC = {
     "view", "reshape", "permute", "expand", "repeat", "flip", "tile", "sum_to_size", "new_zeros",
 }  # fmt: skip
+
+_INTS = frozenset({int})
 
 # Functions whose tensors come as separate arguments: meshgrid(x, y).
 _PACKED = {"meshgrid": 0, "broadcast_tensors": 0, "block_diag": 0, "einsum": 1}
@@ -99,11 +102,11 @@ def function(op: Op) -> Callable[..., Any]:
     if op.name == "flatten":
         return _flatten(op)
     packed = _PACKED.get(op.name) if not op.namespace else None
-    plain = not op.view and not op.random
+    plain = not op.random
 
     def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if plain and out is None and not kwargs:
-            result = known(op, args)
+        if plain and out is None:
+            result = known(op, args, kwargs)
             if result is not None:
                 return result
         if packed is not None and len(args) > packed and isinstance(args[packed], Handle):
@@ -157,33 +160,61 @@ def method(op: Op) -> Callable[..., Any]:
     """The Tensor method of an op."""
     if op.name == "flatten":
         return _flatten(op)
-    if op.name in _VARIADIC:
+    variadic, plain = op.name in _VARIADIC, not op.random
 
-        def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if len(args) != 1 or isinstance(args[0], (int, np.integer, Handle)):
-                if args:
-                    args = (tuple(int(a) for a in args),)
-                elif not kwargs:
-                    raise TypeError(_no_sizes(op))
+    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if variadic:
+            args = _one_size(op, args, kwargs)
+        if plain:
+            out = known(op, (self, *args), kwargs)
+            if out is not None:
+                return out
+        try:
             return call(op, (self, *args), kwargs)
+        except TypeError:
+            wrong = None if variadic else reworded(op, (self, *args), kwargs, op.name)
+            if wrong is None:
+                raise
+            raise wrong from None
 
-    else:
-        plain = not op.view and not op.random
+    return named(_viewing(op, fn) if op.view else fn, op, op.name)
 
-        def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if plain and not kwargs:
-                out = known(op, (self, *args))
-                if out is not None:
-                    return out
-            try:
-                return call(op, (self, *args), kwargs)
-            except TypeError:
-                wrong = reworded(op, (self, *args), kwargs, op.name)
-                if wrong is None:
-                    raise
-                raise wrong from None
 
-    return named(fn, op, op.name)
+def _one_size(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Sizes or dims that came as separate arguments as one."""
+    if len(args) == 1 and not isinstance(args[0], (int, np.integer, Handle)):
+        return (tuple(args[0]),) if isinstance(args[0], tuple) else args  # also of a `Size`
+    if args:
+        return (tuple([a if type(a) is int else int(a) for a in args]),)
+    if not kwargs:
+        raise TypeError(_no_sizes(op))
+    return ()
+
+
+def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a view op; its steps are known by what the caller wrote, too.
+
+    That saves spelling the arguments out, which takes longer than all the rest.
+    """
+
+    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trace = local.trace
+        before = trace.state
+        if kwargs or self._trace is not trace or not _INTS.issuperset(map(type, args)):
+            return method(self, *args, **kwargs)
+        key = (op, self._v, args)
+        state = before.next.get(key)
+        if state is not None:
+            out = view(op, (self,), kwargs, state, trace)
+            if out is not None:
+                trace.state = state
+                return out
+        out = method(self, *args)
+        if trace.state.parent is before and trace.state.lens:
+            before.next[key] = trace.state
+        return out
+
+    return fn
 
 
 def inplace_method(op: Op) -> Callable[..., Any]:

@@ -166,13 +166,14 @@ class State:
       plans: how to run the program that ends here, by what is alive.
       operands: the values that the entry's call takes; with their edges they are the graph.
       saves: what PyTorch would save of the op, see `_saved.saved_places`.
+      lens: how the view that this step makes reads its source, see `_views.py`.
       used: when a program that ends here ran last, by the thread's count of cuts.
       numbers: places of Python numbers: the key that was baked in there first.
     """
 
     __slots__ = (
         "__weakref__", "next", "parent", "entry", "values", "value", "count", "nodes", "depth",
-        "mode", "where", "plans", "numbers", "operands", "used", "call", "saves",
+        "mode", "where", "plans", "numbers", "operands", "used", "call", "saves", "lens",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, entry: Any, mode: Mode) -> None:
@@ -191,6 +192,7 @@ class State:
         self.operands: tuple[Value, ...] = ()
         self.used = 0
         self.saves: Any = None
+        self.lens: Any = None
         self.call: Any = getattr(entry, "call", None)
 
     def path(self) -> list[State]:
@@ -222,6 +224,7 @@ class Trace:
       retains: tensors that retain their gradient, by the state and output that made them.
       freed: states that a backward passed without keeping the graph.
       silent: writes that version counters did not see, see `_silent`.
+      together: leaves of models that entered it without being told, see `_together`.
       detached: values of tensors that `detach_()` cut off.
       serial: traces in the order of their making.
     """
@@ -229,7 +232,7 @@ class Trace:
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "thread", "lock", "weak",
-        "silent", "detached", "noted", "__weakref__",
+        "silent", "detached", "noted", "together", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -250,6 +253,7 @@ class Trace:
         self.nbytes = 0
         self.hooked = 0
         self.silent: tuple[Any, ...] = ()
+        self.together: tuple[Any, ...] = ()
         self.detached: frozenset[Value] = frozenset()
         self.thread = threading.get_ident()
         self.weak = False

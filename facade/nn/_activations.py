@@ -22,8 +22,8 @@ def with_inplace(op: Op, name: str) -> Callable[..., Any]:
         if len(args) == count:
             *rest, inplace = args
             args = tuple(rest)
-        if not inplace and not kwargs:
-            out = known(op, (input, *args))
+        if not inplace:
+            out = known(op, (input, *args), kwargs)
             if out is not None:
                 return out
         args, kwargs = uniform(op, (input, *args), kwargs)

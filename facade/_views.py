@@ -1,0 +1,119 @@
+"""Views of tensors that nobody has written to: what they share is worked out when it is asked for.
+
+Most views are read once and dropped, so the fast path notes two things only: the view knows what
+it is a view of and how (`_viewed`), and that tensor knows who views it (`_viewers`). Whatever
+asks for shared storage (a write, `_version`, a cut that the view outlives) finds `Shared` fields
+there, which `settle` first: from then on there is a `Storage`, as if it had been made at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+from leafax.functional import Op
+
+from ._trace import State, Trace, local
+
+# Whether these can view a view (or must copy, or raise) depends on its strides.
+_BY_STRIDES = frozenset({"as_strided", "flatten", "ravel", "reshape", "unflatten", "view"})
+
+
+_tensor_class: Any = object
+
+
+def register(cls: type) -> None:
+    """Tell which class views are."""
+    global _tensor_class
+    _tensor_class = cls
+
+
+class Shared:
+    """A field that follows from a tensor's shared storage.
+
+    No data descriptor: a field that was set is found in the instance, at no cost.
+    """
+
+    __slots__ = ("name", "default")
+
+    def __init__(self, name: str, default: Any) -> None:
+        self.name, self.default = name, default
+
+    def __get__(self, t: Any, cls: Any = None) -> Any:
+        if t is None:
+            return self.default
+        if t._viewed is not None or t._viewers is not None:
+            settle(t)
+            return t.__dict__.get(self.name, self.default)
+        return self.default
+
+
+def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
+    """The result of a view op whose step is known to lead to `state`.
+
+    None where more has to be worked out than what most views need.
+    """
+    lens = state.lens
+    if lens is None:
+        lens = _lens(op, args, kwargs, state)
+        if len(state.operands) == 1:  # else a number among the arguments is an input
+            state.lens = lens
+    if not lens or local.view_replay or local.look is not None:
+        return None
+    root = source = args[0]
+    viewers = source._viewers
+    if viewers is None:
+        if source._viewed is not None:
+            if op.name in _BY_STRIDES:
+                return None
+            root, above = source._viewed
+            lens = above + lens
+            viewers = root._viewers
+        elif source._base_ is not None or source._store is not None:
+            return None
+        else:
+            viewers = source._viewers = []
+    out: Any = object.__new__(_tensor_class)
+    out._v = state.value
+    out._trace = trace
+    out._base_ = root
+    out._viewed = root, lens
+    if source._creation or not state.mode.grad:
+        out._creation = source._creation if state.mode.grad else "no_grad"
+    me = ref(out)
+    trace.refs.append(me)
+    viewers.append(me)
+    return out
+
+
+def _lens(op: Op, args: Any, kwargs: Any, state: State) -> Any:
+    """How the results of this step read what they view; () if they are not made here."""
+    of = args[0]._v
+    plain = not (state.mode.inference or of.inference or state.call.many)
+    if of.strides is not None and op.name in _BY_STRIDES:
+        return ()
+    if not plain or state.value.requires_grad is not of.requires_grad:
+        return ()
+    return ((op, args[1:], kwargs or {}),)
+
+
+def settle(t: Any) -> None:
+    """Give `t`, and all that view the same tensor, the storage that they share."""
+    from ._storage import share
+
+    root = t if t._viewed is None else t._viewed[0]
+    viewers, root._viewers = root._viewers, None
+    for viewer in viewers:
+        out = viewer()
+        if out is not None:
+            (_, lens), out._viewed = out._viewed, None
+            share(root, out, lens, view=True)
+            out._blens = tuple(out._blens)  # whatever is asked of views that are made now
+
+
+def settle_all(trace: Trace) -> None:
+    """Settle the views in `trace` that are still alive."""
+    for r in list(trace.refs):
+        t = r()
+        if t is not None and t._viewed is not None:
+            settle(t)

@@ -1,0 +1,162 @@
+"""Views share storage only once somebody asks; whoever asks, and when, changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sameness import same
+
+import leafax
+
+ASKS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "write to the base": lambda lib, x, v: x.mul_(2),
+    "write to the view": lambda lib, x, v: v.mul_(2),
+    "write to another view": lambda lib, x, v: x[1].zero_(),
+    "version": lambda lib, x, v: (x._version, v._version),
+    "base": lambda lib, x, v: (v._base is x, v._is_view()),
+    "strides": lambda lib, x, v: (v.stride(), v.storage_offset(), v.is_contiguous()),
+    "view of the view": lambda lib, x, v: v.unsqueeze(0).transpose(0, 1).add_(1),
+    "flat view of the view": lambda lib, x, v: v.reshape(-1).add_(1),
+    "data set": lambda lib, x, v: setattr(x, "data", lib.ones(3, 2, dtype=x.dtype)),
+    "view's data set": lambda lib, x, v: setattr(v, "data", lib.ones(2, 3, dtype=x.dtype)),
+    "detached write": lambda lib, x, v: v.detach().mul_(3),
+    "base detached in place": lambda lib, x, v: x.detach_(),
+    "view transposed in place": lambda lib, x, v: v.t_().add_(1),
+    "no_grad": lambda lib, x, v: lib.set_grad_enabled(False),
+}
+# What autograd makes of these afterwards is a difference of its own (docs/differences.md).
+_WITHOUT_GRAD = {"data set", "view's data set", "base detached in place"}
+
+
+@pytest.mark.parametrize(
+    ("ask", "requires_grad"),
+    [(ask, grad) for ask in ASKS for grad in (False, True) if not (grad and ask in _WITHOUT_GRAD)],
+)
+def test_whoever_asks(ask: str, requires_grad: bool) -> None:
+    def program(lib: Any, see: Any) -> None:
+        grad = lib.is_grad_enabled()
+        w = lib.arange(6.0, dtype=lib.float64).reshape(3, 2).clone().requires_grad_(requires_grad)
+        x = w * 1
+        v, u = x.t(), x.view(2, 3).narrow(1, 0, 2)
+        answer = ASKS[ask](lib, x, v)
+        see(answer if isinstance(answer, tuple) else None)
+        x.add_(1)
+        lib.set_grad_enabled(grad)
+        see.attempt(lambda: (x, v, u))
+        see.attempt(lambda: (v.grad_fn, u.grad_fn))
+        see.attempt(lambda: (v.sum() + (u * u).sum()).backward())
+        see(w.grad)
+
+    same(program)
+
+
+def test_slices_whose_start_changed() -> None:
+    """A start that became an input of the program still is each view's own."""
+
+    def program(lib: Any, see: Any) -> None:
+        x = lib.arange(8.0)
+        for start in (0, 2, 4, 5):
+            part = x[start : start + 2]
+            see(part.storage_offset())
+            part.add_(1)
+            see(x)
+
+    same(program)
+
+
+def test_views_that_nobody_kept_leave_no_storage() -> None:
+    w = leafax.ones(2, 3, requires_grad=True)
+    for _ in range(3):
+        (w.t() @ w).sum().backward()
+        leafax.synchronize()
+        assert w._store is None and w._viewers is None
+
+
+def test_a_view_that_outlives_the_program() -> None:
+    x = leafax.ones(2, 3) * 2
+    view = x.t()
+    leafax.synchronize()
+    x.add_(1)
+    assert view.tolist() == [[3.0, 3.0]] * 3
+    view.zero_()
+    assert x.tolist() == [[0.0] * 3] * 2
+
+
+def test_known_views_do_not_lead_elsewhere() -> None:
+    """A view is known by what was written in the call, however it was written."""
+
+    def program(lib: Any, see: Any) -> None:
+        for _ in range(2):
+            x = lib.ones(2, 3) + 1
+            see(x.transpose(0, 1), x.unsqueeze(0))
+            x = lib.ones(2, 3) + 1
+            see.attempt(x.view, 3, 2)
+            see.attempt(x.view, [3, 2])
+            see.attempt(x.view, (3, 2))
+            see.attempt(x.view, lib.Size([3, 2]))
+            see.attempt(x.unsqueeze, dim=-1)
+            see.attempt(x.unsqueeze, 7)
+
+    same(program)
+
+
+# ------------------------------------------------------------ leaves
+
+
+def _model(ws: Any, x: Any) -> Any:
+    return sum((w * x for w in ws), x)
+
+
+def _leaves(n: int = 12) -> Any:
+    return leafax.Leaves([leafax.full((2,), float(i)) for i in range(n)])
+
+
+def test_leaves_are_tensors() -> None:
+    with pytest.raises(TypeError, match="^Leaves are tensors, got float$"):
+        leafax.Leaves([leafax.ones(1), 2.0])
+
+
+def _steps(leaves: Any, between: Callable[[Any, int], Any]) -> list[Any]:
+    trained = leaves[0].requires_grad_()
+    found = []
+    for i in range(5):
+        y = leafax.call_jax(_model, leaves, leafax.ones(2) * i)
+        between(leaves, i)
+        again = leafax.call_jax(_model, leaves, leafax.ones(2))
+        (y * again).sum().backward()
+        found.append((y.tolist(), again.tolist(), trained.grad.tolist()))
+    return found
+
+
+BETWEEN: dict[str, Callable[[Any, int], Any]] = {
+    "nothing": lambda leaves, i: None,
+    "one written to": lambda leaves, i: leaves[3].add_(i),
+    "one used": lambda leaves, i: (leaves[4] * 2).sum(),
+    "one set": lambda leaves, i: setattr(leaves[5], "data", leafax.full((2,), 9.0 + i)),
+    "one viewed and written to": lambda leaves, i: leaves[6][0].add_(i),
+    "cut": lambda leaves, i: leafax.synchronize(),
+    "cut after a use": lambda leaves, i: (leaves[7] + 1).tolist(),
+    "one thawed": lambda leaves, i: leaves[8].requires_grad_(i % 2 == 0),
+    "one shared": lambda leaves, i: leaves[9].detach().mul_(1 + i),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_leaves_are_what_a_tuple_is(name: str) -> None:
+    """What happens to a leaf between two calls is seen, as if each had entered by itself."""
+    leaves = _leaves()
+    expected = _steps(tuple(_leaves()), BETWEEN[name])
+    assert _steps(leaves, BETWEEN[name]) == expected
+
+
+def test_frozen_leaves_are_not_touched() -> None:
+    leaves = _leaves()
+    for _ in range(3):
+        y = leafax.call_jax(_model, leaves, leafax.ones(2))
+        told = [t for t in leaves if t._trace is not None]
+        leafax.synchronize()
+    assert not told
+    np.testing.assert_allclose(y.tolist(), [67.0, 67.0])
