@@ -15,25 +15,15 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from leafax.functional import Aval, Residual, ResidualCall, vjp_of
-
-from ._budget import cut_for_budget
 from ._dtype import of
-from ._dual_ops import attach
-from ._enter import alias, enter, from_array, make
+from ._enter import alias, enter, make
 from ._grad_dtype import wanted
-from ._handle import Handle
+from ._gradients import apply
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
-from ._keep import given_of, needed, reads
 from ._node import AccumulateGrad, Node
-from ._opaque import reached
-from ._record import over_budget
 from ._saved import FREED, check_versions
-from ._silent import by_result, changed
-from ._step import step
 from ._storage import detach
-from ._trace import NOWHERE, Mode, State, Trace, Value, local, resting
-from ._underived import refuse
+from ._trace import NOWHERE, Mode, State, local, resting
 
 Edge = tuple[Any, int]
 _numbers = itertools.count()
@@ -51,6 +41,27 @@ def _make_room(depth: int) -> int:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(limit + 1000)
     return limit
+
+
+class Ready:
+    """Nodes that wait for nothing any more: those recorded later come first, each only once."""
+
+    def __init__(self) -> None:
+        self._heap: list[Any] = []
+        self._count = itertools.count()
+        self._queued: set[Any] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def push(self, node: Any) -> None:
+        if node not in self._queued:
+            self._queued.add(node)
+            key = -node.order[0], -node.order[1]
+            heapq.heappush(self._heap, (key, next(self._count), node))
+
+    def pop(self) -> Any:
+        return heapq.heappop(self._heap)[-1]
 
 
 class GraphTask:
@@ -115,25 +126,17 @@ class GraphTask:
         return self.captured
 
     def _walk(self) -> None:
-        waiting, needed = self._explore()
+        waiting, needed = self.explore()
         self.reached = needed
         buffers: dict[Any, list[Any]] = {}
-        ready: list[Any] = []
-        count = itertools.count()
-        queued: set[Any] = set()
-
-        def push(node: Any) -> None:
-            if node not in queued:
-                queued.add(node)
-                heapq.heappush(ready, ((-node.order[0], -node.order[1]), next(count), node))
-
+        ready = Ready()
         for (node, out), grad in self.roots:
             self._add(buffers, node, out, grad)
         for (node, _), _ in self.roots:
             if waiting.get(node, 0) == 0:
-                push(node)
+                ready.push(node)
         while ready:
-            _, _, node = heapq.heappop(ready)
+            node = ready.pop()
             grads = buffers.pop(node, [])
             passed = self._visit(node, grads, needed)
             for k, edge in enumerate(node.edges()):
@@ -145,10 +148,10 @@ class GraphTask:
                 waiting[target] -= 1
                 if waiting[target] == 0:
                     if target in buffers or not target.accumulates or target.hooked():
-                        push(target)
+                        ready.push(target)
             passed = None  # what took a gradient may be the last to hold it
 
-    def _explore(self) -> tuple[dict[Any, int], set[Any]]:
+    def explore(self) -> tuple[dict[Any, int], set[Any]]:
         """How many gradients each node waits for, and which nodes lead to what is wanted."""
         waiting: dict[Any, int] = {}
         seen: set[Any] = set()
@@ -226,7 +229,7 @@ class GraphTask:
                 raise RuntimeError(FREED)
             passed = [None] * len(node.edges())
         else:
-            passed = self._apply(node, grads, needed)
+            passed = apply(self, node, grads, needed)
         if node.post_hooks:
             passed = post_hooks(node, passed, grads if had_hooks else [])
         if not self.keep_graph:
@@ -260,108 +263,7 @@ class GraphTask:
 
     # ------------------------------------------------------------ nodes
 
-    def _apply(self, node: Node, grads: list[Any], needed: set[Any]) -> list[Any]:
-        custom = getattr(node, "apply_custom", None)
-        if custom is not None:
-            self.plain = False
-            return list(custom(grads, needed))
-        if node.is_freed():
-            raise RuntimeError(FREED)
-        state = node.state
-        frames = node.trace.frames if node.trace is not None else None
-        frame = frames.get(state) if frames else node.frame
-        trace = local.trace
-        if frame is None:
-            self._check(node)
-            fresh = changed(node) if (trace.silent if node.trace is trace else node.saved) else None
-            if not fresh and self.create_graph and not local.mode.dual:
-                from .autograd._formulas import differentiate
-
-                spelled = differentiate(node, grads, needed)
-                if spelled is not None:
-                    return spelled
-                fresh = by_result(node)
-            if fresh:
-                self.plain = False
-                from .autograd._raw_saved import apply_packed
-
-                return apply_packed(node, grads, needed, fresh)
-        edges = node.edges()
-        wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed)
-        refuse(state, wanted)
-        floats = given_of(state)
-        given = tuple(k for k in floats if k < len(grads) and grads[k] is not None)
-        if getattr(getattr(state.call, "op", None), "namespace", "") == "opaque":
-            wanted = reached(state, wanted, given)
-        if frame is not None:
-            self.plain = False
-            outs = self._apply_again(frame, node, wanted, given, grads)
-        elif node.trace is trace and self.create_graph and _splits(state):
-            cts = [_fit(grads[k], state.values[k]) for k in given]
-            outs = [_record_one(trace, state, k, given, cts) for k in wanted]
-        elif node.trace is trace:
-            cts = [_fit(grads[k], state.values[k]) for k in given]
-            values = [*state.operands, *[enter(c, trace) for c in cts]]
-            call = vjp_of(state.call, len(state.operands), wanted, given)
-            differentiable = self.create_graph and _depends(call, values, cts)
-            outs = _record(trace, call, values, state, differentiable)
-            if local.mode.dual:
-                attach(call, [*state.operands, *cts], outs)
-        else:
-            self.plain = False
-            if over_budget(trace):  # a graph longer than a program may be
-                cut_for_budget(trace)
-            outs = self._apply_saved(node, wanted, given, grads)
-        passed: list[Any] = [None] * len(edges)
-        for k, out in zip(wanted, outs, strict=True):
-            passed[k] = out
-        return passed
-
-    def _apply_again(
-        self, frame: Any, node: Node, wanted: Any, given: Any, grads: list[Any]
-    ) -> list[Any]:
-        """A node of a checkpointed call: from operands that are computed again."""
-        state = node.state
-        cts = [_fit(grads[k], state.values[k]) for k in given]
-        again, operands = frame.operands(state, node, cts, self.create_graph)
-        trace = local.trace
-        values = [*operands, *[enter(c, trace) for c in cts]]
-        call = vjp_of(state.call, len(operands), wanted, given)
-        differentiable = self.create_graph and _depends(call, values, cts)
-        return _record(trace, call, values, again, differentiable)
-
-    def _apply_saved(self, node: Node, wanted: Any, given: Any, grads: list[Any]) -> list[Any]:
-        """A node of an earlier program: from its residuals, or from the inputs it kept."""
-        state = node.state
-        trace = local.trace
-        cts = [_fit(grads[k], state.values[k]) for k in given]
-        if node.residual is not None and not self.create_graph and not local.mode.dual:
-            residual, arrays = node.residual
-            have = tuple(i for i, v in enumerate(state.operands) if v.requires_grad)
-            call: Any = _residual_call(state, residual, given, tuple(have.index(k) for k in wanted))
-            values = [enter(from_array(a), trace) for a in arrays]
-            return _record(trace, call, [*values, *[enter(c, trace) for c in cts]], None, False)
-        saved = node.saved or {}
-        if node.trace is not None and node.saved is None:
-            if state in node.trace.freed:
-                if needed(state):
-                    raise RuntimeError(FREED)
-                present = {}
-            else:
-                present = {i: node.unpack(i) for i in range(len(state.operands))}
-        else:
-            present = {i: saved[i].tensor for i in range(len(state.operands)) if i in saved}
-        missing = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
-        call = vjp_of(state.call, len(state.operands), wanted, given, missing)
-        values = [enter(present[i], trace) for i in sorted(present)]
-        values += [enter(c, trace) for c in cts]
-        differentiable = self.create_graph and _depends(call, values, cts)
-        outs = _record(trace, call, values, None, differentiable)
-        if local.mode.dual:
-            attach(call, [*[present[i] for i in sorted(present)], *cts], outs)
-        return outs
-
-    def _check(self, node: Node) -> None:
+    def check(self, node: Node) -> None:
         trace = local.trace
         if node.trace is trace and self._latest_trace is not trace:
             self.latest = {}
@@ -416,165 +318,3 @@ def _own(grad: Any, create_graph: bool) -> Any:
         return grad.clone()
     kind = resting(value.aval, False, NOWHERE, value.inference)
     return make(alias(trace, value, kind, fresh=True), trace)
-
-
-def _fit(grad: Any, value: Value) -> Any:
-    """`grad` in the shape and dtype of the output that it belongs to."""
-    if tuple(grad.shape) != tuple(value.shape):
-        grad = grad.expand(value.shape) if grad.dim() <= len(value.shape) else grad
-    if grad._v.dtype != value.dtype:
-        grad = grad.to(of(value.dtype))
-    return grad
-
-
-def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
-    """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
-    if any(c.requires_grad for c in cts):
-        return True
-    read = reads(call, tuple(v.aval for v in values))
-    return any(values[i].requires_grad for i in read)
-
-
-def _record(
-    trace: Trace, call: Any, values: list[Value], primal: State | None, differentiable: bool
-) -> list[Any]:
-    """Record a gradient call; its results as tensors."""
-    key = ("grad", call, *values)
-    state = trace.state.next.get(key)
-    if state is None:
-        state = step(trace, key, call, values, differentiable=differentiable, primal=primal)
-    trace.state = state
-    return [make(v, trace) for v in state.values]
-
-
-def _splits(state: State) -> bool:
-    """Whether gradients that are differentiated again are one node an input, as in PyTorch."""
-    if sum(v.requires_grad for v in state.operands) < 2:
-        return False
-    return getattr(getattr(state.call, "op", None), "namespace", "opaque") != "opaque"
-
-
-def _record_one(trace: Trace, state: State, k: int, given: Any, cts: list[Any]) -> Any:
-    """The gradient of operand `k`, with edges to what it depends on and to nothing else."""
-    read = needed(state, (k,))
-    missing = tuple([(i, v.aval) for i, v in enumerate(state.operands) if i not in read])
-    call = vjp_of(state.call, len(state.operands), (k,), given, missing)
-    present = [state.operands[i] for i in sorted(read)]
-    differentiable = any(v.requires_grad for v in present) or any(c.requires_grad for c in cts)
-    values = [*present, *[enter(c, trace) for c in cts]]
-    outs = _record(trace, call, values, None, differentiable)
-    if local.mode.dual:
-        attach(call, [*present, *cts], outs)
-    return outs[0]
-
-
-_residual_calls: dict[Any, ResidualCall] = {}
-
-
-def _residual_call(state: State, residual: Residual, given: Any, take: Any) -> ResidualCall:
-    key = (id(residual), given, take)
-    call = _residual_calls.get(key)
-    if call is None:
-        have = [v for v in state.operands if v.requires_grad]
-        avals = tuple(Aval(tuple(v.shape), v.dtype) for v in have)
-        call = ResidualCall(
-            state.call, residual.treedef, residual.meta, len(residual.places), given, take, avals
-        )
-        call_keep.append(residual)
-        _residual_calls[key] = call
-    return call
-
-
-call_keep: list[Any] = []  # residuals whose id is a key above stay alive with it
-
-
-def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
-    """What `grad_fn(*grads)` returns: the gradients that one node passes on."""
-    count = len(node.outputs())
-    if len(grads) != count:
-        raise TypeError(f"expected {count} arguments, got {len(grads)} instead")
-    for k, grad in enumerate(grads):
-        if grad is not None and not isinstance(grad, Handle):
-            raise TypeError(f"argument {k} is not a Variable")
-    task = GraphTask([], keep_graph=True, create_graph=local.mode.grad)
-    edges = node.edges()
-    targets = {e[0] for e in edges if e is not None}
-    passed = [None] * len(edges)
-    if any(g is not None for g in grads):
-        passed = task._apply(node, list(grads), targets)
-    found = tuple(None if k is None else passed[k] for k in node.places())
-    return found[0] if len(found) == 1 else found
-
-
-def current_node() -> Any:
-    """The node that the innermost backward pass of this thread is visiting, or None."""
-    return local.tasks[-1].current if local.tasks else None
-
-
-def task_number() -> int:
-    """The number of the backward pass that walks in this thread, -1 outside of one."""
-    return local.tasks[-1].number if local.tasks else -1
-
-
-def execution_order() -> list[Any]:
-    """The nodes of the backward pass that walks in this thread, in the order in which they run.
-
-    Raises:
-      RuntimeError: outside of a backward pass, or while `set_multithreading_enabled` says True.
-    """
-    if not local.tasks:
-        raise RuntimeError(
-            "_current_graph_task_execution_order should only be called during the backward pass"
-        )
-    if local.multithreading:
-        raise RuntimeError(
-            "get_current_graph_task_execution_order expects the current backward to be executed "
-            "with multithreading disabled, e.g. by running:\n\n"
-            ">>> with torch.autograd.set_multithreading_enabled(False):\n"
-            "...     torch.autograd.grad(...)\n"
-        )
-    task = local.tasks[-1]
-    waiting, needed = task._explore()
-    count = itertools.count()
-    order: list[Any] = []
-    ready = [
-        ((-node.order[0], -node.order[1]), next(count), node)
-        for node in dict.fromkeys(node for (node, _), _ in task.roots)
-        if not waiting.get(node)
-    ]
-    heapq.heapify(ready)
-    while ready:
-        node = heapq.heappop(ready)[-1]
-        order.append(node)
-        for edge in node.edges():
-            if edge is None or edge[0] not in needed:
-                continue
-            waiting[edge[0]] -= 1
-            if not waiting[edge[0]]:
-                key = -edge[0].order[0], -edge[0].order[1]
-                heapq.heappush(ready, (key, next(count), edge[0]))
-    return order
-
-
-def will_execute(node: Any) -> bool:
-    """Whether the backward pass that is walking now will run `node`.
-
-    Raises:
-      RuntimeError: outside of a backward pass, or for a leaf within `autograd.grad`.
-    """
-    if not hasattr(node, "next_functions"):
-        raise RuntimeError(
-            f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}"
-        )
-    if not local.tasks:
-        raise RuntimeError(
-            "_get_should_execute_nodes should only be called during the backward pass"
-        )
-    task = local.tasks[-1]
-    found = node in task.reached
-    if found and node.accumulates and task.captures is not None and not task.accumulate_captured:
-        raise RuntimeError(
-            "A leaf node was passed to _will_engine_execute_node but we are currently running "
-            "autograd.grad(). This is currently not supported."
-        )
-    return found

@@ -170,7 +170,7 @@ class Node:
 
     def __call__(self, *grads: Any) -> Any:
         """Run this node alone, without hooks; returns one gradient for each next function."""
-        from ._engine import run_node
+        from ._tasks import run_node
 
         return run_node(self, grads)
 

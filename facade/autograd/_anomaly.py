@@ -15,9 +15,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from .._engine import current_node
 from .._modes import no_grad
 from .._storage import detach
+from .._tasks import current_node
 from .._trace import Mode, local
 
 

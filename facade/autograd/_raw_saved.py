@@ -61,9 +61,9 @@ def apply_packed(
     trace = local.trace
     values = [enter(present[i], trace) for i in sorted(present)]
     values += [enter(c, trace) for c in cts]
-    from .._engine import _record
+    from .._gradients import record_gradient
 
-    outs = _record(trace, call, values, None, local.mode.grad)
+    outs = record_gradient(trace, call, values, None, local.mode.grad)
     for k, out in zip(wanted, outs, strict=True):
         passed[k] = out
     return passed

@@ -1,0 +1,206 @@
+"""Recording the gradient of one node: from the running trace, or from what was saved.
+
+A gradient is a node itself, `vjp_of` the call that it differentiates; it takes the operands that
+it reads and the gradients of the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leafax.functional import Aval, Residual, ResidualCall, vjp_of
+
+from ._budget import cut_for_budget
+from ._dtype import of
+from ._dual_ops import attach
+from ._enter import enter, from_array, make
+from ._keep import given_of, needed, reads
+from ._node import Node
+from ._opaque import reached
+from ._record import over_budget
+from ._saved import FREED
+from ._silent import by_result, changed
+from ._step import step
+from ._trace import State, Trace, Value, local
+from ._underived import refuse
+
+
+def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any]:
+    """Record what `node` passes on: one gradient an edge, None where none is needed.
+
+    Args:
+      task: the pass; what depends on more than the running trace sets its `plain` to False.
+      needed: the nodes that lead to what is wanted.
+    """
+    custom = getattr(node, "apply_custom", None)
+    if custom is not None:
+        task.plain = False
+        return list(custom(grads, needed))
+    if node.is_freed():
+        raise RuntimeError(FREED)
+    state = node.state
+    frames = node.trace.frames if node.trace is not None else None
+    frame = frames.get(state) if frames else node.frame
+    trace = local.trace
+    if frame is None:
+        task.check(node)
+        fresh = changed(node) if (trace.silent if node.trace is trace else node.saved) else None
+        if not fresh and task.create_graph and not local.mode.dual:
+            from .autograd._formulas import differentiate
+
+            spelled = differentiate(node, grads, needed)
+            if spelled is not None:
+                return spelled
+            fresh = by_result(node)
+        if fresh:
+            task.plain = False
+            from .autograd._raw_saved import apply_packed
+
+            return apply_packed(node, grads, needed, fresh)
+    edges = node.edges()
+    wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed)
+    refuse(state, wanted)
+    floats = given_of(state)
+    given = tuple(k for k in floats if k < len(grads) and grads[k] is not None)
+    if getattr(getattr(state.call, "op", None), "namespace", "") == "opaque":
+        wanted = reached(state, wanted, given)
+    if frame is not None:
+        task.plain = False
+        outs = _apply_again(task, frame, node, wanted, given, grads)
+    elif node.trace is trace and task.create_graph and _splits(state):
+        cts = [_fit(grads[k], state.values[k]) for k in given]
+        outs = [_record_one(trace, state, k, given, cts) for k in wanted]
+    elif node.trace is trace:
+        cts = [_fit(grads[k], state.values[k]) for k in given]
+        values = [*state.operands, *[enter(c, trace) for c in cts]]
+        call = vjp_of(state.call, len(state.operands), wanted, given)
+        differentiable = task.create_graph and _depends(call, values, cts)
+        outs = record_gradient(trace, call, values, state, differentiable)
+        if local.mode.dual:
+            attach(call, [*state.operands, *cts], outs)
+    else:
+        task.plain = False
+        if over_budget(trace):  # a graph longer than a program may be
+            cut_for_budget(trace)
+        outs = _apply_saved(task, node, wanted, given, grads)
+    passed: list[Any] = [None] * len(edges)
+    for k, out in zip(wanted, outs, strict=True):
+        passed[k] = out
+    return passed
+
+
+def _apply_again(
+    task: Any, frame: Any, node: Node, wanted: Any, given: Any, grads: list[Any]
+) -> list[Any]:
+    """A node of a checkpointed call: from operands that are computed again."""
+    state = node.state
+    cts = [_fit(grads[k], state.values[k]) for k in given]
+    again, operands = frame.operands(state, node, cts, task.create_graph)
+    trace = local.trace
+    values = [*operands, *[enter(c, trace) for c in cts]]
+    call = vjp_of(state.call, len(operands), wanted, given)
+    differentiable = task.create_graph and _depends(call, values, cts)
+    return record_gradient(trace, call, values, again, differentiable)
+
+
+def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any]) -> list[Any]:
+    """A node of an earlier program: from its residuals, or from the inputs it kept."""
+    state = node.state
+    trace = local.trace
+    cts = [_fit(grads[k], state.values[k]) for k in given]
+    if node.residual is not None and not task.create_graph and not local.mode.dual:
+        residual, arrays = node.residual
+        have = tuple(i for i, v in enumerate(state.operands) if v.requires_grad)
+        call: Any = _residual_call(state, residual, given, tuple(have.index(k) for k in wanted))
+        values = [enter(from_array(a), trace) for a in arrays]
+        return record_gradient(trace, call, [*values, *[enter(c, trace) for c in cts]], None, False)
+    saved = node.saved or {}
+    if node.trace is not None and node.saved is None:
+        if state in node.trace.freed:
+            if needed(state):
+                raise RuntimeError(FREED)
+            present = {}
+        else:
+            present = {i: node.unpack(i) for i in range(len(state.operands))}
+    else:
+        present = {i: saved[i].tensor for i in range(len(state.operands)) if i in saved}
+    missing = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
+    call = vjp_of(state.call, len(state.operands), wanted, given, missing)
+    values = [enter(present[i], trace) for i in sorted(present)]
+    values += [enter(c, trace) for c in cts]
+    differentiable = task.create_graph and _depends(call, values, cts)
+    outs = record_gradient(trace, call, values, None, differentiable)
+    if local.mode.dual:
+        attach(call, [*[present[i] for i in sorted(present)], *cts], outs)
+    return outs
+
+
+def _fit(grad: Any, value: Value) -> Any:
+    """`grad` in the shape and dtype of the output that it belongs to."""
+    if tuple(grad.shape) != tuple(value.shape):
+        grad = grad.expand(value.shape) if grad.dim() <= len(value.shape) else grad
+    if grad._v.dtype != value.dtype:
+        grad = grad.to(of(value.dtype))
+    return grad
+
+
+def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
+    """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
+    if any(c.requires_grad for c in cts):
+        return True
+    read = reads(call, tuple(v.aval for v in values))
+    return any(values[i].requires_grad for i in read)
+
+
+def record_gradient(
+    trace: Trace, call: Any, values: list[Value], primal: State | None, differentiable: bool
+) -> list[Any]:
+    """Record a gradient call; its results as tensors."""
+    key = ("grad", call, *values)
+    state = trace.state.next.get(key)
+    if state is None:
+        state = step(trace, key, call, values, differentiable=differentiable, primal=primal)
+    trace.state = state
+    return [make(v, trace) for v in state.values]
+
+
+def _splits(state: State) -> bool:
+    """Whether gradients that are differentiated again are one node an input, as in PyTorch."""
+    if sum(v.requires_grad for v in state.operands) < 2:
+        return False
+    return getattr(getattr(state.call, "op", None), "namespace", "opaque") != "opaque"
+
+
+def _record_one(trace: Trace, state: State, k: int, given: Any, cts: list[Any]) -> Any:
+    """The gradient of operand `k`, with edges to what it depends on and to nothing else."""
+    read = needed(state, (k,))
+    missing = tuple([(i, v.aval) for i, v in enumerate(state.operands) if i not in read])
+    call = vjp_of(state.call, len(state.operands), (k,), given, missing)
+    present = [state.operands[i] for i in sorted(read)]
+    differentiable = any(v.requires_grad for v in present) or any(c.requires_grad for c in cts)
+    values = [*present, *[enter(c, trace) for c in cts]]
+    outs = record_gradient(trace, call, values, None, differentiable)
+    if local.mode.dual:
+        attach(call, [*present, *cts], outs)
+    return outs[0]
+
+
+_residual_calls: dict[Any, ResidualCall] = {}
+
+
+def _residual_call(state: State, residual: Residual, given: Any, take: Any) -> ResidualCall:
+    key = (id(residual), given, take)
+    call = _residual_calls.get(key)
+    if call is None:
+        have = [v for v in state.operands if v.requires_grad]
+        avals = tuple(Aval(tuple(v.shape), v.dtype) for v in have)
+        call = ResidualCall(
+            state.call, residual.treedef, residual.meta, len(residual.places), given, take, avals
+        )
+        call_keep.append(residual)
+        _residual_calls[key] = call
+    return call
+
+
+call_keep: list[Any] = []  # residuals whose id is a key above stay alive with it
