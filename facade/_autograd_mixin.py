@@ -10,13 +10,16 @@ from weakref import ref
 
 from . import _grad_dtype, _graph
 from ._active import active
-from ._enter import Source, alias, enter, keep_edge
+from ._enter import Source, enter
 from ._handle import Handle
 from ._node import RemovableHandle
+from ._reading import drop_grad_fn
+from ._roles import alias, keep_edge
 from ._silent import replaced
-from ._storage import adopt, drop_grad_fn, flag_views, leave, rebind
+from ._storage import adopt, flag_views, leave
 from ._storage import detach as _detach
 from ._trace import LEAF, NODE, NOWHERE, local, resting
+from ._writes import rebind
 
 _backward: Any = None
 # References to the right-hand side of `x.data = y` if `y` is a temporary.

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._dtype import of
-from ._enter import alias, enter, make
+from ._enter import enter, make
 from ._grad_dtype import wanted
 from ._gradients import apply
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._node import AccumulateGrad, Node
+from ._roles import alias
 from ._saved import FREED, check_versions
 from ._storage import detach
 from ._trace import NOWHERE, Mode, State, local, resting

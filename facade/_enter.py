@@ -68,7 +68,7 @@ def enter(t: Any, trace: Trace) -> Value:
         tell(trace)
         return enter(t, trace)
     if t._store is not None:
-        from ._storage import read
+        from ._reading import read
 
         value = read(t, trace)
         if t._stale is not None:  # it may not be used where gradients are recorded
@@ -113,56 +113,6 @@ def add_input(trace: Trace, kind: Value, array: Any) -> Value:
     trace.arrays.append(array)
     trace.nbytes += kind.nbytes
     return after.value
-
-
-def alias(trace: Trace, value: Value, kind: Value, fresh: bool = False) -> Value:
-    """Step to a value with the number of `value` and the autograd role of `kind`.
-
-    With `fresh` it counts as a storage of its own: writing to it later does not touch `value`.
-    """
-    if kind.role == value.role == NOWHERE and not fresh and kind.inference == value.inference:
-        return value
-    key = ("as", value, kind, fresh)
-    state = trace.state
-    after = state.next.get(key)
-    if after is None:
-        after = State(state, None, state.mode)
-        after.value = Value(
-            value.index, value.aval, requires_grad=kind.requires_grad, role=kind.role,
-            state=value.state, out=value.out, inference=kind.inference,
-            storage=_fresh_storage(after) if fresh else value.storage,
-            version=0 if fresh else value.version, strides=value.strides,
-        )  # fmt: skip
-        after.values = (after.value,)
-        local.states += 1
-        state.next[key] = after
-    trace.state = after
-    return after.value
-
-
-def keep_edge(trace: Trace, value: Value, old: Value) -> Value:
-    """Step to a value with the number of `value` and the edge of `old`: data was overwritten
-    behind autograd's back, the gradient's way stays."""
-    key = ("edge", value, old)
-    state = trace.state
-    after = state.next.get(key)
-    if after is None:
-        after = State(state, None, state.mode)
-        after.value = made = Value(
-            value.index, value.aval, requires_grad=old.requires_grad, role=old.role,
-            state=value.state, out=value.out, storage=value.storage, version=value.version,
-            inference=old.inference, strides=value.strides,
-        )  # fmt: skip
-        made.edge = old.edge
-        after.values = (made,)
-        local.states += 1
-        state.next[key] = after
-    trace.state = after
-    return after.value
-
-
-def _fresh_storage(state: State) -> int:
-    return -2 - state.depth  # no entry's number, and unique along the path
 
 
 def _foreign(t: Any) -> Any:

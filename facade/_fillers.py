@@ -11,9 +11,10 @@ from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, written_anyway
 from ._random import key
 from ._record import apply
-from ._storage import storage_of, touch
+from ._storage import storage_of
 from ._table import plain
 from ._trace import local
+from ._writes import touch
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:

@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any
 from weakref import ref
 
+from ._ambiguous import ambiguous
 from ._enter import enter
 from ._names import node_name, qualified
 from ._node import AccumulateGrad, Node
-from ._storage import ambiguous
 from ._trace import LEAF, NODE, State, Trace, Value, local
 
 

@@ -10,13 +10,15 @@ from typing import Any
 from leafax.functional import TABLE, Op, cast, category, scalar_name
 
 from . import _dual, _dual_ops
-from ._enter import enter, keep_edge
+from ._ambiguous import ambiguous
+from ._enter import enter
 from ._handle import Handle
 from ._lens import spell, writing
 from ._overlap import check_overlap
 from ._record import record
-from ._storage import ambiguous, write, write_view
+from ._roles import keep_edge
 from ._trace import LEAF, NODE, Mode, local
+from ._writes import write, write_view
 
 # Where the in-place form has a derivative of its own.
 _NODES = {"ConjPhysicalBackward0": "ConjPhysicalBackward1"}

@@ -12,14 +12,16 @@ from typing import Any
 
 from leafax.functional import TABLE, Op
 
-from ._enter import enter, keep_edge
+from ._enter import enter
 from ._inplace import check_inplace, written_anyway
 from ._lens import Lens
 from ._record import record
-from ._storage import bump, make_stale, rebind, storage_of, tag
+from ._roles import keep_edge, tag
+from ._storage import storage_of
 from ._strides import layout
 from ._table import named, uniform
 from ._trace import NODE, NOWHERE, local, resting
+from ._writes import bump, make_stale, rebind
 
 # The number in the node's name: PyTorch lists these after the op's own derivatives.
 _NODES = {

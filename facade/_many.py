@@ -10,12 +10,13 @@ from typing import Any
 
 from leafax.functional import Op
 
-from ._enter import NUMBER, add_input, keep_edge, make
+from ._enter import NUMBER, add_input, make
 from ._inplace import check_inplace
 from ._modes import no_grad
 from ._record import over_budget, record
-from ._storage import write
+from ._roles import keep_edge
 from ._trace import local
+from ._writes import write
 
 
 def update_many(

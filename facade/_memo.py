@@ -17,8 +17,8 @@ from . import _enter
 from ._engine import GraphTask, accumulating
 from ._enter import enter, from_array, make
 from ._graph import gradient_edge
-from ._storage import bump, rebind
 from ._trace import LEAF, NODE, State, Trace, Value, local
+from ._writes import bump, rebind
 
 
 class Memo(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any
 from leafax.functional import Op
 
 from ._handle import Handle
-from ._storage import repeats
 from ._strides import layout
+from ._writes import repeats
 
 INTERNAL = (
     "unsupported operation: more than one element of the written-to tensor refers to a single "

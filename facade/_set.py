@@ -6,13 +6,15 @@ from typing import Any
 
 from leafax.functional import Op, contiguous_strides, cpp_name
 
-from ._enter import enter, keep_edge
+from ._enter import enter
 from ._handle import Handle
 from ._inplace import check_inplace, written_anyway
 from ._record import record
-from ._storage import adopt, leave, touch, write
+from ._roles import keep_edge
+from ._storage import adopt, leave
 from ._storages import UntypedStorage, as_source
 from ._trace import NODE, local
+from ._writes import touch, write
 
 _FORMS = """, but expected one of:
  * ()

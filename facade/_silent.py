@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ._enter import enter, keep_edge, make
+from ._enter import enter, make
 from ._record import record
+from ._roles import keep_edge
 from ._saved import saved_places
 from ._trace import Mode, State, Trace, Value, local
 

@@ -14,17 +14,17 @@ behind autograd's back (no_grad, detached), a tensor keeps its edge and only the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
 from leafax.functional import Op, is_differentiable
 
-from ._enter import alias, enter, from_array, keep_edge, make
-from ._handle import Handle
-from ._lens import PICKED, Lens, Replayed, pick, replayed, spell, writer
-from ._record import record
-from ._trace import EXTERNAL, LEAF, NODE, NOWHERE, Mode, State, Trace, Value, local, resting
+from ._enter import enter, from_array, make
+from ._lens import PICKED, Lens, Replayed, pick
+from ._reading import plain_kind, without_grad
+from ._roles import alias, keep_edge, tag
+from ._trace import NOWHERE, local, resting
+from ._writes import make_stale
 
 
 class Storage:
@@ -55,7 +55,7 @@ def storage_of(t: Any) -> Storage:
                 trace.refs.append(ref(cell))
         else:
             value = enter(t, trace)
-            cell = make(alias(trace, value, _plain(value)), trace)
+            cell = make(alias(trace, value, plain_kind(value)), trace)
             cell._vc = t._vc
         _join(t, Storage(cell, t._vc))
     return t._store  # type: ignore[no-any-return]
@@ -168,321 +168,6 @@ def flag_views(base: Any) -> None:
                     flag(m, base.requires_grad)
 
 
-# ---------------------------------------------------------------- reading
-
-
-def read(t: Any, trace: Trace) -> Value:
-    """The value of a tensor that shares its storage, read through its lens."""
-    old, base = t._stale, t._base_
-    if old is not None and base is not None and (base.requires_grad or old.role > LEAF):
-        return _regenerate(t, trace)
-    t._stale = None
-    value = _without_grad(lambda: _through(trace, t._store.cell, t._lens))
-    own = t._vc is not t._store.vc  # `.data` counts its own versions
-    if own:
-        value = alias(trace, value, _plain(value), fresh=True)
-        trace.versions[value.storage] = t._vc[0]
-    if old is not None and old.index >= 0 and t._trace is trace and base is None:
-        kind = old.resting
-        if old.role == NODE:
-            kind = value = keep_edge(trace, value, old)
-        elif old.role == EXTERNAL and t._grad_fn is None:
-            from ._graph import edge_of
-
-            edge = edge_of(trace, old)
-            assert edge is not None
-            t._grad_fn, t._out = edge
-        return tag(trace, value, kind, old.storage, _version(t, trace, old.storage))
-    kind = t._v.resting
-    if old is not None and base is not None and old.role != LEAF:
-        kind = _plain(kind)
-    return tag(trace, value, kind)
-
-
-def _regenerate(t: Any, trace: Trace) -> Value:
-    """The value of a view whose base has a new history, with its own from there."""
-    mode = local.mode
-    if t._creation:
-        if mode.grad:
-            raise RuntimeError(ambiguous(t, "its base or another view of its base has been"))
-        return _through(trace, t._store.cell, t._lens)  # and it stays stale
-    t._stale, t._behind = None, False
-    local.set_mode(Mode.of(True, False, mode.autocast))
-    try:
-        value = enter(t._base_, trace)
-        for op, args, kwargs in replayed(t._blens):
-            value = record(op, (value, *args), kwargs, budget=False)[0].value
-    finally:
-        local.set_mode(mode)
-    assert value is not None
-    move_retain(t, value, trace)
-    if t._grad_fn is not None:
-        drop_grad_fn(t)
-    return value
-
-
-# What made a view ambiguous: what PyTorch adds to its error.
-_ADVICE = {
-    "multi": (
-        "This view is the output of a function that returns multiple views. Such functions do "
-        "not allow the output views to be modified inplace. You should replace the inplace "
-        "operation by an out-of-place one."
-    ),
-    "function": (
-        "This view was created inside a custom Function (or because an input was returned as-is) "
-        "and the autograd logic to handle view+inplace would override the custom backward "
-        "associated with the custom Function, leading to incorrect gradients. This behavior is "
-        "forbidden. You can fix this by cloning the output of the custom Function."
-    ),
-}
-_SCOPED = (
-    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
-    "code by moving both the view and the inplace either both inside the {scope} block (if you "
-    "don't want the inplace to be tracked) or both outside (if you want the inplace to be "
-    "tracked)."
-)
-
-
-def ambiguous(t: Any, what: str) -> str:
-    """PyTorch's words for a view that may not be written to (or whose base may not)."""
-    old = t._stale if t._stale is not None else t._v
-    node = _maker(t, old)
-    why = t._creation
-    maker = f"Output {node[1]} of {node[0]}" if node else ""
-    if why in ("no_grad", "inference") or not maker:
-        begin = f"{maker} is a view of a view which was" if maker else "A view was"
-        if why == "inference":
-            begin += f" created in inference mode and {what} modified inplace in normal mode."
-        else:
-            begin += f" created in no_grad mode and {what} modified inplace with grad mode enabled."
-    else:
-        begin = f"{maker} is a view and {what} modified inplace."
-    scope = "inference_mode" if why == "inference" else "no_grad"
-    return f"{begin} {_ADVICE.get(why) or _SCOPED.format(scope=scope)}"
-
-
-def _maker(t: Any, value: Value) -> tuple[str, int] | None:
-    from ._names import node_name
-    from ._saved import short
-
-    name = None
-    if value.role == NODE and value.edge is not None:
-        name, out = node_name(value.edge.state), value.edge.out
-    elif value.role > LEAF:
-        fn, out = t._grad_fn, t._out
-        if fn is None and value.edge in local.trace.sources:
-            source = local.trace.sources[value.edge]
-            fn, out = source._grad_fn, source._out
-        name = None if fn is None else type(fn).__name__
-    return None if name is None else (short(name), out)
-
-
-def _through(trace: Trace, cell: Any, lens: Lens) -> Value:
-    value = enter(cell, trace)
-    for op, args, kwargs in lens:
-        value = record(op, (value, *args), kwargs, budget=False)[0].value
-    return value
-
-
-def _without_grad(fn: Callable[[], Any]) -> Any:
-    mode = local.mode
-    try:
-        local.set_mode(Mode.of(False, mode.inference, mode.autocast))
-        return fn()
-    finally:
-        local.set_mode(mode)
-
-
-def _plain(value: Value) -> Value:
-    """The kind of `value` without autograd."""
-    return resting(value.aval, False, NOWHERE, value.inference)
-
-
-def _version(t: Any, trace: Trace, storage: int) -> int:
-    return int(t._vc[0]) - trace.versions.get(storage, 0)
-
-
-def tag(
-    trace: Trace, value: Value, kind: Value, storage: int | None = None, version: int = 0
-) -> Value:
-    """Step to a value with the number of `value`, the role of `kind` and this storage."""
-    storage, version = (value.storage, value.version) if storage is None else (storage, version)
-    same = kind.role == value.role and kind.requires_grad == value.requires_grad
-    same = same and kind.inference == value.inference
-    if same and storage == value.storage and version == value.version:
-        return value
-    key = ("tag", value, kind, storage, version)
-    state = trace.state
-    after = state.next.get(key)
-    if after is None:
-        after = State(state, None, state.mode)
-        after.value = made = Value(
-            value.index, value.aval, requires_grad=kind.requires_grad, role=kind.role,
-            state=value.state, out=value.out, storage=storage, version=version,
-            inference=kind.inference, strides=value.strides,
-        )  # fmt: skip
-        if kind.index >= 0:
-            made.edge = kind.edge
-        after.values = (made,)
-        local.states += 1
-        state.next[key] = after
-    trace.state = after
-    return after.value  # type: ignore[return-value]
-
-
-# ---------------------------------------------------------------- writing
-
-
-def rebind(t: Any, value: Value) -> None:
-    """Let `t` hold `value` of the running trace from now on, as after a write."""
-    trace = local.trace
-    if t._grad_fn is not None:
-        drop_grad_fn(t)
-    t._v, t._trace, t._array, t._stale = value, trace, None, None
-    trace.refs.append(ref(t))
-
-
-def drop_grad_fn(t: Any) -> None:
-    """`t` gets another history; what the running trace made of it keeps the old one."""
-    sources = local.trace.sources
-    for value, source in list(sources.items()):
-        if source is t and value.role > LEAF:
-            sources[value] = old = Handle()
-            old._v, old._grad_fn, old._out = value, t._grad_fn, t._out
-    t._grad_fn = None
-
-
-def write(t: Any, value: Value, tracked: bool = False) -> None:
-    """Write `value` (same shape and dtype) into `t`, for itself and all that share its storage.
-
-    Args:
-      tracked: `value` has a history that the write made; views go through `write_view` then.
-    """
-    trace = local.trace
-    bump(t)
-    store = t._store
-    if tracked and t._retains:
-        move_retain(t, value, trace)
-    if store is None:
-        rebind(t, value)
-        return
-    rebind(t, value)
-    raw = alias(trace, value, _plain(value))
-    _write_cell(trace, t, raw, t._lens)
-    _outdate(store, t)
-    t._behind = t._base_ is not None
-    if repeats(t) or t._base_ is not None and (value.requires_grad or t._base_.requires_grad):
-        make_stale(t)  # the version of its history is no longer the base's
-
-
-# View ops whose result may hold one element several times.
-REPEATING = frozenset({"expand", "broadcast_to", "as_strided", "unfold"})
-
-
-def repeats(t: Any) -> bool:
-    """Whether elements of `t` may share memory."""
-    return any(op.name in REPEATING for op, _, _ in t._lens)
-
-
-def write_view(t: Any, whole: Value) -> None:
-    """After a recorded write through a view: `whole` is what its base now holds."""
-    trace, base = local.trace, t._base_
-    bump(t)
-    if base._retains:
-        move_retain(base, whole, trace)
-    rebind(base, whole)
-    _write_cell(trace, t, alias(trace, whole, _plain(whole)), base._lens)
-    _outdate(t._store, base)
-
-
-def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens) -> None:
-    """Put `raw` at `lens` in the cell; versions go on counting as the cell's."""
-    cell, store = t._store.cell, t._store
-    old = enter(cell, trace)
-    if lens:
-        structure, flat = spell(lens)
-        call = writer(structure, False)
-        raw = _without_grad(lambda: record(call, (old, raw, *flat), {}, budget=False)[0].value)
-    version = old.version + (1 if t._vc is store.vc else 0)
-    rebind(cell, tag(trace, raw, raw, old.storage, version))
-
-
-def _outdate(store: Storage, writer: Any) -> None:
-    """Make all members but the writer stale."""
-    alive = []
-    unseen = False
-    for member in store.members:
-        m = member()
-        if m is not None:
-            alive.append(member)
-            if m is writer:
-                continue
-            if m._vc is writer._vc:
-                make_stale(m)
-                continue
-            unseen = True
-            if m._base_ is not None and m._stale is None:
-                _reread(m)
-            else:
-                make_stale(m)
-    store.members[:] = alive
-    if unseen:
-        from ._silent import note
-
-        note(local.trace, store, [m for m in (r() for r in alive) if m is not None])
-
-
-def _reread(t: Any) -> None:
-    """Read a view anew whose version counter saw no write: its history stays."""
-    trace = local.trace
-    old = enter(t, trace)
-    value = _without_grad(lambda: _through(trace, t._store.cell, t._lens))
-    value = keep_edge(trace, value, old) if old.role else value
-    history = t._grad_fn, t._out
-    rebind(t, tag(trace, value, value if old.role else old, old.storage, old.version))
-    t._grad_fn, t._out = history
-
-
-def make_stale(t: Any) -> None:
-    if t._stale is None:
-        t._stale = t._v
-    if t._base_ is not None:
-        t._behind = True
-    t._v, t._array = t._v.resting, None
-
-
-def bump(t: Any) -> None:
-    """Count a write in the version counter that `t` shares."""
-    if t._vc is None:
-        t._vc = [0]
-    t._vc[0] += 1
-
-
-def touch(t: Any) -> None:
-    """Count a write that changed no values."""
-    trace = local.trace
-    value = enter(t, trace)
-    bump(t)
-    cell = t if t._store is None else t._store.cell
-    for x in {id(t): t, id(cell): cell}.values():
-        old = enter(x, trace)
-        new = tag(trace, old, old, value.storage, value.version + 1)
-        if old.role == LEAF:
-            trace.sources[new] = x
-        x._v = new
-        if id(x) in trace.entered:
-            trace.entered[id(x)] = (ref(x), new)
-
-
-def move_retain(t: Any, value: Value, trace: Trace) -> None:
-    """A tensor that retains its gradient does so at its new history from now on."""
-    if t._retains and value.role == NODE and value.edge is not None:
-        from ._graph import retain, unretain
-
-        unretain(t)
-        retain(t, value.edge, trace)
-
-
 def detach(t: Any, own: bool = False) -> Any:
     """A tensor on the same storage without history; the pair of a later in-place write.
 
@@ -494,8 +179,8 @@ def detach(t: Any, own: bool = False) -> Any:
         out = from_array(t._array, inference=t._v.inference)
         out._v = resting(out._v.aval, False, NOWHERE, t._v.inference, t._v.strides)
     else:
-        value = _without_grad(lambda: enter(t, trace))
-        kind = _plain(value)
+        value = without_grad(lambda: enter(t, trace))
+        kind = plain_kind(value)
         out = make(alias(trace, value, kind, True) if own else tag(trace, value, kind), trace)
     if t._duals and out._v is t._v:
         out._v = keep_edge(trace, t._v, t._v)  # tangents are known by value

@@ -15,7 +15,8 @@ from leafax.functional import cpp_name
 from ._dtype import device, dtype
 from ._enter import enter, make
 from ._handle import Handle
-from ._storage import storage_of, tag
+from ._roles import tag
+from ._storage import storage_of
 from ._trace import local, resting
 
 _warned = False

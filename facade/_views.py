@@ -13,6 +13,7 @@ from weakref import ref
 
 from leafax.functional import Op
 
+from ._lens import PICKED
 from ._trace import State, Trace, local
 
 # Whether these can view a view (or must copy, or raise) depends on its strides.
@@ -89,7 +90,7 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
 def _lens(op: Op, args: Any, kwargs: Any, state: State) -> Any:
     """How the results of this step read what they view; () if they are not made here."""
     of = args[0]._v
-    plain = not (state.mode.inference or of.inference or state.call.many)
+    plain = not (state.mode.inference or of.inference or state.call.many or op in PICKED)
     if of.strides is not None and op.name in _BY_STRIDES:
         return ()
     if not plain or state.value.requires_grad is not of.requires_grad:

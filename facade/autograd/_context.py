@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .._enter import alias, enter, from_array, make
+from .._enter import enter, from_array, make
 from .._grad_dtype import wanted
 from .._handle import Handle
 from .._inplace import check_inplace
+from .._roles import alias
 from .._saved import FREED, modified, short
-from .._storage import bump, touch, write
 from .._trace import LEAF, NOWHERE, local, resting
+from .._writes import bump, touch, write
 from ._anomaly import parent_now, stack_now
 from ._node import CustomNode, edge_from, external, set_history
 

@@ -7,9 +7,10 @@ from typing import Any
 from .._enter import enter
 from .._lens import Lens, reader, spell, writer
 from .._record import apply
+from .._roles import tag
 from .._saved import FREED
-from .._storage import tag, write_view
 from .._trace import local
+from .._writes import write_view
 from ._node import CustomNode, edge_from, external
 
 

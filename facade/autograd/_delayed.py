@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._enter import alias, enter, make
+from .._enter import enter, make
+from .._roles import alias
 from .._trace import NOWHERE, local, resting
 from ._node import CustomNode, edge_from, set_history
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._graph import gradient_edge
 from .._handle import Handle
-from .._storage import touch
+from .._writes import touch
 from ._backward import GradientEdge
 
 

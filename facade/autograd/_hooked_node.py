@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 from leafax.functional import scalar_name, vjp_of
 
 from .._dtype import of
-from .._enter import alias, enter, make
+from .._enter import enter, make
 from .._graph import edge_of
 from .._handle import Handle
 from .._keep import given_of, needed
 from .._names import node_name, places, qualified
 from .._node import Node
 from .._record import record
+from .._roles import alias
 from .._saved import FREED, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ._context import fit

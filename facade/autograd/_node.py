@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from .._enter import Source, alias, enter
+from .._enter import Source, enter
 from .._graph import gradient_edge
 from .._node import SET_BY_HAND, Node, RemovableHandle
+from .._roles import alias
 from .._trace import EXTERNAL, LEAF, NOWHERE, Value, local, resting
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from leafax.functional import TABLE
 
-from .._enter import alias
 from .._record import apply
-from .._storage import write
+from .._roles import alias
 from .._trace import NOWHERE, local, resting
+from .._writes import write
 
 _F = "nn.functional."
 

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 
 from leafax.functional import Op
 
-from .._enter import NUMBER, add_input, keep_edge
+from .._enter import NUMBER, add_input
 from .._record import record
-from .._storage import write
+from .._roles import keep_edge
 from .._trace import local
+from .._writes import write
 from ._cohorts import Cohorts, Layout
 from ._groups import ParamGroup
 from ._optimizer import Optimizer

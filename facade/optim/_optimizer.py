@@ -15,13 +15,14 @@ import jax
 
 from leafax.functional import Op
 
-from .._enter import NUMBER, add_input, from_array, keep_edge
+from .._enter import NUMBER, add_input, from_array
 from .._faults import check_ready_faults
 from .._modes import enable_grad, no_grad
 from .._record import record
+from .._roles import keep_edge
 from .._run import cut
-from .._storage import rebind, write
 from .._trace import Value, local
+from .._writes import rebind, write
 from ._groups import ParamGroup, ParamGroups
 from ._skip import skip_if
 from ._update import StepMemo, are_at_rest, are_simple, update_op

@@ -17,10 +17,11 @@ from leafax.functional import Node as Entry
 
 from .. import _random
 from .._budget import uncut
-from .._enter import alias, enter, keep_edge, make
+from .._enter import enter, make
 from .._handle import Handle
 from .._keep import needed
 from .._region import Region
+from .._roles import alias, keep_edge
 from .._saved import modified, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ..autograd._saved_hooks import saving

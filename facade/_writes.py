@@ -1,0 +1,147 @@
+"""Writing to a tensor: what it does to all that share its storage, and to version counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from ._enter import enter
+from ._lens import Lens, spell, writer
+from ._reading import drop_grad_fn, move_retain, plain_kind, through, without_grad
+from ._record import record
+from ._roles import alias, keep_edge, tag
+from ._trace import LEAF, Trace, Value, local
+
+if TYPE_CHECKING:
+    from ._storage import Storage
+
+
+def rebind(t: Any, value: Value) -> None:
+    """Let `t` hold `value` of the running trace from now on, as after a write."""
+    trace = local.trace
+    if t._grad_fn is not None:
+        drop_grad_fn(t)
+    t._v, t._trace, t._array, t._stale = value, trace, None, None
+    trace.refs.append(ref(t))
+
+
+def write(t: Any, value: Value, tracked: bool = False) -> None:
+    """Write `value` (same shape and dtype) into `t`, for itself and all that share its storage.
+
+    Args:
+      tracked: `value` has a history that the write made; views go through `write_view` then.
+    """
+    trace = local.trace
+    bump(t)
+    store = t._store
+    if tracked and t._retains:
+        move_retain(t, value, trace)
+    if store is None:
+        rebind(t, value)
+        return
+    rebind(t, value)
+    raw = alias(trace, value, plain_kind(value))
+    _write_cell(trace, t, raw, t._lens)
+    _outdate(store, t)
+    t._behind = t._base_ is not None
+    if repeats(t) or t._base_ is not None and (value.requires_grad or t._base_.requires_grad):
+        make_stale(t)  # the version of its history is no longer the base's
+
+
+# View ops whose result may hold one element several times.
+REPEATING = frozenset({"expand", "broadcast_to", "as_strided", "unfold"})
+
+
+def repeats(t: Any) -> bool:
+    """Whether elements of `t` may share memory."""
+    return any(op.name in REPEATING for op, _, _ in t._lens)
+
+
+def write_view(t: Any, whole: Value) -> None:
+    """After a recorded write through a view: `whole` is what its base now holds."""
+    trace, base = local.trace, t._base_
+    bump(t)
+    if base._retains:
+        move_retain(base, whole, trace)
+    rebind(base, whole)
+    _write_cell(trace, t, alias(trace, whole, plain_kind(whole)), base._lens)
+    _outdate(t._store, base)
+
+
+def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens) -> None:
+    """Put `raw` at `lens` in the cell; versions go on counting as the cell's."""
+    cell, store = t._store.cell, t._store
+    old = enter(cell, trace)
+    if lens:
+        structure, flat = spell(lens)
+        call = writer(structure, False)
+        raw = without_grad(lambda: record(call, (old, raw, *flat), {}, budget=False)[0].value)
+    version = old.version + (1 if t._vc is store.vc else 0)
+    rebind(cell, tag(trace, raw, raw, old.storage, version))
+
+
+def _outdate(store: Storage, writer: Any) -> None:
+    """Make all members but the writer stale."""
+    alive = []
+    unseen = False
+    for member in store.members:
+        m = member()
+        if m is not None:
+            alive.append(member)
+            if m is writer:
+                continue
+            if m._vc is writer._vc:
+                make_stale(m)
+                continue
+            unseen = True
+            if m._base_ is not None and m._stale is None:
+                _reread(m)
+            else:
+                make_stale(m)
+    store.members[:] = alive
+    if unseen:
+        from ._silent import note
+
+        note(local.trace, store, [m for m in (r() for r in alive) if m is not None])
+
+
+def _reread(t: Any) -> None:
+    """Read a view anew whose version counter saw no write: its history stays."""
+    trace = local.trace
+    old = enter(t, trace)
+    value = without_grad(lambda: through(trace, t._store.cell, t._lens))
+    value = keep_edge(trace, value, old) if old.role else value
+    history = t._grad_fn, t._out
+    rebind(t, tag(trace, value, value if old.role else old, old.storage, old.version))
+    t._grad_fn, t._out = history
+
+
+def make_stale(t: Any) -> None:
+    if t._stale is None:
+        t._stale = t._v
+    if t._base_ is not None:
+        t._behind = True
+    t._v, t._array = t._v.resting, None
+
+
+def bump(t: Any) -> None:
+    """Count a write in the version counter that `t` shares."""
+    if t._vc is None:
+        t._vc = [0]
+    t._vc[0] += 1
+
+
+def touch(t: Any) -> None:
+    """Count a write that changed no values."""
+    trace = local.trace
+    value = enter(t, trace)
+    bump(t)
+    cell = t if t._store is None else t._store.cell
+    for x in {id(t): t, id(cell): cell}.values():
+        old = enter(x, trace)
+        new = tag(trace, old, old, value.storage, value.version + 1)
+        if old.role == LEAF:
+            trace.sources[new] = x
+        x._v = new
+        if id(x) in trace.entered:
+            trace.entered[id(x)] = (ref(x), new)
