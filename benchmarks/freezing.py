@@ -8,11 +8,8 @@ is and once with the norm of the gradients logged. All of them normalise by the 
 statistics, so that they compute the same losses. Memory is XLA's temporary memory of the compiled
 step.
 
-A turn is a few steps of one recipe in a row: the first of them meet caches that the one before has
-filled and are not timed, and of the others the median counts. Recipes take turns, each round in
-another order, recipes that compute the whole backward pass among themselves. What is reported is
-the median over rounds of the ratio of two turns of one round, and its quartiles: whatever slows the
-machine for longer than a turn slows both.
+Recipes take turns (`turns.py`), those that compute the whole backward pass among themselves. What
+is reported is the median over rounds of the ratio of two turns of one round, and its quartiles.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ import argparse
 import functools
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,13 +30,14 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import optax  # noqa: E402
 from models.efficientnet_lite import EfficientNetLite0, load_pretrained  # noqa: E402
+from turns import ratios, take_turns  # noqa: E402
 
 import leafax  # noqa: E402
 import leafax.nn.functional as F  # noqa: E402
 from leafax.adapters import linen  # noqa: E402
 
 WARM = 3  # steps before all else: they compile
-UNTIMED = 2  # steps that begin a turn
+BATCHES = 8
 
 
 @functools.cache
@@ -223,21 +220,24 @@ def measured(names: list[str], norm: bool, rounds: int, steps: int) -> list[str]
     whole = [r for name, r in recipes.items() if heavy(name, norm)]
     if whole and "best" in recipes:
         whole.append(recipes["best"])
-    turns = take_turns(light, rounds, steps)
-    among_whole = take_turns(whole, max(rounds // 4, 3), max(steps // 2, 1))
+    turns = take_turns(_runs(light), rounds, steps)
+    among_whole = take_turns(_runs(whole), max(rounds // 4, 3), max(steps // 2, 1))
     rows = []
     for name, r in recipes.items():
         mine = among_whole if heavy(name, norm) else turns
         base = REFERENCE.get(name, "best")
         times = mine[name]
-        ratios = [a / b for a, b in zip(times, mine.get(base, []), strict=False)] or [float("nan")]
-        low, middle, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+        low, middle, high = ratios(times, mine.get(base, []))
         rows.append(
             f"| {TITLES[name]} | {'yes' if norm else 'no'} | "
             f"{statistics.median(times) * 1e3:.1f} | {middle:.3f} | {low:.3f} to {high:.3f} | "
             f"{r.memory() / 2**20:.1f} | {r.state() / 2**20:.2f} |"
         )
     return rows
+
+
+def _runs(recipes: list[Recipe]) -> dict[str, Callable[[int], float]]:
+    return {r.name: lambda i, r=r: r.run(i % BATCHES) for r in recipes}  # type: ignore[misc]
 
 
 def agree(losses: dict[str, list[float]]) -> None:
@@ -247,22 +247,6 @@ def agree(losses: dict[str, list[float]]) -> None:
         first = next(iter(frozen.values()))
         worst = max(abs(x - y) for x, y in zip(mine, first, strict=True))
         assert worst < 1e-2, f"{name} computes other losses than {next(iter(frozen))}: {worst}"
-
-
-def take_turns(recipes: list[Recipe], rounds: int, steps: int) -> dict[str, list[float]]:
-    """Seconds a step, a turn; recipes take turns, each round in another order."""
-    times: dict[str, list[float]] = {r.name: [] for r in recipes}
-    for i in range(rounds):
-        turn = i % len(recipes) if recipes else 0
-        ordered = recipes[turn:] + recipes[:turn]
-        for r in ordered if i % 2 else reversed(ordered):
-            taken = []
-            for j in range(UNTIMED + steps):
-                start = time.perf_counter()
-                r.run(j)
-                taken.append(time.perf_counter() - start)
-            times[r.name].append(statistics.median(taken[UNTIMED:]))
-    return times
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
     python benchmarks/run.py                 # everything, writes benchmarks/results.md
     python benchmarks/run.py mlp gpt         # some of it, prints only
 
-Contenders take turns step by step, so that a noisy machine is noisy for all; what is quoted is
-the median of the paired ratios. Losses are compared as well: a fast wrong step is no result.
+Contenders take turns (`turns.py`), so that a noisy machine is noisy for all; what is quoted is the
+median of the ratios of their turns. Batches are made beforehand, as a data loader does. Losses are
+compared as well: a fast wrong step is no result.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import os
 import platform
@@ -29,6 +31,7 @@ import jax  # noqa: E402
 import lowerings  # noqa: E402
 import numpy as np  # noqa: E402
 from programs import leafax_finetune_head, leafax_programs  # noqa: E402
+from turns import UNTIMED, ratios, take_turns  # noqa: E402
 
 import leafax  # noqa: E402
 
@@ -83,39 +86,35 @@ def contenders(program: str) -> list[Contender]:
     return made
 
 
-def measure(program: str, steps: int) -> list[str]:
+def measure(program: str, rounds: int, steps: int) -> list[str]:
     """Rows of the results table for one program."""
+    make_batch = functools.cache(getattr(handwritten, f"{program}_batch"))
+    setattr(handwritten, f"{program}_batch", make_batch)
+    for i in range(WARM + rounds * (UNTIMED + steps)):
+        make_batch(i)
     runners = contenders(program)
-    times: dict[str, list[float]] = {c.name: [] for c in runners}
     losses: dict[str, list[float]] = {c.name: [] for c in runners}
     first: dict[str, float] = {}
-    compiles = 0
-    for i in range(WARM + steps):
-        if i == WARM:
-            leafax.explain(clear=True)
-        # Who follows torch meets its threads still spinning: let each follow each.
-        for c in runners[i % len(runners) :] + runners[: i % len(runners)]:
+    for i in range(WARM):
+        for c in runners:
             start = time.perf_counter()
             losses[c.name].append(c.run(i))
-            took = time.perf_counter() - start
-            first.setdefault(c.name, took)
-            if i >= WARM:
-                times[c.name].append(took)
-    compiles = leafax.explain().compiles
-    programs = len(leafax.explain()) / steps
+            first.setdefault(c.name, time.perf_counter() - start)
+    leafax.explain(clear=True)
+    times = take_turns({c.name: c.run for c in runners}, rounds, steps, first=WARM)
+    compiles, made = leafax.explain().compiles, rounds * (UNTIMED + steps)
+    programs = len(leafax.explain()) / made
     rows = []
     for c in runners:
-        ours = times["leafax"]
-        ratio = statistics.median(a / b for a, b in zip(ours, times[c.name], strict=True))
-        worst = max(
-            abs(a - b) / abs(b)
-            for a, b in zip(losses["leafax"][:10], losses[c.name][:10], strict=True)
-        )
+        low, ratio, high = ratios(times["leafax"], times[c.name])
+        pairs = zip(losses["leafax"], losses[c.name], strict=True)
+        worst = max(abs(a - b) / abs(b) for a, b in pairs)
         rows.append(
             f"| {program} | {c.name} | {statistics.median(times[c.name]) * 1e3:.2f} | "
-            f"{min(times[c.name]) * 1e3:.2f} | {ratio:.3f} | {first[c.name]:.2f} | {worst:.1e} |"
+            f"{min(times[c.name]) * 1e3:.2f} | {ratio:.3f} | {low:.3f} to {high:.3f} | "
+            f"{first[c.name]:.2f} | {worst:.1e} |"
         )
-    rows.append(f"| | | | | | | {programs:.0f} program a step, {compiles} compiles |")
+    rows.append(f"| | | | | | | | {programs:.0f} program a step, {compiles} compiles |")
     return rows
 
 
@@ -210,7 +209,7 @@ def header() -> list[str]:
     ]
 
 
-STEPS = {"mlp": 200, "gpt": 20, "finetune": 40}
+TURNS = {"mlp": (40, 10), "gpt": (9, 2), "finetune": (20, 6)}  # rounds, timed steps of a turn
 
 
 def main() -> None:
@@ -218,18 +217,19 @@ def main() -> None:
     parser.add_argument(
         "programs", nargs="*", help="mlp, gpt, finetune, recording, memory, lowerings"
     )
-    parser.add_argument("--steps", type=int, help="timed steps of each program")
+    parser.add_argument("--rounds", type=int, help="turns that each contender has")
     given = parser.parse_args()
-    chosen = given.programs or [*STEPS, "recording", "memory", "lowerings"]
+    chosen = given.programs or [*TURNS, "recording", "memory", "lowerings"]
     lines = header()
     lines += [
         "## Training steps", "",
         "Milliseconds a step, the loss read every step.", "",
-        "| program | | median | min | leafax / it | first step, s | losses differ by |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| program | | median | min | leafax / it | quartiles | first step, s | losses differ by |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]  # fmt: skip
-    for program in [p for p in chosen if p in STEPS]:
-        lines += measure(program, given.steps or STEPS[program])
+    for program in [p for p in chosen if p in TURNS]:
+        rounds, steps = TURNS[program]
+        lines += measure(program, given.rounds or rounds, steps)
     if "recording" in chosen:
         lines += [
             "", "## A chain of 1000 tiny ops", "",

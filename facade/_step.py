@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,16 @@ def user_line() -> tuple[str, int]:
     frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_SKIP) and "/jax/" not in name and not name.startswith("<frozen"):
+        if _is_users(name):
             return (name, frame.f_lineno)
         frame = frame.f_back
     return ("?", 0)
+
+
+@functools.cache
+def _is_users(name: str) -> bool:
+    """Whether the user wrote this file, as far as one can tell."""
+    return not name.startswith((*_SKIP, "<frozen")) and "/jax/" not in name
 
 
 def _refuse_inference(state: State) -> None:
