@@ -94,8 +94,8 @@ from ._serialization import save as save
 from ._storages import TypedStorage as TypedStorage
 from ._storages import UntypedStorage as UntypedStorage
 from ._storages import is_storage as is_storage
-from ._VF import _unique2 as _unique2
 from ._together import Leaves as Leaves
+from ._VF import _unique2 as _unique2
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .func import vmap as vmap
