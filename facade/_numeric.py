@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional import TABLE, Op
 
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._record import apply
+
+_SCATTER = TABLE["scatter_reduce"]
+
+
+def _index_reduce(
+    input: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True
+) -> Any:
+    return _SCATTER.fn(input, dim, index, source, reduce, include_self)
+
+
+_INDEX_REDUCE = Op(
+    _index_reduce, name="index_reduce", inplace=True, check=_SCATTER.check, residuals=True,
+    saves={"self": "*", "index": "*", "source": "*", "result": "*"},
+)  # fmt: skip
 
 
 def index_reduce(
@@ -16,7 +30,7 @@ def index_reduce(
 ) -> Any:
     """A copy whose slices at `index` are reduced with those of `source`."""
     at, reduce = _reduce_arguments(input, dim, index, source, reduce)
-    return apply(TABLE["scatter_reduce"], input, dim, at, source, reduce, include_self)
+    return apply(_INDEX_REDUCE, input, dim, at, source, reduce, include_self)
 
 
 def index_reduce_(
@@ -25,7 +39,7 @@ def index_reduce_(
     """`index_reduce` in place."""
     check_inplace(self)
     at, reduce = _reduce_arguments(self, dim, index, source, reduce)
-    return apply_inplace(TABLE["scatter_reduce"], self, dim, at, source, reduce, include_self)
+    return apply_inplace(_INDEX_REDUCE, self, dim, at, source, reduce, include_self)
 
 
 def _reduce_arguments(

@@ -121,3 +121,24 @@ def test_gradients_of_complex_gradients(k: int, real: bool) -> None:
     if real and k == 6:
         return  # vdot and lerp want one dtype
     assert_equal(run(program, leafax), run(program, torch), "first run")
+
+
+@pytest.mark.parametrize("included", [True, False])
+@pytest.mark.filterwarnings("ignore:index_reduce")
+def test_products_of_zeros_have_no_second_derivative(included: bool) -> None:
+    torch.ones(1).index_reduce(0, torch.tensor([0]), torch.ones(1), "prod")  # warns once
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for data in ([2.0, 3.0, 0.5], [0.0, 3.0, 0.5], [0.0, 3.0, 0.0]):
+            x = torch.tensor([1.5, 4.0], dtype=torch.float64, requires_grad=True)
+            src = torch.tensor(data, dtype=torch.float64, requires_grad=True)
+            at = torch.tensor([0, 1, 0])
+            for op in (torch.scatter_reduce, torch.index_reduce):
+                y = op(x, 0, at, src, "prod", include_self=included)
+                log(y.grad_fn.name(), y.detach())
+                grads = torch.autograd.grad(y.sum(), (x, src), create_graph=True)
+                log(grads[0].detach(), grads[1].detach())
+                with log.catch():
+                    second = torch.autograd.grad(grads[1].sum(), (x, src), allow_unused=True)
+                    log([None if g is None else g.tolist() for g in second])

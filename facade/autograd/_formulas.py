@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from leafax.functional import TABLE, Call, Input, Op, Slot
 
 from .._record import apply
+from . import _scatter_formulas
 from ._context import fit
 
 
@@ -318,6 +319,8 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "unsqueeze": {"input": lambda s: s.g.squeeze(s.static("dim"))},
     "squeeze": {"input": _unsqueezed},
     "expand": {"input": lambda s: s.g.sum_to_size(s.shape())},
+    "scatter_reduce": {"input": _scatter_formulas.for_input, "src": _scatter_formulas.for_src},
+    "index_reduce": {"input": _scatter_formulas.for_input, "source": _scatter_formulas.for_src},
     "where": {"input": lambda s: _where(s, True), "other": lambda s: _where(s, False)},
 }
 
@@ -340,7 +343,7 @@ def differentiate(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | 
     if (formulas is None and lists is None) or grads[0] is None or state.mode.autocast is not None:
         return None
     s = Saved(node, grads[0])
-    if s.static("rounding_mode") is not None:
+    if s.static("rounding_mode") is not None or s.static("reduce", "prod") != "prod":
         return None
     edges = node.edges()
     passed: list[Any] = [None] * len(edges)
