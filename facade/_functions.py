@@ -43,6 +43,7 @@ from ._counting import unique_consecutive as unique_consecutive  # noqa: E402
 from ._fillers import index_put as index_put  # noqa: E402
 from ._fillers import index_put_ as index_put_  # noqa: E402
 from ._fillers import scatter as scatter  # noqa: E402
+from ._foreach import FUNCTIONS as _FOREACH  # noqa: E402
 from ._histogram import histogram as histogram  # noqa: E402
 from ._histogram import histogramdd as histogramdd  # noqa: E402
 from ._lowrank import pca_lowrank as pca_lowrank  # noqa: E402
@@ -85,6 +86,7 @@ from .nn._norms import native_batch_norm as native_batch_norm  # noqa: E402
 from .special import polygamma as polygamma  # noqa: E402
 
 globals().update(_COPIES)
+globals().update(_FOREACH)
 
 
 def is_tensor(obj: Any) -> builtins.bool:
@@ -190,7 +192,7 @@ _INPLACE = tuple(
 globals().update({name: getattr(Tensor, name) for name in _INPLACE})
 
 __all__ = [  # noqa: PLE0604
-    *_TABLE_FUNCTIONS, *_COPIES, *_INPLACE,
+    *_TABLE_FUNCTIONS, *_COPIES, *_INPLACE, *_FOREACH,
     "as_strided_scatter", "gradient", "histogram", "histogramdd", "index_reduce", "lu",
     "pca_lowrank", "svd_lowrank", "empty_permuted", "empty_strided", "native_batch_norm",
     "unravel_index",
