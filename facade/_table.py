@@ -200,7 +200,7 @@ def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         trace = local.trace
         before = trace.state
-        if kwargs or self._trace is not trace or not _INTS.issuperset(map(type, args)):
+        if kwargs or self._trace is not trace or args and not _INTS.issuperset(map(type, args)):
             return method(self, *args, **kwargs)
         key = (op, self._v, args)
         state = before.next.get(key)

@@ -22,6 +22,12 @@ def view_of(shaped: Any) -> Any:
     """`Tensor.view`, of which `shaped` does the forms that take a shape."""
 
     def view(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) is int:  # most calls
+            try:
+                return shaped(self, *args, **kwargs)
+            except TypeError:
+                if not any(isinstance(a, dtype_class) for a in args):
+                    raise
         dtype = kwargs.get("dtype") if kwargs else args[0] if len(args) == 1 else None
         if isinstance(dtype, (dtype_class, type)):
             return view_dtype(self, as_dtype("view", dtype))
