@@ -220,7 +220,7 @@ def compare_ties(entry: Any, sample: Any, expected: Any, got: Any, dtype: torch.
 
 
 def close(want: torch.Tensor, have: Any, dtype: torch.dtype, unsigned: bool = False) -> None:
-    a, b = _array(want), np.asarray(have.detach().numpy())
+    a, b = _array(want), np.asarray(have.detach().resolve_conj().resolve_neg().numpy())
     if unsigned:
         a, b = np.abs(a), np.abs(b)
     if a.dtype.kind in "fc":
@@ -361,7 +361,7 @@ def answer(outs: Any, leaves: list[torch.Tensor]) -> list[np.ndarray]:
 def our_answer(outs: Any, leaves: list[Any]) -> list[np.ndarray]:
     """The same of leafax's results."""
     found = [t for t in flat(outs) if isinstance(t, leafax.Tensor)]
-    arrays = [np.asarray(t.detach().numpy()) for t in found]
+    arrays = [np.asarray(t.detach().resolve_conj().resolve_neg().numpy()) for t in found]
     roots = [t for t in found if t.requires_grad]
     if roots and leaves:
         like = [torch.from_numpy(r.detach().numpy().astype(_double(r))) for r in roots]
