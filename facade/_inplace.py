@@ -15,10 +15,10 @@ from ._enter import enter
 from ._handle import Handle
 from ._lens import spell, writing
 from ._overlap import check_overlap
-from ._record import record
+from ._record import known, record
 from ._roles import keep_edge
 from ._trace import LEAF, NODE, Mode, local
-from ._writes import write, write_view
+from ._writes import bump, rebind, write, write_view
 
 # Where the in-place form has a derivative of its own.
 _NODES = {"ConjPhysicalBackward0": "ConjPhysicalBackward1"}
@@ -116,8 +116,35 @@ def written_anyway() -> Iterator[None]:
     )
 
 
+def known_write(op: Op, t: Any, args: tuple[Any, ...]) -> bool:
+    """Write a result that was seen before to a tensor that shares nothing and has no history.
+
+    Returns whether it was as simple as that; else nothing has happened.
+    """
+    v, trace = t._v, local.trace
+    if t._trace is not trace or v.index < 0 or v.requires_grad or v.inference:
+        return False
+    if t._shares or t._viewers is not None or t._viewed is not None or local.guard is not None:
+        return False
+    if local.look is not None or local.mode.dual or local.mode.inference:
+        return False
+    for a in args:
+        kind = type(a)
+        if kind is not float and kind is not int:
+            if not isinstance(a, Handle) or a is t or a._v.requires_grad:
+                return False
+    made = known(inplace_of(op), (t, *args))
+    if made is None:
+        return False
+    bump(t)
+    rebind(t, made._v)
+    return True
+
+
 def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
     """Record the in-place variant of `op` on `t` and write its result; returns `t`."""
+    if not kwargs and _key is None and known_write(op, t, args):
+        return t
     tracked = local.mode.grad and op.differentiable and _wants(t, args, kwargs)
     check_inplace(t, tracked)
     if local.look is not None:
