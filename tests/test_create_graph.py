@@ -142,3 +142,19 @@ def test_products_of_zeros_have_no_second_derivative(included: bool) -> None:
                 with log.catch():
                     second = torch.autograd.grad(grads[1].sum(), (x, src), allow_unused=True)
                     log([None if g is None else g.tolist() for g in second])
+
+
+def test_what_was_written_over_has_a_gradient_without_history() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for write in ("zero_", "fill_", "number"):
+            b, value = torch.ones(2, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+            d = b * 2
+            if write == "number":
+                d.fill_(4.0)
+            else:
+                getattr(d, write)(*([value] if write == "fill_" else []))
+            inputs = (b, value) if write == "fill_" else (b,)
+            grads = torch.autograd.grad((d * d).sum(), inputs, create_graph=True)
+            log(grads, [g.requires_grad for g in grads])
+            log.attempt(lambda g=grads[0], b=b: torch.autograd.grad(g.sum(), b))

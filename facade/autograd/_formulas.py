@@ -241,6 +241,11 @@ _MATMUL: dict[tuple[int, ...], dict[str, Formula]] = {
 
 _VIEWED: dict[str, Formula] = {"input": lambda s: s.g.reshape(s.shape())}
 
+# What was written over gets a zero that depends on nothing.
+_FILLED: dict[str, Formula] = {
+    "input": lambda s: s.g.new_zeros(s.shape()), "value": lambda s: s.g.sum(),
+}  # fmt: skip
+
 # By op and parameter: the gradient for that operand.
 FORMULAS: dict[str, dict[str, Formula]] = {
     "add": {"input": lambda s: s.g, "other": lambda s: _scaled(s, s.g)},
@@ -321,6 +326,9 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "expand": {"input": lambda s: s.g.sum_to_size(s.shape())},
     "scatter_reduce": {"input": _scatter_formulas.for_input, "src": _scatter_formulas.for_src},
     "index_reduce": {"input": _scatter_formulas.for_input, "source": _scatter_formulas.for_src},
+    "zero": _FILLED,
+    "fill": _FILLED,
+    "fill_": _FILLED,
     "where": {"input": lambda s: _where(s, True), "other": lambda s: _where(s, False)},
 }
 
@@ -334,7 +342,9 @@ def differentiate(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | 
     """
     state = node.state
     call = state.call
-    if not isinstance(call, Call) or call.op.overwrites or call.op.backward == "CopySlices":
+    if not isinstance(call, Call) or call.op.backward == "CopySlices":
+        return None
+    if call.op.overwrites and FORMULAS.get(call.op.qualified) is not _FILLED:
         return None
     formulas = FORMULAS.get(call.op.qualified)
     if call.op.name == "matmul":
