@@ -107,6 +107,8 @@ def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) ->
     for i in memo.pending:
         if tensors[i]._trace is not trace:
             return False
+    if trace.together and any(has(trace, t) for t in tensors):
+        return False
     # Hundreds of tensors: loops that Python's C code runs.
     resting = memo.pick(tensors)
     arrays = list(map(_ARRAY, resting))
@@ -115,8 +117,6 @@ def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) ->
         return False
     if np.ndarray in kinds:
         arrays = [entering(t) if type(t._array) is np.ndarray else t._array for t in resting]
-    if trace.together and any(has(trace, t) for t in tensors):
-        return False
     first = len(trace.arrays)
     for i, value in memo.told:
         t = tensors[i]
