@@ -9,8 +9,6 @@ What was computed in the call (`from_numpy(x / 255)`) is not even copied: nobody
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from sys import getrefcount
 from typing import Any
 
@@ -19,8 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 
 _ALIGNED = 64
-_LARGEST = 1 << 24  # bytes of a snapshot whose memory is kept
-_ROOMS, _SIZES = 3, 4  # a batch that waits, one that is computed with, one that is made
 
 
 def to_device(array: Any) -> Any:
@@ -36,40 +32,11 @@ def snapshot(array: np.ndarray) -> np.ndarray:
     """
     if array.nbytes < 4096:
         return np.array(array, order="C")
-    out: np.ndarray = np.ndarray(array.shape, array.dtype, _rooms.take(array.nbytes))
+    room = np.empty(array.nbytes + _ALIGNED, np.uint8)
+    begin = -room.__array_interface__["data"][0] % _ALIGNED
+    out: np.ndarray = np.ndarray(array.shape, array.dtype, room, begin)
     out[...] = array
     return out
-
-
-class _Rooms(threading.local):
-    """Memory for snapshots, used again once nobody holds what was there.
-
-    To ask for memory and where it lies takes as long as to record forty ops, and a loop's batches
-    are of one size. JAX holds what a program reads until that has run.
-    """
-
-    def __init__(self) -> None:
-        self.by_size: OrderedDict[int, list[np.ndarray]] = OrderedDict()
-
-    def take(self, nbytes: int) -> np.ndarray:
-        rooms = self.by_size.setdefault(nbytes, [])
-        for i in range(len(rooms)):
-            if getrefcount(rooms[i]) == _LISTED:
-                return rooms[i]
-        whole = np.empty(nbytes + _ALIGNED, np.uint8)
-        begin = -whole.__array_interface__["data"][0] % _ALIGNED
-        room = whole[begin : begin + nbytes]
-        if nbytes <= _LARGEST and len(rooms) < _ROOMS:
-            rooms.append(room)
-        self.by_size.move_to_end(nbytes)
-        if len(self.by_size) > _SIZES:
-            self.by_size.popitem(last=False)
-        return room
-
-
-_rooms = _Rooms()
-_listed = [np.empty(0)]
-_LISTED = getrefcount(_listed[0])  # of an array that only a list holds
 
 
 def _references(x: Any) -> int:

@@ -106,3 +106,13 @@ def test_what_somebody_else_holds_is_copied() -> None:
     first = Loader().batch()
     Loader.buffer[:] = 7
     assert first.sum().item() == 5000
+
+
+def test_snapshots_of_one_size_are_each_their_own() -> None:
+    a, b = np.arange(2000.0), np.arange(2000.0) + 1
+    x, y = leafax.from_numpy(a), leafax.from_numpy(b)
+    z = (x + y).sum()
+    del x
+    again = leafax.from_numpy(b * 2)
+    assert z.item() == (a + b).sum()
+    assert y.tolist() == b.tolist() and again.tolist() == (b * 2).tolist()
