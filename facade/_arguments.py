@@ -32,6 +32,9 @@ class Parameter(NamedTuple):
 def check(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise PyTorch's TypeError where the arguments suit none of its signatures."""
     lines = _signatures(op)
+    if op.name == "index_put" and len(args) > 1 and isinstance(args[1], tuple):
+        # The whole slices of an index assignment are None.
+        args = (args[0], tuple(a for a in args[1] if a is not None), *args[2:])
     if lines and not op.random and not any(_fits(parameters(x), args, kwargs) for x in lines):
         raise TypeError(_complaint(lines, args, kwargs, _PREFIX.get(op.namespace, "") + op.name))
 

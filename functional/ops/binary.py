@@ -162,7 +162,7 @@ def conj(input: Array) -> Array:
     return jnp.conj(input) if is_complex(input.dtype) else input
 
 
-@op(view=True, method=False, write=lambda base, new: -new)
+@op(view=True, write=lambda base, new: -new)
 def _neg_view(input: Array) -> Array:
     """View the negative."""
     return -input

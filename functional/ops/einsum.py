@@ -177,8 +177,8 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
     if a.dtype != b.dtype:
         raise RuntimeError("both inputs should have same dtype")
     for x, y in zip(left, right, strict=True):
-        x, y = _dims.wrap_dim(x, a.ndim), _dims.wrap_dim(y, b.ndim)
-        n, m = a.shape[x], b.shape[y]
+        n = a.shape[_dims.wrap_dim(x, a.ndim)]
+        m = b.shape[_dims.wrap_dim(y, b.ndim)]
         if n == 1 != m:  # a dim of size 1 stands for as many equal elements
             b = jnp.sum(b, y, keepdims=True, dtype=b.dtype)
         elif m == 1 != n:
