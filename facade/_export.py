@@ -13,6 +13,7 @@ from leafax.functional import Input, Node, is_differentiable
 
 from ._enter import enter
 from ._host import to_device
+from ._together import tell
 from ._trace import LEAF, NOWHERE, State, Value, local
 
 
@@ -38,6 +39,7 @@ def function_of(
                 "an output has run already, so its program is gone: lower it before its value is "
                 "observed (printed, converted, or used by an optimizer's step)"
             )
+    tell(trace)  # `ins` are asked where they are in it
     wanted = [enter(t, trace) for t in outs]
     states = trace.state.path()
     arrays = [to_device(a) if isinstance(a, np.ndarray) else a for a in trace.arrays]

@@ -160,3 +160,13 @@ def test_frozen_leaves_are_not_touched() -> None:
         leafax.synchronize()
     assert not told
     np.testing.assert_allclose(y.tolist(), [67.0, 67.0])
+
+
+def test_a_program_is_lowered_to_a_function_of_leaves() -> None:
+    leaves = _leaves()
+    leafax.synchronize()
+    for _ in range(3):  # from memory, too
+        y = leafax.call_jax(_model, leaves, leafax.ones(2))
+        lowered = leafax.functional.lower(y, leaves[3])
+        np.testing.assert_allclose(lowered(np.array([4.0, 5.0], np.float32)), [68.0, 69.0])
+        leafax.synchronize()
