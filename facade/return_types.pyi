@@ -30,6 +30,10 @@ class linalg_ldl_factor(NamedTuple):
     LD: Tensor
     pivots: Tensor
 
+class linalg_eig(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
 class linalg_inv_ex(NamedTuple):
     inverse: Tensor
     info: Tensor
@@ -41,6 +45,12 @@ class linalg_cholesky_ex(NamedTuple):
 class linalg_solve_ex(NamedTuple):
     result: Tensor
     info: Tensor
+
+class linalg_lstsq(NamedTuple):
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
 
 class linalg_lu_factor(NamedTuple):
     LU: Tensor
@@ -55,16 +65,6 @@ class linalg_lu(NamedTuple):
     P: Tensor
     L: Tensor
     U: Tensor
-
-class linalg_eig(NamedTuple):
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-class linalg_lstsq(NamedTuple):
-    solution: Tensor
-    residuals: Tensor
-    rank: Tensor
-    singular_values: Tensor
 
 class max(NamedTuple):
     values: Tensor
@@ -82,14 +82,14 @@ class geqrf(NamedTuple):
     a: Tensor
     tau: Tensor
 
-class triangular_solve(NamedTuple):
-    solution: Tensor
-    cloned_coefficient: Tensor
-
 class svd(NamedTuple):
     U: Tensor
     S: Tensor
     V: Tensor
+
+class triangular_solve(NamedTuple):
+    solution: Tensor
+    cloned_coefficient: Tensor
 
 class cummax(NamedTuple):
     values: Tensor

@@ -8,7 +8,17 @@ from jax import lax
 
 from .._dtypes import is_integral, scalar_name
 from .._op import Fault, op
-from .linalg import QR, SVD, Eigh, _cholesky_failures, _need_float, _need_matrix, _need_square, _t
+from .linalg import (
+    LINALG,
+    QR,
+    SVD,
+    Eigh,
+    _cholesky_failures,
+    _need_float,
+    _need_matrix,
+    _need_square,
+    _t,
+)
 
 Array = jax.Array
 
@@ -45,7 +55,7 @@ def _cholesky(x: Array, upper: bool) -> Array:
     return _t(_lower_factor(x + lax.stop_gradient(_t(x) - x)))
 
 
-@op(name="cholesky", namespace="linalg", method=False, backward="LinalgCholeskyExBackward0",
+@op(name="cholesky", **LINALG, backward="LinalgCholeskyExBackward0",
     saves={"L": "*"}, check=_check_linalg_cholesky, residuals=True)  # fmt: skip
 def linalg_cholesky(A: Array, upper: bool = False) -> Array:  # noqa: N803
     """Lower (or upper) triangular factor of positive-definite matrices."""
@@ -60,7 +70,7 @@ def cholesky(input: Array, upper: bool = False) -> Array:
     return _cholesky(input, upper)
 
 
-@op(name="qr", namespace="linalg", method=False, backward="LinalgQrBackward0",
+@op(name="qr", **LINALG, backward="LinalgQrBackward0",
     saves={"Q": "*", "R": "*"}, residuals=True)  # fmt: skip
 def linalg_qr(A: Array, mode: str = "reduced") -> QR:  # noqa: N803
     """Orthogonal and upper triangular factors; mode "r" gives an empty `Q`."""
@@ -93,7 +103,7 @@ def _svd(x: Array, full: bool) -> SVD:
     return SVD(u, s, vh)
 
 
-@op(name="svd", namespace="linalg", method=False, backward="LinalgSvdBackward0",
+@op(name="svd", **LINALG, backward="LinalgSvdBackward0",
     saves={"U": "*", "S": "*", "Vh": "*"}, residuals=True)  # fmt: skip
 def linalg_svd(A: Array, full_matrices: bool = True) -> SVD:  # noqa: N803
     """Singular value decomposition, `U @ diag(S) @ Vh`."""
@@ -102,7 +112,7 @@ def linalg_svd(A: Array, full_matrices: bool = True) -> SVD:  # noqa: N803
     return _svd(A, full_matrices)
 
 
-@op(name="svdvals", namespace="linalg", method=False, backward="LinalgSvdBackward0",
+@op(name="svdvals", **LINALG, backward="LinalgSvdBackward0",
     saves={"S": "*"}, residuals=True)  # fmt: skip
 def svdvals(A: Array) -> Array:  # noqa: N803
     """Singular values, largest first."""
@@ -122,7 +132,7 @@ def _need_uplo(name: str, A: Array, UPLO: str) -> bool:  # noqa: N803
     return UPLO.upper() == "L"
 
 
-@op(name="eigh", namespace="linalg", method=False, backward="LinalgEighBackward0",
+@op(name="eigh", **LINALG, backward="LinalgEighBackward0",
     saves={"eigenvalues": "*", "eigenvectors": "*"}, residuals=True)  # fmt: skip
 def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
     """Eigenvalues, smallest first, and eigenvectors of symmetric matrices, from one triangle."""
@@ -135,7 +145,7 @@ def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
     return Eigh(values, vectors)
 
 
-@op(name="eigvalsh", namespace="linalg", method=False, backward="LinalgEighBackward0",
+@op(name="eigvalsh", **LINALG, backward="LinalgEighBackward0",
     saves={"eigenvalues": "*", "eigenvectors": "*"}, residuals=True)  # fmt: skip
 def eigvalsh(A: Array, UPLO: str = "L") -> Array:  # noqa: N803
     """Eigenvalues of symmetric matrices, smallest first."""

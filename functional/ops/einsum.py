@@ -12,6 +12,7 @@ from jax import lax
 from .._dtypes import promote, scalar_name
 from .._op import op
 from . import _dims, matmul
+from .linalg import LINALG
 
 Array = jax.Array
 
@@ -227,13 +228,13 @@ def cross(input: Array, other: Array, dim: int | None = None) -> Array:
     return _cross(input, other, dim)
 
 
-@op(name="cross", namespace="linalg", method=False, **_CROSS)
+@op(name="cross", **LINALG, **_CROSS)
 def linalg_cross(input: Array, other: Array, dim: int = -1) -> Array:
     """Cross product over `dim`."""
     return _cross(input, other, dim)
 
 
-@op(name="vecdot", namespace="linalg", method=False, backward="SumBackward1",
+@op(name="vecdot", **LINALG, backward="SumBackward1",
     saves={"self": "y", "y": "self"})  # fmt: skip
 def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
     """Inner products over a dim, the first argument conjugated."""
@@ -242,7 +243,7 @@ def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
     return jnp.sum(left * y, axis=_dims.wrap_dim(dim, len(shape)), dtype=x.dtype)
 
 
-@op(name="multi_dot", namespace="linalg", method=False, backward="MmBackward0",
+@op(name="multi_dot", **LINALG, backward="MmBackward0",
     saves={"tensors": "*"})  # fmt: skip
 def multi_dot(tensors: Sequence[Array]) -> Array:
     """Product of a chain of matrices, in the cheapest order."""
@@ -251,5 +252,5 @@ def multi_dot(tensors: Sequence[Array]) -> Array:
     return jnp.linalg.multi_dot(tensors)
 
 
-op(name="matmul", namespace="linalg", method=False, backward="MmBackward0",
+op(name="matmul", **LINALG, backward="MmBackward0",
    saves={"self": "other", "other": "self"})(matmul.matmul)  # fmt: skip

@@ -14,6 +14,9 @@ from .._op import Fault, op
 
 Array = jax.Array
 
+#: What `torch.linalg` functions have in common: they are not methods.
+LINALG: dict[str, Any] = {"namespace": "linalg", "method": False}
+
 
 class LinAlgError(RuntimeError):
     """A matrix without the property that an op needs, `torch.linalg.LinAlgError`."""
@@ -151,7 +154,7 @@ def _check_solve(A: Array, B: Array, left: bool = True) -> list[Fault]:  # noqa:
 # Inverses and determinants ---------------------------------------------------------------------
 
 
-@op(name="inv", namespace="linalg", method=False, backward="LinalgInvExBackward0",
+@op(name="inv", **LINALG, backward="LinalgInvExBackward0",
     saves={"inverse": "*"}, check=_check_inv, residuals=True)  # fmt: skip
 def linalg_inv(A: Array) -> Array:  # noqa: N803
     """Inverse of square matrices."""
@@ -165,7 +168,7 @@ def inverse(input: Array) -> Array:
     return linalg_inv(input)
 
 
-@op(name="det", namespace="linalg", method=False, backward="LinalgDetBackward0",
+@op(name="det", **LINALG, backward="LinalgDetBackward0",
     saves={"A": "*", "result": "*"}, residuals=True)  # fmt: skip
 def linalg_det(A: Array) -> Array:  # noqa: N803
     """Determinant of square matrices."""
@@ -179,7 +182,7 @@ def det(input: Array) -> Array:
     return linalg_det(input)
 
 
-@op(name="slogdet", namespace="linalg", method=False, backward="LinalgSlogdetBackward0",
+@op(name="slogdet", **LINALG, backward="LinalgSlogdetBackward0",
     saves={"A": "*"}, residuals=True)  # fmt: skip
 def linalg_slogdet(A: Array) -> Slogdet:  # noqa: N803
     """Sign and logarithm of the absolute determinant."""
@@ -200,7 +203,7 @@ def logdet(input: Array) -> Array:
     return jnp.where(sign < 0, jnp.nan, log) if not is_complex(input.dtype) else log + jnp.log(sign)
 
 
-@op(name="solve", namespace="linalg", method=False, backward="LinalgSolveExBackward0",
+@op(name="solve", **LINALG, backward="LinalgSolveExBackward0",
     saves={"A": "*", "result": "*"}, check=_check_solve, residuals=True)  # fmt: skip
 def solve(A: Array, B: Array, left: bool = True) -> Array:  # noqa: N803
     """Solve `A X = B`, or `X A = B`; `B` may hold vectors."""
@@ -230,7 +233,7 @@ def solve(A: Array, B: Array, left: bool = True) -> Array:  # noqa: N803
     return out[..., 0] if vector else out
 
 
-@op(name="matrix_power", namespace="linalg", method=False, backward="MmBackward0",
+@op(name="matrix_power", **LINALG, backward="MmBackward0",
     saves={"A": "*"}, aliases=(), check=_check_power)  # fmt: skip
 def linalg_matrix_power(A: Array, n: int) -> Array:  # noqa: N803
     """A square matrix times itself, `n` times; the inverse for negative `n`."""
@@ -265,7 +268,7 @@ def _hermitian_pinv_jvp(rtol: float, primals: tuple[Array], tangents: tuple[Arra
     return p, change
 
 
-@op(name="pinv", namespace="linalg", method=False, backward="LinalgPinvBackward0",
+@op(name="pinv", **LINALG, backward="LinalgPinvBackward0",
     saves={"self": "*", "result": "*"}, residuals=True)  # fmt: skip
 def linalg_pinv(A: Array, rtol: float | None = None, hermitian: bool = False) -> Array:  # noqa: N803
     """Pseudo-inverse, by singular values."""

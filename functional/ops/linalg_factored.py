@@ -12,11 +12,9 @@ from jax import lax
 
 from .._dtypes import is_complex, scalar_name
 from .._op import op
-from .linalg import _need_float, _need_matrix, _need_square, _t
+from .linalg import LINALG, _need_float, _need_matrix, _need_square, _t
 
 Array = jax.Array
-
-L: dict[str, Any] = {"namespace": "linalg", "method": False}
 
 
 class Geqrf(NamedTuple):
@@ -189,7 +187,7 @@ def _over_batch(fn: Callable[..., Any], *arrays: Array) -> Any:
     return jax.tree.map(lambda x: x.reshape(batch + x.shape[1:]), out)
 
 
-@op(name="ldl_factor_ex", differentiable=False, **L)
+@op(name="ldl_factor_ex", differentiable=False, **LINALG)
 def ldl_factor_ex(
     A: Array, *, hermitian: bool = False, check_errors: bool = False,  # noqa: N803
 ) -> LDLFactorEx:  # fmt: skip
@@ -204,7 +202,7 @@ def ldl_factor_ex(
     return LDLFactorEx(*_over_batch(lambda a: _ldl(a, hermitian), A))
 
 
-@op(name="ldl_factor", differentiable=False, **L)
+@op(name="ldl_factor", differentiable=False, **LINALG)
 def ldl_factor(A: Array, *, hermitian: bool = False) -> LDLFactor:  # noqa: N803
     """`ldl_factor_ex` without the third result."""
     made = ldl_factor_ex(A, hermitian=hermitian)
@@ -256,7 +254,7 @@ def _ldl_solved(packed: Array, pivots: Array, b: Array, hermitian: bool) -> Arra
     return lax.fori_loop(0, n, lambda i, b: jnp.where(ends[n - 1 - i], b, back(i, b)), b)
 
 
-@op(name="ldl_solve", differentiable=False, **L)
+@op(name="ldl_solve", differentiable=False, **LINALG)
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:  # noqa: N803
     """The solution for a symmetric (or Hermitian) matrix whose `ldl_factor` this is."""
     _need_square("torch.linalg.ldl_solve", LD)
@@ -277,3 +275,18 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) ->
     packed = jnp.broadcast_to(LD, batch + LD.shape[-2:])
     swaps = jnp.broadcast_to(pivots, batch + pivots.shape[-1:])
     return _over_batch(lambda a, p, b: _ldl_solved(a, p, b, hermitian), packed, swaps, b)  # type: ignore[no-any-return]
+
+
+@op(name="householder_product", backward="LinalgHouseholderProductBackward0", residuals=True,
+    saves={"input": "*", "tau": "*", "result": "*"}, **LINALG)  # fmt: skip
+def householder_product(A: Array, tau: Array) -> Array:  # noqa: N803
+    """The first columns of a product of Householder reflections."""
+    _need_matrix("linalg.householder_product", A)
+    rows, columns = A.shape[-2:]
+    out = jnp.broadcast_to(jnp.eye(rows, columns, dtype=A.dtype), A.shape)
+    for k in reversed(range(tau.shape[-1])):
+        v = jnp.where(jnp.arange(rows) > k, A[..., :, k], jnp.zeros((), A.dtype))
+        v = v.at[..., k].set(1)
+        along = jnp.einsum("...i,...ij->...j", jnp.conj(v), out)
+        out = out - tau[..., k, None, None] * v[..., :, None] * along[..., None, :]
+    return out

@@ -13,6 +13,7 @@ import numpy as np
 from .._dtypes import cast, is_complex, is_integral, scalar_name
 from .._op import op
 from . import _dims
+from .linalg import LINALG
 
 Array = jax.Array
 Dims = int | Sequence[int]
@@ -67,7 +68,7 @@ def _vector_norm(x: Array, order: float, axes: tuple[int, ...], keepdim: bool) -
     return jnp.where(none, jnp.where(total == 0, 0, total) if order > 0 else 0, root)
 
 
-@op(name="vector_norm", namespace="linalg", method=False, backward="LinalgVectorNormBackward0",
+@op(name="vector_norm", **LINALG, backward="LinalgVectorNormBackward0",
     saves=_RESULT, residuals=True)  # fmt: skip
 def vector_norm(
     x: Array, ord: float = 2, dim: Dims | None = None, keepdim: bool = False,
@@ -115,7 +116,7 @@ def _matrix_norm(x: Array, order: Any, dim: Sequence[int], keepdim: bool) -> Arr
     return jnp.expand_dims(out, sorted((rows, columns))) if keepdim else out
 
 
-@op(name="matrix_norm", namespace="linalg", method=False, backward="LinalgVectorNormBackward0",
+@op(name="matrix_norm", **LINALG, backward="LinalgVectorNormBackward0",
     saves={"self": "*"}, residuals=True)  # fmt: skip
 def matrix_norm(
     A: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False,  # noqa: N803
@@ -125,7 +126,7 @@ def matrix_norm(
     return _matrix_norm(_need_float("matrix_norm", A, dtype), ord, dim, keepdim)
 
 
-@op(name="norm", namespace="linalg", method=False, backward="LinalgVectorNormBackward0",
+@op(name="norm", **LINALG, backward="LinalgVectorNormBackward0",
     saves=_RESULT, residuals=True)  # fmt: skip
 def norm(
     A: Array, ord: Any = None, dim: Dims | None = None, keepdim: bool = False,  # noqa: N803

@@ -1,0 +1,56 @@
+"""Functions of one matrix or vector: exponential, powers, diagonal."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy import linalg as scipy_linalg
+
+from .._dtypes import cast
+from .._op import op
+from ._nn import wide
+from .linalg import LINALG, _need_square
+
+Array = jax.Array
+
+
+@op(name="matrix_exp", aliases=(), backward="LinalgMatrixExpBackward0", residuals=True,
+    saves={"self": "*"})  # fmt: skip
+def matrix_exp(input: Array) -> Array:
+    """The matrix exponential."""
+    _need_square("linalg.matrix_exp", input)
+    return cast(scipy_linalg.expm(wide(input)), input.dtype) if input.size else input
+
+
+@op(name="matrix_exp", backward="LinalgMatrixExpBackward0", residuals=True, saves={"self": "*"},
+    **LINALG)  # fmt: skip
+def linalg_matrix_exp(A: Array) -> Array:  # noqa: N803
+    """The matrix exponential."""
+    return matrix_exp(A)
+
+
+@op(name="vander", backward="CumprodBackward0", **LINALG)
+def vander(x: Array, *, N: int | None = None) -> Array:  # noqa: N803
+    """Powers of `x`, 0 to `N - 1`, along a new last dim."""
+    x = x.reshape(1) if x.ndim == 0 else x
+    n = x.shape[-1] if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    x = x.astype(np.int64) if x.dtype == bool else x
+    return jnp.stack([jnp.ones_like(x), *_powers(x, n - 1)], -1)
+
+
+def _powers(x: Array, count: int) -> list[Array]:
+    made = [x]
+    while len(made) < count:
+        made.append(made[-1] * x)
+    return made
+
+
+@op(name="diagonal", backward="DiagonalBackward0", view=True, **LINALG)
+def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:  # noqa: N803
+    """Diagonals of the last two dims."""
+    from .slices import diagonal
+
+    return diagonal(A, offset, dim1, dim2)
