@@ -16,14 +16,19 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault(
-    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    " --xla_cpu_use_fusion_emitters=false",
 )
 DTYPES = ("float64", "float32", "bfloat16", "int64", "complex64")
 MORE = ("float16", "complex128")
+CHUNK = 40  # samples that are compiled together
+MOST = 4_000_000  # elements of their inputs
 LIMITS = {"float64": 6, "int64": 4}  # of samples of different kinds; 3 in other dtypes
 
 
@@ -71,27 +76,41 @@ def run_entry(
 
     With `before`, of an earlier run of all samples, it goes on after those that ran.
     """
-    from op_samples import every_sample, samples, variants, wrong
+    from op_runs import batch
+    from op_samples import every_sample, samples, variants
 
-    of = sum(1 for _ in every_sample(entry, dtype))
-    row = before or {"samples": 0, "of": of, "bad": [], "wrong": 0, "s": 0.0}
-    done, bad, begun = row["samples"], list(row["bad"]), time.perf_counter() - row["s"]
+    everything = list(enumerate(every_sample(entry, dtype)))
+    empty = {"samples": 0, "of": len(everything), "bad": [], "wrong": 0, "s": 0.0}
+    row = before or empty
+    bad, begun = list(row["bad"]), time.perf_counter() - row["s"]
     forms = list(variants(entry))
     if not forms:
-        bad.append("missing")
-    chosen = (
-        enumerate(every_sample(entry, dtype)) if args.all else samples(entry, dtype, args.limit)
-    )
-    for number, sample in chosen:
-        if args.all and number < done:
-            continue
-        if not forms or time.perf_counter() - begun > args.cap:
+        return {**empty, "bad": ["missing"]}
+    todo = everything[row["samples"] :] if args.all else list(samples(entry, dtype, args.limit))
+    for chunk in chunks(todo):
+        if time.perf_counter() - begun > args.cap:
             break
-        row["samples"] += 1
-        here = list(wrong(entry, forms, number, sample, dtype, together=args.all))
-        row["wrong"] += bool(here)
-        bad += here
+        for _, here in batch(entry, forms, chunk, dtype):
+            row["samples"] += 1
+            row["wrong"] += bool(here)
+            bad += here
     return {**row, "bad": bad[:4], "s": round(time.perf_counter() - begun, 1)}
+
+
+def chunks(numbered: list[Any]) -> Iterator[list[Any]]:
+    """Samples that run as one program: some dozens, fewer of large ones."""
+    from op_samples import numel
+
+    chunk: list[Any] = []
+    size = 0
+    for number, sample in numbered:
+        chunk.append((number, sample))
+        size += numel((sample.input, sample.args, sample.kwargs))
+        if len(chunk) == CHUNK or size > MOST:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def table(results: dict[str, Any]) -> str:

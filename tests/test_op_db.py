@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 import torch
-from op_samples import every_sample, variants, wrong
+from op_runs import wrong
+from op_samples import every_sample, variants
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -1,0 +1,202 @@
+"""Run samples of PyTorch's database through torch and leafax: one by one, or many as one program.
+
+Compiling is what takes time, and a program of forty samples compiles in a third of the time that
+forty programs take. What goes wrong in such a program runs again by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from op_compare import (
+    TIES,
+    TOLERANCE,
+    WIDER,
+    answer,
+    as_exact,
+    compare,
+    compare_gradients,
+    compare_ties,
+    gradients,
+    our_answer,
+    wide_answer,
+)  # fmt: skip
+from op_samples import (
+    DROPPED,
+    Mismatch,
+    describe,
+    flat,
+    to_leafax,
+    to_torch,
+)  # fmt: skip
+
+import leafax
+
+Form = tuple[str, Callable[..., Any], Callable[..., Any]]
+
+
+class Refused(Exception):
+    """torch raises for this sample."""
+
+
+class Pair(NamedTuple):
+    """One sample as it came out of both libraries; leafax's values may still be pending."""
+
+    entry: Any
+    sample: Any
+    dtype: torch.dtype
+    form: Form
+    expected: Any
+    got: Any
+    leaves: list[torch.Tensor]  # torch's inputs that require grad
+    mine: list[Any]  # leafax's
+    grads: Any  # of `gradients`; "later" if the values are to be looked at first
+
+    @property
+    def name(self) -> str:
+        """The entry's name as far as randomness goes: what attention drops is drawn too."""
+        return "nn.functional.dropout" if self.sample.kwargs.get("dropout_p") else self.entry.name
+
+    def check(self) -> None:
+        """Raise `Mismatch` unless values, facts and gradients agree."""
+        dtype = self.dtype
+        halves = dtype in (torch.bfloat16, torch.float16)
+        if self.entry.name in TIES and (halves or not dtype.is_floating_point):
+            compare_ties(self.entry, self.sample, self.expected, self.got, dtype)
+            return
+        grads = self.grads
+        try:
+            compare(self.name, self.expected, self.got, dtype)
+            if grads == "later":
+                grads = self.gradients()
+            compare_gradients(grads, dtype)
+        except Mismatch as error:
+            if "differ" not in str(error) or dtype not in WIDER:
+                raise
+            compare(self.name, self.expected, self.got, None)  # facts but not values
+            variant, _, theirs = self.form
+            exact = wide_answer(theirs, self.sample, WIDER[dtype], variant == "inplace")
+            have = None if grads in (None, "later") else grads[1]
+            as_exact(
+                error, exact, answer(self.expected, self.leaves),
+                our_answer(self.got, self.mine, have), TOLERANCE[dtype] / 10,
+            )  # fmt: skip
+
+    def gradients(self) -> Any:
+        """torch's and leafax's gradients."""
+        return gradients(self.name, self.expected, self.got, self.leaves, self.mine)
+
+
+def record(entry: Any, form: Form, sample: Any, dtype: torch.dtype, together: bool) -> Pair:
+    """Run one form of a sample in torch, and record it and its gradients in leafax.
+
+    Args:
+      together: leafax computes values and gradients as one program; else values come first.
+    """
+    variant, ours, theirs = form
+    leaves: list[Any] = []
+    mine: list[Any] = []
+    args, kwargs = to_torch((sample.input, *sample.args), leaves), to_torch(sample.kwargs, leaves)
+    our_args, our_kwargs = arguments(sample, mine)
+    if variant == "inplace":
+        args = (args[0].clone(), *args[1:])
+        our_args = (our_args[0].clone(), *our_args[1:])
+    try:
+        expected = theirs(*args, **kwargs)
+    except Exception as error:
+        raise Refused(error) from None
+    got = ours(*our_args, **our_kwargs)
+    pair = Pair(entry, sample, dtype, form, expected, got, leaves, mine, "later")
+    if together and len(flat(expected)) == len(flat(got)):
+        return pair._replace(grads=pair.gradients())
+    return pair
+
+
+def arguments(sample: Any, tensors: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """leafax's arguments of a sample; those that require grad go to `tensors`."""
+    args = to_leafax((sample.input, *sample.args), tensors)
+    kwargs = to_leafax(sample.kwargs, tensors)
+    return args, {k: v for k, v in kwargs.items() if k not in DROPPED}
+
+
+def run(entry: Any, form: Form, sample: Any, dtype: torch.dtype, together: bool = False) -> None:
+    """One form of a sample through both libraries; raises what is wrong."""
+    try:
+        pair = record(entry, form, sample, dtype, together)
+    except Refused as refused:
+        args, kwargs = arguments(sample, [])
+        if form[0] == "inplace":
+            args = (args[0].clone(), *args[1:])
+        try:
+            form[1](*args, **kwargs)
+            leafax.synchronize()
+        except Exception:
+            return
+        raise Mismatch(f"torch raises {refused}") from None
+    pair.check()
+
+
+def wrong(
+    entry: Any, forms: list[Form], number: int, sample: Any, dtype: torch.dtype,
+    together: bool = False,
+) -> Iterator[str]:  # fmt: skip
+    """What is wrong with one sample."""
+    for form in forms:
+        try:
+            run(entry, form, sample, dtype, together)
+        except Exception as error:
+            yield told(form, error, number, sample)
+
+
+def told(form: Form, error: Exception, number: int, sample: Any) -> str:
+    """One line that says what was wrong with which sample."""
+    text = f"{form[0]}: {type(error).__name__}: {error}".split("\n")[0][:200]
+    return f"{text} [{number}: {describe(sample)}]"
+
+
+def batch(
+    entry: Any, forms: list[Form], numbered: list[tuple[int, Any]], dtype: torch.dtype
+) -> Iterator[tuple[int, list[str]]]:
+    """What is wrong with each sample; what leafax computes of all of them is one program.
+
+    What only goes wrong in company is wrong too.
+    """
+    doubtful = _doubtful(entry, forms, numbered, dtype)
+    for number, sample in numbered:
+        bad = []
+        for form in forms:
+            if (number, form[0]) not in doubtful:
+                continue
+            alone = list(wrong(entry, [form], number, sample, dtype, together=True))
+            before = doubtful[number, form[0]]
+            bad += alone or ([f"only together: {before}"] if before else [])
+        yield number, bad
+
+
+def _doubtful(
+    entry: Any, forms: list[Form], numbered: list[tuple[int, Any]], dtype: torch.dtype
+) -> dict[tuple[int, str], str]:
+    """The forms of samples to look at one by one, and what their values had wrong, if anything."""
+    doubtful: dict[tuple[int, str], str] = {}
+    pairs: list[tuple[int, Pair]] = []
+    try:
+        for number, sample in numbered:
+            for form in forms:
+                try:
+                    pairs.append((number, record(entry, form, sample, dtype, True)))
+                except Refused:
+                    doubtful[number, form[0]] = ""
+        leafax.synchronize()
+    except Exception:  # it may be another sample's fault that came up here
+        with contextlib.suppress(Exception):
+            leafax.synchronize()
+        return {(number, form[0]): "" for number, _ in numbered for form in forms}
+    for number, pair in pairs:
+        try:
+            pair.check()
+        except Exception as error:
+            doubtful[number, pair.form[0]] = told(pair.form, error, number, pair.sample)
+    return doubtful
