@@ -155,14 +155,13 @@ def norm(
     return apply(TABLE["linalg.vector_norm"], x, ord, dims, builtins.bool(keepdim), None)
 
 
-def _spread(input: Any, dim: Any, unbiased: Any, keepdim: Any, dtype: Any, mask: Any) -> Any:
-    correction = (
-        0
-        if unbiased is False
-        else 1
-        if isinstance(unbiased, builtins.bool)
-        else (1 if unbiased is None else unbiased)
-    )
+def _spread(
+    input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: Any, dtype: Any, mask: Any
+) -> Any:
+    if unbiased is not None and correction is not None:
+        raise AssertionError("Only one of unbiased and correction may be given")
+    less = 0.0 if unbiased is not None and not unbiased else 1.0
+    less = less if correction is None else float(correction)
     x = _cast(input, dtype)
     x = x if x.is_floating_point() or x.is_complex() else x.float()
     dims = _dims(x, dim)
@@ -173,24 +172,27 @@ def _spread(input: Any, dim: Any, unbiased: Any, keepdim: Any, dtype: Any, mask:
     total = sum(square, dims, keepdim=builtins.bool(keepdim), mask=mask)
     if not keepdim:
         count = count.reshape(total.shape)
-    count = (count.real if count.is_complex() else count) - correction
-    return total / where(count < 0, count.new_zeros(()), count)
+    count = count.real if count.is_complex() else count
+    if less:
+        count = count.to((total.real if total.is_complex() else total).dtype) - less
+        count = where(count < 0, count.new_zeros(()), count)
+    return total / count
 
 
 def var(
-    input: Any, dim: Any = None, unbiased: Any = None, *, keepdim: bool | None = False,
-    dtype: Any = None, mask: Any = None,
+    input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None,
+    keepdim: bool | None = False, dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
     """The variance of the elements where `mask` is True."""
-    return _spread(input, dim, unbiased, keepdim, dtype, mask)
+    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 def std(
-    input: Any, dim: Any = None, unbiased: Any = None, *, keepdim: bool | None = False,
-    dtype: Any = None, mask: Any = None,
+    input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None,
+    keepdim: bool | None = False, dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
     """The standard deviation of the elements where `mask` is True."""
-    return _spread(input, dim, unbiased, keepdim, dtype, mask).sqrt()
+    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:

@@ -104,6 +104,7 @@ ONCE = (
     ("tensordot", "float64", 2), ("unique_consecutive", "float64", 252),
     ("nn.functional.fractional_max_pool3d", "float64", 42),
     ("nn.functional.ctc_loss", "float64", 1), ("linalg.lstsq.grad_oriented", "float64", 2),
+    ("masked.var", "bfloat16", 1), ("masked.std", "float32", 13), ("searchsorted", "int64", 128),
 )  # fmt: skip
 
 

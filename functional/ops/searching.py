@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -48,7 +49,8 @@ def searchsorted(
     if sorted_sequence.ndim == 1:
         found = find(sorted_sequence, values)
     else:
-        rows = sorted_sequence.reshape(-1, sorted_sequence.shape[-1])
+        *batch, length = sorted_sequence.shape
+        rows = sorted_sequence.reshape(math.prod(batch), length)
         found = jax.vmap(find)(rows, values.reshape(rows.shape[0], values.shape[-1]))
     return found.reshape(values.shape).astype(np.int32 if out_int32 else np.int64)
 
