@@ -97,7 +97,7 @@ def _are_plain(trace: Trace, tensors: list[Any]) -> bool:
         if t._v.index >= 0:
             if t._trace is not trace:
                 return False
-        elif t._array is None or t._store is not None or has(trace, t):
+        elif t._array is None or t._shares or has(trace, t):
             return False
     return True
 

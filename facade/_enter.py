@@ -67,7 +67,7 @@ def enter(t: Any, trace: Trace) -> Value:
     if trace.together and has(trace, t):
         tell(trace)
         return enter(t, trace)
-    if t._store is not None:
+    if t._shares and t._store is not None:
         from ._reading import read
 
         value = read(t, trace)

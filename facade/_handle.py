@@ -16,7 +16,7 @@ class Handle:
       _array: the JAX array (a NumPy one on its way there, see `_host.py`), None while it is
         pending (or is a view that must be read anew).
       _store: the `Storage` shared with views and detached tensors, None while nobody shares.
-      _shares: whether there is a `_store`; quicker to ask for.
+      _shares: False where nothing is shared, for sure; quicker to ask for than `_store`.
       _lens: how to read this tensor from the storage: `(op, args, kwargs)` steps.
       _base_: the tensor that this one is a view of, and `_blens` how to read it from there.
       _creation: how a view was made, where that forbids writes later: "no_grad", "inference",

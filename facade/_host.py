@@ -9,6 +9,7 @@ What was computed in the call (`from_numpy(x / 255)`) is not even copied: nobody
 
 from __future__ import annotations
 
+from collections import deque
 from sys import getrefcount
 from typing import Any
 
@@ -32,11 +33,61 @@ def snapshot(array: np.ndarray) -> np.ndarray:
     """
     if array.nbytes < 4096:
         return np.array(array, order="C")
-    room = np.empty(array.nbytes + _ALIGNED, np.uint8)
-    begin = -room.__array_interface__["data"][0] % _ALIGNED
-    out: np.ndarray = np.ndarray(array.shape, array.dtype, room, begin)
+    if array.nbytes > _LARGEST:
+        room = Room(array.nbytes)
+        out: np.ndarray = np.ndarray(array.shape, array.dtype, room.memory, room.begin)
+    else:
+        rooms = _rooms.get(array.nbytes)
+        if rooms is None:
+            rooms = _rooms_for(array.nbytes)
+        try:
+            room = rooms.popleft()  # so that no other thread takes it
+            if getrefcount(room.memory) != _FREE:
+                rooms.append(room)
+                room = Room(array.nbytes)
+        except IndexError:
+            room = Room(array.nbytes)
+        out = np.ndarray(array.shape, array.dtype, room.memory, room.begin)
+        rooms.append(room)  # of several that are in use the oldest is forgotten
     out[...] = array
     return out
+
+
+class Room:
+    """Memory of one snapshot, kept for the next: batches are of one size, and new memory is slow.
+
+    It is a `bytearray` because a view of a NumPy view refers to the array that has its memory
+    from something else than NumPy: so whoever sees this memory holds the array made of it, which
+    holds the bytearray, and the references to that one tell whether it is free.
+
+    Attributes:
+      memory: of the size that was asked for and a little more.
+      begin: where in it there is a multiple of 64 bytes.
+    """
+
+    __slots__ = ("begin", "memory")
+
+    def __init__(self, size: int) -> None:
+        self.memory = bytearray(size + _ALIGNED)
+        self.begin = -np.frombuffer(self.memory, np.uint8).ctypes.data % _ALIGNED
+
+
+def _references_to(room: Room) -> int:
+    return getrefcount(room.memory)
+
+
+#: References to the memory of a room that nobody uses, as `snapshot` counts them.
+_FREE = _references_to(Room(0))
+_rooms: dict[int, deque[Room]] = {}  # by size in bytes
+_LARGEST = 4 << 20  # bytes of a snapshot whose memory is kept
+_SIZES = 4  # whose memory is kept, three of each
+
+
+def _rooms_for(size: int) -> deque[Room]:
+    if len(_rooms) >= _SIZES:
+        _rooms.clear()  # those in use come back
+    rooms: deque[Room] = deque(maxlen=3)
+    return _rooms.setdefault(size, rooms)
 
 
 def _references(x: Any) -> int:

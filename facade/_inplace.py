@@ -124,7 +124,7 @@ def known_write(op: Op, t: Any, args: tuple[Any, ...]) -> bool:
     v, trace = t._v, local.trace
     if t._trace is not trace or v.index < 0 or v.requires_grad or v.inference:
         return False
-    if t._shares or t._viewers is not None or t._viewed is not None or local.guard is not None:
+    if t._shares or local.guard is not None:
         return False
     if local.look is not None or local.mode.dual or local.mode.inference:
         return False
@@ -161,7 +161,7 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         if tangents:
             _dual_ops.written(t, tangents)
         return t
-    if t._store is not None or len(args) > 1:
+    if t._shares or len(args) > 1:
         check_overlap(op, t, args)
     before = () if _key is None else (_key,)
     if tracked and t._base_ is not None:

@@ -25,11 +25,10 @@ class Keep(NamedTuple):
     residuals: tuple[tuple[State, tuple[int, ...]], ...]
 
 
-def to_keep(trace: Trace, live: list[Any]) -> Keep | None:
+def to_keep(trace: Trace, live: list[Value]) -> Keep | None:
     """What the graph's live part needs to be differentiated after this cut."""
     stack: list[State] = []
-    for t in live:
-        value = t._stale if t._stale is not None else t._v
+    for value in live:
         if value.role == NODE and value.edge.state not in trace.freed:
             stack.append(value.edge.state)
     if trace.grad_fns:

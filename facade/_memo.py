@@ -128,9 +128,11 @@ def _is_plain(leaf: Any) -> bool:
     if leaf._hooks or leaf._post_accumulate_hooks or leaf._grad_dtype:
         return False
     node = leaf._accumulator() if leaf._accumulator is not None else None
-    if node is not None and (node.pre_hooks or node.post_hooks):
+    if node is None:
+        leaf._accumulator = None  # gone: not to be asked again
+    elif node.pre_hooks or node.post_hooks:
         return False
-    return leaf._grad is None or leaf._grad._store is None
+    return leaf._grad is None or not leaf._grad._shares
 
 
 def _replay(trace: Trace, memo: Memo) -> None:

@@ -71,19 +71,27 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
       want: tensors whose arrays are observed: views among them come out as arrays too.
     """
     trace = local.trace
-    settle_all(trace)
+    live = _alive(trace)
+    for t in live:
+        if t._viewed is not None:
+            settle_all(trace)
+            live = _alive(trace)
+            break
     state = trace.state
     local.budget = 0
-    live = _alive(trace)
     wanted = {id(t) for t in want} if want else ()
-    pending, held = [], set()
+    pending, graph = [], []
     for t in live:
-        if t._array is not None:
-            held.add(id(t._array))
-        elif t._stale is None and t._v.index >= 0:
-            if t._store is None or t is t._store.cell or id(t) in wanted:
+        value = t._v
+        if t._stale is not None:
+            graph.append(t._stale)
+            continue
+        if value.role == NODE:
+            graph.append(value)
+        if t._array is None and value.index >= 0:
+            if not t._shares or t._store is None or t is t._store.cell or id(t) in wanted:
                 pending.append(t)
-    keep = _keep.to_keep(trace, live)
+    keep = _keep.to_keep(trace, graph) if graph or trace.grad_fns else None
     if keep and trace.together:  # it asks which tensors hold what it keeps
         tell(trace)
         live = _alive(trace)
@@ -94,8 +102,8 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
         state.plans = {}
     outputs = tuple([t._v.index for t in pending])
     donate = state.plans.get(outputs)  # what could be donated last time
-    if not donate or not _still_donatable(trace, held, donate):
-        donate = state.plans[outputs] = _donatable(trace, held, pending)
+    if not donate or not _still_donatable(trace, donate):
+        donate = state.plans[outputs] = _donatable(trace, pending)
     key = (outputs, keep, donate)
     recipe = state.plans.get(key)
     if recipe is None:
@@ -128,10 +136,8 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
 
 
 def _alive(trace: Trace) -> list[Any]:
-    found = {
-        id(t): t for r in trace.refs if (t := r()) is not None and t._trace is trace
-    }  # a tensor may be there twice  # fmt: skip
-    return list(found.values())
+    """The tensors in the trace that somebody holds; one that entered twice may be there twice."""
+    return [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
 
 
 def _renew(trace: Trace) -> None:
@@ -146,8 +152,10 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     if not trace.done:
         _renew(trace)
     for t in live:
+        if t._trace is not trace:
+            continue
         value = t._v
-        if t._array is not None and t._store is None and value.role <= LEAF:
+        if t._array is not None and not t._shares and value.role <= LEAF:
             t._v, t._trace = value.resting, None  # most: data, parameters, results without history
             continue
         value = t._stale if t._stale is not None else value
@@ -159,7 +167,7 @@ def _leave(trace: Trace, live: list[Any]) -> None:
             t._stale = value.resting
         t._v = t._v.resting
         t._trace = None  # its node is known, and what a Function saved must not hold the trace
-        if t._store is not None and not t._lens:
+        if t._shares and t._store is not None and not t._lens:
             unshare(t)
     trace.refs.clear()
     trace.frames = None
@@ -195,12 +203,17 @@ def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
     return entries, index_of
 
 
-def _donatable(trace: Trace, held: set[int], pending: list[Any]) -> tuple[int, ...]:
-    """Inputs whose buffers nobody can see any more: the outputs may be written there.
+def _references(arrays: list[Any]) -> int:
+    array = arrays[0]
+    return sys.getrefcount(array)
 
-    Args:
-      held: ids of the arrays that live tensors hold.
-    """
+
+#: How many references a function sees to an array that only the trace holds.
+_NOBODY = _references([object()])
+
+
+def _donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
+    """Inputs whose buffers nobody can see any more: the outputs may be written there."""
     want: dict[Any, int] = {}
     for t in {t._v.index: t for t in pending}.values():  # several tensors may be one output
         key = (t._v.shape, t._v.dtype)
@@ -211,8 +224,7 @@ def _donatable(trace: Trace, held: set[int], pending: list[Any]) -> tuple[int, .
     arrays = trace.arrays
     for i in range(len(arrays)):
         array = arrays[i]
-        # The list, the local name and the argument of getrefcount: nobody else.
-        if sys.getrefcount(array) > 3 or id(array) in held or type(array) in (float, int):
+        if sys.getrefcount(array) > _NOBODY or type(array) in (float, int):
             continue
         key = (array.shape, array.dtype)
         if want.get(key, 0) > 0:
@@ -221,11 +233,11 @@ def _donatable(trace: Trace, held: set[int], pending: list[Any]) -> tuple[int, .
     return tuple(found)
 
 
-def _still_donatable(trace: Trace, held: set[int], donate: tuple[int, ...]) -> bool:
+def _still_donatable(trace: Trace, donate: tuple[int, ...]) -> bool:
     arrays, count = trace.arrays, sys.getrefcount
     for i in donate:
         array = arrays[i]
-        if count(array) > 3 or id(array) in held:
+        if count(array) > _NOBODY:
             return False
     return True
 
@@ -234,9 +246,8 @@ def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
     if local.look is not None and t._array is None:
         return local.look(t, reason)
-    store = t._store
-    if t._array is None and store is not None and not t._lens:
-        t._array = store.cell._array  # nothing between the storage and this tensor
+    if t._array is None and t._shares and t._store is not None and not t._lens:
+        t._array = t._store.cell._array  # nothing between the storage and this tensor
     if t._array is None:
         if t._trace is not None and not t._trace.done and t._trace is not local.trace:
             from ._peek import peek

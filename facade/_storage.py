@@ -24,6 +24,7 @@ from ._lens import PICKED, Lens, Replayed, pick
 from ._reading import plain_kind, without_grad
 from ._roles import alias, keep_edge, tag
 from ._trace import NOWHERE, local, resting
+from ._views import detached
 from ._writes import make_stale
 
 
@@ -175,7 +176,10 @@ def detach(t: Any, own: bool = False) -> Any:
       own: it counts its versions for itself, as `.data` does.
     """
     trace = local.trace
-    if t._v.index < 0 and t._array is not None and t._store is None:
+    at_rest = t._v.index < 0 and t._array is not None
+    if at_rest and not (own or t._shares or t._duals):
+        return detached(t)
+    if at_rest and t._store is None:
         out = from_array(t._array, inference=t._v.inference)
         out._v = resting(out._v.aval, False, NOWHERE, t._v.inference, t._v.strides)
     else:

@@ -1,9 +1,10 @@
 """Views of tensors that nobody has written to: what they share is worked out when it is asked for.
 
 Most views are read once and dropped, so the fast path notes two things only: the view knows what
-it is a view of and how (`_viewed`), and that tensor knows who views it (`_viewers`). Whatever
-asks for shared storage (a write, `_version`, a cut that the view outlives) finds `Shared` fields
-there, which `settle` first: from then on there is a `Storage`, as if it had been made at once.
+it is a view of and how (`_viewed`; where how is None, it is detached), and that tensor knows who
+views it (`_viewers`). Whatever asks for shared storage (a write, `_version`, a cut that the view
+outlives) finds `Shared` fields there, which `settle` first: from then on there is a `Storage`, as
+if it had been made at once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from weakref import ref
 from leafax.functional import Op
 
 from ._lens import PICKED
-from ._trace import State, Trace, local
+from ._trace import State, Trace, Value, local, resting
 
 # Whether these can view a view (or must copy, or raise) depends on its strides.
 _BY_STRIDES = frozenset({"as_strided", "flatten", "ravel", "reshape", "unflatten", "view"})
@@ -65,20 +66,22 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
     viewers = source._viewers
     if viewers is None:
         if source._viewed is not None:
-            if op.name in _BY_STRIDES:
-                return None
             root, above = source._viewed
+            if op.name in _BY_STRIDES or above is None:
+                return None
             lens = above + lens
             viewers = root._viewers
         elif source._base_ is not None or source._store is not None:
             return None
         else:
             viewers = source._viewers = []
+            source._shares = True
     out: Any = object.__new__(_tensor_class)
     out._v = state.value
     out._trace = trace
     out._base_ = root
     out._viewed = root, lens
+    out._shares = True
     if source._creation or not state.mode.grad:
         out._creation = source._creation if state.mode.grad else "no_grad"
     me = ref(out)
@@ -98,18 +101,43 @@ def _lens(op: Op, args: Any, kwargs: Any, state: State) -> Any:
     return ((op, args[1:], kwargs or {}),)
 
 
+_PLAIN: dict[Value, Value] = {}  # what is at rest -> the same, detached
+
+
+def detached(t: Any) -> Any:
+    """`t.detach()` for a tensor at rest that shares nothing yet."""
+    v = t._v
+    plain = _PLAIN.get(v)
+    if plain is None:
+        plain = resting(v.aval, inference=v.inference, strides=v.strides)
+        _PLAIN[v] = plain
+    out: Any = object.__new__(_tensor_class)
+    out._array = t._array
+    out._v = plain
+    out._trace = None
+    out._viewed = t, None
+    out._shares = t._shares = True
+    t._viewers = [ref(out)]
+    return out
+
+
 def settle(t: Any) -> None:
     """Give `t`, and all that view the same tensor, the storage that they share."""
     from ._storage import share
 
     root = t if t._viewed is None else t._viewed[0]
     viewers, root._viewers = root._viewers, None
+    root._shares = False  # unless a viewer is still alive
     for viewer in viewers:
         out = viewer()
-        if out is not None:
-            (_, lens), out._viewed = out._viewed, None
-            share(root, out, lens, view=True)
-            out._blens = tuple(out._blens)  # whatever is asked of views that are made now
+        if out is None:
+            continue
+        (_, lens), out._viewed = out._viewed, None
+        if lens is None:
+            share(root, out, (), view=False)
+            continue
+        share(root, out, lens, view=True)
+        out._blens = tuple(out._blens)  # whatever is asked of views that are made now
 
 
 def settle_all(trace: Trace) -> None:

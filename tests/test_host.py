@@ -116,3 +116,48 @@ def test_snapshots_of_one_size_are_each_their_own() -> None:
     again = leafax.from_numpy(b * 2)
     assert z.item() == (a + b).sum()
     assert y.tolist() == b.tolist() and again.tolist() == (b * 2).tolist()
+
+
+HOLDERS = {
+    "array": lambda x: x.numpy(),
+    "slice": lambda x: x.numpy()[5:],
+    "view of a slice": lambda x: x.numpy()[5:].view(np.int32)[::2],
+    "memoryview": lambda x: memoryview(x.numpy()),
+    "iterator": lambda x: np.nditer(x.numpy()),
+    "dlpack": lambda x: np.from_dlpack(x.numpy()),
+    "asarray": lambda x: np.asarray(x),
+    "detached": lambda x: x.detach(),
+    "view": lambda x: x.view(20, 100),
+    "product": lambda x: (x * 1, leafax.synchronize())[0],
+    "jax": lambda x: x._array if leafax.synchronize() is None else None,
+}
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["unused", "used"])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_memory_of_a_snapshot_is_taken_again_only_once_nobody_sees_it(
+    holder: str, used: bool
+) -> None:
+    def content(held: object) -> list[float]:
+        array = held.operands[0] if isinstance(held, np.nditer) else np.asarray(held)
+        return list(array.reshape(-1).tolist())
+
+    x = leafax.from_numpy(np.arange(2000.0))
+    if used:
+        x.sum().item()
+    held = HOLDERS[holder](x)
+    before = content(held)
+    del x
+    for k in range(8):
+        assert leafax.from_numpy(np.full(2000, float(k))).sum().item() == 2000.0 * k
+    assert content(held) == before
+
+
+def test_memory_of_snapshots_is_used_again() -> None:
+    def step(k: int) -> int:
+        x = leafax.from_numpy(np.full(2000, float(k))[:])
+        place = x._array.__array_interface__["data"][0]
+        assert x.sum().item() == 2000.0 * k
+        return int(place)
+
+    assert len({step(k) for k in range(20)}) <= 3

@@ -170,3 +170,50 @@ def test_a_program_is_lowered_to_a_function_of_leaves() -> None:
         lowered = leafax.functional.lower(y, leaves[3])
         np.testing.assert_allclose(lowered(np.array([4.0, 5.0], np.float32)), [68.0, 69.0])
         leafax.synchronize()
+
+
+def test_detached_at_rest_shares_with_a_step_that_is_replayed() -> None:
+    """The optimizer's remembered step must see that somebody shares a parameter by now."""
+
+    def program(lib: Any, see: Any) -> None:
+        w = lib.ones(3, dtype=lib.float64, requires_grad=True)
+        optimizer = lib.optim.SGD([w], lr=0.5, momentum=0.9)
+        seen, others = [], []  # of the others PyTorch counts writes that it makes on the way
+        for i in range(8):
+            if i % 3 == 2:
+                seen.append(w.detach())
+            loss = (w * w).sum()
+            if i == 4:
+                seen.append(w.detach())
+            optimizer.zero_grad()
+            loss.backward()
+            if i in (3, 6):
+                seen.append(w.detach())
+                others.append(w.grad.detach())
+            if i == 5:
+                others.append(optimizer.state[w]["momentum_buffer"].detach())
+            optimizer.step()
+            see(w.tolist(), [s.tolist() for s in seen], [s.tolist() for s in others])
+            see(w._version, [s._version for s in seen])
+
+    same(program)
+
+
+@pytest.mark.parametrize("order", ["first", "second"])
+def test_detached_at_rest(order: str) -> None:
+    def program(lib: Any, see: Any) -> None:
+        x = lib.arange(6.0).reshape(2, 3).clone()
+        x.tolist()
+        y = x.detach()
+        see(y._base is None, y._is_view(), y.requires_grad)
+        first, second = (x, y) if order == "first" else (y, x)
+        first.mul_(2)
+        see(x, y, x._version, y._version)
+        v = second[0]
+        v.add_(1)
+        see(x, y, v, x._version, v._base is second)
+        z = y.detach().t()
+        z.zero_()
+        see(x, y, v)
+
+    same(program)

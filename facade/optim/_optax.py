@@ -9,11 +9,6 @@ import jax.numpy as jnp
 
 from leafax.functional import Op
 
-from .._enter import NUMBER, add_input
-from .._record import record
-from .._roles import keep_edge
-from .._trace import local
-from .._writes import write
 from ._cohorts import Cohorts, Layout
 from ._groups import ParamGroup
 from ._optimizer import Optimizer
@@ -108,18 +103,10 @@ class Optax(Optimizer):
         of_group = tuple([unit.groups.index(i) for _, _, i in active])
         op = self._update_op(unit, layout, of_group)
         leaves = unit.state.leaves(layout)
-        params = tuple([p for _, p, _ in active])
-        grads = tuple([p._grad for p in params])
-        trace = local.trace
-        rates = tuple(
-            add_input(trace, NUMBER[float], float(self.param_groups[i]["lr"])) for i in unit.groups
-        )
-        state, _ = record(op, (params, grads, tuple(leaves), rates), {}, budget=False)
-        results = iter(state.values)
-        for p in params:
-            write(p, keep_edge(trace, next(results), p._v))
-        for t in leaves:
-            self._assign(t, next(results))
+        params = [p for _, p, _ in active]
+        rates = [float(self.param_groups[i]["lr"]) for i in unit.groups]
+        if not self._replayed(op, params, leaves, rates):
+            self._record_update(op, params, tuple(leaves), leaves, rates)
 
     def _touched(self) -> list[Any]:
         numbered, found = self._numbered(), []

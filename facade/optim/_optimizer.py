@@ -9,7 +9,7 @@ that changes is an input of it, so a schedule compiles nothing; the old buffers 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -26,6 +26,27 @@ from .._writes import rebind, write
 from ._groups import ParamGroup, ParamGroups
 from ._skip import skip_if
 from ._update import StepMemo, are_at_rest, are_simple, update_op
+
+#: Types of hyperparameters that are what they were as long as they are equal.
+_CONSTANT = (float, int, str, type(None))
+
+
+class Chosen(NamedTuple):
+    """What a group's hyperparameters came to."""
+
+    choices: dict[str, Any]  # the group without its learning rate
+    sizes: tuple[int, int]  # parameters and state tensors
+    op: Op
+    numbers: list[float]  # those that enter the program after the learning rate
+
+
+def _are_constants(choices: dict[str, Any]) -> bool:
+    for name, v in choices.items():
+        several = v if isinstance(v, tuple) else (v,)
+        if name != "params" and not all(isinstance(x, _CONSTANT) for x in several):
+            return False
+    return True
+
 
 _FIRST_NUMBERS: dict[type[Optimizer], tuple[float, ...]] = {}
 
@@ -49,6 +70,7 @@ class Optimizer(ParamGroups):
         super().__init__(params, defaults)
         self._ops: dict[Any, Op] = {}
         self._fixed: dict[int, tuple[float | None, ...]] = {}  # by group: constants of its op
+        self._last: dict[int, Chosen] = {}  # by group
 
     # ------------------------------------------------------------ what subclasses say
 
@@ -125,21 +147,61 @@ class Optimizer(ParamGroups):
             return
         known = self.state.get
         states = [known(p) or self.state_of(p, group) for p in params]
-        numbers, fixed = self._split_numbers(group)
-        op = self._op(group, states, fixed)
-        trace = local.trace
         held = [t for state in states for t in state.values()]
+        op, numbers = self._chosen(group, states, (len(params), len(held)))
+        if not self._replayed(op, params, held, numbers):
+            nested = tuple([tuple(state.values()) for state in states])
+            self._record_update(op, params, nested, held, numbers)
+
+    def _replayed(self, op: Op, params: list[Any], held: list[Any], numbers: list[float]) -> bool:
+        """Take the update as one step, if it was recorded from here before."""
+        trace = local.trace
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         memo = trace.state.next.get(key)
-        if memo is not None and are_at_rest(held):
-            memo.replay(trace, params, held, numbers)
-            return
+        if memo is None or not are_at_rest(held):
+            return False
+        memo.replay(trace, params, held, numbers)
+        return True
+
+    def _record_update(
+        self, op: Op, params: list[Any], states: Any, held: list[Any], numbers: list[float]
+    ) -> None:
+        """Record the update as it is first met, and how to replay it.
+
+        Args:
+          states: the tensors of `held` as the op takes them.
+        """
+        trace = local.trace
+        key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         start, before, simple = trace.state, len(trace.arrays), are_simple(trace, params)
         with no_grad():
-            self._record_update(op, params, states, held, numbers)
+            inputs = tuple(add_input(trace, NUMBER[float], x) for x in numbers)
+            grads = tuple([p._grad for p in params])
+            args = (tuple(params), grads, states, inputs)
+            results = iter(record(op, args, {}, budget=False)[0].values)
+            for p in params:
+                write(p, keep_edge(trace, next(results), p._v))
+            for t in held:
+                self._assign(t, next(results))
         if simple and len(trace.arrays) == before + len(numbers) + len(held):
-            values = tuple(t._v for t in (*params, *held))
-            start.next[key] = StepMemo(trace.state, values)
+            start.next[key] = StepMemo(trace.state, tuple([t._v for t in (*params, *held)]))
+
+    def _chosen(
+        self, group: ParamGroup, states: list[dict[str, Any]], sizes: tuple[int, int]
+    ) -> tuple[Op, list[float]]:
+        """The op that updates the group's parameters, and the numbers that it takes.
+
+        Those of the last step, if nothing but the learning rate has changed.
+        """
+        choices = {**group, "lr": None}
+        last = self._last.get(id(group))
+        if last is not None and last.sizes == sizes and last.choices == choices:
+            return last.op, [float(group["lr"]), *last.numbers]
+        numbers, fixed = self._split_numbers(group)
+        op = self._op(group, states, fixed)
+        if fixed and fixed[0] is None and _are_constants(choices):
+            self._last[id(group)] = Chosen(choices, sizes, op, numbers[1:])
+        return op, numbers
 
     def _split_numbers(self, group: ParamGroup) -> tuple[list[float], tuple[float | None, ...]]:
         """The numbers that enter the program, and those that are constants of it.
@@ -156,22 +218,6 @@ class Optimizer(ParamGroups):
         fixed = tuple([x if x == f else None for x, f in zip(values, before, strict=True)])
         self._fixed[id(group)] = fixed
         return [x for x, f in zip(values, fixed, strict=True) if f is None], fixed
-
-    def _record_update(
-        self, op: Op, params: list[Any], states: Any, held: Any, numbers: list[float]
-    ) -> None:
-        """The update as it is first met; later steps replay it."""
-        trace = local.trace
-        inputs = tuple(add_input(trace, NUMBER[float], x) for x in numbers)
-        args = (
-            tuple(params), tuple(p._grad for p in params),
-            tuple(tuple(s.values()) for s in states), inputs,
-        )  # fmt: skip
-        results = iter(record(op, args, {}, budget=False)[0].values)
-        for p in params:
-            write(p, keep_edge(trace, next(results), p._v))
-        for t in held:
-            self._assign(t, next(results))
 
     def _assign(self, t: Any, value: Value) -> None:
         if t._store is None:

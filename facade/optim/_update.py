@@ -86,7 +86,7 @@ class StepMemo(NamedTuple):
 def are_at_rest(tensors: list[Any]) -> bool:
     """Whether each holds an array of its own."""
     for t in tensors:
-        if t._array is None or t._store is not None:
+        if t._array is None or t._shares:
             return False
     return True
 
@@ -94,4 +94,4 @@ def are_at_rest(tensors: list[Any]) -> bool:
 def are_simple(trace: Trace, params: Any) -> bool:
     """Whether all parameters and gradients are in the trace and share no storage."""
     tensors = [*params, *[p._grad for p in params]]
-    return all(t._trace is trace and t._v.index >= 0 and t._store is None for t in tensors)
+    return all(t._trace is trace and t._v.index >= 0 and not t._shares for t in tensors)
