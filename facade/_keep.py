@@ -27,10 +27,8 @@ class Keep(NamedTuple):
 
 def to_keep(trace: Trace, live: list[Value]) -> Keep | None:
     """What the graph's live part needs to be differentiated after this cut."""
-    stack: list[State] = []
-    for value in live:
-        if value.role == NODE and value.edge.state not in trace.freed:
-            stack.append(value.edge.state)
+    edges = [v.edge for v in live if v.role == NODE and v.edge is not None]
+    stack: list[State] = [edge.state for edge in edges if edge.state not in trace.freed]
     if trace.grad_fns:
         stack += [s for s, n in trace.grad_fns.items() if not n.is_freed()]
     if not stack:
