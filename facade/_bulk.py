@@ -35,7 +35,9 @@ class CallMemo:
       state: the state after it.
       pending: the places of the tensors that were in the trace before.
       pick: takes those that were not from the list of all, in the order of their inputs.
-      told: those of them that know that they are in the trace now, by place, and their values.
+      told: the values of those of them that know that they are in the trace now; `pick_told`
+        takes these tensors.
+      edges: those of `told` that gradients flow through, and `pick_edges` their tensors.
       untold: `(place, input, value)` of leaves that autograd has nothing to do with.
       nbytes: of what was not in the trace.
     """
@@ -45,7 +47,11 @@ class CallMemo:
         inside = {i for i, _ in entered}
         self.pending = tuple(i for i in range(len(state.operands)) if i not in inside)
         self.pick = _picking([i for i, _ in entered])
-        self.told = tuple((i, v) for i, v in entered if v.role or i >= leaves)
+        told = [(i, v) for i, v in entered if v.role or i >= leaves]
+        self.told = tuple(v for _, v in told)
+        self.pick_told = _picking([i for i, _ in told])
+        self.edges = tuple(v for v in self.told if v.role)
+        self.pick_edges = _picking([i for i, v in told if v.role])
         self.untold = tuple(
             (i, k, v) for k, (i, v) in enumerate(entered) if not v.role and i < leaves
         )
@@ -112,21 +118,21 @@ def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) ->
     # Hundreds of tensors: loops that Python's C code runs.
     resting = memo.pick(tensors)
     arrays = list(map(_ARRAY, resting))
-    kinds = set(map(type, arrays))
+    kinds = list(map(type, arrays))
     if _NOTHING in kinds or any(map(_SHARES, resting)):
         return False
-    if np.ndarray in kinds:
-        arrays = [entering(t) if type(t._array) is np.ndarray else t._array for t in resting]
+    for _ in range(kinds.count(np.ndarray)):
+        k = kinds.index(np.ndarray)
+        arrays[k], kinds[k] = entering(resting[k]), _NOTHING
     first = len(trace.arrays)
-    for i, value in memo.told:
-        t = tensors[i]
+    told = memo.pick_told(tensors)
+    for t, value in zip(told, memo.told, strict=True):
         t._v = value
         t._trace = trace
-        trace.refs.append(ref(t))
-        if value.role:
-            trace.sources[value] = t
         if t._vc is not None:
             trace.versions[value.storage] = t._vc[0]
+    trace.refs += map(ref, told)
+    trace.sources.update(zip(memo.edges, memo.pick_edges(tensors), strict=True))
     if memo.untold:
         note(trace, Entry(leaves, memo.untold, first))
     trace.arrays += arrays

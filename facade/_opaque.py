@@ -104,6 +104,65 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     leaves = None
     if args and type(args[0]) is Leaves:
         leaves, *args = args  # type: ignore[assignment]
+    wide = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+    count = None if leaves is None else len(leaves)
+    parts: list[Any] = [fn, count, wide]
+    tensors: list[Any] = []
+    if _spell((args, kwargs), parts, tensors):
+        opaque = _OPAQUE.get(tuple(parts))
+        if opaque is None:
+            _, static, treedef = _flatten(args, kwargs)
+            opaque = _remember(tuple(parts), _Opaque(fn, count, treedef, static, wide))
+    else:
+        tensors, static, treedef = _flatten(args, kwargs)
+        key = (fn, count, wide, treedef, tuple([(type(s), s) for s in static]))
+        opaque = _OPAQUE.get(key) or _remember(key, _Opaque(fn, count, treedef, static, wide))
+    outs = apply_many(opaque.op, _NONE if leaves is None else leaves, tensors)
+    return jax.tree.unflatten(opaque.out, outs)
+
+
+def _remember(key: Any, opaque: _Opaque) -> _Opaque:
+    _OPAQUE[key] = opaque
+    if len(_OPAQUE) > _MAX_OPS:
+        _OPAQUE.popitem(last=False)
+    return opaque
+
+
+_PLAIN = frozenset({bool, int, float, str, type(None)})
+
+
+def _spell(x: Any, parts: list[Any], tensors: list[Any]) -> bool:
+    """Append what a key holds of a tree of tensors, plain values and Python's containers.
+
+    Several times as quick as to flatten it. False: there is something else in it.
+
+    Args:
+      tensors: takes the tree's tensors, in the order of `jax.tree.flatten`.
+    """
+    kind = type(x)
+    if kind in _PLAIN:
+        parts += kind, x
+    elif kind is dict and all(type(name) is str for name in x):
+        parts += dict, len(x)
+        for name in sorted(x):
+            parts.append(name)
+            if not _spell(x[name], parts, tensors):
+                return False
+    elif kind is tuple or kind is list:
+        parts += kind, len(x)
+        for y in x:
+            if not _spell(y, parts, tensors):
+                return False
+    elif isinstance(x, Handle):
+        parts.append(_ARRAY)
+        tensors.append(x)
+    else:
+        return False
+    return True
+
+
+def _flatten(args: Any, kwargs: Any) -> tuple[list[Any], list[Any], Any]:
+    """The arrays of a call as tensors, all its leaves with a mark for each of these, its tree."""
     flat, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
     tensors, static = [], []
     for x in flat:
@@ -115,16 +174,7 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             static.append(_ARRAY)
         else:
             static.append(x)
-    wide = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
-    count = None if leaves is None else len(leaves)
-    key = (fn, count, treedef, tuple([(type(s), s) for s in static]), wide)
-    opaque = _OPAQUE.get(key)
-    if opaque is None:
-        opaque = _OPAQUE[key] = _Opaque(fn, count, treedef, static, wide)
-        if len(_OPAQUE) > _MAX_OPS:
-            _OPAQUE.popitem(last=False)
-    outs = apply_many(opaque.op, _NONE if leaves is None else leaves, tensors)
-    return jax.tree.unflatten(opaque.out, outs)
+    return tensors, static, treedef
 
 
 _NONE = Leaves(())
