@@ -53,9 +53,9 @@ def _counted(points: np.ndarray, edges: list[np.ndarray], weight: Any, density: 
     inside = np.ones(len(points), bool)
     place = np.zeros(len(points), np.int64)
     for column, e, n in zip(points.T, edges, sizes, strict=True):
-        at = np.searchsorted(e, column, side="right") - 1
-        at = np.where(column == e[-1], n - 1, at)
-        inside &= (at >= 0) & (at < n) & ~np.isnan(column)
+        inside &= (column >= e[0]) & (column <= e[-1])
+        at = _upper(e, column) - 1
+        at = np.where(at == n, n - 1, at)
         place = place * max(n, 1) + np.clip(at, 0, max(n - 1, 0))
     weights = np.ones(len(points), points.dtype) if weight is None else weight.reshape(-1)
     flat = np.bincount(place[inside], weights[inside].astype(np.float64), int(np.prod(sizes)))
@@ -65,6 +65,19 @@ def _counted(points: np.ndarray, edges: list[np.ndarray], weight: Any, density: 
         for d, e in enumerate(edges):
             out = out / np.diff(e).reshape([-1 if i == d else 1 for i in range(len(edges))])
     return out.astype(points.dtype)
+
+
+def _upper(edges: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """The first edge above each value, by C++'s `upper_bound`: edges may be in any order."""
+    first = np.zeros(len(column), np.int64)
+    length = np.full(len(column), len(edges))
+    while (length > 0).any():
+        half = length // 2
+        middle = first + half
+        below = column < edges[np.minimum(middle, len(edges) - 1)]
+        first = np.where(below | (length == 0), first, middle + 1)
+        length = np.where(below, half, np.maximum(length - half - 1, 0))
+    return first
 
 
 def histogramdd(

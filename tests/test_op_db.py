@@ -105,6 +105,9 @@ ONCE = (
     ("nn.functional.fractional_max_pool3d", "float64", 42),
     ("nn.functional.ctc_loss", "float64", 1), ("linalg.lstsq.grad_oriented", "float64", 2),
     ("masked.var", "bfloat16", 1), ("masked.std", "float32", 13), ("searchsorted", "int64", 128),
+    ("linalg.eigh", "float64", 0), ("linspace", "int64", 32), ("logspace", "int64", 50),
+    ("linspace.tensor_overload", "int64", 160), ("special.zeta", "int64", 4),
+    ("unravel_index", "int64", 10), ("histogramdd", "float32", 41), ("mode", "int64", 6),
 )  # fmt: skip
 
 

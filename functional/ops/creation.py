@@ -101,11 +101,14 @@ def _need_steps(steps: int) -> None:
 def _linspace(start: Any, end: Any, steps: int, dtype: np.dtype) -> Array:
     """Counts from both ends to the middle, as PyTorch does, so that both are exact."""
     _need_steps(steps)
-    wide = np.dtype("float64") if is_integral(dtype) else dtype
-    first, last = cast(start, wide), cast(end, wide)
+    first, last = cast(start, dtype), cast(end, dtype)  # of integers what is before the point
     if steps < 2:
-        return jnp.broadcast_to(first, (steps,)).astype(dtype)
-    width = (last - first) / jnp.asarray(steps - 1, wide)
+        return jnp.broadcast_to(first, (steps,))
+    wide = np.dtype("float64") if is_integral(dtype) else dtype
+    first, last = first.astype(wide), last.astype(wide)
+    # XLA would multiply by the reciprocal of a constant, and 50 - 25 * 1 would not be 25.
+    count = jnp.where(first == first, jnp.asarray(steps - 1, wide), jnp.asarray(np.nan, wide))
+    width = (last - first) / count
     index = lax.iota(np.dtype("int64"), steps)
     forwards = first + width * index.astype(wide)
     backwards = last - width * (steps - 1 - index).astype(wide)
@@ -136,8 +139,14 @@ def logspace(
 ) -> Array:
     """Powers of `base` whose exponents are at equal distances."""
     dtype = _span_dtype("logspace", dtype, start, end)
-    wide = np.dtype("float64") if is_integral(dtype) else dtype
-    return jnp.power(cast(base, wide), _linspace(start, end, steps, wide)).astype(dtype)
+    wide = dtype if is_complex(dtype) else np.dtype("float64")
+    if is_integral(dtype):
+        if steps > 1:  # not where there is one
+            start, end = cast(start, dtype), cast(end, dtype)
+        exponents = _linspace(start, end, steps, wide)
+    else:
+        exponents = _linspace(start, end, steps, dtype)
+    return jnp.power(cast(base, wide), exponents.astype(wide)).astype(dtype)
 
 
 @op(differentiable=False, method=False)

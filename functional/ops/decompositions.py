@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -137,12 +140,22 @@ def _need_uplo(name: str, A: Array, UPLO: str) -> bool:  # noqa: N803
 def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
     """Eigenvalues, smallest first, and eigenvectors of symmetric matrices, from one triangle."""
     lower = _need_uplo("eigh", A, UPLO)
-    # JAX's derivative takes the symmetric part for its values; PyTorch reads one triangle.
-    part = (jnp.tril if lower else jnp.triu)(A)
-    whole = part + _t(part) - jnp.real(part * jnp.eye(A.shape[-1], dtype=A.dtype))
-    symmetric = A + lax.stop_gradient(whole.astype(A.dtype) - A)
-    vectors, values = lax.linalg.eigh(symmetric, lower=lower, symmetrize_input=False)
+    vectors, values = lax.linalg.eigh(_of_triangle(lower, A), lower=lower, symmetrize_input=False)
     return Eigh(values, vectors)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _of_triangle(lower: bool, x: Array) -> Array:
+    """The Hermitian matrix that has this triangle."""
+    part = (jnp.tril if lower else jnp.triu)(x)
+    diagonal = jnp.real(part * jnp.eye(x.shape[-1], dtype=x.dtype))
+    return (part + _t(part) - diagonal).astype(x.dtype)
+
+
+@_of_triangle.defjvp
+def _of_triangle_jvp(lower: bool, primals: tuple[Array], tangents: tuple[Array]) -> Any:
+    # PyTorch's gradient is Hermitian, though values come from one triangle.
+    return _of_triangle(lower, *primals), (tangents[0] + _t(tangents[0])) / 2
 
 
 @op(name="eigvalsh", **LINALG, backward="LinalgEighBackward0",

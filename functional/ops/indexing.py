@@ -293,8 +293,7 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
 def unravel_index(indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
     """Positions in a flat tensor as places in `shape`, rounded down as Python does."""
     flat = indices.astype(np.int64)
-    steps = np.cumprod((*shape[1:], 1)[::-1], dtype=np.int64)[::-1]
     return tuple(
-        jnp.remainder(jnp.floor_divide(flat, int(s)), int(n))
-        for s, n in zip(steps, shape, strict=True)
+        jnp.remainder(jnp.floor_divide(flat, math.prod(shape[d + 1 :])), n)
+        for d, n in enumerate(shape)
     )

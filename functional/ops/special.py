@@ -94,7 +94,20 @@ def xlog1py(input: Any, other: Any) -> Array:
 def zeta(input: Any, other: Any) -> Array:
     """Hurwitz zeta function."""
     a, b = promote(input, other, to_float=True)
-    return special.zeta(a, b)
+    return _zeta(a, b)
+
+
+@jax.custom_jvp
+def _zeta(x: Array, q: Array) -> Array:
+    # JAX's has NaN at half of the poles.
+    poles = (x == 1) | ((q <= 0) & (q == jnp.floor(q)))
+    return jnp.where(x < 1, jnp.nan, jnp.where(poles, jnp.inf, special.zeta(x, q)))
+
+
+@_zeta.defjvp
+def _zeta_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> Any:
+    x, q = primals
+    return _zeta(x, q), -x * _zeta(x + 1, q) * tangents[1]
 
 
 @op(name="polygamma", function=False, inplace=True, saves={"self": "*"})
