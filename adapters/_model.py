@@ -7,6 +7,7 @@ subclasses say how a call becomes one pure function of those leaves; `_call.py` 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -33,30 +34,30 @@ class Model(Freezing, Looking):
 
     # ------------------------------------------------------------ what subclasses say
 
+    @abstractmethod
     def _name(self) -> str:
         """The name of the module's class."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def training(self) -> bool:
         """Whether calls run the module in its training mode."""
-        raise NotImplementedError
 
+    @abstractmethod
     def train(self, mode: bool = True) -> Self:
         """Let calls drop out, normalise by the batch and update statistics; returns the model."""
-        raise NotImplementedError
 
+    @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module on tensors, as one recorded op."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _call_on(self, swap: Mapping[int, Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Call with other tensors in place of those with these ids."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mask(self) -> Any:
         """A mask of the Flax parameters: True where trainable, for plain JAX and optax users."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------ tensors by path
 
@@ -93,6 +94,7 @@ class Model(Freezing, Looking):
 
     # ------------------------------------------------------------ modes
 
+    @abstractmethod
     def compute_in(self, dtype: Any) -> Self:
         """Compute in another dtype, as autocast does; parameters and gradients keep theirs.
 
@@ -101,7 +103,6 @@ class Model(Freezing, Looking):
             `dtype` and were given none compute in. Layers that were given one keep it. Inside of
             `leafax.autocast` a model that was told nothing computes in autocast's dtype.
         """
-        raise NotImplementedError
 
     def eval(self) -> Self:
         """Let calls keep all units, normalise by the statistics and leave them alone."""

@@ -22,6 +22,7 @@ from ._autocast_lists import policy_of
 from ._dtype import bfloat16, device, dtype, float16
 from ._dtype import float32 as _float32
 from ._handle import Handle
+from ._modes import within
 from ._trace import LEAF, Mode, Value, local
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -130,11 +131,8 @@ def _is_weight(t: Any) -> bool:
 def off(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function without autocast."""
     mode = local.mode
-    local.set_mode(Mode.of(mode.grad, mode.inference, None))
-    try:
+    with within(Mode.of(mode.grad, mode.inference, None)):
         return fn(*args, **kwargs)
-    finally:
-        local.set_mode(mode)
 
 
 def float32(fn: F) -> F:

@@ -20,6 +20,7 @@ from weakref import ref
 
 from leafax.functional import TABLE, Op
 
+from ._modes import within
 from ._trace import Mode, local
 
 
@@ -48,11 +49,8 @@ _VIEW = Op(
 def seeing(levels: tuple[int, ...]) -> Iterator[None]:
     """Record with the tangents of these levels only."""
     mode = local.mode
-    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels))
-    try:
+    with within(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels)):
         yield
-    finally:
-        local.set_mode(mode)
 
 
 def enter_level() -> int:

@@ -14,6 +14,7 @@ from ._ambiguous import ambiguous
 from ._enter import enter
 from ._handle import Handle
 from ._lens import spell, writing
+from ._modes import within
 from ._overlap import check_overlap
 from ._record import known, record
 from ._roles import keep_edge
@@ -103,12 +104,8 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
 @contextmanager
 def written_anyway() -> Iterator[None]:
     """A write to an inference tensor outside of its mode: PyTorch writes, and raises then."""
-    mode = local.mode
-    local.set_mode(Mode.of(False, True, mode.autocast))
-    try:
+    with within(Mode.of(False, True, local.mode.autocast)):
         yield
-    finally:
-        local.set_mode(mode)
     raise RuntimeError(
         "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
         "make a clone to get a normal tensor before doing inplace update.See "

@@ -178,38 +178,3 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
 def _readable(t: Any) -> bool:
     """Whether `t` itself can stand for the value that it has at the cut."""
     return t._stale is None and (t._array is not None or t._store is not None)
-
-
-def forget_dead(trace: Trace) -> None:
-    """Let go of nodes that live outside the trace and that no living tensor leads to.
-
-    The trace holds them until it is cut, for it does not know when a tensor dies.
-    """
-    reached: set[Any] = set()
-    seen: set[State] = set()
-    stack: list[Any] = [t._stale if t._stale is not None else t._v for t in _living(trace)]
-    while stack:
-        value = stack.pop()
-        edge = value.edge
-        if edge is None or edge in reached:
-            continue
-        reached.add(edge)
-        if edge.role == NODE and edge.state not in seen:
-            seen.add(edge.state)
-            stack += edge.state.operands
-        elif edge.role == EXTERNAL and edge in trace.sources:
-            node = trace.sources[edge]._grad_fn
-            for next_ in node.edges() if node is not None and node.trace is None else ():
-                if next_ is not None and next_[0].trace is trace and next_[0].state not in seen:
-                    seen.add(next_[0].state)
-                    stack += next_[0].state.operands
-    for value, source in list(trace.sources.items()):
-        if value.role == EXTERNAL and value not in reached and source._v is None:
-            del trace.sources[value]
-
-
-def _living(trace: Trace) -> Any:
-    for r in trace.refs:
-        t = r()
-        if t is not None and t._trace is trace:
-            yield t

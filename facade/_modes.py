@@ -11,11 +11,28 @@ from typing import Any
 from ._trace import Mode, local
 
 
+class within:
+    """Record in a mode for a block; restores what was before."""
+
+    __slots__ = ("_before", "_wanted")
+
+    def __init__(self, wanted: Mode) -> None:
+        self._wanted = wanted
+
+    def __enter__(self) -> None:
+        self._before = local.mode
+        local.set_mode(self._wanted)
+
+    def __exit__(self, *exc: Any) -> None:
+        local.set_mode(self._before)
+
+
 class _Scope:
     """A mode for a block, a function or a generator function; restores what was before."""
 
     def _mode(self, now: Mode) -> Mode:
-        raise NotImplementedError
+        """The mode in the block, where it is `now` outside."""
+        return now
 
     def _copy(self) -> _Scope:
         return type(self)()

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from ._trace import EXTERNAL, NODE, State, Trace, local
+from ._reach import onward
+from ._trace import State, Trace, local
 
 
 def note(trace: Trace, state: State) -> None:
@@ -64,19 +65,11 @@ def _reached(trace: Trace, value: Any, seen: set[State]) -> set[State]:
     stack = [value]
     while stack:
         edge = stack.pop().edge
-        if edge is None:
-            continue
-        if edge.role == NODE and edge.state not in seen:
-            seen.add(edge.state)
-            new.add(edge.state)
-            stack += edge.state.operands
-        elif edge.role == EXTERNAL and edge in trace.sources:
-            node = trace.sources[edge]._grad_fn
-            for next_ in node.edges() if node is not None and node.trace is None else ():
-                if next_ is not None and next_[0].trace is trace and next_[0].state not in seen:
-                    seen.add(next_[0].state)
-                    new.add(next_[0].state)
-                    stack += next_[0].state.operands
+        for state in onward(trace, edge) if edge is not None else ():
+            if state not in seen:
+                seen.add(state)
+                new.add(state)
+                stack += state.operands
     return new
 
 

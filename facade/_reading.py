@@ -9,6 +9,7 @@ from ._ambiguous import ambiguous
 from ._enter import enter
 from ._handle import Handle
 from ._lens import Lens, replayed
+from ._modes import within
 from ._record import record
 from ._roles import alias, keep_edge, tag
 from ._trace import EXTERNAL, LEAF, NODE, NOWHERE, Mode, Trace, Value, local, resting
@@ -50,13 +51,10 @@ def _regenerate(t: Any, trace: Trace) -> Value:
             raise RuntimeError(ambiguous(t, "its base or another view of its base has been"))
         return through(trace, t._store.cell, t._lens)  # and it stays stale
     t._stale, t._behind = None, False
-    local.set_mode(Mode.of(True, False, mode.autocast))
-    try:
+    with within(Mode.of(True, False, mode.autocast)):
         value = enter(t._base_, trace)
         for op, args, kwargs in replayed(t._blens):
             value = record(op, (value, *args), kwargs, budget=False)[0].value
-    finally:
-        local.set_mode(mode)
     assert value is not None
     move_retain(t, value, trace)
     if t._grad_fn is not None:
@@ -73,11 +71,8 @@ def through(trace: Trace, cell: Any, lens: Lens) -> Value:
 
 def without_grad(fn: Callable[[], Any]) -> Any:
     mode = local.mode
-    try:
-        local.set_mode(Mode.of(False, mode.inference, mode.autocast))
+    with within(Mode.of(False, mode.inference, mode.autocast)):
         return fn()
-    finally:
-        local.set_mode(mode)
 
 
 def plain_kind(value: Value) -> Value:

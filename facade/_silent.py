@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ._enter import enter, make
+from ._modes import within
 from ._record import record
 from ._roles import keep_edge
 from ._saved import saved_places
@@ -103,11 +104,8 @@ def _linked(trace: Trace, fresh: Value, value: Value) -> Value:
 def _now(trace: Trace, cell: Any, value: Value) -> Value | None:
     """What `value` would be if it were read from the storage now."""
     mode = local.mode
-    local.set_mode(Mode.of(False, mode.inference, mode.autocast))
-    try:
+    with within(Mode.of(False, mode.inference, mode.autocast)):
         return _read(trace, cell, value)
-    finally:
-        local.set_mode(mode)
 
 
 def _read(trace: Trace, cell: Any, value: Value) -> Value | None:

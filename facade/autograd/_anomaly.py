@@ -60,22 +60,15 @@ def warn(node: Any) -> None:
 
     For a node that a backward pass made, what that pass was running then is told as well.
     """
-    stack = forward_stack(node)
-    if stack is None:
-        _tell(_unknown(node))
-    else:
-        _tell(
-            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-            + stack
-        )
-    while (node := getattr(node, "anomaly_parent", None)) is not None:
+    said = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+    while node is not None:
         stack = forward_stack(node)
-        if stack is None:
-            _tell(_unknown(node))
-        else:
-            _tell(
+        _tell(_unknown(node) if stack is None else said + stack)
+        node = getattr(node, "anomaly_parent", None)
+        if node is not None:
+            said = (
                 f"\n\nPrevious calculation was induced by {node.name()}. Traceback of forward "
-                "call that induced the previous calculation:\n" + stack
+                "call that induced the previous calculation:\n"
             )
 
 

@@ -12,6 +12,7 @@ from .._enter import enter, make
 from .._graph import edge_of
 from .._handle import Handle
 from .._keep import given_of, needed
+from .._modes import within
 from .._names import node_name, places, qualified
 from .._node import Node
 from .._record import record
@@ -221,11 +222,8 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     mode = local.mode
     if not mode.grad or not op.saves or op.view or not op.differentiable:
         return None
-    local.set_mode(Mode.of(False, mode.inference, mode.autocast, False))
-    try:
+    with within(Mode.of(False, mode.inference, mode.autocast, False)):
         state, trace = record(op, args, kwargs, budget=False)
-    finally:
-        local.set_mode(mode)
     if not any(v.requires_grad for v in state.operands):
         return _as_is(state), trace
     node = _class(node_name(state))(state)

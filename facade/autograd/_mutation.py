@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from .._keep import forget_dead
+from .._reach import forget_dead
 from .._trace import local
 from ._saved_hooks import paused, saved_tensors_hooks
 

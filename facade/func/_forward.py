@@ -15,7 +15,7 @@ from .._handle import Handle
 from .._trace import local
 from ..autograd import forward_ad
 from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree, tracked
-from ._trees import flatten, spell, unflatten
+from ._trees import flatten, spell, split_aux, unflatten
 
 _JVP = "jvp(f, primals, tangents): "
 
@@ -92,14 +92,8 @@ def jvp(
                     )
             duals = [_dual.make_dual(p, t, level) for p, t in zip(flat, given, strict=True)]
             output = func(*unflatten(treedef, duals))
-            aux = None
+            output, aux = split_aux(_JVP, output) if has_aux else (output, None)
             if has_aux:
-                if not (isinstance(output, tuple) and len(output) == 2):
-                    raise RuntimeError(
-                        _JVP + "output of function f should be a tuple: (output, aux) if has_aux "
-                        "is True"
-                    )
-                output, aux = output
                 lower_tree(aux, [])  # tensors only
             outs, structure = flatten(output)
             _check_outputs(outs)

@@ -15,10 +15,11 @@ from typing import Any
 from .._active import transform
 from .._dual import copy_duals, hold
 from .._handle import Handle
+from .._modes import within
 from .._trace import Mode, local
 from ..autograd import grad as _autograd_grad
 from ..autograd._saved_hooks import disable_saved_tensors_hooks
-from ._trees import flatten, starred, unflatten
+from ._trees import flatten, split_aux, starred, unflatten
 
 NO_HOOKS = (
     "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
@@ -29,12 +30,8 @@ NO_HOOKS = (
 @contextmanager
 def tracked(grad: bool = True) -> Iterator[None]:
     """Inference mode does not reach into a transform; gradients are recorded if `grad` says so."""
-    mode = local.mode
-    local.set_mode(Mode.of(grad, False, mode.autocast))
-    try:
+    with within(Mode.of(grad, False, local.mode.autocast)):
         yield
-    finally:
-        local.set_mode(mode)
 
 
 def lift(x: Any) -> Any:
@@ -169,14 +166,7 @@ def grad_and_value(
                 private.append(lifted)
             with transform(), disable_saved_tensors_hooks(NO_HOOKS):
                 output = func(*full, **kwargs)
-            aux = None
-            if has_aux:
-                if not (isinstance(output, tuple) and len(output) == 2):
-                    raise RuntimeError(
-                        prefix + "output of function f should be a tuple: (output, aux) if has_aux "
-                        "is True"
-                    )
-                output, aux = output
+            output, aux = split_aux(prefix, output) if has_aux else (output, None)
             if not isinstance(output, Handle):
                 raise RuntimeError(
                     prefix + f"Expected f(*args) to return a Tensor, got {type(output)}"
@@ -238,14 +228,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             flat += leaves
         with transform(), disable_saved_tensors_hooks(NO_HOOKS):
             output = func(*lifted)
-        aux = None
-        if has_aux:
-            if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError(
-                    prefix + "output of function f should be a tuple: (output, aux) if has_aux is "
-                    "True"
-                )
-            output, aux = output
+        output, aux = split_aux(prefix, output) if has_aux else (output, None)
     outs, structure = flatten(output)
     if not outs or (len(outs) == 1 and outs[0] is None):
         raise RuntimeError(

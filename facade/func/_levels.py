@@ -21,6 +21,7 @@ from leafax.functional import Fault, Node, Op, summarise
 
 from .. import _dual
 from .._enter import enter, make
+from .._modes import within
 from .._record import apply, record
 from .._region import Region
 from .._trace import Mode, State, Value, local
@@ -147,11 +148,8 @@ class Level:
         wholes = [enter(x, region.trace) for x, _ in self.mapped]
         tracked = any(v.requires_grad for v in values)
         mode = local.mode
-        local.set_mode(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False, ()))
-        try:
+        with within(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False, ())):
             state, trace = record(op, (*wholes, *free), {}, budget=False)
-        finally:
-            local.set_mode(mode)
         results = [make(v, trace) for v in state.values]
         return [r if v.requires_grad else bare(r) for r, v in zip(results, values, strict=True)]
 

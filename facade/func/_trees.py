@@ -48,3 +48,16 @@ class _Star:
 def starred(treedef: Any) -> str:
     """The structure as its own literal, with stars for leaves."""
     return repr(jax.tree.unflatten(treedef, [_Star()] * treedef.num_leaves))
+
+
+def split_aux(prefix: str, output: Any) -> tuple[Any, Any]:
+    """What a function with `has_aux=True` returned, as the pair that it must be.
+
+    Args:
+      prefix: of the message, which names the transform.
+    """
+    if isinstance(output, tuple) and len(output) == 2:
+        return output
+    raise RuntimeError(
+        prefix + "output of function f should be a tuple: (output, aux) if has_aux is True"
+    )

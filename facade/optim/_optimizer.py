@@ -76,7 +76,7 @@ class Optimizer(ParamGroups):
 
     def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
         """The state of one parameter before its first step: arrays by name."""
-        raise NotImplementedError
+        raise NotImplementedError(f"`{type(self).__name__}` has neither `step` nor `init_state`")
 
     @staticmethod
     def update(
@@ -87,7 +87,7 @@ class Optimizer(ParamGroups):
         choices: dict[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
         """One parameter's new value and state, in JAX."""
-        raise NotImplementedError
+        raise NotImplementedError("an optimizer with `init_state` needs `update`, too")
 
     # ------------------------------------------------------------ the step
 
