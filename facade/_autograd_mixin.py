@@ -177,6 +177,13 @@ class AutogradMixin(Handle):
         """
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if active.depth:
+            raise RuntimeError(
+                "You are attempting to call Tensor.retain_grad() inside of a function being "
+                "transformed by a functorch transform. This is unsupported, please attempt to use "
+                "the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+                "retain_grad() outside of a function being transformed instead."
+            )
         if self.is_leaf or self.retains_grad:
             return
         self._retains = True

@@ -53,6 +53,26 @@ def seeing(levels: tuple[int, ...]) -> Iterator[None]:
         yield
 
 
+def switch(enabled: bool) -> None:
+    opened.enabled = enabled
+    levels = tuple(range(1, len(opened.levels) + 1)) if enabled else ()
+    now = local.mode
+    local.set_mode(Mode.of(now.grad, now.inference, now.autocast, dual=levels))
+
+
+@contextmanager
+def switched(mode: bool) -> Iterator[None]:
+    """Let ops carry tangents on, or not."""
+    before, now = opened.enabled, local.mode
+    if before is not mode:
+        switch(mode)
+    try:
+        yield
+    finally:
+        opened.enabled = before
+        local.set_mode(now)
+
+
 def enter_level() -> int:
     """Open a level; returns its number."""
     opened.levels.append([])

@@ -24,6 +24,7 @@ class Handle:
       _behind: a view whose storage was written to since it got its history from its base; read
         anew or not, it gets another one when its base requires grad.
       _retains: `retain_grad()` was called.
+      _ended: it is an argument of a `func.vjp` that has returned: to other transforms a constant.
       _stale: set when the storage was written through another tensor: what `_v` was before.
       _grad_fn: its graph node once an earlier trace is done; `_out` is its output number.
       _grad: `.grad`.
@@ -51,6 +52,7 @@ class Handle:
     _post_accumulate_hooks: Any = None
     _creation: str = ""
     _retains: bool = False
+    _ended: bool = False
     _duals: Any = None
     _dual_root: Any = None
     _behind: bool = False

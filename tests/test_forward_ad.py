@@ -389,3 +389,41 @@ def test_tangents_in_other_layouts() -> None:
             log(v.clone())
             d = fw.make_dual(x, x.t().contiguous().t())
             show(log, torch, d.view(3, 2))
+
+
+def test_forward_mode_is_off_inside_functions_and_on_inside_jvp() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+
+        class Sine(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                log(fw._is_fwd_grad_enabled())
+                ctx.save_for_backward(x)
+                return -torch.func.jvp(torch.cos, (x,), (torch.ones_like(x),))[1]
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                (x,) = ctx.saved_tensors
+                return g * torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1]
+
+        x = torch.tensor(0.5, requires_grad=True)
+        y = Sine.apply(x)
+        log(fw._is_fwd_grad_enabled())
+        log.gradients(y.detach(), *torch.autograd.grad(y, x))
+        v = torch.tensor(2.0)
+        with fw._set_fwd_grad_enabled(False):
+            log.gradients(*torch.func.jvp(torch.sin, (x.detach(),), (v,)))
+            log(fw._is_fwd_grad_enabled())
+
+        def shifted(x: Any) -> Any:
+            with fw._set_fwd_grad_enabled(False):
+                shift = x**2
+            return x**2 - shift
+
+        log.gradients(*torch.func.jvp(shifted, (x.detach(),), (v,)))
+        nested = torch.func.jvp(
+            lambda x: torch.func.jvp(shifted, (x,), (v,))[1], (x.detach(),), (v,)
+        )
+        log.gradients(*nested)

@@ -114,7 +114,26 @@ CASES: list[Any] = [
     lambda t, x: t.func.hessian(lambda x: x.prod() ** 2)(x),
     lambda t, x: t.func.linearize(lambda x: x * x.sum(), x)[1](x),
     lambda t, x: t.func.vmap(lambda x: x + t.zeros(2), randomness="same")(x[:2].expand(3, 2)),
+    # To the outer transform what the inner one was taken at is a constant, for it has returned.
+    lambda t, x: [
+        *_nested_vjp(t, x),
+        t.func.grad(lambda v: t.func.vjp(t.sin, x)[1](v)[0].sum())(x),
+    ],
+    lambda t, x: t.func.grad(lambda x: t.func.vjp(t.sin, x)[1](x)[0].sum())(x),
 ]
+
+
+def _nested_vjp(t: Any, x: Any) -> list[Any]:
+    _, pull = t.func.vjp(t.sin, x)
+    y, pull_again = t.func.vjp(lambda v: pull(v)[0], x)
+    return [y, pull_again(x)[0]]
+
+
+def _retaining(x: Any) -> Any:
+    x.retain_grad()
+    return x.sum()
+
+
 BAD: list[Any] = [
     lambda t, x: t.func.grad(lambda x: x * 2)(x),
     lambda t, x: t.func.grad(lambda x: 3)(x),
@@ -142,6 +161,8 @@ BAD: list[Any] = [
     lambda t, x: t.func.vjp(lambda x: (x, x.sum()), x)[1](x),
     lambda t, x: t.func.jvp(lambda x: x, x, x),
     lambda t, x: t.func.jvp(lambda x: x, (x,), (x[0],)),
+    lambda t, x: t.func.grad(_retaining)(x),
+    lambda t, x: t.func.vmap(_retaining)(x.expand(2, 3)),
 ]
 
 

@@ -356,3 +356,17 @@ def test_gradients_of_what_a_mapped_function_captures(name: str) -> None:
         more = () if name == "mul" else (3,)
         torch.func.vmap(lambda a: f(a, w, *more))(x).exp().sum().backward()
         log.gradients(w.grad)
+
+
+def test_debug_unwrap() -> None:
+    for lib in (torch, leafax):
+        seen: list[Any] = []
+
+        def f(x: Any, lib: Any = lib, seen: list[Any] = seen) -> Any:
+            seen += [lib.func.debug_unwrap(x), lib.func.debug_unwrap(x, recurse=False).shape]
+            return x.sin()
+
+        x = lib.ones(2, 3)
+        lib.vmap(lib.vmap(f))(x)
+        assert seen[0] is x and tuple(seen[1]) == (3,)
+        assert lib.func.debug_unwrap(x) is x

@@ -1,12 +1,12 @@
 """What code written for PyTorch takes from `torch._C`: few names, about the autograd engine."""
 
+from .._dual import switch as _set_fwd_grad_enabled
 from .._modes import is_grad_enabled as is_grad_enabled
 from .._modes import is_inference_mode_enabled as is_inference_mode_enabled
 from .._tasks import current_node as _current_autograd_node
 from .._tasks import execution_order as _current_graph_task_execution_order
 from .._tasks import task_number as _current_graph_task_id
 from .._tasks import will_execute as _will_engine_execute_node
-from ..autograd.forward_ad import _switch as _set_fwd_grad_enabled
 from . import _autograd as _autograd
 from . import _functions as _functions
 from ._tls import get_obj_in_tls as _get_obj_in_tls

@@ -141,7 +141,7 @@ class Function(metaclass=FunctionMeta):
             args, kwargs = _bind(cls.forward, ctx, args, kwargs)
         tensors = [a for a in args if isinstance(a, Handle)]
         records = ctx.begin(args)
-        with no_grad(), _dual.seeing(()):
+        with no_grad(), _dual.switched(False):
             if separate:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _dual
 from .._modes import _Scope
-from .._trace import Mode, local
+from .._trace import local
 
 _current_level = -1
 _NUMBERS: list[int] = []  # the recorder's number of each level of this module
@@ -120,18 +118,4 @@ def _is_fwd_grad_enabled() -> bool:
     return _dual.opened.enabled
 
 
-def _switch(mode: bool) -> None:
-    _dual.opened.enabled = mode
-    levels = tuple(range(1, len(_dual.opened.levels) + 1)) if mode else ()
-    now = local.mode
-    local.set_mode(Mode.of(now.grad, now.inference, now.autocast, dual=levels))
-
-
-@contextmanager
-def _set_fwd_grad_enabled(mode: bool) -> Iterator[None]:
-    before = _is_fwd_grad_enabled()
-    _switch(mode)
-    try:
-        yield
-    finally:
-        _switch(before)
+_set_fwd_grad_enabled = _dual.switched

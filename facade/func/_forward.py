@@ -82,7 +82,7 @@ def jvp(
     if forward_ad._current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     mode = local.mode
-    with transform(), tracked(mode.grad and not mode.inference):
+    with transform(), tracked(mode.grad and not mode.inference), _dual.switched(True):
         level = _dual.enter_level()
         try:
             for p in flat:

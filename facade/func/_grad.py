@@ -89,7 +89,7 @@ def _lower(x: Any, private: list[Any]) -> Any:
             continue
         seen.add(node)
         if node.accumulates:
-            if id(node.variable) not in own:
+            if id(node.variable) not in own and not node.variable._ended:
                 return x
         else:
             stack += [e[0] for e in node.edges() if e is not None]
@@ -241,6 +241,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 f"{type(o)}"
             )
     private = [t for t in flat if t.is_leaf]
+    for t in private:
+        t._ended = True
 
     def wrapper(
         cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: Any = None

@@ -81,7 +81,7 @@ def jacrev(
             blocks = [g[start:ends].reshape((*o.shape, *g.shape[1:])) for g in grads]
             tree = unflatten(in_tree, blocks)
             parts.append(tree if isinstance(argnums, tuple) else tree[0])
-        result = jax.tree.unflatten(structure, parts)
+        result = unflatten(structure, parts)
         return (result, got[2]) if has_aux else result
 
     return wrapper
@@ -128,7 +128,7 @@ def jacfwd(
                 blocks.append(column[..., start:ends].reshape((*o.shape, *x.shape)))
             tree = unflatten(in_tree, blocks)
             parts.append(tree if isinstance(argnums, tuple) else tree[0])
-        result = jax.tree.unflatten(structure, parts)
+        result = unflatten(structure, parts)
         return (result, aux[0]) if has_aux else result
 
     return wrapper

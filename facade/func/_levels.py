@@ -192,6 +192,21 @@ def innermost(t: Any) -> Level | None:
     return None
 
 
+def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
+    """The batch that a tensor stands for inside `vmap`; to be looked at, not to compute with.
+
+    Args:
+      recurse: out of all the running `vmap`s, not the innermost only.
+    """
+    if not running.levels:
+        return tensor
+    whole, _ = running.levels[-1].batch_of(tensor)
+    if not recurse and whole is not tensor:
+        return whole
+    with suspended():
+        return debug_unwrap(whole, recurse=recurse)
+
+
 def adopt(like: Any, made: Any) -> None:
     """Count a new tensor as one that differs from example to example where `like` does."""
     for level in running.levels:

@@ -1,43 +1,20 @@
-"""Pytrees of tensors, as `torch.func` takes them: dicts, lists, tuples, named tuples, None."""
+"""Trees of tensors in the words of `torch.func`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import jax
+from .._pytree import TreeSpec, flatten_up_to, tree_unflatten
+from .._pytree import tree_flatten as flatten
 
-from .._handle import Handle
-
-
-def flatten(x: Any) -> tuple[list[Any], Any]:
-    """Leaves and structure; None is a leaf, as in PyTorch."""
-    return jax.tree.flatten(x, is_leaf=_is_leaf)
+__all__ = ["flatten", "flatten_up_to", "spell", "split_aux", "starred", "unflatten"]
 
 
-def unflatten(treedef: Any, leaves: Any) -> Any:
-    return jax.tree.unflatten(treedef, leaves)
+def unflatten(spec: TreeSpec, leaves: Any) -> Any:
+    return tree_unflatten(leaves, spec)
 
 
-def _is_leaf(x: Any) -> bool:
-    return isinstance(x, Handle) or x is None
-
-
-def spell(treedef: Any) -> str:
-    """The structure in PyTorch's notation, as its messages have it."""
-    return _spell(jax.tree.unflatten(treedef, ["*"] * treedef.num_leaves), 0)
-
-
-def _spell(x: Any, depth: int) -> str:
-    if x == "*":
-        return "*"
-    pad = ",\n" + "  " * (depth + 1)
-    if isinstance(x, dict):
-        inner = pad.join(_spell(v, depth + 1) for v in x.values())
-        return f"TreeSpec({type(x).__name__}, {list(x)}, [{inner}])"
-    if isinstance(x, (tuple, list)):
-        inner = pad.join(_spell(v, depth + 1) for v in x)
-        return f"TreeSpec({type(x).__name__}, None, [{inner}])"
-    return "*"
+spell = repr  # the structure as PyTorch's messages have it
 
 
 class _Star:
@@ -45,9 +22,9 @@ class _Star:
         return "*"
 
 
-def starred(treedef: Any) -> str:
+def starred(spec: TreeSpec) -> str:
     """The structure as its own literal, with stars for leaves."""
-    return repr(jax.tree.unflatten(treedef, [_Star()] * treedef.num_leaves))
+    return repr(unflatten(spec, [_Star()] * spec.num_leaves))
 
 
 def split_aux(prefix: str, output: Any) -> tuple[Any, Any]:

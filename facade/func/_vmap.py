@@ -19,7 +19,7 @@ from .._handle import Handle
 from .._record import apply
 from .._trace import local
 from ._levels import Level, entered, rebuild, tower
-from ._trees import flatten, spell, unflatten
+from ._trees import flatten, flatten_up_to, spell, unflatten
 
 
 def _name(fn: Any) -> str:
@@ -78,20 +78,12 @@ def _in_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
 
 def broadcast(dims: Any, tree: Any) -> list[Any] | None:
     """`dims`, a prefix of `tree`, one a leaf; None if it does not fit."""
-    if not isinstance(dims, (tuple, list, dict)):
-        return [dims] * len(flatten(tree)[0])
-    if type(dims) is not type(tree) or len(dims) != len(tree):
+    given, prefix = flatten(dims)
+    try:
+        parts = flatten_up_to(prefix, tree)
+    except ValueError:
         return None
-    keys: Any = sorted(dims) if isinstance(dims, dict) else range(len(dims))
-    found: list[Any] = []
-    for k in keys:
-        if isinstance(dims, dict) and k not in tree:
-            return None
-        part = broadcast(dims[k], tree[k])
-        if part is None:
-            return None
-        found += part
-    return found
+    return [d for d, part in zip(given, parts, strict=True) for _ in flatten(part)[0]]
 
 
 def vmap(

@@ -1,3 +1,4 @@
 """PyTorch's `torch.utils` on JAX."""
 
+from . import _pytree as _pytree
 from . import checkpoint as checkpoint

@@ -1,0 +1,159 @@
+"""Trees as PyTorch has them: dicts keep their order, named tuples and deques are nodes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import torch
+
+import leafax
+
+LIBS = [torch, leafax]
+Pair = namedtuple("Pair", "second first")
+
+
+def numbers(lib: Any, *shape: int) -> Any:
+    return lib.arange(float(np.prod(shape))).reshape(shape) * 0.25 - 0.5
+
+
+TREES: dict[str, Callable[[Any, Any], Any]] = {
+    "dict": lambda a, b: {"z": a, "a": b},
+    "nested": lambda a, b: {"z": [a, {"y": b, "b": a}], "a": (b,)},
+    "OrderedDict": lambda a, b: OrderedDict(z=a, a=b),
+    "defaultdict": lambda a, b: defaultdict(list, {"z": a, "a": b}),
+    "namedtuple": lambda a, b: Pair(a, b),
+    "deque": lambda a, b: deque([a, b], 3),
+    "empty": lambda a, b: [a, (), {}, b],
+}
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_leaves_and_structure(tree: str) -> None:
+    theirs, ours = (lib.utils._pytree for lib in LIBS)
+    x, y = TREES[tree](1, None), TREES[tree]("other", 2)
+    leaves, spec = ours.tree_flatten(x)
+    expected, reference = theirs.tree_flatten(x)
+    assert leaves == expected == ours.tree_leaves(x)
+    assert repr(spec) == repr(reference)
+    assert spec.num_leaves == reference.num_leaves
+    back = ours.tree_unflatten(leaves, spec)
+    assert back == x and type(back) is type(x)
+    assert spec == ours.tree_structure(y) and hash(spec) == hash(ours.tree_structure(y))
+    assert spec != ours.tree_structure([x])
+    assert ours.tree_map(lambda a, b: (a, b), x, y) == theirs.tree_map(lambda a, b: (a, b), x, y)
+    assert ours.tree_any(lambda a: a is None, x) and not ours.tree_all(lambda a: a is None, x)
+    assert ours.tree_map_only(int, float, x) == theirs.tree_map_only(int, float, x)
+
+
+def test_registered_classes_and_what_jax_knows() -> None:
+    ours = leafax.utils._pytree
+
+    class Box:
+        def __init__(self, held: Any, name: str) -> None:
+            self.held, self.name = held, name
+
+    with_name = (lambda b: ([b.held], b.name), lambda children, name: Box(*children, name))
+    ours.register_pytree_node(Box, *with_name)
+    doubled = ours.tree_map(lambda x: x * 2, {"b": Box(3, "three")})["b"]
+    assert (doubled.held, doubled.name) == (6, "three")
+    with pytest.raises(ValueError, match="is already registered as pytree node"):
+        ours.register_pytree_node(Box, *with_name)
+
+    @jax.tree_util.register_dataclass
+    @__import__("dataclasses").dataclass
+    class Point:
+        x: Any
+        y: Any
+
+    gradient = leafax.func.grad(lambda p: (p.x * p.y).sum())(
+        Point(leafax.ones(2), leafax.full((2,), 3.0))
+    )
+    assert isinstance(gradient, Point)
+    assert gradient.x.tolist() == [3, 3] and gradient.y.tolist() == [1, 1]
+
+
+def keys(tree: Any) -> Any:
+    return [(k, keys(v)) for k, v in tree.items()] if isinstance(tree, dict) else None
+
+
+ORDERS: dict[str, Callable[[Any, Any], Any]] = {
+    "grad": lambda f, p: f.grad(lambda p: (p["z"] * p["a"]).sum())(p),
+    "jacrev": lambda f, p: f.jacrev(lambda p: p["z"] * p["a"])(p),
+    "jacfwd": lambda f, p: f.jacfwd(lambda p: {"q": p["z"], "b": p["a"]})(p),
+    "vjp": lambda f, p: f.vjp(lambda p: p["z"] * p["a"], p)[1](p["z"])[0],
+    "jvp": lambda f, p: f.jvp(lambda p: {"q": p["z"], "b": p["a"]}, (p,), (p,))[1],
+    "linearize": lambda f, p: f.linearize(lambda p: {"q": p["z"], "b": p["a"]}, p)[1](p),
+    "vmap": lambda f, p: f.vmap(lambda p: {"q": p["z"], "b": p["a"]})(p),
+    "functionalize": lambda f, p: f.functionalize(lambda p: {"q": p["z"], "b": p["a"]})(p),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of what torch itself does in forward mode
+@pytest.mark.parametrize("transform", ORDERS)
+def test_dicts_keep_their_order(transform: str) -> None:
+    """Zipped with the parameters, gradients in another order would train the wrong ones."""
+    expected, ours = (
+        ORDERS[transform](lib.func, {"z": numbers(lib, 2), "a": numbers(lib, 2)}) for lib in LIBS
+    )
+    assert keys(ours) == keys(expected)
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    try:
+        result = call()
+    except Exception as e:
+        return type(e), str(e)
+    flat = leafax.utils._pytree.tree_leaves(result)
+    return keys(result), [x.tolist() for x in flat]
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "tangents in another order": lambda lib: lib.func.jvp(
+        lambda p: p["z"] * p["a"],
+        ({"z": numbers(lib, 2), "a": numbers(lib, 2)},),
+        ({"a": numbers(lib, 2), "z": numbers(lib, 2)},),
+    ),
+    "in_dims": lambda lib: lib.vmap(lambda p: p["z"] * p["a"], in_dims=({"z": 0, "a": 1},))(
+        {"z": numbers(lib, 2, 3), "a": numbers(lib, 3, 2)}
+    ),
+    "in_dims without a key": lambda lib: lib.vmap(lambda p: p["z"], in_dims=({"a": 1},))(
+        {"z": numbers(lib, 2, 3), "a": numbers(lib, 3, 2)}
+    ),
+    "out_dims": lambda lib: lib.vmap(lambda x: {"x": x, "c": x}, out_dims={"x": 0, "c": 1})(
+        numbers(lib, 2, 3)
+    ),
+    "out_dims as a prefix": lambda lib: lib.vmap(lambda x: (x, [x, x]), out_dims=(0, 1))(
+        numbers(lib, 2, 3)
+    ),
+    "out_dims that do not fit": lambda lib: lib.vmap(lambda x: (x, [x]), out_dims=(0, (1,)))(
+        numbers(lib, 2, 3)
+    ),
+    "cotangents in another order": lambda lib: lib.func.vjp(
+        lambda x: {"z": x, "a": x * 2}, numbers(lib, 2)
+    )[1]({"a": numbers(lib, 2), "z": numbers(lib, 2)}),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", CALLS)
+def test_what_dicts_are_matched_with(call: str) -> None:
+    expected, ours = (outcome(lambda lib=lib: CALLS[call](lib)) for lib in LIBS)
+    assert ours == expected
+
+
+def test_messages_are_torchs() -> None:
+    spec = leafax.utils._pytree.tree_structure([1, 2])
+    for arguments in ([1], spec), ([1, 2], None):
+        given = list(arguments)
+        with pytest.raises((ValueError, TypeError)) as ours:
+            leafax.utils._pytree.tree_unflatten(*given)
+        if given[1] is spec:
+            given[1] = torch.utils._pytree.tree_structure([1, 2])
+        with pytest.raises(ours.type) as theirs:
+            torch.utils._pytree.tree_unflatten(*given)
+        assert str(ours.value) == str(theirs.value).replace("torch", "leafax")
