@@ -82,22 +82,39 @@ def _near(a: Any, b: Any) -> bool:
         return a == b
 
 
-TIES = {"topk", "kthvalue", "mode"}  # which of equal elements is found is not said
+# Which of equal elements is found is not said.
+TIES = {"topk", "kthvalue", "mode", "sort", "argsort", "msort"}
 
 
-def compare_ties(entry: Any, sample: Any, expected: Any, got: Any, dtype: torch.dtype) -> None:
-    """Values must agree, and the indices must be places where these values are."""
-    close(expected[0].detach(), got[0], dtype)
-    k, dim = expected[1], sample.kwargs.get("dim", -1)
-    dim = sample.args[1] if len(sample.args) > 1 else dim
-    index = torch.from_numpy(np.array(got[1].numpy()))
-    if k.shape != index.shape:
-        raise Mismatch(f"shape {tuple(index.shape)} instead of {tuple(k.shape)}")
+def tied(name: str, sample: Any) -> bool:
+    """Whether some of the elements that the entry orders are equal."""
     x = sample.input.detach()
+    return name in TIES and not sample.kwargs.get("stable") and x.unique().numel() < x.numel()
+
+
+def compare_ties(name: str, sample: Any, expected: Any, got: Any, dtype: torch.dtype) -> None:
+    """Values must agree, and the indices must be places where these values are."""
+    x = sample.input.detach()
+    dim = sample.kwargs.get("dim", -1 if name != "msort" else 0)
+    place = 0 if name == "argsort" else 1
+    dim = sample.args[place] if len(sample.args) > place else dim
+    wants, gots = flat(expected), flat(got)
+    if name != "argsort":
+        close(wants[0].detach(), gots[0], dtype)
+    if name == "msort":
+        return
+    index = torch.from_numpy(np.array(gots[-1].numpy()))
+    if wants[-1].shape != index.shape:
+        raise Mismatch(f"shape {tuple(index.shape)} instead of {tuple(wants[-1].shape)}")
+    if name in ("sort", "argsort") and x.dim():
+        every = index.sort(dim).values.movedim(dim, -1)
+        if not torch.equal(every, torch.arange(x.shape[dim]).expand(every.shape)):
+            raise Mismatch("some index is not there")
+    theirs = wants[-1]
     if x.dim() and index.dim() < x.dim():
-        index = index.unsqueeze(dim)
-    found = x.gather(dim, index) if x.dim() else x
-    close(found.reshape(expected[0].shape), got[0], dtype)
+        index, theirs = index.unsqueeze(dim), theirs.unsqueeze(dim)
+    if x.dim() and not torch.equal(x.gather(dim, index), x.gather(dim, theirs)):
+        raise Mismatch("an index is of another value")
 
 
 def close(want: torch.Tensor, have: Any, dtype: torch.dtype, unsigned: bool = False) -> None:

@@ -32,8 +32,6 @@ KNOWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "chalf": ("JAX has no complex32", ()),
     "addbmm": ("in place, PyTorch resizes the output", ()),
     "as_strided_scatter": ("PyTorch's gradient of the input is that of the part written over", ()),
-    "nn.functional.conv_transpose2d": ("XLA:CPU sums in bfloat16", ("bfloat16",)),
-    "nn.functional.conv_transpose3d": ("XLA:CPU sums in bfloat16", ("bfloat16",)),
 }
 CHOSEN: dict[str, list[tuple[str, int]]] = json.loads(
     (Path(__file__).parent / "op_db_samples.json").read_text()
@@ -108,6 +106,8 @@ ONCE = (
     ("linalg.eigh", "float64", 0), ("linspace", "int64", 32), ("logspace", "int64", 50),
     ("linspace.tensor_overload", "int64", 160), ("special.zeta", "int64", 4),
     ("unravel_index", "int64", 10), ("histogramdd", "float32", 41), ("mode", "int64", 6),
+    ("logcumsumexp", "complex64", 1), ("ldexp", "bfloat16", 6), ("masked_select", "bfloat16", 6),
+    ("nn.functional.conv_transpose2d", "bfloat16", 2), ("sort", "bfloat16", 0),
 )  # fmt: skip
 
 

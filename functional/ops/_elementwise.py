@@ -12,8 +12,9 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from .._dtypes import category, is_complex, promote, scalar_name
+from .._dtypes import category, is_complex, is_floating, promote, scalar_name
 from ._dims import broadcast_shapes
+from ._nn import repeated
 
 Array = jax.Array
 BOOL = np.dtype("bool")
@@ -24,7 +25,11 @@ def aligned(*operands: Any, to_float: bool = False) -> list[Array]:
     shape: tuple[int, ...] = ()
     for x in operands:
         shape = broadcast_shapes(shape, getattr(x, "shape", ()))
-    return promote(*operands, to_float=to_float)
+    arrays = promote(*operands, to_float=to_float)
+    if arrays[0].dtype.itemsize > 2 or not is_floating(arrays[0].dtype):
+        return arrays
+    return [repeated(x, shape) if hasattr(y, "shape") else x
+            for x, y in zip(arrays, operands, strict=True)]  # fmt: skip
 
 
 def category_of(x: Any) -> int:

@@ -27,6 +27,11 @@ def wide(x: Array) -> Array:
     return cast(x, wide_dtype(x.dtype))
 
 
+def repeated(x: Array, shape: tuple[int, ...]) -> Array:
+    """`x` broadcast to `shape`; as in PyTorch, gradients of halves are added up in float32."""
+    return x if x.shape == shape else jnp.broadcast_to(wide(x), shape).astype(x.dtype)
+
+
 def need_float(x: Array, kernel: str) -> None:
     """Raise as PyTorch's dispatch macro does where `kernel` has no such dtype."""
     if not is_floating(x.dtype):

@@ -12,6 +12,7 @@ from jax import lax
 from .._dtypes import cast, promote_types
 from .._op import op
 from . import _dims
+from ._nn import repeated
 
 Array = jax.Array
 
@@ -132,7 +133,7 @@ def broadcast_tensors(tensors: Sequence[Array]) -> tuple[Array, ...]:
     shape: _dims.Shape = ()
     for x in tensors:
         shape = _dims.broadcast_shapes(shape, x.shape)
-    return tuple(jnp.broadcast_to(x, shape) for x in tensors)
+    return tuple(repeated(x, tuple(shape)) for x in tensors)
 
 
 @op(method=False, backward="ExpandBackward0")

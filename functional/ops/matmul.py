@@ -13,6 +13,7 @@ from jax import lax
 from .._dtypes import cast, cpp_name, is_integral, promote, scalar_name
 from .._op import op
 from . import _dims
+from ._nn import wide, wide_dtype
 
 Array = jax.Array
 
@@ -269,5 +270,8 @@ def addbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any
             f"{batch2.shape[1]}x{batch2.shape[2]})"
         )
     _check_addmm_dtypes(input, batch1, batch2)
-    product = lax.dot_general(batch1, batch2, (((0, 2), (0, 1)), ((), ())))
-    return _blend(input, product, beta, alpha)
+    kind = input.dtype
+    product = lax.dot_general(
+        batch1, batch2, (((0, 2), (0, 1)), ((), ())), preferred_element_type=wide_dtype(kind)
+    )
+    return _blend(wide(input), product, beta, alpha).astype(kind)

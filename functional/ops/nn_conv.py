@@ -11,7 +11,7 @@ import numpy as np
 from .._dtypes import cpp_name, is_floating, scalar_name
 from .._op import op
 from ._convolve import convolve
-from ._nn import size_list
+from ._nn import repeated, size_list
 
 Array = jax.Array
 Ints = int | Sequence[int]
@@ -198,7 +198,7 @@ def _convolution(
                 f"channel: {_times(sizes)}. Output size is too small"
             )
         y = convolve(x, w, ones, pads, stride, dilation, groups)
-    return y if bias is None else y + bias.reshape((-1,) + (1,) * dims)
+    return y if bias is None else y + repeated(bias.reshape((-1,) + (1,) * dims), y.shape)
 
 
 @op(method=False, saves=_SAVES)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._dtypes import cpp_name, scalar_name
 from .._op import Fault, op
-from ._nn import size_list
+from ._nn import repeated, size_list
 
 Array = jax.Array
 
@@ -79,7 +79,7 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
         return y
     if bias.ndim > 1:
         bias = jnp.broadcast_to(bias, (math.prod(y.shape[:-1]), y.shape[-1])).reshape(y.shape)
-    return y + bias
+    return y + repeated(bias, y.shape)
 
 
 @jax.custom_jvp

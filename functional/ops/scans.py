@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import cast, is_integral
+from .._dtypes import cast, is_complex, is_integral
 from .._op import op
 from ._dims import wrap_dim
 from ._elementwise import BOOL, refuse
@@ -58,7 +58,28 @@ def logcumsumexp(input: Array, dim: int) -> Array:
     """Take the logarithm of running sums of exponentials, without overflow."""
     dim = wrap_dim(dim, input.ndim)
     refuse("logcumsumexp_out_cpu", input.dtype, 0, 1)
-    return lax.cumlogsumexp(input, dim) if input.ndim else input
+    if not input.ndim:
+        return input
+    sums = lax.cumlogsumexp(input, dim)
+    return _whole_turns(input, sums, dim) if is_complex(input.dtype) else sums
+
+
+def _whole_turns(x: Array, sums: Array, dim: int) -> Array:
+    """`sums` with the angles that PyTorch comes to by adding one by one: they go on past pi."""
+
+    def add(before: Array, new: Array) -> tuple[Array, Array]:
+        low = before.real < new.real
+        small, large = jnp.where(low, before, new), jnp.where(low, new, before)
+        more = jnp.log1p(jnp.exp(small - large))
+        after = large + jnp.where(jnp.isneginf(small.real), 0, more)
+        return after, after.imag
+
+    along = jnp.moveaxis(lax.stop_gradient(x), dim, 0)
+    start = jnp.full(along.shape[1:], -jnp.inf, x.dtype)
+    angles = jnp.moveaxis(lax.scan(add, start, along)[1], 0, dim)
+    turns = jnp.round((angles - lax.stop_gradient(sums).imag) / (2 * np.pi))
+    turns = jnp.where(jnp.isfinite(turns), turns, 0)
+    return sums + lax.complex(jnp.zeros_like(turns), turns * (2 * np.pi))
 
 
 def _extreme(name: str, fn: Callable[..., Array], input: Array, dim: int) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ from jax import lax
 from .._dtypes import is_integral, scalar_name
 from .._op import Fault, op
 from . import _dims
+from ._nn import repeated
 
 Array = jax.Array
 
@@ -227,8 +228,7 @@ def _write_expand(base: Array, new: Array, size: Sequence[int]) -> Array:
 
 def _expand(input: Array, size: Sequence[int]) -> Array:
     shape = _dims.expand_size(input.shape, size, scalar_name(input.dtype))
-    lead = len(shape) - input.ndim
-    return lax.broadcast_in_dim(input, shape, tuple(range(lead, len(shape))))
+    return repeated(input, tuple(shape))
 
 
 @op(view=True, function=False, write=_write_expand)

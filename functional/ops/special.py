@@ -14,7 +14,7 @@ from jax.scipy import special
 
 from .._dtypes import cast, is_complex, is_floating, is_integral, promote, scalar_name
 from .._op import op
-from ._elementwise import with_jvp
+from ._elementwise import aligned, with_jvp
 from ._nn import wide
 
 Array = jax.Array
@@ -194,7 +194,8 @@ def nextafter(input: Array, other: Array) -> Array:
 def ldexp(input: Array, other: Array) -> Array:
     """`input * 2 ** other`."""
     (power,) = promote(other, to_float=True)
-    a, b = promote(input, jnp.exp2(power) if not is_complex(power.dtype) else 2**power)
+    exact = 2**power if is_complex(power.dtype) else jnp.exp2(wide(power)).astype(power.dtype)
+    a, b = aligned(input, exact)
     return a * b
 
 

@@ -13,6 +13,7 @@ from jax.scipy import special
 from .._dtypes import cast, is_complex, promote
 from .._op import op
 from ._elementwise import BOOL, refuse
+from ._nn import wide
 from .special import trigamma
 
 Array = jax.Array
@@ -42,6 +43,11 @@ def _entry(
     return op(saves=saves, inplace=True, **columns)(body)
 
 
+def _in_float32(fn: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """For halves `fn` is a product first, whose rounding would grow."""
+    return lambda x: fn(wide(x)).astype(x.dtype)
+
+
 @jax.custom_jvp
 def _digamma(x: Array) -> Array:
     # At 0 PyTorch's has the sign of 1 / -x, jax's is NaN.
@@ -55,7 +61,7 @@ def _digamma_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, 
 
 
 exp = _entry("exp", lax.exp, "Raise e to it.", _RESULT)
-exp2 = _entry("exp2", jnp.exp2, "Raise 2 to it.", _RESULT)
+exp2 = _entry("exp2", _in_float32(jnp.exp2), "Raise 2 to it.", _RESULT)
 expm1 = _entry("expm1", lax.expm1, "Take `exp(x) - 1`, exact near 0.", _RESULT)
 log = _entry("log", lax.log, "Take the natural logarithm.")
 log2 = _entry("log2", jnp.log2, "Take the logarithm to base 2.")
@@ -81,7 +87,7 @@ lgamma = _entry(
     "lgamma", lax.lgamma, "Take the logarithm of |gamma(x)|.", no_complex="lgamma_vml_cpu"
 )
 digamma = _entry("digamma", _digamma, "Take the derivative of `lgamma`.", no_complex="digamma")
-sinc = _entry("sinc", jnp.sinc, "Take `sin(pi x) / (pi x)`, 1 at 0.")
+sinc = _entry("sinc", _in_float32(jnp.sinc), "Take `sin(pi x) / (pi x)`, 1 at 0.")
 
 
 def _degrees(name: str, x: Array, factor: float) -> Array:
