@@ -15,7 +15,8 @@ def lowerings(**choices: str) -> dict[str, str]:
 
     Args:
       convolution: "auto" takes matrix products or shifted products on CPUs where they were
-        measured to be faster (`benchmarks/results.md`), "xla" always XLA's convolution.
+        measured to be faster (`benchmarks/results.md`) and float32 for halves, "xla" always
+        XLA's convolution.
 
     >>> from leafax.functional import lowerings
     >>> lowerings(convolution="xla")

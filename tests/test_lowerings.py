@@ -61,10 +61,16 @@ def test_every_way_gives_the_same(
         np.testing.assert_allclose(ours, xlas, rtol=1e-12, atol=1e-12)
 
 
-def test_half_precision_is_left_to_xla() -> None:
-    x, w = jax.numpy.ones((1, 4, 2, 2), "bfloat16"), jax.numpy.ones((4, 4, 3, 3), "bfloat16")
-    text = jax.jit(lambda x, w: CONV[2](x, w, None, padding=1)).lower(x, w).as_text()
-    assert "stablehlo.convolution" in text
+def test_half_precision_is_summed_in_float32() -> None:
+    x, w = jax.numpy.ones((1, 4, 9, 9), "bfloat16"), jax.numpy.ones((4, 4, 3, 3), "bfloat16")
+    texts = {}
+    for way in ("auto", "xla"):
+        lowerings(convolution=way)
+        lowered = jax.jit(lambda x, w: CONV[2](x, w, None, padding=1)).lower(x, w)
+        lines = lowered.as_text().splitlines()
+        texts[way] = next(line for line in lines if "stablehlo.convolution" in line)
+    assert texts["auto"].endswith("tensor<1x4x9x9xf32>")
+    assert texts["xla"].endswith("tensor<1x4x9x9xbf16>")
 
 
 def test_unknown_ways_are_errors() -> None:

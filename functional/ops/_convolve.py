@@ -29,7 +29,8 @@ def convolve(
     lhs_dilation: Sequence[int], dilation: Sequence[int], groups: int,
 ) -> Array:  # fmt: skip
     """Convolve `(N, C, ...)` with `(O, C / groups, ...)`; spatial dims as `lax` has them."""
-    if x.dtype.itemsize == 2 and jax.default_backend() == "cpu":  # XLA:CPU may sum in halves
+    on_cpu = lowerings()["convolution"] == "auto" and jax.default_backend() == "cpu"
+    if on_cpu and x.dtype.itemsize == 2:  # XLA:CPU sums some of them in halves
         y = convolve(wide(x), wide(weight), stride, pads, lhs_dilation, dilation, groups)
         return y.astype(x.dtype)
     kernel = weight.shape[2:]
@@ -38,8 +39,7 @@ def convolve(
         for n, pad, d, k, s in zip(x.shape[2:], pads, dilation, kernel, stride, strict=True)
     ]
     suits = (
-        lowerings()["convolution"] == "auto"
-        and jax.default_backend() == "cpu"
+        on_cpu
         and x.dtype in (np.dtype("float32"), np.dtype("float64"))
         and set(lhs_dilation) == {1}
         and x.size > 0 < weight.size
