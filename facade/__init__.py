@@ -94,6 +94,8 @@ from ._modes import is_grad_enabled as is_grad_enabled
 from ._modes import is_inference_mode_enabled as is_inference_mode_enabled
 from ._modes import no_grad as no_grad
 from ._modes import set_grad_enabled as set_grad_enabled
+from ._once import is_warn_always_enabled as is_warn_always_enabled
+from ._once import set_warn_always as set_warn_always
 from ._opaque import call_jax as call_jax
 from ._opaque import jax_function as jax_function
 from ._random import Generator as Generator

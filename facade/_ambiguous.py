@@ -30,6 +30,13 @@ _SCOPED = (
 )
 
 
+class AmbiguousView(RuntimeError):
+    """A view was used whose history nobody can tell; PyTorch's class is `RuntimeError`."""
+
+
+AmbiguousView.__name__ = "RuntimeError"
+
+
 def ambiguous(t: Any, what: str) -> str:
     """PyTorch's words for a view that may not be written to (or whose base may not)."""
     old = t._stale if t._stale is not None else t._v

@@ -74,8 +74,8 @@ def _kept(node: Node, name: str) -> Any:
         return node.unpack(index)
 
     try:
-        shapes = [v.shape for v in node.state.operands]
-        return saved_argument(name, node.state.call, shapes, unpack)
+        shapes, strides = zip(*[(v.shape, v.strides) for v in node.state.operands], strict=True)
+        return saved_argument(name, node.state.call, shapes, unpack, strides)
     except KeyError:
         pass
     raise AttributeError(f"'{node.name()}' object has no attribute '_saved_{name}'")

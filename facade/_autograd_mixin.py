@@ -16,7 +16,7 @@ from ._node import RemovableHandle
 from ._reading import drop_grad_fn
 from ._roles import alias, keep_edge
 from ._silent import replaced
-from ._storage import adopt, flag_views, leave
+from ._storage import adopt, flag, flag_views, leave
 from ._storage import detach as _detach
 from ._trace import LEAF, NODE, NOWHERE, local, resting
 from ._writes import rebind
@@ -85,8 +85,14 @@ class AutogradMixin(Handle):
                 else "only Tensors of floating point dtype can require gradients"
             )
         written = self._stale is not None and self._base_ is not None
-        if bool(requires_grad) == self.requires_grad or written and self._base_.requires_grad:
+        if written and self._base_.requires_grad:
             return self  # a view whose base was written to is what its base is
+        if self._stale is None and v.role == NOWHERE and v.requires_grad:
+            if requires_grad:  # so far it did because its base does
+                self._set_role(True)
+            return self
+        if bool(requires_grad) == self.requires_grad:
+            return self
         self._set_role(bool(requires_grad))
         return self
 
@@ -112,6 +118,8 @@ class AutogradMixin(Handle):
             self._trace = None if self._array is not None else self._trace
         if self._grad_fn is not None:
             drop_grad_fn(self)
+        if not leaf and self._base_ is not None and self._base_.requires_grad:
+            flag(self, True)
         flag_views(self)
 
     @property
@@ -311,10 +319,11 @@ class AutogradMixin(Handle):
         if here:
             replaced(trace, self, old.storage)
         aval, strides = other._v.aval, other._v.strides
-        kind = resting(aval, old.requires_grad, old.role, old.inference, strides)
+        kind = resting(aval, old.requires_grad, old.role, other._v.inference, strides)
         if here and old.role > LEAF:
             value = _without_role(trace, enter(other, trace))
-            self._v, self._array, self._stale = keep_edge(trace, value, old), None, None
+            value = keep_edge(trace, value, old, value.inference)
+            self._v, self._array, self._stale = value, None, None
             if old.edge in trace.sources:
                 trace.sources[self._v] = trace.sources[old.edge]
         elif other._array is not None:

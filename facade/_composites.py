@@ -9,6 +9,8 @@ from typing import Any
 from leafax.functional import TABLE
 
 from . import _indexing
+from ._bits import is_conj
+from ._once import warn_once
 from ._record import apply
 from ._trace import local
 
@@ -26,7 +28,11 @@ def imag(input: Any) -> Any:
 
 
 def _part(input: Any, which: int) -> Any:
-    return apply(TABLE["select"], apply(TABLE["view_as_real"], input), -1, which)
+    conjugate = is_conj(input)
+    parts = apply(TABLE["view_as_real"], conj(input) if conjugate else input)
+    if conjugate and which:  # minus the imaginary part of what `input` conjugates
+        parts = apply(TABLE["_neg_view"], parts)
+    return apply(TABLE["select"], parts, -1, which)
 
 
 def clone_of(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,6 +53,40 @@ def conj(input: Any) -> Any:
     return apply(TABLE["conj"], input) if input.is_complex() else input
 
 
+def positive(input: Any) -> Any:
+    """The tensor itself.
+
+    Raises:
+      RuntimeError: for bools.
+    """
+    return apply(TABLE["positive"], input) if input._v.dtype == bool else input
+
+
+def T(self: Any) -> Any:  # noqa: N802
+    """All dims in reverse order, a view; PyTorch deprecates it for other than two."""
+    if not self.dim():
+        warn_once(_IDENTITY.format("Tensor.T"))
+    elif self.dim() != 2:
+        warn_once(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+            "deprecated and it will throw an error in a future release. Consider `x.mT` to "
+            "transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
+            "reverse the dimensions of a tensor."
+        )
+    return apply(TABLE["T"], self)
+
+
+def mT(self: Any) -> Any:  # noqa: N802
+    """The last two dims swapped, a view."""
+    if not self.dim():
+        warn_once(_IDENTITY.format("Tensor.mT"))
+        return self
+    return apply(TABLE["mT"], self)
+
+
+_IDENTITY = "{} is deprecated on 0-D tensors. This function is the identity in these cases."
+
+
 def adjoint(input: Any) -> Any:
     """The last two dims swapped, and conjugated."""
     return _conjugated("adjoint", input)
@@ -64,6 +104,8 @@ def H(self: Any) -> Any:  # noqa: N802
 
 def _conjugated(name: str, input: Any) -> Any:
     if not input.dim():
+        what = "adjoint()" if name == "adjoint" else f"Tensor.{name}"
+        warn_once(f"{what} is deprecated on 0-D tensors. Consider using x.conj().")
         return conj(input)
     if input.dim() == 2 or input.dim() > 2 and name != "H":
         return conj(input.transpose(-2, -1))

@@ -8,6 +8,7 @@ import jax
 
 from leafax.functional import TABLE
 
+from ._cautions import drops_imaginary
 from ._dtype import as_dtype
 from ._dtype import device as device_class
 from ._dtype import dtype as dtype_class
@@ -64,5 +65,6 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
     if isinstance(dtype, type):
         dtype = as_dtype("to", dtype)
     if dtype is not None and dtype.np != t._v.dtype:
+        drops_imaginary(t._v.dtype, dtype.np)
         return apply(TABLE["_to_copy"], out, dtype.np)
     return out.clone() if copy and out is t else out

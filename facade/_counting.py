@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from leafax.functional import TABLE, Op, camel
+from leafax.functional import TABLE, Op, camel, scalar_name
 
 from ._creation import from_numpy
 from ._dtype import float32, float64
@@ -58,6 +58,12 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     return from_numpy(made)
 
 
+def _refuse_complex(input: Any, dim: int | None) -> None:
+    if input.is_complex():
+        what = "unique" if dim is None else "unique_dim"
+        raise NotImplementedError(f"\"{what}\" not implemented for '{scalar_name(input._v.dtype)}'")
+
+
 def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
     dim: int | None = None,
@@ -66,6 +72,7 @@ def unique(
 
     A result of what requires grad requires grad, as in PyTorch, where backward raises.
     """
+    _refuse_complex(input, dim)
     found = _unique2(input, sorted, dim=dim)
     return _asked(found, return_inverse, return_counts)
 
@@ -74,6 +81,7 @@ def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """The elements (or slices along `dim`) without immediate repetitions."""
+    _refuse_complex(input, dim)
     x = _values(input)
     if dim is not None and not x.size:
         _need_slices(x, dim)
@@ -189,6 +197,21 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
     return made if out is None else out.copy_(made)
 
 
+def _repeat(input: Any, repeats: int, dim: int | None, output_size: int | None) -> Any:
+    """Each element the same number of times: as in PyTorch a view of an expanded copy."""
+    along = 0 if dim is None else dim
+    if repeats < 0 or output_size is not None or not input.dim() and dim is not None:
+        return apply(TABLE["repeat_interleave"], input, repeats, dim, output_size)
+    input = input.flatten() if dim is None else input
+    if not -input.dim() <= along < input.dim():
+        return apply(TABLE["repeat_interleave"], input, repeats, dim)
+    along %= input.dim()
+    shape = list(input.shape)
+    shape.insert(along + 1, repeats)
+    out = input.unsqueeze(along + 1).expand(shape).clone()
+    return out.flatten(along, along + 1)
+
+
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Any:
@@ -199,7 +222,7 @@ def repeat_interleave(
     if repeats is None:
         repeats, input = input, None
     if isinstance(repeats, int):
-        return apply(TABLE["repeat_interleave"], input, repeats, dim, output_size)
+        return _repeat(input, repeats, dim, output_size)
     if isinstance(repeats, (list, tuple)):
         counts = np.asarray(repeats, np.int64)
     else:

@@ -118,8 +118,10 @@ def tensor(
     out = wrap(snapshot(_numpy(data, dtype)))
     if device is not None:
         out = out.to(device)
-    if not requires_grad:
-        return out
+    return _leaf(out) if requires_grad else out
+
+
+def _leaf(out: Any) -> Any:
     if out._v.dtype.kind in "biu":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return out.requires_grad_()
@@ -181,7 +183,7 @@ def size_of(args: tuple[Any, ...]) -> tuple[int, ...]:
 def _finish(out: Any, requires_grad: bool, device: Any) -> Any:
     if device is not None:
         out = out.to(device)
-    return out.requires_grad_() if requires_grad else out
+    return _leaf(out) if requires_grad else out
 
 
 def _np(dtype: Any, function: str = "empty") -> np.dtype:

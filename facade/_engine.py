@@ -58,7 +58,7 @@ class Ready:
     def push(self, node: Any) -> None:
         if node not in self._queued:
             self._queued.add(node)
-            key = -node.order[0], -node.order[1]
+            key = -node.graph_order[0], -node.graph_order[1]
             heapq.heappush(self._heap, (key, next(self._count), node))
 
     def pop(self) -> Any:
@@ -140,7 +140,7 @@ class GraphTask:
             node = ready.pop()
             grads = buffers.pop(node, [])
             passed = self._visit(node, grads, needed)
-            for k, edge in enumerate(node.edges()):
+            for k, edge in enumerate(node.next_edges()):
                 if edge is None or edge[0] not in needed:
                     continue
                 target, out = edge
@@ -164,7 +164,7 @@ class GraphTask:
                 continue
             seen.add(node)
             order.append(node)
-            for edge in node.edges():
+            for edge in node.next_edges():
                 if edge is not None:
                     stack.append(edge[0])
         if self.captures is None:
@@ -173,7 +173,7 @@ class GraphTask:
             needed = {node for node, _ in self.captures if node in seen}
             parents: dict[Any, list[Any]] = {}
             for node in order:
-                for edge in node.edges():
+                for edge in node.next_edges():
                     if edge is not None:
                         parents.setdefault(edge[0], []).append(node)
             stack = list(needed)
@@ -188,7 +188,7 @@ class GraphTask:
         for node in order:
             if node not in needed:
                 continue
-            for edge in node.edges():
+            for edge in node.next_edges():
                 if edge is not None and edge[0] in needed:
                     waiting[edge[0]] = waiting.get(edge[0], 0) + 1
         return waiting, needed
@@ -224,11 +224,11 @@ class GraphTask:
             self._accumulate(node, grads)
             return None
         had_hooks = bool(node.post_hooks)  # a hook that an unpack hook registers sees no gradients
-        idle = not any(e is not None and e[0] in needed for e in node.edges())
+        idle = not any(e is not None and e[0] in needed for e in node.next_edges())
         if not hasattr(node, "apply_custom") and (idle or all(g is None for g in grads)):
             if node.is_freed():
                 raise RuntimeError(FREED)
-            passed = [None] * len(node.edges())
+            passed = [None] * len(node.next_edges())
         else:
             passed = apply(self, node, grads, needed)
         if node.post_hooks:

@@ -26,11 +26,14 @@ from ._bits import is_neg as is_neg  # noqa: E402
 from ._bits import resolve_conj as resolve_conj  # noqa: E402
 from ._bits import resolve_neg as resolve_neg  # noqa: E402
 from ._bits import view_as_real as view_as_real  # noqa: E402
+from ._cautions import SPREAD as _SPREAD  # noqa: E402
+from ._cautions import enough_elements as _enough_elements  # noqa: E402
 from ._composites import adjoint as adjoint  # noqa: E402
 from ._composites import conj as conj  # noqa: E402
 from ._composites import imag as imag  # noqa: E402
 from ._composites import outer as ger  # noqa: E402, F401
 from ._composites import outer as outer  # noqa: E402
+from ._composites import positive as positive  # noqa: E402
 from ._composites import real as real  # noqa: E402
 from ._counting import argwhere as argwhere  # noqa: E402
 from ._counting import bincount as bincount  # noqa: E402
@@ -46,6 +49,13 @@ from ._fillers import scatter as scatter  # noqa: E402
 from ._foreach import FUNCTIONS as _FOREACH  # noqa: E402
 from ._histogram import histogram as histogram  # noqa: E402
 from ._histogram import histogramdd as histogramdd  # noqa: E402
+from ._joined import broadcast_tensors as broadcast_tensors  # noqa: E402
+from ._joined import column_stack as column_stack  # noqa: E402
+from ._joined import dstack as dstack  # noqa: E402
+from ._joined import hstack as hstack  # noqa: E402
+from ._joined import meshgrid as meshgrid  # noqa: E402
+from ._joined import row_stack as row_stack  # noqa: E402
+from ._joined import vstack as vstack  # noqa: E402
 from ._lowrank import pca_lowrank as pca_lowrank  # noqa: E402
 from ._lowrank import svd_lowrank as svd_lowrank  # noqa: E402
 from ._numeric import as_strided_scatter as as_strided_scatter  # noqa: E402
@@ -82,11 +92,15 @@ from ._shapes import unravel_index as unravel_index  # noqa: E402
 from ._shapes import vsplit as vsplit  # noqa: E402
 from ._strided import empty_permuted as empty_permuted  # noqa: E402
 from ._strided import empty_strided as empty_strided  # noqa: E402
+from ._unsafe import FUNCTIONS as _UNSAFE  # noqa: E402
 from .nn._norms import native_batch_norm as native_batch_norm  # noqa: E402
 from .special import polygamma as polygamma  # noqa: E402
 
 globals().update(_COPIES)
+for _name in _SPREAD:
+    globals()[_name] = _enough_elements(_name, globals()[_name])
 globals().update(_FOREACH)
+globals().update(_UNSAFE)
 
 
 def is_tensor(obj: Any) -> builtins.bool:

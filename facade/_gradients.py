@@ -58,7 +58,7 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
             from .autograd._raw_saved import apply_packed
 
             return apply_packed(node, grads, needed, fresh)
-    edges = node.edges()
+    edges = node.next_edges()
     wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed)
     refuse(state, wanted)
     floats = given_of(state)
@@ -149,8 +149,26 @@ def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
     """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
     if any(c.requires_grad for c in cts):
         return True
+    if linear(call):
+        return False
     read = reads(call, tuple(v.aval for v in values))
     return any(values[i].requires_grad for i in read)
+
+
+# What tells where, and takes no part in differentiating again.
+_PLACES = frozenset({"mask", "condition", "index", "indices"})
+
+
+_COMPOSED = frozenset({"tanhshrink", "rrelu"})  # of ops that save what they are given
+_SHAPED = frozenset({"gather", "take"})  # these save their input for its shape
+
+
+def linear(call: Any) -> bool:
+    """Whether PyTorch's gradient reads no values: of what it saves, at most places."""
+    op = getattr(getattr(call, "call", None), "op", None)
+    if op is None or op.namespace in ("opaque", "linalg") or op.name in _COMPOSED:
+        return False
+    return _PLACES.issuperset(op.saves) or op.name in _SHAPED
 
 
 def record_gradient(
@@ -178,7 +196,9 @@ def _record_one(trace: Trace, state: State, k: int, given: Any, cts: list[Any]) 
     missing = tuple([(i, v.aval) for i, v in enumerate(state.operands) if i not in read])
     call = vjp_of(state.call, len(state.operands), (k,), given, missing)
     present = [state.operands[i] for i in sorted(read)]
-    differentiable = any(v.requires_grad for v in present) or any(c.requires_grad for c in cts)
+    differentiable = any(c.requires_grad for c in cts)
+    if not linear(call):
+        differentiable = differentiable or any(v.requires_grad for v in present)
     values = [*present, *[enter(c, trace) for c in cts]]
     outs = record_gradient(trace, call, values, None, differentiable)
     if local.mode.dual:

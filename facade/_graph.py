@@ -89,8 +89,8 @@ def gradient_edge(t: Any) -> tuple[Any, int]:
     if fn is None:
         return accumulator(t), 0
     value = t._v
-    if value.index >= 0 and not t._trace.done and value.edge.role == NODE:
-        return fn, value.edge.out
+    if value.index >= 0 and not t._trace.done:
+        return edge_of(t._trace, value)  # type: ignore[no-any-return]
     return fn, t._out
 
 

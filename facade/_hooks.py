@@ -42,7 +42,7 @@ def post_hooks(node: Any, passed: Grads, grads: Grads) -> Grads:
 
     Hooks see one gradient for each of the node's `next_functions`, so None for a number.
     """
-    places = node.places()
+    places = node.next_places()
     given = [None if k is None else passed[k] for k in places]
     seen = tuple(padded(node, grads))
     for hook in list(node.post_hooks.values()):
@@ -66,7 +66,7 @@ def after_accumulation(node: Any, grads: Grads) -> None:
 
 def padded(node: Any, grads: Grads) -> Grads:
     """One gradient (or None) for each output of `node`."""
-    count = len(node.outputs())
+    count = len(node.output_kinds())
     return list(grads) + [None] * (count - len(grads))
 
 

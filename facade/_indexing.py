@@ -10,6 +10,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op
 
+from ._cautions import drops_imaginary
 from ._dtype import tensor_string
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
@@ -64,12 +65,16 @@ def put(self: Any, index: Any, value: Any) -> None:
         _copy_to(self, self.unsqueeze(0), value, number)
         return
     keys = _normalise(self, index)
-    if len(keys) == 1 and _is_mask(keys[0]) and keys[0].dim():
-        if number or value.numel() == 1:  # what the data says is not asked for
-            _check_mask(self, 0, keys[0])
-            _put(self, (keys[0],), value, number)
-            return
-    target, advanced = _basic(self, keys)
+    try:
+        if len(keys) == 1 and _is_mask(keys[0]) and keys[0].dim():
+            if number or value.numel() == 1:  # what the data says is not asked for
+                _check_mask(self, 0, keys[0])
+                _put(self, (keys[0],), value, number)
+                return
+        target, advanced = _basic(self, keys)
+    except MaskError:
+        check_inplace(self)  # PyTorch looks at the mask later
+        raise
     if advanced:
         _put(target, advanced, value, number)
     else:
@@ -103,6 +108,8 @@ def _copy_to(self: Any, target: Any, value: Any, number: bool) -> None:
         target.copy_(_as_tensor(value, self) if number else value)
     elif number or value.dim() == 0:
         apply_inplace(_FILL, target, _as_tensor(value, self) if type(value) is bool else value)
+        if not number:
+            drops_imaginary(value._v.dtype, self._v.dtype)
     else:
         if tuple(value.shape) != tuple(target.shape):  # PyTorch strips leading ones
             shape = _without_ones(value)
@@ -122,6 +129,13 @@ def _without_ones(value: Any) -> tuple[int, ...]:
     """The shape without the ones that it begins with."""
     shape = tuple(value.shape)
     return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
+
+
+class MaskError(IndexError):
+    """A mask that does not fit."""
+
+
+MaskError.__name__ = "IndexError"
 
 
 def _is_mask(k: Any) -> bool:
@@ -295,7 +309,7 @@ def _mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
 def _check_mask(out: Any, dim: int, mask: Any) -> None:
     for i in range(mask.dim()):
         if mask.shape[i] != out.shape[dim + i]:
-            raise IndexError(
+            raise MaskError(
                 f"The shape of the mask {list(mask.shape)} at index {i} does not match the shape "
                 f"of the indexed tensor {list(out.shape)} at index {dim + i}"
             )

@@ -31,6 +31,10 @@ _CAST_FIRST = frozenset({
 })  # fmt: skip
 
 
+# Comparisons: they have gradients in place alone, which are zero.
+ZEROS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+
+
 def _check_cast(result: Any, target: Any) -> None:
     if category(result) > category(target):
         raise RuntimeError(
@@ -66,7 +70,8 @@ def inplace_of(op: Op) -> Op:
     fn.__signature__ = op.signature  # type: ignore[attr-defined]
     return Op(
         fn, name=op.name, namespace=op.namespace, backward=_NODES.get(op.backward, op.backward),
-        saves=op.saves, differentiable=op.differentiable, numbers=op.numbers, check=op.check,
+        saves=op.saves, differentiable=op.differentiable or op.name in ZEROS, numbers=op.numbers,
+        check=op.check,
         random=op.random, residuals=op.residuals, overwrites=True, no_gradient=op.no_gradient,
     )  # fmt: skip
 
@@ -142,7 +147,8 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
     """Record the in-place variant of `op` on `t` and write its result; returns `t`."""
     if not kwargs and _key is None and known_write(op, t, args):
         return t
-    tracked = local.mode.grad and op.differentiable and _wants(t, args, kwargs)
+    tracked = local.mode.grad and (op.differentiable or op.name in ZEROS)
+    tracked = tracked and _wants(t, args, kwargs)
     check_inplace(t, tracked)
     if local.look is not None:
         from .func._refusals import check_inplace as check_vmap

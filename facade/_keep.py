@@ -113,7 +113,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
     nodes = [node_of(trace, s) for s in kept.states]
     tensors: dict[Value, Any] = {}
     for node in nodes:
-        node.edges()
+        node.next_edges()
         node.retains = node.retains_of()
     holders = {id(t._v): t for t in live}
     stale = {id(t._stale): t for t in live if t._stale is not None}

@@ -8,6 +8,7 @@ from leafax.functional import TABLE
 
 from . import (
     _bits,
+    _cautions,
     _composites,
     _counting,
     _fillers,
@@ -19,10 +20,10 @@ from . import (
     _shapes,
     _storages,
     _table,
+    _unsafe,
     _view_dtype,
     _view_func,
 )
-from ._record import apply
 from ._tensor import Tensor
 
 _METHODS = {
@@ -56,6 +57,12 @@ Tensor.view = _view_dtype.view_of(Tensor.view)  # type: ignore[attr-defined]
 Tensor.clone = _composites.clone_of(Tensor.clone)  # type: ignore[attr-defined]
 Tensor.conj = _composites.conj  # type: ignore[attr-defined]
 Tensor.adjoint = _composites.adjoint  # type: ignore[attr-defined]
+for _name, _fn in _unsafe.FUNCTIONS.items():
+    setattr(Tensor, _name, _fn)
+for _name in ("var", "std"):
+    setattr(Tensor, _name, _cautions.enough_elements(_name, getattr(Tensor, _name)))
+for _name in ("positive", "__pos__"):
+    setattr(Tensor, _name, _composites.positive)
 Tensor.outer = Tensor.ger = _composites.outer  # type: ignore[attr-defined]
 Tensor.__rtruediv__ = _composites.rtruediv  # type: ignore[attr-defined]
 for _name, _fn in _inplace_views.methods().items():
@@ -68,14 +75,7 @@ Tensor._view_func_unsafe = _view_func.view_func_unsafe  # type: ignore[attr-defi
 Tensor._rev_view_func_unsafe = _view_func.rev_view_func_unsafe  # type: ignore[attr-defined]
 
 
-def _view_property(name: str) -> property:
-    op = TABLE[name]
-    return property(lambda self: apply(op, self), doc=op.fn.__doc__)
-
-
-for _name in ("T", "mT"):
-    setattr(Tensor, _name, _view_property(_name))
-for _name in ("H", "mH"):
+for _name in ("T", "mT", "H", "mH"):
     setattr(Tensor, _name, property(getattr(_composites, _name)))
 
 

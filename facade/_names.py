@@ -15,7 +15,22 @@ from ._trace import State
 from ._underived import has_no_formula, written_in_place
 
 # What PyTorch saves as an index or a mask has no edge.
-_NO_EDGE = frozenset({"storage", "mask", "condition", "index", "indices"})
+_NO_EDGE = frozenset({"storage", "mask", "condition", "index", "indices", "start"})
+# The parameters that have one here, in the order of the edges; left out they lead nowhere.
+_EDGES = {
+    "nn.functional.embedding": ("weight",),
+    "nn.functional.nll_loss": ("input",),
+    "nn.functional.nll_loss2d": ("input",),
+    "nn.functional.multi_margin_loss": ("input",),
+    "nn.functional.ctc_loss": ("log_probs",),
+    "nn.functional.layer_norm": ("input", "weight", "bias"),
+    "nn.functional._native_batch_norm": ("input", "weight", "bias"),
+    "nn.functional.native_batch_norm": ("input", "weight", "bias"),
+    "nn.functional.group_norm": ("input", "weight", "bias"),
+    **{f"conv{d}d": ("input", "weight", "bias") for d in "123"},
+    **{f"conv_transpose{d}d": ("input", "weight", "bias") for d in "123"},
+}
+_COMPARED = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 # A Python number in these is made a tensor, which has an edge that leads nowhere.
 _WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide", "fill_"})
 _ALWAYS_WRITTEN_OUT = ("CopySlices", "CopyBackwards", "NotImplemented")
@@ -55,6 +70,12 @@ def _split(a: Arguments) -> str:
     return "SplitBackward0" if isinstance(sizes, int) else "SplitWithSizesBackward0"
 
 
+def _scatter(a: Arguments) -> str:
+    if a.get("reduce") is not None:
+        return "NotImplemented"
+    return "ScatterBackward0" if isinstance(a.get("src"), Slot) else "ScatterBackward1"
+
+
 _RULES: dict[str, Callable[[Arguments], str]] = {
     "clamp": _clamp,
     "div": _given("rounding_mode", "DivBackward0", "DivBackward2"),
@@ -65,6 +86,8 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
     "pow": _pow,
     "prod": _given("dim", "ProdBackward0", "ProdBackward1"),
     "remainder": _tensor("other", "RemainderBackward0", "RemainderBackward1"),
+    "scatter": _scatter,
+    "sort": _given("stable", "SortBackward0", "SortBackward1"),
     "rsub": _tensor("other", "RsubBackward1", "RsubBackward0"),
     "split": _split,
     "squeeze": _squeeze,
@@ -102,6 +125,14 @@ def arguments(state: State) -> Arguments:
     return {k: number(a) for k, a in [*named, *call.kwargs.items()]}
 
 
+def wraps_number(call: Any) -> bool:
+    """Whether a number among the arguments is made a tensor."""
+    op = getattr(call, "op", None)
+    if op is None or op.name not in _WRAPS:
+        return False
+    return any(type(a) in (int, float, complex, bool) for a in call.args)
+
+
 def node_name(state: State) -> str:
     """The name of a state's node, `"AddBackward0"`."""
     call = state.call
@@ -119,6 +150,11 @@ def node_name(state: State) -> str:
             return "NotImplemented"
         if written_in_place(state):
             return camel(op.name) + "Backward1"
+        if op.name == "diag" and len(state.operands[0].shape) == 2:
+            return "DiagonalBackward0_copy"
+        if op.name in _COMPARED and op.overwrites:
+            other = arguments(state).get("other")
+            return f"{camel(op.name)}Backward{int(isinstance(other, Slot))}"
         if op.name == "fill" and op.overwrites:
             value = arguments(state).get("value")
             return "FillBackward3" if isinstance(value, Slot) else "FillBackward2"
@@ -157,7 +193,7 @@ def places(state: State) -> tuple[int | None, ...]:
             for x in template:
                 visit(x, name)
         elif (
-            type(template) in (int, float, complex)
+            type(template) in (int, float, complex, bool)
             and wraps
             and name in ("input", "other", "value")
         ):
@@ -165,6 +201,9 @@ def places(state: State) -> tuple[int | None, ...]:
         elif template is None and name in ("min", "max") and clamp:
             found.append(None)
 
+    if call.op.qualified in _EDGES:
+        slots = [given.get(name) for name in _EDGES[call.op.qualified]]
+        return tuple(a.index if isinstance(a, Slot) else None for a in slots)
     clamp = call.op.name == "clamp" and _clamp(given) == "ClampBackward0"
     if clamp:
         given.setdefault("min")

@@ -95,7 +95,7 @@ class Node:
         return self._metadata  # type: ignore[no-any-return]
 
     @property
-    def order(self) -> tuple[float, float]:
+    def graph_order(self) -> tuple[float, float]:
         """Nodes recorded later run earlier."""
         if self._number is not None:
             return (SET_BY_HAND, self._number)
@@ -125,7 +125,7 @@ class Node:
         elif active_saves(self.state):
             self.freed, self.saved, self.residual = True, None, None
 
-    def edges(self) -> list[Any]:
+    def next_edges(self) -> list[Any]:
         """For each operand of the op: `(node, output number)`, or None without gradient."""
         if self._edges is None:
             trace = self.trace
@@ -143,15 +143,15 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The graph's next nodes, with the number of their output that is used here."""
-        edges = self.edges()
-        found = (None if k is None else edges[k] for k in self.places())
+        edges = self.next_edges()
+        found = (None if k is None else edges[k] for k in self.next_places())
         return tuple(e if e is not None else (None, 0) for e in found)
 
-    def places(self) -> tuple[int | None, ...]:
-        """Which of `edges()` each of the `next_functions` is, None for a number."""
+    def next_places(self) -> tuple[int | None, ...]:
+        """Which of `next_edges()` each of the `next_functions` is, None for a number."""
         return places(self.state)
 
-    def outputs(self) -> list[Any]:
+    def output_kinds(self) -> list[Any]:
         """What is known of the outputs that take a gradient."""
         values = list(self.state.values)
         while values and not is_differentiable(values[-1].dtype):
@@ -164,7 +164,7 @@ class Node:
 
     @property
     def _input_metadata(self) -> tuple[Any, ...]:
-        return tuple(InputMetadata(v) for v in self.outputs())
+        return tuple(InputMetadata(v) for v in self.output_kinds())
 
     requires_grad = True
 
@@ -309,7 +309,7 @@ class AccumulateGrad:
         self._metadata: Any = None
 
     @property
-    def order(self) -> tuple[float, float]:
+    def graph_order(self) -> tuple[float, float]:
         return (float("inf"), 0)
 
     name = Node.name
@@ -327,10 +327,10 @@ class AccumulateGrad:
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {hex(id(self))}>"
 
-    def edges(self) -> list[Any]:
+    def next_edges(self) -> list[Any]:
         return []
 
-    def outputs(self) -> list[Any]:
+    def output_kinds(self) -> list[Any]:
         """What is known of the leaf."""
         return [self.variable._v]
 

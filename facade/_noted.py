@@ -77,6 +77,6 @@ def _let_go(trace: Trace, reached: set[State]) -> None:
     """Drop the nodes that no tensor leads to; who holds one still walks on from it."""
     dead = [n for s, n in trace.grad_fns.items() if s not in reached]
     for node in dead:
-        node.edges()
+        node.next_edges()
     for node in dead:
         trace.grad_fns.pop(node.state, None)

@@ -8,6 +8,7 @@ from typing import Any
 from leafax.functional import TABLE
 
 from . import _dtype, _fast, _table
+from ._cautions import drops_imaginary
 from ._inplace import apply_inplace
 from ._record import apply
 
@@ -45,7 +46,8 @@ def install(cls: Any) -> None:
     for name, op_name in _BINARY.items():
         op = TABLE[op_name]
         setattr(cls, f"__{name}__", _fast.binary(op, cls))
-        setattr(cls, f"__i{name}__", _inplace(op, cls))
+        if name != "matmul":  # `x @= y` is `x = x @ y`
+            setattr(cls, f"__i{name}__", _inplace(op, cls))
         if name == "truediv":
             cls.__rtruediv__ = _divided_by  # type: ignore[attr-defined]
         elif name in _REFLECTED:
@@ -65,6 +67,7 @@ def _cast(name: str) -> Callable[..., Any]:
     def cast(self: Any, memory_format: Any = None) -> Any:
         if self._v.dtype == dtype.np:
             return self
+        drops_imaginary(self._v.dtype, dtype.np)
         return apply(op, self, dtype.np)
 
     cast.__doc__ = f"This tensor as {name}."

@@ -14,7 +14,7 @@ def onward(trace: Trace, edge: Value) -> list[State]:
     node = trace.sources[edge]._grad_fn if edge in trace.sources else None
     if edge.role != EXTERNAL or node is None or node.trace is not None:
         return []
-    return [n[0].state for n in node.edges() if n is not None and n[0].trace is trace]
+    return [n[0].state for n in node.next_edges() if n is not None and n[0].trace is trace]
 
 
 def forget_dead(trace: Trace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._ambiguous import ambiguous
+from ._ambiguous import AmbiguousView, ambiguous
 from ._enter import enter
 from ._handle import Handle
 from ._lens import Lens, replayed
@@ -45,14 +45,18 @@ def read(t: Any, trace: Trace) -> Value:
 
 def _regenerate(t: Any, trace: Trace) -> Value:
     """The value of a view whose base has a new history, with its own from there."""
-    mode = local.mode
+    mode, old = local.mode, t._stale
     if t._creation:
         if mode.grad:
-            raise RuntimeError(ambiguous(t, "its base or another view of its base has been"))
+            raise AmbiguousView(ambiguous(t, "its base or another view of its base has been"))
         return through(trace, t._store.cell, t._lens)  # and it stays stale
     t._stale, t._behind = None, False
     with within(Mode.of(True, False, mode.autocast)):
         value = enter(t._base_, trace)
+        if not value.requires_grad and old.role > LEAF:
+            # `detach_()` cut the base off: the view gets a node all the same, which ends there.
+            kind = resting(value.aval, True, NOWHERE, value.inference, value.strides)
+            value = tag(trace, value, kind)
         for op, args, kwargs in replayed(t._blens):
             value = record(op, (value, *args), kwargs, budget=False)[0].value
     assert value is not None

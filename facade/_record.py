@@ -16,12 +16,13 @@ import numpy as np
 
 from leafax.functional import Op
 
+from ._ambiguous import AmbiguousView
 from ._dtype import dtype as dtype_class
 from ._enter import enter, make
 from ._enter import register as _register
 from ._handle import Handle
 from ._miss import key_part, miss, number_part
-from ._trace import State, Trace, local
+from ._trace import Mode, State, Trace, local
 from ._views import register as _register_views
 from ._views import view
 
@@ -48,7 +49,12 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
 
     Raises what the op's body raises for these shapes and dtypes, at the user's line.
     """
-    out = known(op, args, kwargs)
+    try:
+        out = known(op, args, kwargs)
+    except AmbiguousView:
+        if op.differentiable:
+            raise
+        return _without_grad(op, args, kwargs)
     if out is not None:
         return out
     if op.view and (args[0]._lens or args[0]._v.strides is not None):
@@ -59,6 +65,16 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
             return copy
     state, trace = record(op, args, kwargs)
     return results(op, args, kwargs, state, trace)
+
+
+def _without_grad(op: Op, args: Any, kwargs: Any) -> Any:
+    """Record an op that autograd takes no part in, and does not ask views for their history."""
+    mode = local.mode
+    local.set_mode(Mode.of(False, mode.inference, mode.autocast))
+    try:
+        return apply(op, *args, **kwargs)
+    finally:
+        local.set_mode(mode)
 
 
 def results(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:

@@ -21,10 +21,11 @@ def alias(trace: Trace, value: Value, kind: Value, fresh: bool = False) -> Value
     return _same_number(trace, key, value, kind, -3 - trace.state.depth, 0)
 
 
-def keep_edge(trace: Trace, value: Value, old: Value) -> Value:
+def keep_edge(trace: Trace, value: Value, old: Value, inference: bool | None = None) -> Value:
     """Step to a value with the number of `value` and the edge of `old`: data was overwritten
     behind autograd's back, the gradient's way stays."""
-    return _same_number(trace, ("edge", value, old), value, old, value.storage, value.version, True)
+    key = ("edge", value, old, inference)
+    return _same_number(trace, key, value, old, value.storage, value.version, True, inference)
 
 
 def tag(
@@ -42,12 +43,13 @@ def tag(
 
 def _same_number(
     trace: Trace, key: Any, value: Value, kind: Value, storage: int, version: int,
-    edge: bool = False,
+    edge: bool = False, inference: bool | None = None,
 ) -> Value:  # fmt: skip
     """The step of this key: to a value with the number of `value`, else like `kind`.
 
     Args:
       edge: it goes where `kind` goes, too.
+      inference: whether it is an inference tensor's; as `kind` is by default.
     """
     state = trace.state
     after = state.next.get(key)
@@ -56,7 +58,7 @@ def _same_number(
         made = after.value = Value(
             value.index, value.aval, requires_grad=kind.requires_grad, role=kind.role,
             state=value.state, out=value.out, storage=storage, version=version,
-            inference=kind.inference, strides=value.strides,
+            inference=kind.inference if inference is None else inference, strides=value.strides,
         )  # fmt: skip
         if edge:
             made.edge = kind.edge

@@ -227,7 +227,7 @@ def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
         seen = saved.holder or saved.mate
         holder = seen() if seen is not None else None
     maker = grad_fn(holder) if holder is not None else None
-    edge = node.edges()[index]
+    edge = node.next_edges()[index]
     out = edge[1] if edge is not None else 0
     if maker is None:
         if holder is not None or edge is None or edge[0].accumulates:

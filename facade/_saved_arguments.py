@@ -42,12 +42,16 @@ class _Kept:
     """A recorded call as its node sees it.
 
     Args:
-      shapes: of the operands.
+      shapes, strides: of the operands; None for strides that are as one would think.
       unpack: gives the tensor of an operand.
     """
 
-    def __init__(self, call: Any, shapes: Sequence[Any], unpack: Callable[[int], Any]) -> None:
+    def __init__(
+        self, call: Any, shapes: Sequence[Any], unpack: Callable[[int], Any],
+        strides: Sequence[Any] | None,
+    ) -> None:  # fmt: skip
         self.call, self.shapes, self.unpack = call, shapes, unpack
+        self.strides = strides or [None] * len(shapes)
         self.op = call.op.name
         self.slots = slots_of(call)
 
@@ -62,6 +66,8 @@ class _Kept:
         """An argument as it was given; a number that became an input is a number again."""
         value = static_argument(self.call, name)
         if isinstance(value, Slot):
+            if self.shapes[value.index] or name == self.call.op.parameters[0] != "exponent":
+                raise KeyError(name)  # a tensor that the gradient does not read
             return self.unpack(value.index).item()
         return value
 
@@ -72,14 +78,17 @@ class _Kept:
 
 
 def saved_argument(
-    name: str, call: Any, shapes: Sequence[Any], unpack: Callable[[int], Any]
-) -> Any:
+    name: str, call: Any, shapes: Sequence[Any], unpack: Callable[[int], Any],
+    strides: Sequence[Any] | None = None,
+) -> Any:  # fmt: skip
     """The value of `grad_fn._saved_<name>` where it is no saved tensor.
 
     Raises:
       KeyError: if the node has none of that name.
     """
-    kept = _Kept(call, shapes, unpack)
+    kept = _Kept(call, shapes, unpack, strides)
+    if name == "other" and kept.op in ("add", "sub", "rsub"):
+        raise KeyError(name)
     rule = _RULES.get((kept.op, name))
     if rule is not None:
         return rule(kept)
@@ -114,7 +123,8 @@ def _size(kept: _Kept, sized: re.Match[str]) -> Any:
 
 
 def unpacked_stride(kept: _Kept, name: str) -> tuple[int, ...]:
-    return tuple(kept.unpack(kept.slots[kept.parameter(name) or ""][0]).stride())
+    index = kept.slots[kept.parameter(name) or ""][0]
+    return tuple(kept.strides[index] or kept.unpack(index).stride())
 
 
 def _as_kept(kept: _Kept, name: str, value: Any) -> Any:

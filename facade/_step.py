@@ -12,7 +12,9 @@ import jax
 from leafax.functional import Node, is_differentiable
 
 from ._layout import strides_of
+from ._names import wraps_number
 from ._trace import NODE, NOWHERE, State, Trace, Value, local
+from ._underived import refuse_complex
 
 WHOLE = 400  # what an opaque node counts for in the budget
 
@@ -91,13 +93,15 @@ def step(
     )
     tracks = tracks and any(v.requires_grad for v in inputs)
     if tracks and all(v.inference for v in inputs):
-        tracks = False  # autograd is asked by no operand
+        tracks = wraps_number(call)  # autograd is asked by no operand
     shared = inputs[0] if op is not None and op.view and inputs else None
     inference = mode.inference
     if shared is not None or overwrites is not None:
         inference = (shared or overwrites).inference  # type: ignore[union-attr]
     if shared is None and tracks and any(v.inference for v in inputs):
         _refuse_inference(after)
+    if tracks:
+        refuse_complex(op, avals)
     values = []
     strides = strides_of(call, inputs, avals) if overwrites is None else None
     constant = () if op is None else op.constant_outputs

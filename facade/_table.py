@@ -14,6 +14,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, flatten_size
 
+from ._ambiguous import AmbiguousView
 from ._arguments import check, reworded
 from ._autocast import off
 from ._dtype import dtype as dtype_class
@@ -34,6 +35,7 @@ _ALIASES = {
 # Ops whose sizes or dims may come as separate arguments: x.view(2, 3).
 _VARIADIC = {
     "view", "reshape", "permute", "expand", "repeat", "flip", "tile", "sum_to_size", "new_zeros",
+    "broadcast_to",
 }  # fmt: skip
 
 _INTS = frozenset({int})
@@ -106,7 +108,10 @@ def function(op: Op) -> Callable[..., Any]:
 
     def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if plain and out is None:
-            result = known(op, args, kwargs)
+            try:
+                result = known(op, args, kwargs)
+            except AmbiguousView:  # it matters to differentiable ops alone
+                result = None
             if result is not None:
                 return result
         if packed is not None and len(args) > packed and isinstance(args[packed], Handle):
@@ -166,7 +171,10 @@ def method(op: Op) -> Callable[..., Any]:
         if variadic:
             args = _one_size(op, args, kwargs)
         if plain:
-            out = known(op, (self, *args), kwargs)
+            try:
+                out = known(op, (self, *args), kwargs)
+            except AmbiguousView:
+                out = None
             if out is not None:
                 return out
         try:
@@ -219,11 +227,13 @@ def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
 
 def inplace_method(op: Op) -> Callable[..., Any]:
     """The in-place method of an op, `name_`."""
+    logical = op.name.startswith("logical_")
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and not op.random and known_write(op, self, args):
             return self
-        check_inplace(self)
+        if not logical:  # PyTorch lets leaves be written to by these
+            check_inplace(self)
         said = args, kwargs
         args, kwargs = uniform(op, (self, *args), kwargs)
         if op.random:  # the key comes first

@@ -12,19 +12,19 @@ from ._trace import local
 
 def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
     """What `grad_fn(*grads)` returns: the gradients that one node passes on."""
-    count = len(node.outputs())
+    count = len(node.output_kinds())
     if len(grads) != count:
         raise TypeError(f"expected {count} arguments, got {len(grads)} instead")
     for k, grad in enumerate(grads):
         if grad is not None and not isinstance(grad, Handle):
             raise TypeError(f"argument {k} is not a Variable")
     task = GraphTask([], keep_graph=True, create_graph=local.mode.grad)
-    edges = node.edges()
+    edges = node.next_edges()
     targets = {e[0] for e in edges if e is not None}
     passed = [None] * len(edges)
     if any(g is not None for g in grads):
         passed = apply(task, node, list(grads), targets)
-    found = tuple(None if k is None else passed[k] for k in node.places())
+    found = tuple(None if k is None else passed[k] for k in node.next_places())
     return found[0] if len(found) == 1 else found
 
 
@@ -65,7 +65,7 @@ def execution_order() -> list[Any]:
     while ready:
         node = ready.pop()
         order.append(node)
-        for edge in node.edges():
+        for edge in node.next_edges():
             if edge is None or edge[0] not in needed:
                 continue
             waiting[edge[0]] -= 1

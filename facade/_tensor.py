@@ -12,9 +12,11 @@ from leafax.functional import TABLE
 
 from . import _indexing
 from ._autograd_mixin import AutogradMixin
+from ._cautions import drops_imaginary
 from ._dtype import Size, device, of, type_string
 from ._dtype import dtype as dtype_class
 from ._dual import tangent
+from ._graph import gradient_edge
 from ._inplace import apply_inplace
 from ._operators import install
 from ._record import apply, register
@@ -115,6 +117,11 @@ class Tensor(AutogradMixin):
         from ._strides import is_contiguous
 
         return is_contiguous(self)
+
+    def is_set_to(self, tensor: Any) -> bool:
+        """Whether both are the same part of the same storage, with the same strides."""
+        same = self.shape == tensor.shape and self.data_ptr() == tensor.data_ptr()
+        return bool(same and self.stride() == tensor.stride())
 
     def contiguous(self, memory_format: Any = None) -> Any:
         """This tensor, or a row-major copy of a view that is laid out differently."""
@@ -287,6 +294,7 @@ class Tensor(AutogradMixin):
         if id(self) in memo:
             return memo[id(self)]
         out = self.detach().clone()
+        out._vc = [1]  # PyTorch sets its memory
         if type(self) is not Tensor:
             out.__class__ = type(self)
         memo[id(self)] = out
@@ -295,11 +303,16 @@ class Tensor(AutogradMixin):
             out._grad = copy.deepcopy(self._grad, memo)
         return out
 
+    def __copy__(self) -> Any:
+        _warn_of_hooks(self)
+        out = self.data
+        out._vc = [1]
+        if type(self) is not Tensor:
+            out.__class__ = type(self)
+        return out.requires_grad_() if self.requires_grad else out
+
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "cannot pickle a tensor that is not a leaf: detach it first (`x.detach()`)"
-            )
+        _warn_of_hooks(self)
         array = self._value("pickling")
         return (_rebuild, (array, self.requires_grad))
 
@@ -317,11 +330,16 @@ class Tensor(AutogradMixin):
             from ._creation import tensor
 
             src = tensor(src)
-        return apply_inplace(TABLE["copy"], self, src)
+        apply_inplace(TABLE["copy"], self, src)
+        drops_imaginary(src._v.dtype, self._v.dtype)
+        return self
 
     def fill_(self, value: Any) -> Any:
         """Set every element to `value`."""
-        return apply_inplace(TABLE["fill"], self, value)
+        apply_inplace(TABLE["fill"], self, value)
+        if isinstance(value, Tensor):
+            drops_imaginary(value._v.dtype, self._v.dtype)
+        return self
 
     def zero_(self) -> Any:
         """Set every element to 0."""
@@ -349,6 +367,25 @@ def _warn_scalar() -> None:
         UserWarning,
         stacklevel=4,
     )
+
+
+def _warn_of_hooks(t: Any) -> None:
+    """Warn of the tensor's hooks: a copy does not have them."""
+    import warnings
+
+    if t.is_leaf:
+        hooks = list((t._hooks or {}).values())
+    else:
+        node, out = gradient_edge(t)
+        hooks = [hook for k, hook in node.tensor_hooks.values() if k == out]
+    for hook in hooks:
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
+                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
+                "suppress this warning",
+                stacklevel=3,
+            )
 
 
 _CPU = device("cpu")
@@ -403,6 +440,7 @@ def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
     from ._creation import from_numpy
 
     out = from_numpy(np.asarray(array))
+    out._vc = [1]
     return out.requires_grad_() if requires_grad else out
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from leafax.functional import Slot
 
 from ._trace import State
@@ -12,6 +14,18 @@ _PARTLY = {
 }  # fmt: skip
 _IN_PLACE = frozenset({"acosh", "asinh", "atanh"})
 _NOWHERE = frozenset({"heaviside", "floor_divide", "set_"})
+
+
+# These have formulas for real numbers alone.
+_REAL = frozenset({"nan_to_num", "silu"})
+
+
+def refuse_complex(op: Any, avals: Any) -> None:
+    """Raise where PyTorch will not record an op because its result is complex."""
+    if op is not None and op.name in _REAL and avals[0].dtype.kind == "c":
+        raise RuntimeError(
+            f"{op.name} does not support automatic differentiation for outputs with complex dtype."
+        )
 
 
 def has_no_formula(state: State) -> bool:
@@ -37,7 +51,8 @@ def refuse(state: State, wanted: tuple[int, ...]) -> None:
     if op.backward == "CopySlices" and (1 if op.random else 0) in wanted:
         _refuse_repeating(state)
     if has_no_formula(state):
-        name = op.name if op.name == "set_" else f"aten::{op.name}"
+        name = f"aten::{op.name}{'_' if op.overwrites else ''}"
+        name = op.name if op.name == "set_" else name
         raise RuntimeError(f"derivative for {name} is not implemented")
     what = f"inplace version of {op.name}" if written_in_place(state) else None
     for name, a in zip(op.parameters, state.call.args, strict=False):

@@ -10,7 +10,7 @@ from ._lens import Lens, spell, writer
 from ._reading import drop_grad_fn, move_retain, plain_kind, through, without_grad
 from ._record import record
 from ._roles import alias, keep_edge, tag
-from ._trace import LEAF, Trace, Value, local
+from ._trace import LEAF, NOWHERE, Trace, Value, local, resting
 
 if TYPE_CHECKING:
     from ._storage import Storage
@@ -77,7 +77,10 @@ def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens) -> None:
         call = writer(structure, False)
         raw = without_grad(lambda: record(call, (old, raw, *flat), {}, budget=False)[0].value)
     version = old.version + (1 if t._vc is store.vc else 0)
-    rebind(cell, tag(trace, raw, raw, old.storage, version))
+    kind = raw
+    if raw.inference != old.inference:  # written in another mode than it was made in
+        kind = resting(raw.aval, False, NOWHERE, old.inference, raw.strides)
+    rebind(cell, tag(trace, raw, kind, old.storage, version))
 
 
 def _outdate(store: Storage, writer: Any) -> None:
@@ -137,6 +140,7 @@ def touch(t: Any) -> None:
     value = enter(t, trace)
     bump(t)
     cell = t if t._store is None else t._store.cell
+    sharing = [] if t._store is None else [m() for m in t._store.members]
     for x in {id(t): t, id(cell): cell}.values():
         old = enter(x, trace)
         new = tag(trace, old, old, value.storage, value.version + 1)
@@ -145,3 +149,6 @@ def touch(t: Any) -> None:
         x._v = new
         if id(x) in trace.entered:
             trace.entered[id(x)] = (ref(x), new)
+    for m in sharing:
+        if m is not None and m._vc is t._vc and (m is not t or m._base_ is not None):
+            make_stale(m)  # autograd makes the history of views anew

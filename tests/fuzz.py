@@ -13,7 +13,8 @@ import random
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import fuzz_programs
@@ -59,15 +60,29 @@ def ways_of(seed: int) -> Sequence[int]:
 def difference(drawn: Drawn, ways: Sequence[int] = range(len(WAYS))) -> Difference | None:
     """The first difference between torch and leafax, None if there is none."""
     program = fuzz_programs.program(list(drawn.lines), drawn.watch)
-    expected = sameness.run(program, torch)
-    for way in ways:
-        try:
-            found = sameness.difference(sameness.run(program, leafax, **WAYS[way]), expected)
-        except Exception as e:  # when a value was read at the end
-            found = f"leafax raised {type(e).__name__}: {e}"
-        if found is not None:
-            return Difference(way, f"{NAMES[way]}: {found}")
+    with warning_always():
+        expected = sameness.run(program, torch)
+        for way in ways:
+            try:
+                found = sameness.difference(sameness.run(program, leafax, **WAYS[way]), expected)
+            except Exception as e:  # when a value was read at the end
+                found = f"leafax raised {type(e).__name__}: {e}"
+            if found is not None:
+                return Difference(way, f"{NAMES[way]}: {found}")
     return None
+
+
+@contextmanager
+def warning_always() -> Iterator[None]:
+    """Warnings that come once in a process come each time, so that programs can be compared."""
+    before = torch.is_warn_always_enabled()
+    for lib in (torch, leafax):
+        lib.set_warn_always(True)
+    try:
+        yield
+    finally:
+        for lib in (torch, leafax):
+            lib.set_warn_always(before)
 
 
 def shrink(drawn: Drawn, found: Difference, until: float) -> tuple[Drawn, Difference]:
@@ -78,7 +93,8 @@ def shrink(drawn: Drawn, found: Difference, until: float) -> tuple[Drawn, Differ
             break
         n = len(drawn.lines) - 1 - drawn.lines[::-1].index(line)
         smaller = Drawn(drawn.lines[:n] + drawn.lines[n + 1 :], drawn.watch)
-        if (still := difference(smaller, ways)) is not None:
+        still = difference(smaller, ways)
+        if still is not None and "NameError" not in still.text:  # of what the line made
             drawn, found = smaller, still
     if drawn.watch and (still := difference(Drawn(drawn.lines), ways)) is not None:
         drawn, found = Drawn(drawn.lines), still

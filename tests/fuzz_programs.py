@@ -7,59 +7,16 @@ shrinks to a smaller one.
 
 from __future__ import annotations
 
-import contextlib
+import re
 import warnings
 from typing import Any
 
+import fuzz_rules
+import fuzz_words as words
 import torch
+import torch.utils.checkpoint
+from fuzz_prelude import PRELUDE
 
-PRELUDE = """
-class Double(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-    @staticmethod
-    def backward(ctx, g):
-        x, = ctx.saved_tensors
-        return 2 * g * x
-class Through(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.view_as(x)
-    @staticmethod
-    def backward(ctx, g):
-        return g * 3
-class Same(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x
-    @staticmethod
-    def backward(ctx, g):
-        return g
-class Dirty(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        x.mul_(2)
-        ctx.mark_dirty(x)
-        return x
-    @staticmethod
-    def backward(ctx, g):
-        return g * 2
-class Pair(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        y = x.exp()
-        ctx.save_for_backward(y)
-        return y, x + 1
-    @staticmethod
-    def backward(ctx, g, h):
-        y, = ctx.saved_tensors
-        return g * y + h
-def hooks(): return torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t / 2)
-def keeping(): return torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
-def named(node): return None if node is None else node.name()
-"""
 START = (
     "a = torch.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]], dtype=torch.float64)",
     "b = torch.tensor([[1.0, 2.0, -0.5], [0.75, -1.5, 0.125]], dtype=torch.float64, "
@@ -69,153 +26,110 @@ START = (
     "requires_grad=True)",
     "d = b * 2",
 )
-UNARY = ("sin()", "cos()", "tanh()", "sigmoid()", "neg()", "clone()", "abs()", "exp().tanh()",
-         "sum()", "mean(0)", "sum(-1, keepdim=True)", "relu()", "square()", "contiguous()",
-         "sum(0)", "flip(0)", "cumsum(0)", "prod()", "conj()", "repeat(2, 1)", "softmax(0)",
-         "sgn()", "sum_to_size(1)", "tril()", "detach().clone()", "double()", "logsumexp(0)",
-         "to(torch.float64)", "real * 2", "norm()")  # fmt: skip
-BINARY = ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "{}.mul({})",
-          "torch.atan2({}, {})", "torch.where({} > 0, {}, 1.0)", "torch.add({}, {}, alpha=2)",
-          "torch.stack([{}, {}])", "torch.cat([{}, {}])", "{} / ({} + 3)",
-          "torch.mul({0}, {1}, out=torch.empty_like({0}))", "torch.outer({}, {})",
-          "torch.mm({}, {}.t())")  # fmt: skip
-NUMBER = ("{} * 0.5", "{} + 1", "2 - {}", "{} / 4", "{} ** 2", "1.5 * {}", "{} ** 3",
-          "1 / ({} + 5)",
-          "{} * 2j", "{} - 1", "{} % 2")  # fmt: skip
-VIEWS = ("t()", "view(-1)", "[0]", "[..., 1:]", "[:, 0]", "[1:]", "reshape(-1)", "unsqueeze(0)",
-         "detach()", "data", "expand(2, *{}.shape)", "diagonal()", "narrow(0, 0, 1)", "[::2]",
-         "select(0, 0)", "squeeze()", "transpose(0, -1)", "view_as({})", "flatten()",
-         "unbind(0)[0]", "chunk(2)[0]", "permute(*range({}.dim()))", "movedim(0, -1)",
-         "unsqueeze(-1)[..., 0]", "[None]", "[:, 1:2]", "[-1]", "[0, 1]", "[1:, ::2]", "mT", "T",
-         "view(3, 2)", "split(1)[0]", "tensor_split(2)[0]", "swapaxes(0, 1)", "diagonal(1)",
-         "unflatten(-1, (1, -1))", "squeeze(0)", "unfold(0, 1, 1)", "as_strided((2,), (1,))",
-         "real", "imag", "as_strided((2, 2), (2, 1), 0)", "expand(2, 3)", "split([1, 1])[1]",
-         "expand_as({})", "[:]", "[...]", "hsplit(1)[0]", "adjoint()")  # fmt: skip
-INPLACE = ("mul_(0.5)", "add_(1)", "sin_()", "tanh_()", "zero_()", "fill_(0.25)", "sigmoid_()",
-           "clamp_(-1, 1)", "neg_()", "pow_(2)", "div_(2)", "exp_().sin_()", "t_()", "squeeze_()",
-           "unsqueeze_(0)", "relu_()", "abs_()", "sub_(0.5)", "cumsum_(0)", "transpose_(0, -1)",
-           "conj_physical_()", "requires_grad_()", "resize_(2)", "masked_fill_({} > 0, 0.5)",
-           "index_fill_(0, torch.tensor([0]), 2.0)", "mul_({})", "copy_({}.clone())",
-           "tril_()", "square_()", "reciprocal_()", "floor_()", "grad.zero_()",
-           "grad.mul_(2)")  # fmt: skip
-INPLACE2 = ("{}.mul_({})", "{}.add_({})", "{}.copy_({})", "{} += {}", "{} *= {}",
-            "{}.sub_({}, alpha=2)", "{}.addcmul_({}, {})", "{}.lerp_({}, 0.5)", "{}.div_({} + 4)",
-            "{}.atan2_({})", "{}.data = {}", "torch.sin({1}, out={0})", "{}.add_({}.sum())",
-            "{}.copy_({}.detach())", "{}.data.copy_({})", "{}.grad = {}")  # fmt: skip
-SETITEM = ("[0] = {}", "[..., 0] = {}", "[:] = {}", "[1:] = {}", "[...] = {}", "[::2] = {}",
-           "[torch.tensor([0])] = {}", "[:, 1] = {}", "[-1] = {}", "[0, 0] = {}",
-           "[[0]] = {}")  # fmt: skip
-FLAGS = ("retain_grad()", "requires_grad_()", "requires_grad_(False)", "detach_()",
-         "requires_grad = True", "grad = None", "register_hook(lambda g: g * 2)",
-         "register_hook(lambda g: see.gradients(g))", "register_hook(lambda g: None)",
-         "register_post_accumulate_grad_hook(lambda p: see.gradients(p.grad))",
-         "grad_fn.register_hook(lambda gi, go: see(len(gi), len(go)))",
-         "grad_fn.register_prehook(lambda go: (go[0] * 2, *go[1:]))",
-         "grad_fn.register_hook(lambda gi, go: tuple(g if g is None else g * 0.5 for g in gi))",
-         "register_hook(lambda g: g.mul(2).sin())", "register_hook(lambda g: see(g.requires_grad))",
-         "requires_grad_(True)", "retain_grad()")  # fmt: skip
-SCOPES = ("torch.no_grad()", "torch.enable_grad()", "torch.set_grad_enabled(False)", "hooks()",
-          "keeping()", "torch.inference_mode()")  # fmt: skip
-CALLS = ("Double.apply({})", "Through.apply({})", "Same.apply({})", "Dirty.apply({})",
-         "Pair.apply({})[0]", "Pair.apply({})[1]")  # fmt: skip
-LOOKS = ("see(named({0}.grad_fn), {0}._version, {0}.is_leaf)", "see({0}.requires_grad)",
-         "see({0}.grad_fn)", "see({0}._base is {1})", "see(tuple({0}.shape), {0}.output_nr)",
-         "see({0}.grad_fn is None or len({0}.grad_fn.next_functions))",
-         "see({0}.detach().clone())", "see({0}.is_contiguous())")  # fmt: skip
-KINDS = 15
+# The families of statements and how often each is drawn.
+FAMILIES = (
+    ("{new} = ", words.MAKE, 2),
+    ("{new} = {x}.", words.UNARY, 3),
+    ("{new} = ", words.BINARY, 3),
+    ("{new} = ", words.NUMBER, 2),
+    ("{new} = ", words.VIEWS, 4),
+    ("{new} = ", words.MORE_VIEWS, 3),
+    ("", words.SEVERAL, 2),
+    ("{x}.", words.INPLACE, 5),
+    ("", words.INPLACE2, 4),
+    ("{x}", words.SETITEM, 2),
+    ("{x}.", words.FLAGS, 3),
+    ("", words.HOOKS, 2),
+    ("{new} = ", words.CALLS, 2),
+    ("{new} = ", words.NETWORK, 2),
+    ("", words.BACKWARD, 4),
+    ("", words.GRADS, 2),
+    ("", words.LOOKS, 3),
+    ("", ("del {x}", "cut()"), 1),
+)
+KINDS = [(begin, forms) for begin, forms, often in FAMILIES for _ in range(often)]
+# Blocks do not fit around these: the name would be gone when the block comes round again.
+ALONE = ("del ", "opt = ")
 Step = tuple[int, int, int, int]
 
 
 class Ignore:
+    """Notes nothing."""
+
     gradients = __call__ = lambda self, *x: None
 
 
 def write(steps: list[Step]) -> list[str]:
-    """The statements of a program."""
+    """The statements of a program.
+
+    A step whose statement torch refuses is drawn again, with other tensors, up to twice: some
+    errors belong into a program, but not most of its lines.
+    """
     lines = list(START)
-    space: dict[str, Any] = {"torch": torch, "see": Ignore()}
+    space: dict[str, Any] = {"torch": torch, "see": Ignore(), "cut": lambda: None, "lines": lines}
     exec(PRELUDE, space)
     for line in lines:
         exec(line, space)
-    names, made = ["a", "b", "c", "z", "d"], 0
-    for kind, i, j, k in steps:
-        x = names[-1 - i % len(names)]
-        fits = [n for n in names if _fits(space[n], space[x])]
-        y = fits[j % len(fits)]
-        new = f"x{made}"
-        kind %= KINDS
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            line = _statement(kind, x, y, new, j, k, space)
-        if j % 5 == 4 and kind not in (9, 13):
-            scope = SCOPES[k // 7 % len(SCOPES)]
-            line = f"with {scope}: {line}"
-        with warnings.catch_warnings(), contextlib.suppress(Exception):
-            warnings.simplefilter("ignore")
-            exec(line, space)
-        if _counts_its_own_writes(space.get(new), space.get(x), space.get(y)):
-            if not line.endswith("clone()"):
+    names, handles = ["a", "b", "c", "z", "d"], []
+    for n, step in enumerate(steps):
+        for again in range(1 + step[3] % 3):
+            line = _statement(step, again, n, names, handles, space)
+            refused = _error(line, space)
+            if refused is None:
+                break
+            if fuzz_rules.told_by_data(refused):
                 line = "cut()"
-                del space[new]
-        if kind == 13 and x not in space:
-            names.remove(x)
-        if isinstance(space.get(new), torch.Tensor):
-            names.append(new)
-            made += 1
-        else:
-            space.pop(new, None)
+        made = [f"{begin}{n}{end}" for begin in "xg" for end in ("", "b", "c")]
+        made = [m for m in made if m in space]
+        handles += [m for m in made if hasattr(space[m], "remove")]
+        fresh = [m for m in made if isinstance(space[m], torch.Tensor)]
+        given = [space[m] for m in names if m in space and re.search(rf"\b{m}\b", line)]
+        if any(fuzz_rules.counts_its_own_writes(space[m], *given) for m in fresh):
+            line = "cut()"
+            for m in made:
+                del space[m]
+            fresh = []
         lines.append(line)
+        names = [m for m in names if m in space] + fresh
     return lines
 
 
-def _statement(kind: int, x: str, y: str, new: str, j: int, k: int, space: Any) -> str:
-    if kind == 0:
-        return f"{new} = {x}.{UNARY[k % len(UNARY)]}"
-    if kind == 1:
-        return f"{new} = " + BINARY[k % len(BINARY)].format(x, y, y)
-    if kind == 2:
-        return f"{new} = " + NUMBER[k % len(NUMBER)].format(x)
-    if kind in (3, 4):
-        view = VIEWS[k % len(VIEWS)]
-        view = view.format(x if "shape" in view or "dim" in view else y)
-        return f"{new} = {x}{view}" if view[0] == "[" else f"{new} = {x}.{view}"
-    if kind in (5, 14):
-        if INPLACE[k % len(INPLACE)] == "resize_(2)" and space[x].numel() < 2:
-            return f"{x}.zero_()"  # what a larger tensor has at its end, nobody can say
-        return f"{x}.{INPLACE[k % len(INPLACE)].format(y)}"
-    if kind == 6:
-        form = INPLACE2[k % len(INPLACE2)]
-        if form == "{}.data = {}" and space[x]._is_view():
-            form = "{}.data.copy_({})"
-        return form.format(x, y, y)
-    if kind == 7:
-        return x + SETITEM[k % len(SETITEM)].format(y if j % 2 else 0.5)
-    if kind == 8:
-        return f"{x}.{FLAGS[k % len(FLAGS)]}"
-    if kind == 9:
-        return _backward(x, y, j, k)
-    if kind == 10:
-        grad = None
-        with contextlib.suppress(RuntimeError):  # what it is a view of was written to
-            grad = space[x].grad if space[x].is_leaf or space[x].retains_grad else None
-        fits = grad is not None and not grad.requires_grad
-        return f"{new} = {x}.grad.clone()" if k % 3 == 2 and fits else "cut()"
-    if kind == 11:
-        return f"{new} = " + CALLS[k % len(CALLS)].format(x)
-    if kind == 12:
-        return LOOKS[k % len(LOOKS)].format(x, y)
-    if x in ("a", "b", "c", "z"):
+def _statement(
+    step: Step, again: int, n: int, names: list[str], handles: list[str], space: dict[str, Any]
+) -> str:
+    kind, i, j, k = step
+    x = names[-1 - (i + again) % len(names)]
+    fits = [n for n in names if _fits(space[n], space[x])]
+    y, w = fits[j % len(fits)], names[k % len(names)]
+    begin, forms = KINDS[kind % len(KINDS)]
+    form = forms[(k + again) % len(forms)]
+    form = begin + (form.format(y if j % 2 else 0.5) if begin == "{x}" else form)
+    if j % 5 == 4 and not form.startswith(ALONE):
+        form = words.SCOPES[k // 7 % len(words.SCOPES)] + form
+    keep = "retain_graph=True" if j % 2 else ""
+    # A gradient that has a graph: what its nodes are called is PyTorch's own affair.
+    given = [t for t, place in ((x, "{x}"), (y, "{y}"), (w, "{w}")) if place in form]
+    new = f"g{n}" if "create_graph" in form or any(t[0] == "g" for t in given) else f"x{n}"
+    if any(t[0] == "g" != x[0] for t in given) and not form.startswith("{new}"):
         return "cut()"
-    return f"del {x}"
+    h = handles[j % len(handles)] if handles else "cut"
+    line = form.format(x=x, y=y, w=w, new=new, h=h, keep=keep).replace(", )", ")")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if fuzz_rules.forbidden(line, form, space, x, y, w):
+            return "cut()"
+    return line
 
 
-def _counts_its_own_writes(new: Any, *given: Any) -> bool:
-    """Whether `new` was written to by the function that made it, from inference tensors.
-
-    Which of them do is a matter of PyTorch's kernels: kept, see docs/differences.md.
-    """
-    inference = any(x is not None and x.is_inference() for x in given)
-    return inference and new is not None and not new.is_inference() and new._version > 0
+def _error(line: str, space: dict[str, Any]) -> Exception | None:
+    """Run the line along; how torch refused it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(line, space)
+        except Exception as e:
+            return e
+    return None
 
 
 def _fits(y: torch.Tensor, x: torch.Tensor) -> bool:
@@ -223,26 +137,6 @@ def _fits(y: torch.Tensor, x: torch.Tensor) -> bool:
         return torch.broadcast_shapes(x.shape, y.shape) == x.shape
     except RuntimeError:
         return False
-
-
-def _backward(x: str, y: str, j: int, k: int) -> str:
-    keep = ", retain_graph=True" if j % 2 else ""
-    total = f"({x} * {x}.conj()).sum().real"
-    return (
-        f"{x}.sum().backward({keep[2:]})",
-        f"{x}.backward(torch.ones_like({x}){keep})",
-        f"{total}.backward({keep[2:]})",
-        f"see.gradients(*torch.autograd.grad({x}.sum(), {y}, allow_unused=True{keep}))",
-        f"see.gradients(*torch.autograd.grad({x}.sum(), [b, {y}]{keep}))",
-        f"{x}.sum().backward(inputs=[{y}]{keep})",
-        f"torch.autograd.grad({total}, b, create_graph=True)[0].sum().backward()",
-        f"torch.autograd.backward([{x}.sum(), {y}.sum()]{keep})",
-        f"see.gradients(*torch.autograd.grad({total}, [{x}, b], allow_unused=True{keep}))",
-        f"see.gradients(*torch.autograd.grad(torch.autograd.grad({total}, b, create_graph=True)"
-        f"[0].sum(), [b, {y}], allow_unused=True))",
-        f"see.gradients(*torch.autograd.grad({x}, {y}, torch.ones_like({x}){keep}))",
-        f"b.data.sub_(b.grad * 0.1), {total}.backward()",
-    )[k % 12]
 
 
 def program(lines: list[str], watch: bool = False) -> Any:
@@ -266,13 +160,14 @@ def program(lines: list[str], watch: bool = False) -> Any:
                 see((n, e))
             if watch:
                 for name in _tensors(torch, space):
-                    see.attempt(see, n, name, space[name])
+                    see.attempt(see.gradients if name[0] == "g" else see, space[name])
         for name in _tensors(torch, space):
-            x = space[name]
+            x, show = space[name], see.gradients if name[0] == "g" else see
             see(name)
-            see.attempt(see, x)
+            see.attempt(show, x)
             see.attempt(lambda x=x: see.gradients(x.grad) if x.is_leaf or x.retains_grad else None)
-            see.attempt(lambda x=x: x.grad_fn)
+            if show is see:
+                see.attempt(lambda x=x: x.grad_fn)
 
     return run
 

@@ -188,7 +188,8 @@ def run(program: Program, lib: Any, *, eager: bool = False, cut_at: int | None =
     for w in caught:
         if "torch.jit.script" in str(w.message):
             continue  # what torch imports when the first dual tensor is made
-        log((w.category.__name__, _TRIGGERED.sub("", str(w.message)).replace("leafax", "torch")))
+        text = _ADDRESS.sub("0x", _TRIGGERED.sub("", str(w.message)))
+        log((w.category.__name__, text.replace("leafax", "torch")))
     return log.finished()
 
 

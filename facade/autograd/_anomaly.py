@@ -43,7 +43,7 @@ class Watch:
         """Raise PyTorch's error if a gradient that `node` passes on holds a NaN."""
         if all(g is None for g in passed or ()):
             return
-        places = node.places()
+        places = node.next_places()
         with no_grad():
             for k, place in enumerate(places):
                 grad = None if place is None else passed[place]
@@ -64,7 +64,7 @@ def warn(node: Any) -> None:
     while node is not None:
         stack = forward_stack(node)
         _tell(_unknown(node) if stack is None else said + stack)
-        node = getattr(node, "anomaly_parent", None)
+        node = getattr(node, "_anomaly_parent", None)
         if node is not None:
             said = (
                 f"\n\nPrevious calculation was induced by {node.name()}. Traceback of forward "
@@ -89,7 +89,7 @@ def _tell(text: str) -> None:
 
 def forward_stack(node: Any) -> str | None:
     """The lines that recorded the op of `node`; None where anomaly detection was off."""
-    made = getattr(node, "stack", None)
+    made = getattr(node, "_stack", None)
     if made is not None:
         return str(made)
     state = node.state

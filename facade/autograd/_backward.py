@@ -17,6 +17,7 @@ from .._engine import GraphTask
 from .._enter import from_array
 from .._graph import gradient_edge
 from .._handle import Handle
+from .._once import warn_once
 from .._trace import NOWHERE, local
 
 
@@ -52,7 +53,7 @@ def _inputs(inputs: Any, caller: str) -> tuple[Any, ...]:
 
 def _kind(out: Any) -> Any:
     """What is known of an output or of the gradient at an edge: shape and dtype."""
-    return out.node.outputs()[out.output_nr] if isinstance(out, GradientEdge) else out._v
+    return out.node.output_kinds()[out.output_nr] if isinstance(out, GradientEdge) else out._v
 
 
 def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = False) -> list[Any]:
@@ -171,17 +172,15 @@ def backward(
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
     grads = _make_grads(outputs, given)
+    roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outputs, grads, strict=True))]
     if create_graph:
-        warnings.warn(
+        warn_once(
             "Using backward() with create_graph=True will create a reference cycle between the "
             "parameter and its gradient which can cause a memory leak. We recommend using "
             "autograd.grad when creating the graph to avoid this. If you have to use this "
             "function, make sure to reset the .grad fields of your parameters to None after use "
-            "to break the cycle and avoid the leak.",
-            UserWarning,
-            stacklevel=3,
+            "to break the cycle and avoid the leak."
         )
-    roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outputs, grads, strict=True))]
     captures = None
     if wanted is not None:
         captures = []

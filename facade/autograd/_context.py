@@ -62,7 +62,7 @@ class FunctionCtx(CustomNode):
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
         self._plain_places: set[int] = set()
-        self.stack, self.anomaly_parent = stack_now(), parent_now()
+        self._stack, self._anomaly_parent = stack_now(), parent_now()
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{self.name()} object at {hex(id(self))}>"
@@ -138,7 +138,7 @@ class FunctionCtx(CustomNode):
 
     # ------------------------------------------------------------ around forward
 
-    def begin(self, args: tuple[Any, ...]) -> bool:
+    def _begin(self, args: tuple[Any, ...]) -> bool:
         """Note what forward is given; returns whether its outputs require grad."""
         tensors: list[Any] = [a for a in args if isinstance(a, Handle)]
         self.needs_input_grad = tuple(isinstance(a, Handle) and a.requires_grad for a in args)  # type: ignore[attr-defined]
@@ -297,11 +297,11 @@ class FunctionCtx(CustomNode):
 
     # ------------------------------------------------------------ in the engine's walk
 
-    def outputs(self) -> list[Any]:
+    def output_kinds(self) -> list[Any]:
         """What is known of the outputs; None for one that is no tensor."""
         return self._outputs
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """The call is over: what only it needed may close a cycle."""
         self._dirty = self._plain = ()
         self._for_forward = None

@@ -26,7 +26,7 @@ class CopySlices(CustomNode):
     def __init__(self, ctx: Any, place: int, base: Any, lens: Lens) -> None:
         super().__init__()
         self._ctx, self._place, self._lens = ctx, place, lens
-        others = [e for i, e in enumerate(ctx.edges()) if i != place]
+        others = [e for i, e in enumerate(ctx.next_edges()) if i != place]
         self._edges = [edge_from(base), *others]
         self._kind = base._v.resting
 
@@ -34,7 +34,7 @@ class CopySlices(CustomNode):
         """The node's name."""
         return "torch::autograd::CopySlices"
 
-    def outputs(self) -> list[Any]:
+    def output_kinds(self) -> list[Any]:
         """What is known of the base."""
         return [self._kind]
 

@@ -23,7 +23,7 @@ class _Passing(CustomNode):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
 
-    def outputs(self) -> list[Any]:
+    def output_kinds(self) -> list[Any]:
         return self._kinds
 
     def pass_through(self, tensors: tuple[Any, ...]) -> tuple[Any, ...]:

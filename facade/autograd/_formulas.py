@@ -355,7 +355,7 @@ def differentiate(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | 
     s = Saved(node, grads[0])
     if s.static("rounding_mode") is not None or s.static("reduce", "prod") != "prod":
         return None
-    edges = node.edges()
+    edges = node.next_edges()
     passed: list[Any] = [None] * len(edges)
 
     def put(index: int, grad: Any) -> None:

@@ -140,7 +140,7 @@ class Function(metaclass=FunctionMeta):
         if kwargs and not separate:
             args, kwargs = _bind(cls.forward, ctx, args, kwargs)
         tensors = [a for a in args if isinstance(a, Handle)]
-        records = ctx.begin(args)
+        records = ctx._begin(args)
         with no_grad(), _dual.switched(False):
             if separate:
                 output = cls.forward(*args, **kwargs)
@@ -155,7 +155,7 @@ class Function(metaclass=FunctionMeta):
             made = ctx._finish(outs, tensors, records)
         if local.mode.dual:
             carry(cls, ctx, args, made)
-        ctx.forget()
+        ctx._forget()
         return tuple(made) if isinstance(output, tuple) else made[0]
 
 

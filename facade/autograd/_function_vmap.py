@@ -97,7 +97,7 @@ def _history(cls: Any, args: tuple[Any, ...], output: Any) -> Any:
     if not local.mode.grad or not any(isinstance(a, Handle) and a.requires_grad for a in args):  # type: ignore[attr-defined]
         return output
     ctx = cls._backward_cls()
-    ctx.begin(args)
+    ctx._begin(args)
     outs = output if isinstance(output, tuple) else (output,)
     plain = tuple(o.detach() if isinstance(o, Handle) else o for o in outs)  # type: ignore[attr-defined]
     with no_grad():

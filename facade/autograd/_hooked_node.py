@@ -120,10 +120,10 @@ class HookedNode(CustomNode):
             raise kind(text.format(scalar_name(t._v.dtype)))
         return t if t._v.dtype == want else t.to(of(want))
 
-    def outputs(self) -> list[Any]:
+    def output_kinds(self) -> list[Any]:
         return self.outs[: self.given[-1] + 1] if self.given else []
 
-    def places(self) -> tuple[int | None, ...]:
+    def next_places(self) -> tuple[int | None, ...]:
         return self.order_of_edges
 
     __call__ = Node.__call__
@@ -156,9 +156,10 @@ class HookedNode(CustomNode):
         trace = local.trace
         values = [enter(present[i], trace) for i in sorted(present)]
         values += [enter(c, trace) for c in cts]
-        from .._gradients import record_gradient
+        from .._gradients import linear, record_gradient
 
-        outs = record_gradient(trace, call, values, None, local.mode.grad)
+        tracked = local.mode.grad and (not linear(call) or any(c.requires_grad for c in cts))
+        outs = record_gradient(trace, call, values, None, tracked)
         for k, out in zip(wanted, outs, strict=True):
             passed[k] = out
         return passed
@@ -196,7 +197,7 @@ class _Spelling:
         self.operands = [
             _Operand(a.shape, a.dtype, w) for a, w in zip(node.avals, node.weak, strict=True)
         ]
-        self.name, self.edges = node.name, node.edges
+        self.name, self.next_edges = node.name, node.next_edges
 
     def unpack(self, index: int) -> Any:
         if index not in self._seen:

@@ -35,12 +35,16 @@ def register_multi_grad_hook(
     """Call `fn` when the gradients of several tensors are known.
 
     Args:
-      tensors: all of them must require grad.
+      tensors: all of them must require grad; with `mode="any"` those that do not are left out.
       fn: with `mode="all"`, called with a list of one gradient (or None) a tensor, once all
         that this backward computes are known; with `mode="any"`, with the first one.
 
     Returns:
       A handle; `handle.remove()` takes the hooks off.
+
+    Raises:
+      AssertionError: with `mode="all"`, for a tensor that does not require grad.
+      ValueError: for another mode.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -56,8 +60,10 @@ def register_multi_grad_hook(
                 seen.add(task)
             fn(grad)
 
-        return MultiHandle([t.register_hook(first) for t in tensors])
+        return MultiHandle([t.register_hook(first) for t in tensors if t.requires_grad])
 
+    if not all(t.requires_grad for t in tensors):
+        raise AssertionError("Expected gradient function to be set")
     edges = [gradient_edge(t) for t in tensors]
     state: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 

@@ -25,7 +25,7 @@ class CustomNode:
 
     def __init__(self) -> None:
         state = local.trace.state
-        self.order: tuple[float, float] = (local.trace.serial, state.depth + 0.5)
+        self.graph_order: tuple[float, float] = (local.trace.serial, state.depth + 0.5)
         self._edges: list[Any] = []
         self.tensor_hooks: dict[int, tuple[int, Any]] = {}
         self.pre_hooks: dict[int, Any] = {}
@@ -47,30 +47,30 @@ class CustomNode:
         return self.__dict__.setdefault("_metadata", {})  # type: ignore[no-any-return]
 
     def _sequence_nr(self) -> int:
-        return int(self.order[1])
+        return int(self.graph_order[1])
 
     def _set_sequence_nr(self, number: int) -> None:
         """Of the nodes that are ready, backward runs those of higher numbers first."""
-        self.order = (SET_BY_HAND, int(number))
+        self.graph_order = (SET_BY_HAND, int(number))
 
-    def edges(self) -> list[Any]:
+    def next_edges(self) -> list[Any]:
         return self._edges
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The graph's next nodes, with the number of their output that is used here."""
-        found = (None if k is None else self._edges[k] for k in self.places())
+        found = (None if k is None else self._edges[k] for k in self.next_places())
         return tuple(e if e is not None else (None, 0) for e in found)
 
     requires_grad = True
     hooked = Node.hooked
     _input_metadata = Node._input_metadata
 
-    def places(self) -> tuple[int | None, ...]:
-        """Which of `edges()` each of the `next_functions` is: each itself."""
+    def next_places(self) -> tuple[int | None, ...]:
+        """Which of `next_edges()` each of the `next_functions` is: each itself."""
         return tuple(range(len(self._edges)))
 
-    def outputs(self) -> list[Any]:
+    def output_kinds(self) -> list[Any]:
         """What is known of the outputs; None for one that is no tensor."""
         raise NotImplementedError
 

@@ -44,7 +44,7 @@ def apply_packed(
     """
     if node.is_freed():
         raise RuntimeError(FREED)
-    state, edges, packed = node.state, node.edges(), packed or node.packed
+    state, edges, packed = node.state, node.next_edges(), packed or node.packed
     wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed_nodes)
     passed: list[Any] = [None] * len(edges)
     rule = RESULT_RULES.get(state.call.op.name)

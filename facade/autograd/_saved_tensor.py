@@ -136,7 +136,7 @@ class AtNode:
     def pack(self, pair: Any) -> None:
         node, index = self._node, self._index
         assert index is not None
-        edge = node.edges()[index] if index >= 0 else -1 - index
+        edge = node.next_edges()[index] if index >= 0 else -1 - index
         packed = Packed(node.unpack(index), pair, edge)
         node.packed = {**(node.packed or {}), index: packed}
         if node.saved is not None:

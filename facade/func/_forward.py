@@ -146,7 +146,7 @@ def _leaves(x: Any) -> list[Any]:
         if node.accumulates:
             found.append(node.variable)
         else:
-            stack += [e[0] for e in node.edges() if e is not None]
+            stack += [e[0] for e in node.next_edges() if e is not None]
     return found
 
 

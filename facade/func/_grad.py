@@ -92,7 +92,7 @@ def _lower(x: Any, private: list[Any]) -> Any:
             if id(node.variable) not in own and not node.variable._ended:
                 return x
         else:
-            stack += [e[0] for e in node.edges() if e is not None]
+            stack += [e[0] for e in node.next_edges() if e is not None]
     return bare(x)
 
 

@@ -55,6 +55,8 @@ def batch_norm(
     Running statistics, if given, are updated in place with `momentum` while training and used
     instead of the batch's otherwise.
     """
+    if input.dim() == 1:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if training:
         _verify_batch_size(input.size())
         if eps <= 0.0:

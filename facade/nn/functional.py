@@ -44,6 +44,7 @@ from ._fractional_pool import fractional_max_pool3d as fractional_max_pool3d  # 
 from ._fractional_pool import (  # noqa: E402
     fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices,
 )
+from ._linear import linear as linear  # noqa: E402
 from ._linear_cross_entropy import linear_cross_entropy as linear_cross_entropy  # noqa: E402
 from ._losses import binary_cross_entropy as binary_cross_entropy  # noqa: E402
 from ._losses import (  # noqa: E402

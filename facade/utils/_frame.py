@@ -251,7 +251,7 @@ def _with_edge(value: Value, first: Value, node: Any, i: int) -> Value:
     trace = local.trace
     if node.trace is trace:
         return keep_edge(trace, value, first)
-    edge = node.edges()[i]
+    edge = node.next_edges()[i]
     if edge is None:
         return value
     from ..autograd._node import external

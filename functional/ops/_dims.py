@@ -244,8 +244,7 @@ def split_sizes(shape: Shape, sizes: int | Sequence[int], dim: int) -> list[int]
     """Lengths of the pieces of `split`."""
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = wrap_dim(dim, len(shape))
-    size = shape[dim]
+    size = shape[wrap_dim(dim, len(shape))]
     if isinstance(sizes, int):
         if sizes < 0:
             raise RuntimeError(

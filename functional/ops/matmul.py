@@ -140,6 +140,8 @@ def bmm(input: Array, mat2: Array) -> Array:
 @op(saves={"self": "vec", "vec": "self"})
 def mv(input: Array, vec: Array) -> Array:
     """Product of a matrix and a vector."""
+    if not input.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
     _check_mv(input.shape[0], input.shape[1], vec, input)

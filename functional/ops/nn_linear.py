@@ -27,11 +27,6 @@ def _linear_errors(input: Array, weight: Array, bias: Array | None) -> None:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
     if bias is not None and weight.ndim == 1:
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
-    if bias is None and input.dtype != weight.dtype:
-        raise RuntimeError(
-            "expected m1 and m2 to have the same dtype, but got: "
-            f"{cpp_name(input.dtype)} != {cpp_name(weight.dtype)}"
-        )
     if bias is not None and input.dtype != weight.dtype and bias.dtype == weight.dtype:
         raise RuntimeError(
             "mat1 and mat2 must have the same dtype, but got "
@@ -53,6 +48,11 @@ def _linear_errors(input: Array, weight: Array, bias: Array | None) -> None:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner} and "
             f"{weight.shape[1]}x{weight.shape[0]})"
+        )
+    if bias is None and input.dtype != weight.dtype:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got: "
+            f"{cpp_name(input.dtype)} != {cpp_name(weight.dtype)}"
         )
     if bias is None:
         return

@@ -191,7 +191,12 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: Any = None) -> Arr
 @op(saves={"self": "*", "other": "*", "result": "*"}, backward="DistBackward0")
 def dist(input: Array, other: Array, p: float = 2) -> Array:
     """The p-norm of `input - other`."""
-    a, b = promote(input, other, to_float=True)
+    a, b = promote(input, other)
+    if not jnp.issubdtype(a.dtype, jnp.inexact):
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{scalar_name(a.dtype)} instead."
+        )
     d = (a - b).reshape(-1)
     return _distance(d, float(p)) if d.size else jnp.zeros((), real_of(d.dtype))
 
@@ -220,6 +225,11 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     if input.ndim < 2:
         raise RuntimeError(
             f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
+        )
+    if not jnp.issubdtype(input.dtype, jnp.inexact):
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{scalar_name(input.dtype)}"
         )
     dim = wrap_dim(dim, input.ndim)
     axes = tuple(i for i in range(input.ndim) if i != dim)

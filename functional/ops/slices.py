@@ -137,8 +137,8 @@ def diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
 @op(view=True)
 def unbind(input: Array, dim: int = 0) -> tuple[Array, ...]:
     """Take every index of a dim."""
-    if not input.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if not input.ndim and dim in (-1, 0):
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = _dims.wrap_dim(dim, input.ndim)
     return tuple(lax.index_in_dim(input, i, dim, keepdims=False) for i in range(input.shape[dim]))
 

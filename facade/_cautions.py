@@ -1,0 +1,53 @@
+"""Warnings about numbers: what a cast drops, variances of too few elements."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ._once import warn_once
+
+
+def drops_imaginary(source: Any, target: Any) -> None:
+    """Warn once if complex numbers are about to become real ones (bools are asked for more)."""
+    if source.kind == "c" and target.kind not in "cb":
+        warn_once("Casting complex values to real discards the imaginary part")
+
+
+def enough_elements(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`var` and its like: PyTorch warns where no degree of freedom is left."""
+
+    @functools.wraps(fn)
+    def spread(input: Any, *args: Any, **kwargs: Any) -> Any:
+        out = fn(input, *args, **kwargs)
+        result = out if name in ("var", "std") else out[0]
+        if result.numel():
+            correction = _correction(args, kwargs)
+            few = correction >= input.numel() // result.numel()
+            for _ in range(few * (2 if input.is_complex() else 1)):  # each part is a call
+                warnings.warn(
+                    f"{name}(): degrees of freedom is <= 0. Correction should be strictly less "
+                    "than the reduction factor (input numel divided by output numel).",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        return out
+
+    return spread
+
+
+def _correction(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+    """What is taken off the count: 1 unless the caller says something else."""
+    if kwargs.get("correction") is not None:
+        return float(kwargs["correction"])
+    unbiased = kwargs.get("unbiased")
+    if args and type(args[0]) is bool:
+        unbiased = args[0]
+    elif len(args) > 1:
+        unbiased = args[1]
+    return 0.0 if unbiased is False else 1.0
+
+
+SPREAD = ("var", "std", "var_mean", "std_mean")

@@ -1,0 +1,88 @@
+"""Functions of several tensors that PyTorch makes of views: each view has its node in the graph."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from leafax.functional import TABLE
+
+from ._handle import Handle
+from ._record import apply
+from ._shapes import atleast_1d, atleast_2d, atleast_3d
+from ._table import function
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """Each tensor expanded to the shape that all have in common; views.
+
+    >>> import leafax
+    >>> x, y = leafax.broadcast_tensors(leafax.ones(2, 1), leafax.ones(3))
+    >>> x.shape, y.shape
+    (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
+    tensors = _packed(tensors)
+    shapes = [tuple(out.shape) for out in _abstract("broadcast_tensors", tensors)]
+    return tuple(
+        x if tuple(x.shape) == shape else x.expand(shape)
+        for x, shape in zip(tensors, shapes, strict=True)
+    )
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """Vectors expanded to coordinates on their grid; views.
+
+    Args:
+      indexing: "ij" for matrix order; "xy" swaps the first two dims.
+    """
+    tensors = _packed(tensors)
+    indexing = "ij" if indexing is None else indexing
+    _abstract("meshgrid", tensors, indexing)
+    places = list(range(len(tensors)))
+    if indexing == "xy" and len(tensors) > 1:
+        places[:2] = 1, 0
+    shape, ones = tuple(tensors[i].numel() for i in places), (1,) * len(places)
+    return tuple(
+        x.view((*ones[:i], -1, *ones[i + 1 :])).expand(shape)
+        for i, x in zip(places, tensors, strict=True)
+    )
+
+
+def _packed(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(tensors) == 1 and not isinstance(tensors[0], Handle):
+        return tuple(tensors[0])
+    return tensors
+
+
+def _abstract(name: str, tensors: Any, *rest: Any) -> Any:
+    """The results' shapes; raises what the table's op refuses."""
+    import jax
+
+    avals = [jax.ShapeDtypeStruct(tuple(x.shape), x._v.dtype) for x in tensors]
+    with jax.enable_x64(True):
+        return jax.eval_shape(lambda *xs: TABLE[name].fn(xs, *rest), *avals)
+
+
+def _stack(name: str, prepare: Callable[..., Any], dim: Callable[[Any], int]) -> Callable[..., Any]:
+    whole = function(TABLE[name])
+
+    @functools.wraps(whole)
+    def stack(tensors: Sequence[Any], *, out: Any = None) -> Any:
+        if out is not None or not tensors:
+            return whole(tensors, out=out)
+        parts = [prepare(x) for x in tensors]
+        return apply(TABLE["cat"], tuple(parts), dim(parts))
+
+    return stack
+
+
+def _column(x: Any) -> Any:
+    return x if x.dim() > 1 else x.reshape(x.numel(), 1)
+
+
+hstack = _stack("hstack", atleast_1d, lambda parts: int(parts[0].dim() > 1))
+vstack = _stack("vstack", atleast_2d, lambda parts: 0)
+dstack = _stack("dstack", atleast_3d, lambda parts: 2)
+column_stack = _stack("column_stack", _column, lambda parts: 1)
+row_stack = vstack

@@ -1,0 +1,36 @@
+"""Warnings that PyTorch gives once in a process, unless it was told to give them always."""
+
+from __future__ import annotations
+
+import warnings
+
+_given: set[str] = set()
+_always = False
+
+
+def warn_once(text: str) -> None:
+    """Warn the user with these words, the first time only."""
+    if text in _given and not _always:
+        return
+    _given.add(text)
+    warnings.warn(text, UserWarning, stacklevel=4)
+
+
+def set_warn_always(b: bool) -> None:
+    """Let warnings that come once in a process come each time.
+
+    >>> import leafax
+    >>> leafax.set_warn_always(True)
+    >>> leafax.is_warn_always_enabled()
+    True
+    >>> leafax.set_warn_always(False)
+    """
+    global _always
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """Whether `set_warn_always(True)` was called."""
+    return _always

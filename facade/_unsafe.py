@@ -1,0 +1,46 @@
+"""Pieces that share memory without being views: `unsafe_split` and its like.
+
+Autograd takes each for a result of its own: writing to one changes the data of the whole, and
+neither its version nor its history.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import TABLE
+
+from ._lens import pick
+from ._storage import share
+from ._table import function
+from ._trace import local
+
+_SAFE = {
+    "unsafe_split": "split", "unsafe_split_with_sizes": "split_with_sizes",
+    "unsafe_chunk": "chunk",
+}  # fmt: skip
+
+
+def _pieces(name: str) -> Callable[..., Any]:
+    whole, view = function(TABLE[name]), TABLE[_SAFE[name]]
+    second = TABLE[name].parameters[1]
+
+    @functools.wraps(whole)
+    def pieces(input: Any, *args: Any, **kwargs: Any) -> Any:
+        outs = whole(input, *args, **kwargs)
+        if local.look is not None or local.mode.dual:
+            return outs
+        given = args[0] if args else kwargs[second]
+        dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+        given = given if isinstance(given, int) else tuple(given)
+        for k, out in enumerate(outs):
+            share(input, out, ((pick(view, k), (given, dim), {}),), view=False)
+            out._vc = [0]
+        return outs
+
+    return pieces
+
+
+FUNCTIONS = {name: _pieces(name) for name in _SAFE}

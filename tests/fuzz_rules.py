@@ -1,0 +1,122 @@
+"""Which statements random programs leave out: what PyTorch itself does not define."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+
+
+def forbidden(line: str, form: str, space: dict[str, Any], x: str, y: str, w: str) -> bool:
+    """Whether the outcome of a line in PyTorch depends on memory or on a kernel."""
+    given = [space[name] for name in (x, y, w)]
+    try:
+        return any(rule(form, given, space) for rule in RULES)
+    except RuntimeError:  # one of them may not be looked at any more
+        return False
+
+
+def told_by_data(error: Exception) -> bool:
+    """Whether an error is about the data: leafax raises it when a value is observed."""
+    words = ("out of bounds", "out of range: ", "could not be completed", "index out of range")
+    text = str(error)
+    return any(word in text for word in words) or type(error).__name__ == "_LinAlgError"
+
+
+def counts_its_own_writes(new: Any, *given: Any) -> bool:
+    """Whether `new` was written to by the function that made it, from inference tensors.
+
+    Which of them do is a matter of PyTorch's kernels: kept, see docs/differences.md.
+    """
+    if not any(x.is_inference() for x in given) or new.is_inference():
+        return False
+    return bool(new._version > 0)
+
+
+def _ends_unwritten(form: str, given: list[Any], space: Any) -> bool:
+    """What a larger tensor has at its end, nobody can say."""
+    return "resize_" in form and given[0].numel() < 2
+
+
+def _data_of_view(form: str, given: list[Any], space: Any) -> bool:
+    """`.data` of a view, of an inference tensor, or of another shape: see docs/differences.md."""
+    if ".data = " not in form:
+        return False
+    x, y = given[:2]
+    apart = x.shape != y.shape or x.is_inference() != y.is_inference()
+    return apart or x._is_view() or y._is_view()
+
+
+def _gradient_with_history(form: str, given: list[Any], space: Any) -> bool:
+    """Names in the graph of a gradient are PyTorch's own affair."""
+    if "{x}.grad" not in form or "{x}.grad = " in form:
+        return False
+    grad = None
+    x = given[0]
+    with contextlib.suppress(RuntimeError):  # what it is a view of was written to
+        grad = x.grad if x.is_leaf or x.retains_grad else None
+    return grad is not None and grad.requires_grad
+
+
+def _tied(form: str, given: list[Any], space: Any) -> bool:
+    """Of equal elements the kernel picks one."""
+    picking = ("max(0)", "min(-1)", "topk", "kthvalue", "median", "argmax", "max_pool")
+    if not any(word in form for word in picking):
+        return False
+    x = given[0].detach()
+    return x.is_complex() or x.unique().numel() < x.numel()
+
+
+def _no_integer(form: str, given: list[Any], space: Any) -> bool:
+    """What an integer makes of a number that it cannot hold."""
+    if all(t.is_floating_point() for t in given) and "int" not in form:
+        return False
+    return any(not t.isfinite().all() or bool((t.abs() > 1e6).any()) for t in map(_plain, given))
+
+
+def _not_finite(form: str, given: list[Any], space: Any) -> bool:
+    """Complex products with infinities, and the order of sums of large numbers."""
+    return any(not _plain(t).isfinite().all() for t in given if t.is_complex())
+
+
+def _plain(t: torch.Tensor) -> torch.Tensor:
+    return t.detach()
+
+
+def _overlapping(form: str, given: list[Any], space: Any) -> bool:
+    """A result that is written to the memory of what it is computed from."""
+    memory = [t.untyped_storage().data_ptr() for t in given]
+    return "out={w}" in form and memory[2] in memory[:2]
+
+
+def _vector_by_matrix(form: str, given: list[Any], space: Any) -> bool:
+    """Composed of several nodes in PyTorch: kept, see docs/differences.md."""
+    return "matmul" in form or " @ " in form and any(t.dim() == 1 for t in given)
+
+
+def _unsafe(form: str, given: list[Any], space: Any) -> bool:
+    """Without autograd the unsafe splits make views, or not, as their kernels are written."""
+    return "unsafe" in form and ("inference" in form or any(t.is_inference() for t in given))
+
+
+def _looked_at_by_hooks(form: str, given: list[Any], space: Any) -> bool:
+    """Batched gradients cannot be looked at after the hook."""
+    hooked = any("hook" in line or "every(" in line for line in space["lines"])
+    return hooked and "is_grads_batched" in form
+
+
+def _frozen(form: str, given: list[Any], space: Any) -> bool:
+    """Optimizers leave frozen parameters alone: kept, see docs/differences.md."""
+    if "opt." not in form and "clip_grad" not in form:
+        return False
+    held = [space["b"], space["c"]]
+    if "opt" in space:
+        held += [p for g in space["opt"].param_groups for p in g["params"]]
+    return any(not t.requires_grad or not t.is_leaf for t in held)
+
+
+RULES = (
+    _ends_unwritten, _data_of_view, _gradient_with_history, _tied, _overlapping,
+    _vector_by_matrix, _unsafe, _looked_at_by_hooks, _no_integer, _not_finite, _frozen,
+)  # fmt: skip

@@ -1,0 +1,151 @@
+"""What the fuzzer of the whole vocabulary found, by what it was about, as it was shrunk."""
+
+from __future__ import annotations
+
+import fuzz
+import fuzz_programs
+import pytest
+
+FOUND = {
+    "comparisons in place have a node whose gradient is zero": (
+        ("d.eq_(c)", "d.sum().backward()"),
+        ("d.lt_(0.5)", "d.sum().backward()"),
+        ("d[0].ge_(c)", "d.sum().backward()"),
+    ),
+    "logical writes leave autograd out": (
+        ("c.logical_not_()",),
+        ("d.logical_not_()", "d.sum().backward()"),
+    ),
+    "a base that was detached: its views keep a node": (
+        ("x2 = b.unfold(0, 1, 1)", "b.detach_()", "b[::2] = 0.5"),
+        ("x2 = d.view(-1)", "d.detach_()", "d[::2] = 0.5", "x2.sum().backward()", "x2.mul_(2)"),
+        ("x2 = d.view(-1)", "d.detach_()", "d[::2] = 0.5", "d.requires_grad_()", "y = x2 * c[:1]"),
+    ),
+    "a view made without grad mode can become a leaf": (
+        ("with torch.no_grad(): x3 = b.adjoint()", "x3.requires_grad_(True)",
+         "x3.sum().backward()", "b.sum().backward()"),
+        ("with torch.no_grad(): x3 = b.adjoint()", "x3.requires_grad_(True)",
+         "x3.requires_grad_(False)", "y = x3 * 2"),
+    ),
+    "`.data` of an inference tensor": (
+        ("with torch.inference_mode(): x0 = c.sum()", "x4 = c.sum()", "x4.data = x0",
+         "y = x4 * 2"),
+        ("with torch.inference_mode(): x0 = c * 2", "c.data = x0", "c.sum().backward()"),
+    ),
+    "outputs under saved-tensor hooks know their number": (
+        ("with keeping(): x1, x2 = torch.std_mean(b, 0)", "see(x2.output_nr)",
+         "x2.retain_grad()", "(x1 * x2).sum().backward()"),
+    ),
+    "`increment_version` renews the history of views": (
+        ("x0 = b.mT", "torch.autograd.graph.increment_version(b)"),
+        ("x6 = b.hsplit(1)[0]", "torch.autograd.graph.increment_version(x6)"),
+        ("x1, x2 = a.chunk(2, -1)", "torch.autograd.graph.increment_version(x2)",
+         "(a * c).sum().backward()"),
+    ),
+    "writes in inference mode to a normal tensor's view": (
+        ("x = b * 2", "with torch.inference_mode(): y = Dirty.apply(x[:1])"),
+    ),
+    "unsafe splits share memory, not versions": (
+        ("x, y = d.unsafe_chunk(2, -1)", "x.exp_().sin_()"),
+        ("x, y = d.unsafe_split(1)", "x.mul_(2)", "see(d._version, x._version)",
+         "d.sum().backward()", "d.mul_(2)"),
+    ),
+    "gradients of linear ops do not depend on their inputs": (
+        ("x = d.tril()", "g = torch.autograd.grad(x.sum(), b, create_graph=True)[0]",
+         "see(g.requires_grad)"),
+        ("with keeping(): x = d.gather(0, torch.zeros(1, 3, dtype=torch.int64))",
+         "see(torch.autograd.grad(x.sum(), b, create_graph=True)[0].requires_grad)"),
+        ("x = d.sort(0)[0].masked_fill(a > 0, 1).triu().diag()",
+         "see(torch.autograd.grad(x.sum(), b, create_graph=True)[0].requires_grad)"),
+    ),
+    "0-dim tensors transposed": (
+        ("s = c.sum()", "x = s.mT; y = s.T; w = s.H; v = s.mH; u = s.adjoint(); t = +s", "q = c.T"),
+        ("y = c.sum().mT.mul_(2)", "x = d.H"),
+    ),
+    "parts of conjugates": (
+        ("x = z.conj().imag", "y = z.conj().real", "see(x.is_neg(), x._base is z)",
+         "x.sum().backward()"),
+    ),
+    "copies": (
+        ("x = copy.copy(b)", "x.data.mul_(2)", "y = copy.deepcopy(c)", "w = copy.copy(d)"),
+        ("x = pickle.loads(pickle.dumps(d))", "y = pickle.loads(pickle.dumps(a[0]))"),
+        ("x1 = once(c)", "x6 = copy.copy(c)", "d.register_hook(lambda g: g)", "x7 = copy.copy(d)"),
+    ),
+    "a warning comes after the refusal": (
+        ("x = torch.ones_like(b)", "x.sum().backward(create_graph=True)"),
+        ("c.copy_(z[0])",),
+    ),
+    "warnings": (
+        ("x = z.double()", "x.copy_(z)", "x[0] = z[0]", "x.fill_(z[0, 0])"),
+        ("x = c[:1].var(0)", "y = c.sum().std()", "w = torch.std_mean(c[:1], 0)"),
+        ("x = z[:, :1].var(-1)", "y, w = torch.std_mean(z[:, :1], -1)"),
+        ("x = d.var(0, correction=2)", "y = c[:1].var(0, unbiased=False)"),
+    ),
+    "functions that PyTorch makes of views": (
+        ("x, y = torch.broadcast_tensors(d, c)", "x.mul_(2)"),
+        ("x, y = torch.meshgrid(c, c, indexing='xy')", "(x * y).sum().backward()"),
+        ("x = torch.hstack([c, c.sum()])", "y = torch.vstack([d, c])",
+         "w = torch.column_stack([c, d.t()])", "v = torch.dstack([d, d])"),
+        ("x = d.repeat_interleave(2)", "y = d.repeat_interleave(2, 1)",
+         "w = d.sum().repeat_interleave(3)", "x.sum().backward()"),
+    ),
+    "names and edges": (
+        ("x = d.diag()", "y = d.sort(stable=True)[0]", "w = c * True",
+         "v = d.narrow(0, torch.tensor(0), 1)", "u = d.broadcast_to(2, 2, 3)"),
+        ("i = torch.zeros(1, 3, dtype=torch.int64)", "x = d.scatter(0, i, 0.5)",
+         "y = d.scatter(0, i, d)"),
+        ("x = F.linear(d, b)", "y = F.linear(d, b, c[:2])", "w = F.linear(d[None], b, c[:2])",
+         "v = F.linear(d[0], b)", "(x + y).sum().backward()"),
+        ("x = F.layer_norm(d, (3,))", "y = F.group_norm(d[None], 1)",
+         "w = F.batch_norm(d, None, None, training=True)"),
+        ("x = F.nll_loss(d, torch.tensor([0, 1]))", "y = F.embedding(torch.tensor([0, 1]), b)",
+         "w = F.conv1d(d[None], b[:, None, :2].expand(2, 2, 2))"),
+    ),
+    "refusals": (
+        ("x = torch.zeros(2, dtype=torch.int64, requires_grad=True)",),
+        ("x = c.sum().unbind(-1)", "y = d.split([1, 1], -1)", "w = c.sum().mv(c)"),
+        ("x = z.nan_to_num()", "y = F.silu(z)", "w = z.unique()", "v = z.unique_consecutive()"),
+        ("x = every(a, b)", "y = some(a, b)", "b.sum().backward()"),
+        ("d //= 2", "d.sum().backward()"),
+        ("c[torch.tensor([True, False])] = 1.0", "d[torch.tensor([True])] = 1.0"),
+        ("n = torch.arange(3)", "x = n.dist(n)", "y = n.view(1, 3).renorm(2, 0, 1.0)"),
+        ("d @= c", "see(d._version)"),
+        ("x = F.batch_norm(c, None, None, training=True)", "y = F.linear(z, b)"),
+    ),
+    "views that nobody can tell the history of have values": (
+        ("x = d.unbind(0)[0]", "d.square_()", "y = x > 0", "w = torch.isnan(x)", "v = c < x",
+         "see(int(x.argmax()), bool((x > 0).all()))", "u = x * 2"),
+    ),
+    "where a tensor is": (
+        ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_found(what: str) -> None:
+    for lines in FOUND[what]:
+        found = fuzz.difference(fuzz.Drawn((*fuzz_programs.START, *lines)))
+        assert found is None, "\n".join([*lines, found.text])
+
+
+@pytest.mark.parametrize(
+    "name", ["order", "edges", "places", "outputs", "stack", "begin", "forget"]
+)
+def test_a_ctx_has_room_for_the_users_names(name: str) -> None:
+    """What the engine calls its own parts does not get in the way of `ctx.order = ...`."""
+    lines = (
+        "class Mine(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x):\n"
+        f"        ctx.{name} = 3\n"
+        "        return x * 3\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, g):\n"
+        f"        return g * ctx.{name}",
+        "x = Mine.apply(d)",
+        f"see(x.grad_fn.{name})",
+        "(x * x).sum().backward()",
+    )
+    found = fuzz.difference(fuzz.Drawn((*fuzz_programs.START, *lines)))
+    assert found is None, found.text
