@@ -4,6 +4,8 @@ from . import _C as _C
 from . import _VF as _VF
 from . import amp as amp
 from . import autograd as autograd
+from . import backends as backends
+from . import cuda as cuda
 from . import fft as fft
 from . import func as func
 from . import linalg as linalg
@@ -11,10 +13,12 @@ from . import masked as masked
 from . import nn as nn
 from . import ops as ops
 from . import optim as optim
+from . import random as random
 from . import return_types as return_types
 from . import signal as signal
 from . import special as special
 from . import utils as utils
+from . import version as version
 from ._autocast_scope import autocast as autocast
 from ._autocast_scope import autocast_decrement_nesting as autocast_decrement_nesting
 from ._autocast_scope import autocast_increment_nesting as autocast_increment_nesting
@@ -25,6 +29,11 @@ from ._autocast_scope import is_autocast_enabled as is_autocast_enabled
 from ._autocast_scope import set_autocast_cache_enabled as set_autocast_cache_enabled
 from ._autocast_scope import set_autocast_dtype as set_autocast_dtype
 from ._autocast_scope import set_autocast_enabled as set_autocast_enabled
+from ._constants import e as e
+from ._constants import inf as inf
+from ._constants import nan as nan
+from ._constants import newaxis as newaxis
+from ._constants import pi as pi
 from ._counting import _unique as _unique
 from ._creation import arange as arange
 from ._creation import as_tensor as as_tensor
@@ -88,6 +97,13 @@ from ._legacy import HalfTensor as HalfTensor
 from ._legacy import IntTensor as IntTensor
 from ._legacy import LongTensor as LongTensor
 from ._legacy import ShortTensor as ShortTensor
+from ._memory_format import channels_last as channels_last
+from ._memory_format import channels_last_3d as channels_last_3d
+from ._memory_format import contiguous_format as contiguous_format
+from ._memory_format import layout as layout
+from ._memory_format import memory_format as memory_format
+from ._memory_format import preserve_format as preserve_format
+from ._memory_format import strided as strided
 from ._modes import enable_grad as enable_grad
 from ._modes import inference_mode as inference_mode
 from ._modes import is_grad_enabled as is_grad_enabled
@@ -112,14 +128,33 @@ from ._repr import set_printoptions as set_printoptions
 from ._run import synchronize as synchronize
 from ._serialization import load as load
 from ._serialization import save as save
+from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from ._settings import get_default_device as get_default_device
+from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from ._settings import get_float32_matmul_precision as get_float32_matmul_precision
+from ._settings import get_num_interop_threads as get_num_interop_threads
+from ._settings import get_num_threads as get_num_threads
+from ._settings import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from ._settings import set_default_device as set_default_device
+from ._settings import set_default_tensor_type as set_default_tensor_type
+from ._settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from ._settings import set_float32_matmul_precision as set_float32_matmul_precision
+from ._settings import set_flush_denormal as set_flush_denormal
+from ._settings import set_num_interop_threads as set_num_interop_threads
+from ._settings import set_num_threads as set_num_threads
+from ._settings import typename as typename
+from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
 from ._storages import TypedStorage as TypedStorage
 from ._storages import UntypedStorage as UntypedStorage
 from ._storages import is_storage as is_storage
 from ._tensor import Tensor as Tensor
 from ._together import Leaves as Leaves
+from ._type_info import finfo as finfo
+from ._type_info import iinfo as iinfo
 from ._VF import _unique2 as _unique2
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .func import vmap as vmap
-
-__version__ = "0.1.0"
+from .version import __version__ as __version__

@@ -140,7 +140,19 @@ def as_tensor(data: Any, dtype: dtype_class | None = None, device: Any = None) -
     return out if device is None else out.to(device)
 
 
-asarray = as_tensor
+def asarray(
+    obj: Any, *, dtype: dtype_class | None = None, device: Any = None, copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """`as_tensor` with a say in whether it is copied.
+
+    Args:
+      copy: True for a copy, also of a tensor; None and False leave a tensor as it is.
+    """
+    out = as_tensor(obj, dtype, device)
+    if out is obj and copy:
+        out = out.clone()
+    return out.requires_grad_() if requires_grad else out
 
 
 def from_numpy(array: np.ndarray) -> Any:
@@ -180,7 +192,8 @@ def size_of(args: tuple[Any, ...]) -> tuple[int, ...]:
     return sizes
 
 
-def _finish(out: Any, requires_grad: bool, device: Any) -> Any:
+def finish(out: Any, requires_grad: bool, device: Any) -> Any:
+    """A new tensor where it was asked for, and as a leaf if it requires grad."""
     if device is not None:
         out = out.to(device)
     return _leaf(out) if requires_grad else out
@@ -198,7 +211,7 @@ def _filled(name: str) -> Callable[..., Any]:
         if "size" in _:
             size = (_["size"],)
         made = apply(TABLE[name], size_of(size), _np(dtype, name))
-        made = _finish(made, requires_grad, device)
+        made = finish(made, requires_grad, device)
         return made if out is None else out.copy_(made)
 
     factory.__name__ = name
@@ -217,7 +230,7 @@ def empty(*size: Any, memory_format: Any = None, **kwargs: Any) -> Any:
 
 def full(
     size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False,
-    device: Any = None,
+    device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """A tensor of `size` filled with a number; its dtype follows the number's kind."""
     if isinstance(fill_value, Handle):
@@ -230,12 +243,12 @@ def full(
     else:
         np_dtype = _np(dtype, "full")
     made = apply(TABLE["full"], size_of((size,)), fill_value, np_dtype)
-    return _finish(made, requires_grad, device)
+    return finish(made, requires_grad, device)
 
 
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None,
-    requires_grad: bool = False, device: Any = None,
+    requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """`[start, start + step, ...)` up to `end`; int64 if all are ints."""
     if end is None:
@@ -246,7 +259,7 @@ def arange(
         np_dtype = default_float() if floats else int64.np
     else:
         np_dtype = _np(dtype, "arange")
-    return _finish(apply(TABLE["arange"], *numbers, np_dtype), requires_grad, device)
+    return finish(apply(TABLE["arange"], *numbers, np_dtype), requires_grad, device)
 
 
 def _need_scalars(name: str, start: Any, end: Any) -> None:
@@ -260,42 +273,42 @@ def _need_scalars(name: str, start: Any, end: Any) -> None:
 
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False,
-    device: Any = None,
+    device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `start` to `end`, both included."""
     _need_scalars("linspace", start, end)
     made = apply(TABLE["linspace"], float(start), float(end), int(steps), _np(dtype))
-    return _finish(made, requires_grad, device)
+    return finish(made, requires_grad, device)
 
 
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
-    requires_grad: bool = False, device: Any = None,
+    requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `base ** start` to `base ** end`."""
     _need_scalars("logspace", start, end)
     made = apply(TABLE["logspace"], float(start), float(end), int(steps), base, _np(dtype))
-    return _finish(made, requires_grad, device)
+    return finish(made, requires_grad, device)
 
 
 def eye(
     n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False,
-    device: Any = None,
+    device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Ones on the diagonal, zeros elsewhere."""
     made = apply(TABLE["eye"], n, n if m is None else m, _np(dtype))
-    return _finish(made, requires_grad, device)
+    return finish(made, requires_grad, device)
 
 
 def _random(name: str) -> Callable[..., Any]:
     def factory(
         *size: Any, generator: Any = None, dtype: Any = None, requires_grad: bool = False,
-        device: Any = None, **_: Any,
+        device: Any = None, layout: Any = None, pin_memory: bool = False, **named: Any,
     ) -> Any:  # fmt: skip
-        if "size" in _:
-            size = (_["size"],)
+        if "size" in named:
+            size = (named["size"],)
         made = apply(TABLE[name], random_key(generator), size_of(size), _np(dtype, name))
-        return _finish(made, requires_grad, device)
+        return finish(made, requires_grad, device)
 
     factory.__name__ = name
     return factory
@@ -309,7 +322,7 @@ randn.__doc__ = "Numbers drawn from the standard normal distribution, of shape `
 
 def randint(
     low: int, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None,
-    requires_grad: bool = False, device: Any = None,
+    requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Integers drawn uniformly from [low, high), int64 by default."""
     if size is None or isinstance(high, (tuple, list)):
@@ -320,13 +333,18 @@ def randint(
         )
     np_dtype = int64.np if dtype is None else _np(dtype, "randint")
     made = apply(TABLE["randint"], random_key(generator), low, high, size_of((size,)), np_dtype)
-    return _finish(made, requires_grad, device)
+    return finish(made, requires_grad, device)
 
 
-def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+def randperm(
+    n: int, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Any:  # fmt: skip
     """The numbers 0 to n - 1 in random order, int64 by default."""
     np_dtype = int64.np if dtype is None else _np(dtype, "randperm")
-    return _finish(apply(TABLE["randperm"], random_key(generator), n, np_dtype), False, device)
+    return finish(
+        apply(TABLE["randperm"], random_key(generator), n, np_dtype), requires_grad, device
+    )
 
 
 def batched_as(like: Any, made: Any) -> Any:

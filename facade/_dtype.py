@@ -141,10 +141,19 @@ class device:
     index: Any
 
     def __init__(self, type: Any = "cpu", index: Any = None) -> None:
+        given = type
         if isinstance(type, device):
             type, index = type.type, type.index
-        if isinstance(type, str) and ":" in type:
+        if isinstance(type, builtins.int) and index is None:
+            type, index = "cuda", type
+        if not isinstance(type, str):
+            raise TypeError(
+                f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}"
+            )
+        if ":" in type:
             type, _, number = type.partition(":")
+            if not number.isdecimal():
+                raise RuntimeError(f"Invalid device string: '{given}'")
             index = builtins.int(number)
         if type not in ("cpu", "cuda", "tpu", "mps", "xpu", "meta"):
             raise RuntimeError(
@@ -170,3 +179,19 @@ class device:
 
     def __reduce__(self) -> Any:
         return (device, (self.type, self.index))
+
+    def __enter__(self) -> device:
+        """New tensors are made on this device until the block's end."""
+        from ._settings import get_default_device, set_default_device
+
+        _outer.append(get_default_device())
+        set_default_device(self)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        from ._settings import set_default_device
+
+        set_default_device(_outer.pop())
+
+
+_outer: list[device] = []  # default devices outside of `with` blocks

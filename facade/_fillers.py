@@ -66,11 +66,12 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
 
 def _indices(self: Any, indices: Any) -> tuple[Any, ...]:
     """Index tensors, with masks as the positions where they are True."""
-    from ._indexing import nonzero
+    from ._indexing import nonzero, warn_of_bytes
 
     found: list[Any] = []
     for k in indices:
         if isinstance(k, Handle) and str(k.dtype) in ("torch.bool", "torch.uint8"):  # type: ignore[attr-defined]
+            warn_of_bytes(k)
             found.extend(nonzero(k, as_tuple=True))
         else:
             found.append(k)

@@ -43,6 +43,7 @@ from ._counting import nonzero_static as nonzero_static  # noqa: E402
 from ._counting import repeat_interleave as repeat_interleave  # noqa: E402
 from ._counting import unique as unique  # noqa: E402
 from ._counting import unique_consecutive as unique_consecutive  # noqa: E402
+from ._creation import finish as _finish  # noqa: E402
 from ._fillers import index_put as index_put  # noqa: E402
 from ._fillers import index_put_ as index_put_  # noqa: E402
 from ._fillers import scatter as scatter  # noqa: E402
@@ -144,6 +145,19 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
     from leafax.functional import category
 
     return category(from_.np) <= category(to.np)
+
+
+def normal(
+    *args: Any, layout: Any = None, device: Any = None, pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Draws from normal distributions, `normal(mean, std, size=None, *, generator, out, dtype)`.
+
+    Args:
+      mean, std: numbers, or tensors that broadcast with each other.
+      size: the result's shape, where both are numbers.
+    """
+    return _finish(_TABLE_FUNCTIONS["normal"](*args, **kwargs), requires_grad, device)
 
 
 def get_default_dtype() -> dtype:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -71,6 +72,13 @@ def put(self: Any, index: Any, value: Any) -> None:
                 _check_mask(self, 0, keys[0])
                 _put(self, (keys[0],), value, number)
                 return
+        if number or value.numel() == 1:
+            tensors = [k for k in keys if isinstance(k, Handle)]
+            if len(tensors) == 1 and tensors[0]._v.dtype.name == "uint8":
+                raise RuntimeError(
+                    "masked_fill_ only supports boolean masks, but got mask with dtype unsigned "
+                    "char"
+                )
         target, advanced = _basic(self, keys)
     except MaskError:
         check_inplace(self)  # PyTorch looks at the mask later
@@ -144,13 +152,11 @@ def _is_mask(k: Any) -> bool:
 
 def _normalise(self: Any, index: Any) -> list[Any]:
     """The index as a list without Ellipsis; sequences and arrays as tensors."""
-    if isinstance(index, list) and len(index) < 32 and any(_nested(k) for k in index):
+    if isinstance(index, (list, str)) and len(index) < 32 and any(_nested(k) for k in index):
         warnings.warn(_NOT_A_TUPLE, UserWarning, stacklevel=4)
         index = tuple(index)
     keys = list(index) if isinstance(index, tuple) else [index]
     keys = [_key(k) for k in keys]
-    if sum(k is Ellipsis for k in keys) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
     used = sum(
         k.dim() if _is_mask(k) else 0 if k is None or k is Ellipsis or isinstance(k, bool) else 1
         for k in keys
@@ -169,11 +175,26 @@ def _normalise(self: Any, index: Any) -> list[Any]:
                     "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
                 )
         raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
-    for i, k in enumerate(keys):
-        if k is Ellipsis:
-            keys[i : i + 1] = [slice(None)] * (self.dim() - used)
-            break
-    return keys
+    return _expanded(keys, self.dim() - used)
+
+
+def _expanded(keys: list[Any], missing: int) -> list[Any]:
+    """The keys with slices for the dims that an ellipsis stands for.
+
+    PyTorch counts the missing dims for each ellipsis, so that behind a second one none is left.
+    """
+    places = [i for i, k in enumerate(keys) if k is Ellipsis]
+    if not places:
+        return keys
+    first = places[0]
+    if missing:
+        for position in places[1:2]:
+            for i, k in enumerate(keys[position:], position):
+                if k is not Ellipsis:
+                    k = 0 if isinstance(k, slice) else k
+                    raise IndexError(f"index {k} is out of bounds for dimension {i} with size 0")
+    rest = [k for k in keys[first + 1 :] if k is not Ellipsis]
+    return [*keys[:first], *[slice(None)] * missing, *rest]
 
 
 _NOT_A_TUPLE = (
@@ -186,7 +207,9 @@ _NOT_A_TUPLE = (
 def _nested(k: Any) -> bool:
     """Whether a list with this in it is read as a tuple of indices."""
     return (
-        k is None or k is Ellipsis or isinstance(k, (slice, Handle, list, tuple, range, np.ndarray))
+        k is None
+        or k is Ellipsis
+        or isinstance(k, (slice, Handle, list, tuple, range, str, np.ndarray))
     )
 
 
@@ -206,24 +229,33 @@ def _key(k: Any) -> Any:
         from ._creation import tensor
 
         made = tensor(list(k) if isinstance(k, range) else k)
-        return made.long() if made.numel() == 0 else made
-    if isinstance(k, str):
-        raise TypeError(
-            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-            "valid indices (got str)"
-        )
+        if isinstance(k, np.ndarray) and made.numel():
+            return made
+        # PyTorch makes a tensor of int64 of what is no list of bools.
+        return made.long() if made.numel() == 0 or made.is_floating_point() else made
+    kind = type(k)
+    if isinstance(k, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{kind.__name__}'")
     if hasattr(k, "__index__"):
         return int(k.__index__())
+    name = f"numpy.{kind.__name__}" if isinstance(k, np.generic) else kind.__name__
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-        f"indices (got {type(k).__name__})"
+        f"indices (got {name})"
     )
+
+
+def _whole(x: Any) -> int:
+    """A bound or the step of a slice as an int."""
+    if not hasattr(x, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return operator.index(x)
 
 
 def _bound(x: Any, default: int, size: int) -> int:
     if x is None:
         return default
-    x = int(x)
+    x = _whole(x)
     if x < 0:
         x += size
     return min(max(x, 0), size)
@@ -266,6 +298,8 @@ def _basic(self: Any, keys: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
 def _select(out: Any, dim: int, k: int, self: Any) -> Any:
     size = out.shape[dim]
     if not -size <= k < size:
+        if not -(1 << 63) <= k < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
         raise IndexError(
             f"index {k} is out of bounds for dimension {self.dim() - out.dim() + dim} with size "
             f"{size}"
@@ -275,8 +309,10 @@ def _select(out: Any, dim: int, k: int, self: Any) -> Any:
 
 def _slice(out: Any, dim: int, k: slice) -> Any:
     size = out.shape[dim]
-    step = 1 if k.step is None else int(k.step)
-    if step <= 0:
+    step = 1 if k.step is None else _whole(k.step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
         raise ValueError("step must be greater than zero")
     start, stop = _bound(k.start, 0, size), _bound(k.stop, size, size)
     if start == 0 and stop == size and step == 1 and k.start is None and k.stop is None:
@@ -302,8 +338,22 @@ def _mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
             "vmap: We do not support batching operators that can support dynamic shape. Attempting "
             "to batch over indexing with a boolean mask.",
         )
+    if dim + mask.dim() > out.dim():
+        raise IndexError(f"too many indices for tensor of dimension {out.dim()}")
+    warn_of_bytes(mask)
     _check_mask(out, dim, mask)
     return list(nonzero(mask, as_tuple=True))
+
+
+def warn_of_bytes(mask: Any) -> None:
+    """Warn as PyTorch does of a mask of uint8."""
+    if mask._v.dtype.name == "uint8":
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+            "instead.",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def _check_mask(out: Any, dim: int, mask: Any) -> None:

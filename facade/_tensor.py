@@ -18,6 +18,8 @@ from ._dtype import dtype as dtype_class
 from ._dual import tangent
 from ._graph import gradient_edge
 from ._inplace import apply_inplace
+from ._memory_format import channels_last, channels_last_3d, is_laid_out, strided
+from ._memory_format import check as check_memory_format
 from ._operators import install
 from ._record import apply, register
 from ._repr import format_tensor
@@ -37,6 +39,8 @@ class Tensor(AutogradMixin):
     >>> x.grad
     tensor([2., 4.])
     """
+
+    __module__ = "leafax"  # where users find it, and messages say it is
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         from ._legacy import legacy_tensor
@@ -91,14 +95,24 @@ class Tensor(AutogradMixin):
     @property
     def device(self) -> device:
         """Where the values are (or will be)."""
-        return _device_of(self)
+        return device_of(self._array)
 
     @property
     def is_cuda(self) -> bool:
         return self.device.type == "cuda"
 
+    @property
+    def is_cpu(self) -> bool:
+        return self.device.type == "cpu"
+
+    def get_device(self) -> int:
+        """The number of the device; -1 on a CPU."""
+        where = self.device
+        return -1 if where.type == "cpu" else int(where.index)
+
     is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = is_mps = False
-    layout = "torch.strided"
+    is_xpu = is_ipu = is_xla = is_maia = is_mtia = is_vulkan = is_sparse_csr = False
+    layout = strided
     names = property(lambda self: (None,) * self.dim())
 
     def is_floating_point(self) -> bool:
@@ -116,7 +130,9 @@ class Tensor(AutogradMixin):
         """Whether the strides are those of a row-major array."""
         from ._strides import is_contiguous
 
-        return is_contiguous(self)
+        if memory_format in (channels_last, channels_last_3d):
+            return is_laid_out(self.shape, self.stride(), memory_format)
+        return self.numel() == 0 or is_contiguous(self)
 
     def is_set_to(self, tensor: Any) -> bool:
         """Whether both are the same part of the same storage, with the same strides."""
@@ -124,7 +140,12 @@ class Tensor(AutogradMixin):
         return bool(same and self.stride() == tensor.stride())
 
     def contiguous(self, memory_format: Any = None) -> Any:
-        """This tensor, or a row-major copy of a view that is laid out differently."""
+        """This tensor, or a row-major copy of a view that is laid out differently.
+
+        Raises:
+          NotImplementedError: for `channels_last`: XLA chooses layouts by itself.
+        """
+        check_memory_format(memory_format, self.dim())
         return self if self.is_contiguous() else apply(TABLE["contiguous"], self)
 
     def stride(self, dim: int | None = None) -> Any:
@@ -269,6 +290,9 @@ class Tensor(AutogradMixin):
     def __setitem__(self, index: Any, value: Any) -> None:
         _indexing.put(self, index, value)
 
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
     # ------------------------------------------------------------ copies
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
@@ -276,6 +300,34 @@ class Tensor(AutogradMixin):
         from ._convert import to
 
         return to(self, *args, **kwargs)
+
+    def cpu(self, memory_format: Any = None) -> Any:
+        """This tensor in the memory of the CPU; itself if it is there."""
+        return self.to("cpu", memory_format=memory_format)
+
+    def cuda(
+        self, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    ) -> Any:
+        """This tensor on a GPU; itself if it is there.
+
+        Raises:
+          RuntimeError: JAX has no such GPU.
+        """
+        return self.to("cuda" if device is None else device, memory_format=memory_format)
+
+    def pin_memory(self, device: Any = None) -> Any:
+        """This tensor: XLA copies to its devices without pinned memory."""
+        return self
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
+    def share_memory_(self) -> Any:
+        """This tensor: threads share it as it is, other processes get copies."""
+        return self
+
+    def is_shared(self) -> bool:
+        return False
 
     def __lower__(self, outs: Any, ins: Any) -> Any:
         """The protocol of `leafax.functional.lower`."""
@@ -392,17 +444,16 @@ _CPU = device("cpu")
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
 
 
-def _device_of(t: Tensor) -> device:
-    array = t._array
-    platform = None
-    if array is not None and hasattr(array, "devices"):
+def device_of(array: Any) -> device:
+    """The device of a JAX array; for anything else where new arrays are made."""
+    if hasattr(array, "devices"):
         where = next(iter(array.devices()))
-        platform, index = where.platform, where.id
     else:
-        where = jax.local_devices()[0]
-        platform, index = where.platform, where.id
-    kind = _PLATFORMS.get(platform, platform)
-    return _CPU if kind == "cpu" else device(kind, index)
+        where = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
+    if isinstance(where, str):
+        where = jax.local_devices(backend=where)[0]
+    kind = _PLATFORMS.get(where.platform, where.platform)
+    return _CPU if kind == "cpu" else device(kind, where.id)
 
 
 def _repr(t: Tensor) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -233,11 +232,13 @@ def _operator_lines() -> list[str]:
 
 def main_stub() -> str:
     """`leafax/__init__.pyi`."""
-    source = (FACADE / "__init__.py").read_text()
     imports = [
-        line for line in re.findall(r"^from \.\S* import .*$", source, re.M)
-        if "_functions import" not in line and "import Tensor" not in line
-    ]  # fmt: skip
+        f"from {'.' * node.level}{node.module or ''} import {name.name} as {name.asname}"
+        for node in ast.parse((FACADE / "__init__.py").read_text()).body
+        if isinstance(node, ast.ImportFrom) and node.module != "_functions"
+        for name in node.names
+        if name.name not in ("Tensor", "__version__")
+    ]
     from leafax import _creation, _functions
 
     made = {line.split(" import ")[1].split(" as ")[0] for line in imports}

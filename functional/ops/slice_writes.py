@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .._dtypes import cast, scalar_name
+from .._dtypes import cast, is_complex, scalar_name
 from .._op import Fault, op
 from . import _dims, slices
 from .indexing import IN_BOUNDS, INT32_INT64, outside, outside_wrapped, put_at
@@ -152,6 +152,10 @@ def index_fill(input: Array, dim: int, index: Array, value: Any) -> Array:
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
+        )
+    if is_complex(jnp.asarray(value).dtype) and not is_complex(input.dtype):
+        raise RuntimeError(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
         )
     # By a mask, so that an index that repeats counts once in the gradient of `value`.
     base = input if input.ndim else input.reshape(1)

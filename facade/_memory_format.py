@@ -1,0 +1,61 @@
+"""Layouts and memory formats: tensors are dense, and lie row by row unless they are views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class layout:
+    """How a tensor is stored; all of leafax's are `strided`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+
+class memory_format(layout):
+    """In which order a tensor's dims lie in memory."""
+
+
+strided = layout("strided")
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+_RANKS = {channels_last: 4, channels_last_3d: 5}
+
+
+def check(wanted: Any, dims: int | None = None) -> None:
+    """Refuse to lay a tensor out with channels last.
+
+    Raises:
+      RuntimeError: the tensor has too few or too many dims for it, in PyTorch's words.
+      NotImplementedError: it could have been.
+    """
+    rank = _RANKS.get(wanted)
+    if rank is None:
+        return
+    if dims is not None and dims != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {wanted._name} format")
+    raise NotImplementedError(
+        f"leafax does not lay tensors out as {wanted}: XLA chooses the layouts of a compiled "
+        "program by itself; leave `memory_format` out"
+    )
+
+
+def is_laid_out(shape: Any, strides: Any, wanted: Any) -> bool:
+    """Whether strides are those of a tensor with channels last."""
+    if len(shape) != _RANKS[wanted]:
+        return False
+    expected = 1
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] != 1:
+            if strides[d] != expected:
+                return False
+            expected *= shape[d]
+    return True

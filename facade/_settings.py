@@ -1,0 +1,168 @@
+"""Switches that PyTorch programs set: threads, determinism, default device, matmul precision."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import jax
+
+from . import _legacy
+from ._convert import jax_device
+from ._dtype import device as device_class
+from ._functions import set_default_dtype
+from ._tensor import Tensor, device_of
+
+_deterministic = [False, False]  # enabled, warn only
+_precision = ["highest"]
+#: JAX's names for PyTorch's precisions of a float32 matmul.
+_PRECISIONS = {"highest": "highest", "high": "tensorfloat32", "medium": "bfloat16"}
+_threads: list[int] = []
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def get_num_threads() -> int:
+    """Threads that compute on a CPU: XLA takes one for each core that the process may use."""
+    return _threads[0] if _threads else _cores()
+
+
+def set_num_threads(number: int) -> None:
+    """Accepted for the sake of PyTorch programs, with a warning: XLA decides at its start.
+
+    Raises:
+      RuntimeError: not a positive integer.
+    """
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(number).__name__}")
+    if number <= 0:
+        raise RuntimeError("set_num_threads expects a positive integer")
+    if number != _cores():
+        warnings.warn(
+            "XLA computes on a CPU with one thread a core; to have fewer, limit the cores of the "
+            "process before it starts (taskset). set_num_threads has no effect",
+            UserWarning,
+            stacklevel=2,
+        )
+    _threads[:] = [number]
+
+
+get_num_interop_threads = get_num_threads
+
+
+def set_num_interop_threads(number: int) -> None:
+    """As `set_num_threads`: accepted, without an effect."""
+    if not isinstance(number, int) or number <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Remember the wish; what XLA compiles for CPUs and TPUs is deterministic anyway.
+
+    On GPUs XLA takes the flag `--xla_gpu_deterministic_ops` before it starts.
+    """
+    _deterministic[:] = [bool(mode), bool(warn_only)]
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What `use_deterministic_algorithms` was told."""
+    return _deterministic[0]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """What `use_deterministic_algorithms` was told of `warn_only`."""
+    return _deterministic[1]
+
+
+_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """`use_deterministic_algorithms` by number or name: 0 "default", 1 "warn", 2 "error"."""
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in _DEBUG_MODES:
+            raise RuntimeError(
+                "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
+                f"{debug_mode}"
+            )
+        debug_mode = _DEBUG_MODES[debug_mode]
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}"
+        )
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2, see `set_deterministic_debug_mode`."""
+    return 0 if not _deterministic[0] else 1 if _deterministic[1] else 2
+
+
+def get_float32_matmul_precision() -> str:
+    """What `set_float32_matmul_precision` was told."""
+    return _precision[0]
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """How exactly float32 matrices are multiplied: "highest", "high" or "medium".
+
+    It sets JAX's `jax_default_matmul_precision`; CPUs always multiply in float32.
+    """
+    if precision not in _PRECISIONS:
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
+            "setFloat32MatmulPrecision call has no effect.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return
+    _precision[0] = precision
+    jax.config.update("jax_default_matmul_precision", _PRECISIONS[precision])
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether small numbers can be flushed to zero by request: XLA offers no such switch."""
+    return False
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype by the class of tensors of it, or by its name; deprecated."""
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives.",
+        UserWarning,
+        stacklevel=2,
+    )
+    name = t.rpartition(".")[2] if isinstance(t, str) else t.__name__
+    set_default_dtype(getattr(_legacy, name)().dtype)
+
+
+def typename(obj: Any) -> str:
+    """`obj.type()` of a tensor; else the name of an object's type, or of a class or function."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    named = obj if hasattr(obj, "__qualname__") or hasattr(obj, "__name__") else type(obj)
+    module = getattr(named, "__module__", "") or ""
+    name = getattr(named, "__qualname__", None) or named.__name__
+    return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+def get_default_device() -> device_class:
+    """Where new tensors are made."""
+    return device_of(None)
+
+
+def set_default_device(device: Any) -> None:
+    """Make new tensors on this device; None is JAX's own choice.
+
+    It sets JAX's `jax_default_device`, so arrays of JAX are made there, too.
+    """
+    where = None if device is None else jax_device(device_class(device))
+    jax.config.update("jax_default_device", where)

@@ -1,0 +1,154 @@
+"""`x[...]` and `x[...] = y` against torch: what an index may be, what it reads, how it fails.
+
+The cases follow PyTorch's own tests of indexing.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import leafax
+
+S, E = slice(None), Ellipsis
+MASK = ((True, False), (False, False))
+
+
+def numbers(lib: Any, *shape: int, dtype: str = "float64") -> Any:
+    return lib.arange(int(np.prod(shape)), dtype=getattr(lib, dtype)).reshape(shape)
+
+
+def plain(x: Any) -> Any:
+    if isinstance(x, (torch.Tensor, leafax.Tensor)):
+        return str(x.dtype), tuple(x.shape), x.tolist()
+    if isinstance(x, (tuple, list)):
+        return [plain(y) for y in x]
+    return x
+
+
+def outcome(call: Callable[[Any], Any], lib: Any) -> Any:
+    """What a call returns or raises, and the warnings on the way."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = plain(call(lib))
+        except Exception as e:
+            found = type(e).__name__, str(e)
+    texts = [re.sub(r" \(Triggered internally.*", "", str(w.message)) for w in caught]
+    return found, texts
+
+
+def agree(call: Callable[[Any], Any]) -> None:
+    assert outcome(call, leafax) == outcome(call, torch)
+
+
+def assigned(x: Any, index: Any, value: Any) -> Any:
+    x[index] = value
+    return x
+
+
+INDICES: list[Any] = [
+    (S, S, (0, 3, 4)), (S, (2, 4, 5, 7), S), ((2, 3), S, S), (S, (0, 2, 3), (1, 3, 4)),
+    (S, (0,), (1, 2, 4)), (S, ((0, 1), (1, 0)), ((2, 3),)), (S, ((5, 6),), ((0, 3), (4, 4))),
+    ((0, 2, 3), (1, 3, 4), S), (((2, 1),), ((0, 3), (4, 4)), S), ((0, 2, 3), S, (1, 3, 4)),
+    ((0, 2),), ((0, 2), E), ((0, 2), S, E), ((0, 2), (1, 3), E), (E, (2, 3, 4)), (S, E, (2, 3, 4)),
+    (S, S, (0, 3, 4), E), (None, (0, 2), 1), (1, None, (0, 2)), ((0, 2), None, S, 1),
+    ((0, 1), 0, (1, 2)), (S, 0, (1, 2)), (2, S, (0, 1)), (True, (0, 2)), (False, (0, 2)), (True,),
+    (S, True), (None, True, None), (0,), (-1,), (E,), (None,), (slice(0),), (2, slice(0)),
+    (slice(1, 3), None, slice(0, 8, 3)), (slice(3, 1),), (1, slice(-3, None), slice(None, None, 4)),
+    (E, E), (E, E, 0), (0, E, E), (E, 0, E), (E, S, E), (E, None, E), (0, E, E, 1),
+    [0.5], [[1.9]], ([0.5, 2.0],), [True, 0.5, False, 0], [], ([],), (), range(2), (range(2),),
+    9, (0, 9), (S, -9), (0, 0, 0, 0), 0.0, (0, 0.5), (slice(0.5, 1),), (slice("0", "1"),), "a",
+    ("a", 0), b"a", 1j, 1 << 64, -(1 << 63), slice(None, 1 << 64), slice(None, None, 0),
+    slice(None, None, -1), ([0, 1], [0, 1, 2]), {}, [[0], [1, 2]], np.int32(1), np.array([0, 1]),
+    np.array(1), np.array([True, False, True, False]), np.float32(1), np.bool_(True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INDICES, ids=lambda index: re.sub(r"\s+", "", str(index))[:40])
+def test_read_and_assign(index: Any) -> None:
+    agree(lambda lib: numbers(lib, 4, 8, 5)[index])
+    agree(lambda lib: assigned(numbers(lib, 4, 8, 5), index, -1))
+    shape = outcome(lambda lib: numbers(lib, 4, 8, 5)[index].shape, torch)[0]
+    if isinstance(shape, torch.Size):
+        agree(lambda lib: assigned(numbers(lib, 4, 8, 5), index, -numbers(lib, *shape)))
+
+
+TENSORS: dict[str, Callable[[Any], Any]] = {
+    "mask": lambda t: numbers(t, 2, 2, 3)[t.tensor(MASK)],
+    "mask and slice": lambda t: numbers(t, 2, 2, 3)[t.tensor(MASK), ::2],
+    "mask and number": lambda t: numbers(t, 2, 2, 3)[t.tensor(MASK), t.tensor(0)],
+    "mask and bools": lambda t: numbers(t, 2, 2, 3)[t.tensor(MASK), True, True, False, True],
+    "mask and tensor of bool": lambda t: numbers(t, 2, 2, 3)[t.tensor(MASK), t.tensor(True)],
+    "mask in the middle": lambda t: numbers(t, 3, 2, 2, 5)[None, ..., t.tensor(MASK), ::2],
+    "two masks": lambda t: numbers(t, 5, 7, 3)[
+        t.tensor([True, False, True, True, False]), :, t.tensor([True, True, True])
+    ],
+    "assign by mask": lambda t: assigned(numbers(t, 1, 2, 2, 1), (S, t.tensor(MASK), S), 9),
+    "bytes": lambda t: numbers(t, 3, 2)[t.ByteTensor([1, 0, 1])],
+    "two bytes": lambda t: numbers(t, 3, 2, 2)[t.ByteTensor([1, 0, 1]), :, t.ByteTensor([1, 1])],
+    "too many bytes": lambda t: numbers(t, 5)[t.empty(0, 2, dtype=t.uint8)],
+    "bytes of another shape": lambda t: numbers(t, 5, 4)[t.ByteTensor(4, 4).zero_()],
+    "assign by bytes": lambda t: assigned(numbers(t, 2, 3), t.ByteTensor([1, 0]), numbers(t, 3)),
+    "assign a number by bytes": lambda t: assigned(numbers(t, 2, 3), t.ByteTensor([1, 0]), 1.0),
+    "index_put by bytes": lambda t: t.ones(3, 2).index_put_(
+        (t.ByteTensor([1, 0, 1]),), t.ones(2, 2), accumulate=True
+    ),
+    "one uint8": lambda t: numbers(t, 2, 3)[t.tensor(1, dtype=t.uint8)],
+    "mask of another shape": lambda t: t.ones(5, 4)[t.tensor([False] * 6)],
+    "values of another number": lambda t: assigned(
+        t.arange(4), t.arange(4) > -1, t.tensor([1, 2, 3])
+    ),
+    "int32": lambda t: numbers(t, 4, 4)[t.tensor([1, 3], dtype=t.int32), :],
+    "int16": lambda t: numbers(t, 4, 4)[t.tensor([1, 3], dtype=t.int16)],
+    "floats": lambda t: numbers(t, 4, 4)[t.tensor([1.0])],
+    "0-dim tensors": lambda t: numbers(t, 4, 4)[t.tensor(1), t.tensor(2).short()],
+    "bounds": lambda t: numbers(t, 4, 4)[t.tensor(1) : t.tensor(3) : t.tensor(2)],
+    "float bound": lambda t: numbers(t, 4, 4)[t.tensor(1.0) :],
+    "many bounds": lambda t: numbers(t, 4, 4)[t.tensor([1, 2]) :],
+    "0-dim": lambda t: t.tensor(1.5)[0],
+    "0-dim slice": lambda t: t.tensor(1.5)[:],
+    "0-dim assign": lambda t: assigned(t.tensor(1.5), E, 2.0),
+    "deleted": lambda t: t.ones(2).__delitem__(0),
+    "prefix of ones": lambda t: assigned(numbers(t, 2, 3), True, -t.ones(1, 1, 2, 3).double()),
+    "prefix of others": lambda t: assigned(numbers(t, 2, 3), True, t.ones(5, 1, 2, 3).double()),
+    "a list": lambda t: assigned(t.zeros(3), 0, [1.0]),
+    "empty": lambda t: t.empty(10, 0)[:, [0, 1]],
+    "strides of nothing": lambda t: (
+        numbers(t, 2, 3, 4, 5)[:, :, :, 1][:, 1:1, :].stride(),
+        numbers(t, 2, 3, 4, 5)[:, :, :, 1][:, 1:1, :].is_contiguous(),
+    ),
+    "complex fill": lambda t: t.ones(2).index_fill_(0, t.tensor([0]), 1 + 1j),
+    "unravel": lambda t: t.unravel_index(t.tensor(0), (2, -3)),
+}
+
+
+@pytest.mark.parametrize("case", TENSORS)
+def test_tensors_as_indices(case: str) -> None:
+    agree(TENSORS[case])
+
+
+def test_gradients_reach_through_every_index() -> None:
+    readable = [
+        i
+        for i in INDICES[:36]
+        if outcome(lambda lib, i=i: bool(len(numbers(lib, 4, 8, 5)[i])), torch)[0] in (True, False)
+    ]
+    for index in readable:
+        found = []
+        for lib in (torch, leafax):
+            x = numbers(lib, 4, 8, 5).requires_grad_()
+            w = lib.tensor(2.0, dtype=lib.float64, requires_grad=True)
+            y = x[index]
+            z = x * 2
+            z[index] = w
+            (y * y).sum().backward(retain_graph=True)
+            (z * z).sum().backward()
+            found.append((y.grad_fn.name(), z.grad_fn.name(), x.grad.tolist(), w.grad.item()))
+        assert found[1] == found[0], index
