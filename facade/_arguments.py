@@ -6,6 +6,8 @@ what can be no tensor, number or int in its place; the rest is for the ops to sa
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -35,8 +37,38 @@ def check(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if op.name == "index_put" and len(args) > 1 and isinstance(args[1], tuple):
         # The whole slices of an index assignment are None.
         args = (args[0], tuple(a for a in args[1] if a is not None), *args[2:])
-    if lines and not op.random and not any(_fits(parameters(x), args, kwargs) for x in lines):
-        raise TypeError(_complaint(lines, args, kwargs, _PREFIX.get(op.namespace, "") + op.name))
+    if lines and not op.random:
+        check_lines(lines, args, kwargs, _PREFIX.get(op.namespace, "") + op.name)
+
+
+def check_lines(
+    lines: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
+) -> None:
+    """Raise PyTorch's TypeError, for the function called `said`, where no signature suits."""
+    if not any(_fits(parameters(x), args, kwargs) for x in lines):
+        raise TypeError(_complaint(lines, args, kwargs, said))
+
+
+def parsed(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function composed of ops, whose arguments PyTorch's parser would look at first."""
+    name = fn.__name__
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except (TypeError, AttributeError):
+            from ._overloads import OVERLOADS
+
+            if name in OVERLOADS:
+                lines = tuple(OVERLOADS[name].split("\n"))
+                try:
+                    check_lines(lines, args, kwargs, name)
+                except TypeError as wrong:
+                    raise wrong from None
+            raise
+
+    return call
 
 
 def reworded(

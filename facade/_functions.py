@@ -93,6 +93,7 @@ from ._shapes import unravel_index as unravel_index  # noqa: E402
 from ._shapes import vsplit as vsplit  # noqa: E402
 from ._strided import empty_permuted as empty_permuted  # noqa: E402
 from ._strided import empty_strided as empty_strided  # noqa: E402
+from ._torch_functions import FUNCTIONS as _COMPOSED  # noqa: E402
 from ._unsafe import FUNCTIONS as _UNSAFE  # noqa: E402
 from .nn._norms import native_batch_norm as native_batch_norm  # noqa: E402
 from .special import polygamma as polygamma  # noqa: E402
@@ -102,6 +103,7 @@ for _name in _SPREAD:
     globals()[_name] = _enough_elements(_name, globals()[_name])
 globals().update(_FOREACH)
 globals().update(_UNSAFE)
+globals().update(_COMPOSED)
 
 
 def is_tensor(obj: Any) -> builtins.bool:
@@ -220,7 +222,7 @@ _INPLACE = tuple(
 globals().update({name: getattr(Tensor, name) for name in _INPLACE})
 
 __all__ = [  # noqa: PLE0604
-    *_TABLE_FUNCTIONS, *_COPIES, *_INPLACE, *_FOREACH,
+    *_TABLE_FUNCTIONS, *_COPIES, *_INPLACE, *_FOREACH, *_COMPOSED,
     "as_strided_scatter", "gradient", "histogram", "histogramdd", "index_reduce", "lu",
     "pca_lowrank", "svd_lowrank", "empty_permuted", "empty_strided", "native_batch_norm",
     "unravel_index",

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import TABLE, scalar_name
+from leafax.functional import TABLE, Op, scalar_name
 
 from ._dtype import Size
 from ._handle import Handle
@@ -168,17 +168,14 @@ def tensor_split(
 
 def _copying(name: str) -> Callable[..., Any]:
     view = TABLE[name]
+    node = "NarrowCopyBackward0" if name == "narrow" else view.backward + "_copy"
+    op = Op(view.fn, name=name + "_copy", backward=node)
 
     def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        from ._table import call
+        from ._table import call, write_out
 
-        made = call(view, args, kwargs)
-        made = tuple(x.clone() for x in made) if isinstance(made, tuple) else made.clone()
-        if out is None:
-            return made
-        from ._table import write_out
-
-        return write_out(view, made, out)
+        made = call(op, args, kwargs)
+        return made if out is None else write_out(op, made, out)
 
     copy.__name__ = copy.__qualname__ = name + "_copy"
     copy.__doc__ = f"`{name}` that copies instead of viewing."
@@ -190,7 +187,7 @@ COPIES = {
     for name in (
         "expand", "diagonal", "alias", "as_strided", "narrow", "view", "permute", "unbind",
         "unfold", "squeeze", "unsqueeze", "transpose", "t", "split_with_sizes", "select", "slice",
-        "split",
+        "split", "view_as_real", "view_as_complex",
     )
     if name in TABLE
 }  # fmt: skip

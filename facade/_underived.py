@@ -13,11 +13,11 @@ _PARTLY = {
     ("special.zeta", "input"): "zeta",
 }  # fmt: skip
 _IN_PLACE = frozenset({"acosh", "asinh", "atanh"})
-_NOWHERE = frozenset({"heaviside", "floor_divide", "set_"})
+_NOWHERE = frozenset({"heaviside", "floor_divide", "set_", "native_channel_shuffle", "detach_copy"})
 
 
 # These have formulas for real numbers alone.
-_REAL = frozenset({"nan_to_num", "silu"})
+_REAL = frozenset({"nan_to_num", "silu", "view_as_complex_copy"})
 
 
 def refuse_complex(op: Any, avals: Any) -> None:

@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from leafax.functional import TABLE, Op
+from leafax import _torch_functions
+from leafax.functional import TABLE
 
 PATH = Path(__file__).parent.parent / "facade" / "_overloads.py"
 HEADER = '''"""Written by `python tests/make_overloads.py`; do not edit.
@@ -33,10 +34,10 @@ _RIGHT = {
 }  # fmt: skip
 
 
-def theirs(op: Op) -> Any:
+def theirs(name: str) -> Any:
     """PyTorch's function of that name, or None."""
     found: Any = torch
-    for part in op.qualified.split("."):
+    for part in name.split("."):
         found = getattr(found, part, None)
     return found
 
@@ -99,10 +100,10 @@ def source() -> str:
     lines = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ops = {op.qualified: op for op in TABLE.values() if op.function and op.name[0] != "_"}
-        for name, op in sorted(ops.items()):
-            found = overloads(theirs(op)) if callable(theirs(op)) else []
-            if any("Tensor" in line for line in found):
+        names = {op.qualified for op in TABLE.values() if op.function and op.name[0] != "_"}
+        for name in sorted(names | _torch_functions.FUNCTIONS.keys()):
+            found = overloads(theirs(name)) if callable(theirs(name)) else []
+            if any("Tensor" in line for line in found) or name in _torch_functions.FUNCTIONS:
                 lines.append(f"    {json.dumps(name)}: {literal(found)},")
     return "# ruff: noqa: E501\n" + HEADER + "\n".join(lines) + "\n}\n"
 

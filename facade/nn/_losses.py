@@ -159,7 +159,6 @@ def gaussian_nll_loss(
     return reduced(loss, reduction)
 
 
-@float32
 def kl_div(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", log_target: bool = False,
@@ -178,15 +177,20 @@ def kl_div(
         )
     elif reduction == "batchmean":
         how = "sum"
-    check_reduction(how)
+    out = divergence(input, target, check_reduction(how), log_target)
+    if reduction == "batchmean" and input.dim() != 0:
+        out = out / input.size()[0]
+    return out
+
+
+@float32
+def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
+    """`kl_div` without what is deprecated of its arguments."""
     if log_target:
         loss = target.exp() * (target - input)
     else:
         loss = target.xlogy(target) - target * input
-    out = reduced(loss, how)
-    if reduction == "batchmean" and input.dim() != 0:
-        out = out / input.size()[0]
-    return out
+    return reduced(loss, reduction)
 
 
 def multilabel_soft_margin_loss(

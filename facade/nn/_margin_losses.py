@@ -82,7 +82,6 @@ def _same_dims(anchor: Any, positive: Any, negative: Any) -> None:
         )
 
 
-@float32
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2,
     eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
@@ -92,6 +91,15 @@ def triplet_margin_loss(
     reduction = check_reduction(reduction_of(size_average, reduce, reduction))
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    return triplet_margin(anchor, positive, negative, margin, p, eps, swap, reduction)
+
+
+@float32
+def triplet_margin(
+    anchor: Any, positive: Any, negative: Any, margin: float, p: float, eps: float, swap: bool,
+    reduction: str,
+) -> Any:  # fmt: skip
+    """`triplet_margin_loss` for any margin."""
     _same_dims(anchor, positive, negative)
     near = _distance(anchor, positive, p, eps)
     far = _distance(anchor, negative, p, eps)

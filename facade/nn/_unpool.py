@@ -108,11 +108,7 @@ def embedding_bag(
             raise ValueError("offsets has to be a 1D Tensor but got None")
         if offsets.dim() != 1:
             raise ValueError("offsets has to be a 1D Tensor")
-        starts = np.asarray(offsets.numpy())
-        _check_offsets(starts, input.shape[0])
-        starts = starts[:-1] if include_last_offset else starts
-        count = len(starts)
-        bags = from_numpy(np.searchsorted(starts, np.arange(input.shape[0]), "right") - 1)
+        bags, count = bags_of(input.shape[0], offsets, include_last_offset)
     else:
         raise ValueError(
             f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
@@ -126,6 +122,15 @@ def embedding_bag(
         input.reshape(-1), weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
     )
     return _bag(input.reshape(-1), rows, weight, bags, count, mode, per_sample_weights, padding_idx)
+
+
+def bags_of(length: int, offsets: Any, include_last_offset: bool) -> tuple[Any, int]:
+    """The bag of each of `length` indices, and how many bags there are; runs the program."""
+    starts = np.asarray(offsets.numpy())
+    _check_offsets(starts, length)
+    starts = starts[:-1] if include_last_offset else starts
+    bags = np.searchsorted(starts, np.arange(length), "right") - 1
+    return from_numpy(bags), len(starts)
 
 
 def _check_offsets(starts: np.ndarray, length: int) -> None:

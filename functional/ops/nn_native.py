@@ -10,6 +10,7 @@ from .._dtypes import cast
 from .._op import op
 from ._nn import wide
 from .nn_grid import grid_sample
+from .nn_image import channel_shuffle
 from .nn_norm import group_norm, layer_norm, moments
 
 Array = jax.Array
@@ -24,6 +25,18 @@ def constant_pad_nd(input: Array, pad: tuple[int, ...], value: Any = 0) -> Array
     from .nn_pad import pad as padded
 
     return padded(input, pad, "constant", value)
+
+
+@op(method=False)
+def detach_copy(input: Array) -> Array:
+    """A copy; PyTorch has no derivative for it, though it records it."""
+    return input
+
+
+@op(method=False)
+def native_channel_shuffle(input: Array, groups: int) -> Array:
+    """`channel_shuffle`; PyTorch has no derivative for it under this name."""
+    return channel_shuffle(input, groups)
 
 
 def _statistics(input: Array, axes: tuple[int, ...], eps: Any) -> tuple[Array, Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -125,12 +124,6 @@ def group_norm(
             f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
         )
     batch, channels = input.shape[:2]
-    values = (batch * channels // num_groups, num_groups, *input.shape[2:])
-    if values[0] * math.prod(values[2:]) == 1:
-        raise ValueError(
-            "Expected more than 1 value per channel when training, got input size "
-            f"{size_list(input.shape)}"
-        )
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if channels % num_groups:

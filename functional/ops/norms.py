@@ -97,7 +97,7 @@ def _matrix_norm(x: Array, order: Any, dim: Sequence[int], keepdim: bool) -> Arr
     if not isinstance(order, str) and abs(order) not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {order:g} not supported.")
     if len(dim) != 2:
-        text = ", ".join(map(str, dim))
+        text = " ".join(map(str, dim))
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {text}")
     rows, columns = (_dims.wrap_dim(axis, x.ndim) for axis in dim)
     if rows == columns:
