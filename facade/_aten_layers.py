@@ -6,6 +6,7 @@ are the same.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from leafax.functional import TABLE
@@ -36,7 +37,13 @@ def group_norm(
     cudnn_enabled: bool = True,
 ) -> Any:  # fmt: skip
     """Standardize groups of channels of each sample."""
-    return apply(TABLE[_F + "group_norm"], input, num_groups, weight, bias, eps)
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
+        )
+    batch, channels, *spatial = input.shape
+    sizes = (batch, channels, math.prod(spatial), num_groups)
+    return apply(TABLE["native_group_norm"], input, weight, bias, *sizes, eps)[0]
 
 
 def batch_norm(

@@ -11,7 +11,7 @@ from .._op import op
 from ._nn import wide
 from .nn_grid import grid_sample
 from .nn_image import channel_shuffle
-from .nn_norm import group_norm, layer_norm, moments
+from .nn_norm import group_normalized, layer_norm, moments
 
 Array = jax.Array
 
@@ -63,7 +63,7 @@ def native_group_norm(
     HxW: int, group: int, eps: Any,  # noqa: N803
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """`group_norm`, with the means and reciprocal deviations `(N, group)` that it took."""
-    out = group_norm(input, group, weight, bias, eps)
+    out = group_normalized(input, group, weight, bias, eps)
     grouped = input.reshape(N, group, C // group * HxW)
     mean, rstd = _statistics(grouped, (2,), eps)
     return out, mean.reshape(N, group), rstd.reshape(N, group)

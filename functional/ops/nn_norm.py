@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -123,6 +124,19 @@ def group_norm(
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
         )
+    values = (input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:])
+    if values[0] * math.prod(values[2:]) == 1:
+        raise ValueError(
+            "Expected more than 1 value per channel when training, got input size "
+            f"{size_list(input.shape)}"
+        )
+    return group_normalized(input, num_groups, weight, bias, eps)
+
+
+def group_normalized(
+    input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: Any
+) -> Array:
+    """`group_norm` of groups of any size."""
     batch, channels = input.shape[:2]
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
