@@ -37,11 +37,7 @@ def group_norm(
     cudnn_enabled: bool = True,
 ) -> Any:  # fmt: skip
     """Standardize groups of channels of each sample."""
-    if input.dim() < 2:
-        raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
-        )
-    batch, channels, *spatial = input.shape
+    batch, channels, spatial = input.size(0), input.size(1), input.shape[2:]
     sizes = (batch, channels, math.prod(spatial), num_groups)
     return apply(TABLE["native_group_norm"], input, weight, bias, *sizes, eps)[0]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from leafax.functional import default_float
 
-from ._creation import _finish, _np, from_numpy
+from ._creation import _np, finish, from_numpy
 from ._dtype import of
 
 
@@ -60,7 +60,7 @@ def _window(
         last = length if periodic else length - 1
         made = values(np.arange(length, dtype=np.float64), last)
     out = from_numpy(np.asarray(made, np.float64)).to(of(np_dtype or default_float()))
-    return _finish(out, requires_grad, device)
+    return finish(out, requires_grad, device)
 
 
 def _cosines(*weights: float) -> Callable[..., Any]:
@@ -143,7 +143,7 @@ def range(
     if np_dtype.kind in "iu":
         start, end, step = int(start), int(end), int(step)
     made = start + step * np.arange(int((end - start) / step) + 1)
-    result = _finish(from_numpy(made).to(of(np_dtype)), requires_grad, device)
+    result = finish(from_numpy(made).to(of(np_dtype)), requires_grad, device)
     if out is None:
         return result
     return out.resize_(result.shape).copy_(result)
