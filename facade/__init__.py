@@ -17,6 +17,7 @@ from . import random as random
 from . import return_types as return_types
 from . import signal as signal
 from . import special as special
+from . import testing as testing
 from . import utils as utils
 from . import version as version
 from ._autocast_scope import autocast as autocast

@@ -79,7 +79,7 @@ def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 k = _ALIASES.get(k, k)
                 if k == "input" and "input" not in names and names:
                     k = names[0]
-            if k not in names:
+            if k not in names and not (op.random and k == "generator"):
                 raise TypeError(f"{op.name}() got an unexpected keyword argument '{k}'")
             made[k] = plain(v)
         kwargs = made

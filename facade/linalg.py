@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from leafax.functional.ops.linalg import LinAlgError as LinAlgError
+
 from ._autocast import product as _product
 from ._table import in_namespace as _in_namespace
 
@@ -9,4 +11,4 @@ _made = _in_namespace("linalg")
 _made["pinv"] = _product(_made["pinv"])
 globals().update(_made)
 
-__all__ = list(_made)
+__all__ = ["LinAlgError", *_made]

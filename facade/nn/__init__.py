@@ -1,5 +1,6 @@
 """PyTorch's `torch.nn`."""
 
 from . import functional as functional
+from . import init as init
 from . import utils as utils
 from ._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
