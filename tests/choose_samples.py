@@ -1,9 +1,9 @@
 """Choose which samples of PyTorch's database CI runs, and write `op_db_samples.json`.
 
-An entry gets a sample in float64 (or the first dtype that it has), every second entry one in
-another dtype, which goes round, and further ones that reach lines of `functional/ops` which those
-before did not. Samples are only recorded here. Entries that have theirs keep them: to
-choose anew, remove them from the file. A run stops after 120 seconds; call it until it says done.
+An entry gets a sample in each dtype that it has (float64 stands for float32), and further ones
+that reach lines of `functional/ops` which those before did not. Samples are only recorded here.
+Entries that have theirs keep them: to choose anew, remove them from the file. A run stops after
+120 seconds; call it until it says done.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 
 HERE = Path(__file__).parent
 OPS = str(HERE.parent / "functional" / "ops")
-MOST = 3  # samples of an entry
+MOST = 2  # further samples of an entry
 LEAST = 3  # new lines that a further sample must reach
 LOOK = 6  # samples that are looked at for each dtype
 
@@ -60,22 +60,21 @@ def candidates(entry: Any, dtype: str) -> list[tuple[str, int, set[Any]]]:
     return found
 
 
-def choose(entry: Any, turn: int, dtypes: tuple[str, ...]) -> list[tuple[str, int]]:
+def choose(entry: Any, dtypes: tuple[str, ...]) -> list[tuple[str, int]]:
     """The samples of one entry."""
     has = [d for d in dtypes if getattr(torch, d) in entry.supported_dtypes("cpu")]
+    has = [d for d in has if d != "float32" or "float64" not in has]
     if not has:
         return []
-    others = has[1:] if turn % 2 else []
-    order = [has[0], *([others[turn // 2 % len(others)]] if others else [])]
     chosen: list[tuple[str, int]] = []
     covered: set[Any] = set()
-    pool = [c for d in [*order, *[d for d in has if d not in order]] for c in candidates(entry, d)]
-    for d in order:
+    pool = [c for d in has for c in candidates(entry, d)]
+    for d in has:
         first = next((c for c in pool if c[0] == d), None)
         if first is not None:
             chosen.append(first[:2])
             covered |= first[2]
-    while len(chosen) < MOST:
+    for _ in range(MOST):
         best = max(pool, key=lambda c: len(c[2] - covered), default=None)
         if best is None or len(best[2] - covered) < LEAST:
             break
@@ -93,9 +92,9 @@ def main() -> None:
 
     begun = time.perf_counter()
     made = {k: v for k, v in json.loads(path.read_text()).items() if k in ENTRIES}
-    for i, (name, entry) in enumerate(ENTRIES.items()):
+    for name, entry in ENTRIES.items():
         if name not in made and time.perf_counter() - begun < 120:
-            made[name] = choose(entry, i, DTYPES)
+            made[name] = choose(entry, DTYPES)
     rows = [f"{json.dumps(name)}: {json.dumps(rows)}" for name, rows in sorted(made.items())]
     path.write_text("{\n" + ",\n".join(rows) + "\n}\n")
     count = sum(map(len, made.values()))

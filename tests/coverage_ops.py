@@ -5,14 +5,12 @@ python tests/coverage_ops.py --table docs/op_coverage.md [--results FILE]
 
 A run stops after `--seconds` and goes on when it is called again: with the next entry, then, with
 a larger `--cap`, with the samples that entries had no time for. Entries that are named run again.
-Compiling for speed would take most of the time, so it is turned off.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 import warnings
@@ -20,11 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-    " --xla_cpu_use_fusion_emitters=false",
-)
 DTYPES = ("float64", "float32", "bfloat16", "int64", "complex64")
 MORE = ("float16", "complex128")
 CHUNK = 40  # samples that are compiled together
@@ -39,6 +32,7 @@ def run(results: dict[str, Any], path: Path, args: argparse.Namespace) -> None:
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    from op_runs import compiled_cheaply
     from test_op_db import in_scope, key
 
     end = time.perf_counter() + args.seconds
@@ -50,7 +44,8 @@ def run(results: dict[str, Any], path: Path, args: argparse.Namespace) -> None:
             print(f"more ({len(todo) - n} entries)", end=" ")
             break
         before = found.get(name) if args.all and not args.names else None
-        found[name] = run_entry(entries[name], getattr(torch, args.dtype), before, args)
+        with compiled_cheaply():
+            found[name] = run_entry(entries[name], getattr(torch, args.dtype), before, args)
         if found[name]["bad"]:
             print(name, *found[name]["bad"][:2], sep="\n    ", flush=True)
         path.write_text(json.dumps(results))
@@ -76,7 +71,7 @@ def run_entry(
 
     With `before`, of an earlier run of all samples, it goes on after those that ran.
     """
-    from op_runs import batch
+    from op_runs import Case, batch
     from op_samples import every_sample, samples, variants
 
     everything = list(enumerate(every_sample(entry, dtype)))
@@ -90,7 +85,7 @@ def run_entry(
     for chunk in chunks(todo):
         if time.perf_counter() - begun > args.cap:
             break
-        for _, here in batch(entry, forms, chunk, dtype):
+        for _, here in batch(entry, forms, [Case(dtype, *numbered) for numbered in chunk]):
             row["samples"] += 1
             row["wrong"] += bool(here)
             bad += here

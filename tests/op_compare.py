@@ -145,9 +145,13 @@ def cotangents(outs: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def gradients(
-    expected: Any, got: Any, leaves: list[Any], ours: list[Any]
+    expected: Any, got: Any, leaves: list[Any], ours: list[Any], last: bool = False
 ) -> tuple[Any, Any] | None:
-    """torch's and leafax's gradients for a fixed random cotangent, where both have them."""
+    """torch's and leafax's gradients for a fixed random cotangent, where both have them.
+
+    Args:
+      last: leafax's graph is freed, so that its program has nothing to keep for another backward.
+    """
     pairs = [
         (w, g) for w, g in zip(flat(expected), flat(got), strict=True)
         if isinstance(w, torch.Tensor) and w.requires_grad
@@ -161,7 +165,7 @@ def gradients(
     except (RuntimeError, NotImplementedError):
         return None  # torch has no gradient here
     have = leafax.autograd.grad(
-        gots, ours, [to_leafax(c, []) for c in cots], allow_unused=True, retain_graph=True
+        gots, ours, [to_leafax(c, []) for c in cots], allow_unused=True, retain_graph=not last
     )
     return want, have
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 from unittest import mock
 
+import jax
 import torch
 from op_compare import (
     RANDOM,
@@ -38,9 +40,33 @@ from op_samples import (
 )  # fmt: skip
 
 import leafax
+from leafax.functional import _cache
 
 SEED = torch.manual_seed
 Form = tuple[str, Callable[..., Any], Callable[..., Any]]
+
+
+# Optimizing would take most of the time.
+CHEAP = {
+    "xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}  # fmt: skip
+
+
+class _Jax:
+    """jax, whose programs are compiled without optimizing them."""
+
+    jit = staticmethod(partial(jax.jit, compiler_options=CHEAP))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(jax, name)
+
+
+@contextlib.contextmanager
+def compiled_cheaply() -> Iterator[None]:
+    """Compile leafax's programs without optimizing them."""
+    with mock.patch.object(_cache, "jax", _Jax()):
+        yield
 
 
 class Refused(Exception):
@@ -95,11 +121,13 @@ class Pair(NamedTuple):
             return results
         return self.sample.output_process_fn_grad(results)
 
-    def gradients(self) -> Any:
+    def gradients(self, last: bool = False) -> Any:
         """torch's and leafax's gradients."""
         if self.drawn:
             return None
-        return gradients(self.seen(self.expected), self.seen(self.got), self.leaves, self.mine)
+        return gradients(
+            self.seen(self.expected), self.seen(self.got), self.leaves, self.mine, last
+        )
 
 
 def record(entry: Any, form: Form, sample: Any, dtype: torch.dtype, together: bool) -> Pair:
@@ -124,7 +152,7 @@ def record(entry: Any, form: Form, sample: Any, dtype: torch.dtype, together: bo
     got = ours(*our_args, **our_kwargs)
     pair = Pair(entry, sample, dtype, form, expected, got, leaves, mine, drawn, "later")
     if together and len(flat(expected)) == len(flat(got)):
-        return pair._replace(grads=pair.gradients())
+        return pair._replace(grads=pair.gradients(last=True))
     return pair
 
 
@@ -192,46 +220,61 @@ def told(form: Form, error: Exception, number: int, sample: Any) -> str:
     return f"{text} [{number}: {describe(sample)}]"
 
 
+class Case(NamedTuple):
+    """A sample of an entry."""
+
+    dtype: torch.dtype
+    number: int
+    sample: Any
+
+
 def batch(
-    entry: Any, forms: list[Form], numbered: list[tuple[int, Any]], dtype: torch.dtype
-) -> Iterator[tuple[int, list[str]]]:
+    entry: Any, forms: list[Form], cases: list[Case], together: bool = True
+) -> Iterator[tuple[Case, list[str]]]:
     """What is wrong with each sample; what leafax computes of all of them is one program.
 
     What only goes wrong in company is wrong too.
+
+    Args:
+      together: values and gradients are one program; else values are the first and gradients,
+        from what the first kept, the second.
     """
-    doubtful = _doubtful(entry, forms, numbered, dtype)
-    for number, sample in numbered:
+    doubtful = _doubtful(entry, forms, cases, together)
+    for n, case in enumerate(cases):
         bad = []
         for form in forms:
-            if (number, form[0]) not in doubtful:
+            if (n, form[0]) not in doubtful:
                 continue
-            alone = list(wrong(entry, [form], number, sample, dtype, together=True))
-            before = doubtful[number, form[0]]
+            alone = list(wrong(entry, [form], case.number, case.sample, case.dtype, together))
+            before = doubtful[n, form[0]]
             bad += alone or ([f"only together: {before}"] if before else [])
-        yield number, bad
+        yield case, bad
 
 
 def _doubtful(
-    entry: Any, forms: list[Form], numbered: list[tuple[int, Any]], dtype: torch.dtype
+    entry: Any, forms: list[Form], cases: list[Case], together: bool
 ) -> dict[tuple[int, str], str]:
     """The forms of samples to look at one by one, and what their values had wrong, if anything."""
     doubtful: dict[tuple[int, str], str] = {}
     pairs: list[tuple[int, Pair]] = []
     try:
-        for number, sample in numbered:
+        for n, case in enumerate(cases):
             for form in forms:
                 try:
-                    pairs.append((number, record(entry, form, sample, dtype, True)))
+                    pairs.append((n, record(entry, form, case.sample, case.dtype, together)))
                 except Refused:
-                    doubtful[number, form[0]] = ""
+                    doubtful[n, form[0]] = ""
         leafax.synchronize()
+        if not together:
+            pairs = [(n, pair._replace(grads=pair.gradients(last=True))) for n, pair in pairs]
+            leafax.synchronize()
     except Exception:  # it may be another sample's fault that came up here
         with contextlib.suppress(Exception):
             leafax.synchronize()
-        return {(number, form[0]): "" for number, _ in numbered for form in forms}
-    for number, pair in pairs:
+        return {(n, form[0]): "" for n in range(len(cases)) for form in forms}
+    for n, pair in pairs:
         try:
             pair.check()
         except Exception as error:
-            doubtful[number, pair.form[0]] = told(pair.form, error, number, pair.sample)
+            doubtful[n, pair.form[0]] = told(pair.form, error, cases[n].number, pair.sample)
     return doubtful

@@ -9,14 +9,16 @@ that reach different lines of the op table. `coverage_ops.py` runs them all.
 
 from __future__ import annotations
 
+import itertools
 import json
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from op_runs import wrong
+from op_runs import Case, batch, compiled_cheaply
 from op_samples import every_sample, variants
 
 with warnings.catch_warnings():
@@ -78,17 +80,24 @@ def failures(name: str, chosen: list[tuple[str, int]]) -> list[str]:
     forms = list(variants(entry))
     if not forms:
         return ["missing"]
+    cases = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for d in dict.fromkeys(d for d, _ in chosen):
             numbers = {n for kind, n in chosen if kind == d}
             dtype = getattr(torch, d)
-            for number, sample in enumerate(every_sample(entry, dtype)):
-                if number in numbers:
-                    bad += [f"{d} {w}" for w in wrong(entry, forms, number, sample, dtype)]
-                if number >= max(numbers):
-                    break
+            every = itertools.islice(every_sample(entry, dtype), max(numbers) + 1)
+            cases += [Case(dtype, n, sample) for n, sample in enumerate(every) if n in numbers]
+        for case, here in batch(entry, forms, cases, together=False):
+            bad += [f"{case.dtype} {what}" for what in here]
     return bad
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cheaply() -> Iterator[None]:
+    """The values are XLA's, however much it optimizes; compiling takes half as long."""
+    with compiled_cheaply():
+        yield
 
 
 @pytest.mark.parametrize("name", ENTRIES)
