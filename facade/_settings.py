@@ -10,9 +10,10 @@ import jax
 
 from . import _legacy
 from ._convert import jax_device
+from ._device_mixin import device_of
 from ._dtype import device as device_class
 from ._functions import set_default_dtype
-from ._tensor import Tensor, device_of
+from ._tensor import Tensor
 
 _deterministic = [False, False]  # enabled, warn only
 _precision = ["highest"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import jax
 import numpy as np
 
 from leafax.functional import TABLE
@@ -13,12 +12,13 @@ from leafax.functional import TABLE
 from . import _indexing
 from ._autograd_mixin import AutogradMixin
 from ._cautions import drops_imaginary
-from ._dtype import Size, device, of, type_string
+from ._device_mixin import DeviceMixin
+from ._dtype import Size, of, type_string
 from ._dtype import dtype as dtype_class
 from ._dual import tangent
 from ._graph import gradient_edge
 from ._inplace import apply_inplace
-from ._memory_format import channels_last, channels_last_3d, is_laid_out, strided
+from ._memory_format import channels_last, channels_last_3d, is_laid_out
 from ._memory_format import check as check_memory_format
 from ._operators import install
 from ._record import apply, register
@@ -28,7 +28,7 @@ from ._storage import share_views
 from ._trace import local
 
 
-class Tensor(AutogradMixin):
+class Tensor(DeviceMixin, AutogradMixin):
     """An array with PyTorch's behaviour, recorded and run as JAX programs.
 
     Reading a value (`item()`, `print`, `bool()`, NumPy) runs what it takes; all else records.
@@ -92,27 +92,6 @@ class Tensor(AutogradMixin):
         """Bytes all elements take."""
         return self.numel() * self.itemsize
 
-    @property
-    def device(self) -> device:
-        """Where the values are (or will be)."""
-        return device_of(self._array)
-
-    @property
-    def is_cuda(self) -> bool:
-        return self.device.type == "cuda"
-
-    @property
-    def is_cpu(self) -> bool:
-        return self.device.type == "cpu"
-
-    def get_device(self) -> int:
-        """The number of the device; -1 on a CPU."""
-        where = self.device
-        return -1 if where.type == "cpu" else int(where.index)
-
-    is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = is_mps = False
-    is_xpu = is_ipu = is_xla = is_maia = is_mtia = is_vulkan = is_sparse_csr = False
-    layout = strided
     names = property(lambda self: (None,) * self.dim())
 
     def is_floating_point(self) -> bool:
@@ -301,34 +280,6 @@ class Tensor(AutogradMixin):
 
         return to(self, *args, **kwargs)
 
-    def cpu(self, memory_format: Any = None) -> Any:
-        """This tensor in the memory of the CPU; itself if it is there."""
-        return self.to("cpu", memory_format=memory_format)
-
-    def cuda(
-        self, device: Any = None, non_blocking: bool = False, memory_format: Any = None
-    ) -> Any:
-        """This tensor on a GPU; itself if it is there.
-
-        Raises:
-          RuntimeError: JAX has no such GPU.
-        """
-        return self.to("cuda" if device is None else device, memory_format=memory_format)
-
-    def pin_memory(self, device: Any = None) -> Any:
-        """This tensor: XLA copies to its devices without pinned memory."""
-        return self
-
-    def is_pinned(self, device: Any = None) -> bool:
-        return False
-
-    def share_memory_(self) -> Any:
-        """This tensor: threads share it as it is, other processes get copies."""
-        return self
-
-    def is_shared(self) -> bool:
-        return False
-
     def __lower__(self, outs: Any, ins: Any) -> Any:
         """The protocol of `leafax.functional.lower`."""
         from ._export import function_of
@@ -438,22 +389,6 @@ def _warn_of_hooks(t: Any) -> None:
                 "suppress this warning",
                 stacklevel=3,
             )
-
-
-_CPU = device("cpu")
-_PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
-
-
-def device_of(array: Any) -> device:
-    """The device of a JAX array; for anything else where new arrays are made."""
-    if hasattr(array, "devices"):
-        where = next(iter(array.devices()))
-    else:
-        where = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
-    if isinstance(where, str):
-        where = jax.local_devices(backend=where)[0]
-    kind = _PLATFORMS.get(where.platform, where.platform)
-    return _CPU if kind == "cpu" else device(kind, where.id)
 
 
 def _repr(t: Tensor) -> str:
