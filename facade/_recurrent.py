@@ -1,0 +1,194 @@
+"""`torch.lstm`, `torch.gru` and `torch.rnn_*`, and the cells that they repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import TABLE
+
+from ._handle import Handle
+from ._record import apply
+from .nn._dropout import dropout as _dropout
+from .nn._linear import linear
+
+_RECURRENCE, _STACK, _CAT = TABLE["_recurrence"], TABLE["stack"], TABLE["cat"]
+_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
+def _check_cell(kind: str, input: Any, hiddens: tuple[Any, ...], w_ih: Any, w_hh: Any) -> None:
+    """Raise PyTorch's errors for sizes that do not fit."""
+    size, wanted = input.size(1), w_ih.size(1)
+    if size != wanted:
+        raise RuntimeError(f"input has inconsistent input_size: got {size} expected {wanted}")
+    hidden = w_hh.size(1)
+    rows = _GATES[kind] * hidden
+    if w_ih.size(0) != rows:
+        raise RuntimeError(
+            f"weight_ih first dim must be {_GATES[kind]} * hidden_size = {rows}, but got "
+            f"{w_ih.size(0)}"
+        )
+    for i, h in enumerate(hiddens):
+        if h.size(0) != input.size(0):
+            raise RuntimeError(
+                f"Input batch size {input.size(0)} doesn't match hidden{i} batch size {h.size(0)}"
+            )
+        if h.size(1) != hidden:
+            raise RuntimeError(
+                f"hidden{i} has inconsistent hidden_size: got {h.size(1)}, expected {hidden}"
+            )
+
+
+def _pair(hx: Any) -> tuple[Any, Any]:
+    if isinstance(hx, Handle):
+        raise TypeError(
+            "lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor"
+        )
+    if len(hx) != 2:
+        raise RuntimeError("lstm_cell expects two hidden states")
+    return tuple(hx)  # type: ignore[return-value]
+
+
+def lstm_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> tuple[Any, Any]:
+    """One step of an LSTM.
+
+    Args:
+      input: `(N, in)`.
+      hx: hidden and cell state, `(N, H)` each.
+      w_ih: `(4 * H, in)`: of the input, forget, cell and output gate.
+      w_hh: `(4 * H, H)`.
+
+    Returns:
+      The next hidden and cell state.
+    """
+    h, c = _pair(hx)
+    _check_cell("lstm", input, (h, c), w_ih, w_hh)
+    gates = linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh)
+    i, f, g, o = gates.chunk(4, 1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """One step of a GRU: the next hidden state.
+
+    Args:
+      input: `(N, in)`.
+      hx: `(N, H)`.
+      w_ih: `(3 * H, in)`: of the reset, update and new gate.
+      w_hh: `(3 * H, H)`.
+    """
+    _check_cell("gru", input, (hx,), w_ih, w_hh)
+    r, z, n = linear(input, w_ih, b_ih).chunk(3, 1)
+    hr, hz, hn = linear(hx, w_hh, b_hh).chunk(3, 1)
+    n = (n + (r + hr).sigmoid() * hn).tanh()
+    return (hx - n) * (z + hz).sigmoid() + n
+
+
+def _rnn_cell(kind: str, activation: str) -> Callable[..., Any]:
+    def cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+        _check_cell(kind, input, (hx,), w_ih, w_hh)
+        return getattr(linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh), activation)()
+
+    cell.__name__ = cell.__qualname__ = kind + "_cell"
+    cell.__doc__ = f"One step of an RNN: `{activation}` of what input and hidden state add up to."
+    return cell
+
+
+rnn_tanh_cell, rnn_relu_cell = _rnn_cell("rnn_tanh", "tanh"), _rnn_cell("rnn_relu", "relu")
+
+
+def _layers(
+    kind: str, input: Any, states: list[Any], params: Any, has_biases: bool, num_layers: int,
+    dropout: float, train: bool, bidirectional: bool, batch_first: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """The outputs `(T, N, directions * H)`, and each state `(layers * directions, N, H)` after."""
+    if batch_first:
+        input = input.transpose(0, 1)
+    directions, each = (2 if bidirectional else 1), (4 if has_biases else 2)
+    if len(params) % each:
+        raise RuntimeError("got an incorrect number of RNN parameters")
+    cells = [tuple(params[i : i + each]) for i in range(0, len(params), each)]
+    count = num_layers * directions
+    if bidirectional and (len(cells) % 2 or states[0].size(0) % 2):
+        raise RuntimeError("Odd number of params or hiddens given to a bidirectional RNN")
+    for what, found in (("hidden states", states[0].size(0)), ("weights", len(cells))):
+        if found != count:  # PyTorch asks for more also where there are too many
+            raise RuntimeError(f"Expected more {what} in stacked_rnn")
+    if input.size(0) == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    if input.dim() < 3:
+        input.select(0, 0).size(1)  # the error that PyTorch's first step raises
+    starts = [s.unbind(0) for s in states]
+    ends: list[list[Any]] = [[] for _ in states]
+    for layer in range(num_layers):
+        outs = []
+        for direction in range(directions):
+            at = layer * directions + direction
+            first = [s[at] for s in starts]
+            out, *last = _direction(kind, input, first, cells[at], has_biases, direction == 1)
+            outs.append(out)
+            for kept, state in zip(ends, last, strict=True):
+                kept.append(state)
+        input = outs[0] if directions == 1 else apply(_CAT, tuple(outs), 2)
+        if dropout and train and layer < num_layers - 1:
+            input = _dropout(input, dropout)
+    if batch_first:
+        turn = input.transpose if kind == "lstm" else input.transpose_  # as PyTorch does it
+        input = turn(0, 1)
+    return (input, *[apply(_STACK, tuple(kept), 0) for kept in ends])
+
+
+def _direction(
+    kind: str, input: Any, states: list[Any], weights: tuple[Any, ...], has_biases: bool,
+    reverse: bool,
+) -> Any:  # fmt: skip
+    w_ih, w_hh, b_ih, b_hh = weights if has_biases else (*weights, None, None)
+    gates = linear(input, w_ih, b_ih)
+    c = states[1] if len(states) > 1 else None
+    return apply(_RECURRENCE, gates, w_hh, b_hh, states[0], c, kind, reverse)
+
+
+_PACKED = (
+    "{}(): leafax has no packed sequences: their lengths are data, and a program is compiled for "
+    "shapes. Pass padded sequences, and mask what is behind their ends"
+)
+
+
+def _rnn(kind: str) -> Callable[..., Any]:
+    def layers(
+        input: Any, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float,
+        train: bool, bidirectional: bool, batch_first: bool,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        if isinstance(hx, Handle) and isinstance(has_biases, tuple | list):
+            raise NotImplementedError(_PACKED.format(kind))
+        if isinstance(params, Handle) or isinstance(hx, Handle) == (kind == "lstm"):
+            raise TypeError(f"{kind}(): wrong types of hx and params")
+        states = [hx] if isinstance(hx, Handle) else list(hx)
+        if kind == "lstm" and len(states) != 2:
+            raise RuntimeError("lstm expects two hidden states")
+        rest = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
+        return _layers(kind, input, states, tuple(params), *rest)
+
+    layers.__name__ = layers.__qualname__ = kind
+    layers.__doc__ = f"""Layers of {kind.upper()} cells over a sequence.
+
+    Args:
+      input: `(T, N, in)`, or `(N, T, in)` if `batch_first`.
+      hx: `(num_layers * directions, N, H)`{", twice: hidden and cell state" * (kind == "lstm")}.
+      params: for each layer and direction `w_ih`, `w_hh` and, if `has_biases`, `b_ih`, `b_hh`.
+      dropout: probability, between layers, if `train`.
+
+    Returns:
+      The last layer's hidden states for each step, and the states after the last step.
+
+    Raises:
+      NotImplementedError: for packed sequences.
+    """
+    return layers
+
+
+lstm, gru = _rnn("lstm"), _rnn("gru")
+rnn_tanh, rnn_relu = _rnn("rnn_tanh"), _rnn("rnn_relu")
