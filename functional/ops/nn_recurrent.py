@@ -78,6 +78,6 @@ def recurrence(
         new = _step(kind, x, hidden, states[0], states[1] if len(states) > 1 else None)
         return new, new[0]
 
-    first = (h,) if c is None else (h, c)
+    first: tuple[Array, ...] = (h,) if c is None else (h, c)
     last, seen = jax.lax.scan(step, first, gates, reverse=reverse)
     return (seen, *last)
