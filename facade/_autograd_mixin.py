@@ -67,11 +67,6 @@ class AutogradMixin(Handle):
                 "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
                 "outside of a function being transformed instead."
             )
-        if v.inference and requires_grad and not local.mode.inference:
-            raise RuntimeError(
-                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
-                "allowed."
-            )
         if self._known().role > LEAF and not requires_grad:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
@@ -83,6 +78,11 @@ class AutogradMixin(Handle):
                 "only Tensors of floating point and complex dtype can require gradients"
                 if _setter
                 else "only Tensors of floating point dtype can require gradients"
+            )
+        if v.inference and requires_grad and not local.mode.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed."
             )
         written = self._stale is not None and self._base_ is not None
         if written and self._base_.requires_grad:
@@ -355,7 +355,7 @@ class AutogradMixin(Handle):
 
     @property
     def _version(self) -> int:
-        if self._v.inference:
+        if self._v.inference and not self._counts:
             raise RuntimeError("Inference tensors do not track version counter.")
         return 0 if self._vc is None else int(self._vc[0])
 

@@ -193,16 +193,16 @@ def make_dual(t: Any, along: Any, level: int) -> Any:
 def _laid_out_as(t: Any, along: Any) -> Any:
     """A copy of `along` of which can be viewed what can be viewed of `t`."""
     from ._bits import bits, storage_numel
-    from ._creation import zeros
+    from ._creation import batched_as, zeros
     from .autograd._node import edge_from, set_history
 
     conj, neg = bits(t)
     if storage_numel(t) == along.numel() and t.is_contiguous():
-        part = zeros(t.size(), dtype=along.dtype)
+        part = batched_as(along, zeros(t.size(), dtype=along.dtype))
         if not conj and not neg:
             return part.copy_(along)
     else:
-        whole = zeros(storage_numel(t), dtype=along.dtype)
+        whole = batched_as(along, zeros(storage_numel(t), dtype=along.dtype))
         part = whole.as_strided(t.size(), t.stride(), t.storage_offset())
     part = part.conj() if conj else part
     part = part._neg_view() if neg else part

@@ -8,7 +8,7 @@ from typing import Any
 from leafax.functional import TABLE, contiguous_strides
 
 from ._handle import Handle
-from ._inplace import apply_inplace, check_inplace, written_anyway
+from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
 from ._random import key
 from ._record import apply
 from ._storage import storage_of
@@ -130,7 +130,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
             raise RuntimeError("numel: integer multiplication overflow")
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     if shape != tuple(self.shape):
-        if self._v.inference and not local.mode.inference:
+        if frozen(self):
             with written_anyway():
                 return resize_(self, shape)
         check_inplace(self, False)

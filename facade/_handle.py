@@ -32,6 +32,8 @@ class Handle:
         its lens)` of the tensor whose tangent a view of it shares, None for the base.
       _grad_dtype: the dtype that `.grad` must have, in a tuple; None stands for the tensor's own.
       _vc: version counter, a list of one int shared with views; None stands for 0.
+      _counts: an inference tensor that counts versions all the same: `detach()` and `.data` of one
+        give such a tensor outside of the mode, and it may be written to there.
       _viewed, _viewers: what a view is of, and who views a tensor, until what they share is asked
         for: see `_views.py`. Fields of the kind `Shared` are never set to their defaults.
     """
@@ -56,6 +58,7 @@ class Handle:
     _duals: Any = None
     _dual_root: Any = None
     _behind: bool = False
+    _counts: bool = False
     _shares: bool = False
     _viewed: Any = None
     _viewers: Any = None

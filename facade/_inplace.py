@@ -57,6 +57,8 @@ def inplace_of(op: Op) -> Op:
                 _check_cast(TABLE["add"].fn(*args[:2]).dtype, args[0].dtype)
             raise
         self = args[1] if op.random else args[0]
+        if op.name in ("cumsum", "cumprod") and self.dtype == bool:
+            raise NotImplementedError(f"\"{op.name}_out_cpu\" not implemented for 'Bool'")
         if op.name == "abs" and category(self.dtype) > category(out.dtype):
             raise RuntimeError("In-place abs is not supported for complex tensors.")
         if out.shape != self.shape:
@@ -104,6 +106,11 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
+
+
+def frozen(t: Any) -> bool:
+    """Whether `t` is an inference tensor, which may not be written to in this mode."""
+    return bool(t._v.inference and not local.mode.inference and not t._counts)
 
 
 @contextmanager
@@ -154,7 +161,7 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         from .func._refusals import check_inplace as check_vmap
 
         check_vmap(op, t, [*args, *kwargs.values()])
-    if t._v.inference and not local.mode.inference:
+    if frozen(t):
         with written_anyway():
             return apply_inplace(op, t, *args, _key=_key, **kwargs)
     if local.mode.dual:

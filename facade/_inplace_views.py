@@ -13,14 +13,14 @@ from typing import Any
 from leafax.functional import TABLE, Op
 
 from ._enter import enter
-from ._inplace import check_inplace, written_anyway
+from ._inplace import check_inplace, frozen, written_anyway
 from ._lens import Lens
 from ._record import record
 from ._roles import keep_edge, tag
 from ._storage import storage_of
 from ._strides import layout
 from ._table import named, uniform
-from ._trace import NODE, NOWHERE, local, resting
+from ._trace import NODE, NOWHERE, resting
 from ._writes import bump, make_stale, rebind
 
 # The number in the node's name: PyTorch lists these after the op's own derivatives.
@@ -63,7 +63,7 @@ def _variant(op: Op, node: str) -> Op:
 
 def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
     check_inplace(t)
-    if t._v.inference and not local.mode.inference:
+    if frozen(t):
         with written_anyway():
             return _view_in_place(name, t, args, kwargs)
     op = TABLE[name]

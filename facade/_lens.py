@@ -48,6 +48,11 @@ def reader(structure: Structure) -> Op:
 _STRUCTURES: dict[Op, Structure] = {}  # of the ops that `reader` and `writing` made
 
 
+def arguments_of_lens(op: Op) -> int:
+    """How many of the arguments of an op that `reader` or `writing` made are of its lens."""
+    return sum(count + len(names) for _, count, names in _STRUCTURES.get(op, ()))
+
+
 def path_of(op: Op, flat: Any) -> Lens | None:
     """The lens that the last arguments of such an op's call spell, None for other ops."""
     structure = _STRUCTURES.get(op)

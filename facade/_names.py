@@ -11,6 +11,7 @@ from typing import Any
 
 from leafax.functional import Call, JvpCall, Slot, VjpCall, camel
 
+from ._lens import arguments_of_lens
 from ._trace import State
 from ._underived import has_no_formula, written_in_place
 
@@ -204,6 +205,10 @@ def places(state: State) -> tuple[int | None, ...]:
     if call.op.qualified in _EDGES:
         slots = [given.get(name) for name in _EDGES[call.op.qualified]]
         return tuple(a.index if isinstance(a, Slot) else None for a in slots)
+    hidden = arguments_of_lens(call.op)
+    if hidden:  # how a view is seen has no edges
+        own = len(call.args) - hidden
+        given = {k: a for i, (k, a) in enumerate(given.items()) if i < own or i >= len(call.args)}
     clamp = call.op.name == "clamp" and _clamp(given) == "ClampBackward0"
     if clamp:
         given.setdefault("min")

@@ -84,7 +84,7 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
                 "work on out= or view ops.",
             )
     check_inplace(out, False)
-    _check_type(op, result, out)
+    _check_type(op, result, out, operands)
     check_overlap(op, out, operands)
     if out.shape == result.shape:
         return _copy(out, result)
@@ -109,7 +109,14 @@ def _copy(out: Any, result: Any) -> Any:
         return out.copy_(result)
 
 
-def _check_type(op: Op, result: Any, out: Any) -> None:
+# Their kernels know one dtype.
+_ONE_TYPE = frozenset({
+    "abs", "ceil", "conj_physical", "floor", "frac", "neg", "round", "sgn", "sign", "trunc",
+    "clamp", "clamp_min", "clamp_max", "bitwise_not",
+})  # fmt: skip
+
+
+def _check_type(op: Op, result: Any, out: Any, operands: Any) -> None:
     have, want = out._v.dtype, result._v.dtype
     if have == want or op.name in _ANY_TYPE:
         return
@@ -120,6 +127,9 @@ def _check_type(op: Op, result: Any, out: Any) -> None:
                 f"{scalar_name(have)}"
             )
         return
+    parted = op.name == "abs" and any(t.is_complex() for t in _tensors(operands))
+    if op.name in _ONE_TYPE and not parted:
+        raise RuntimeError(f"Found dtype {scalar_name(have)} but expected {scalar_name(want)}")
     if op.name in _SAME_TYPE:
         message = _SAME_TYPE[op.name].format(scalar_name(want), scalar_name(have))
         raise RuntimeError(message)

@@ -8,7 +8,7 @@ from leafax.functional import Op, contiguous_strides, cpp_name
 
 from ._enter import enter
 from ._handle import Handle
-from ._inplace import check_inplace, written_anyway
+from ._inplace import check_inplace, frozen, written_anyway
 from ._record import record
 from ._roles import keep_edge
 from ._storage import adopt, leave
@@ -67,7 +67,7 @@ def set_(
     differentiable = self.requires_grad or source is not None and source.requires_grad  # type: ignore[attr-defined]
     tracked = local.mode.grad and differentiable
     check_inplace(self, tracked)
-    if self._v.inference and not local.mode.inference:
+    if frozen(self):
         with written_anyway():
             return set_(self, source, storage_offset, size, stride)
     if source is not None and source.dtype != self.dtype:  # type: ignore[attr-defined]

@@ -46,9 +46,9 @@ def storage_of(t: Any) -> Storage:
             t._vc = [0]
         trace = local.trace
         if t._array is not None:
-            cell = from_array(t._array)
+            cell = from_array(t._array, inference=t._v.inference)
             if t._v.strides is not None:
-                cell._v = resting(cell._v.aval, strides=t._v.strides)
+                cell._v = resting(cell._v.aval, inference=t._v.inference, strides=t._v.strides)
             cell._vc = t._vc
             if t._trace is trace and t._v.index >= 0:
                 cell._v, cell._trace = alias(trace, t._v, cell._v), trace
@@ -177,7 +177,7 @@ def detach(t: Any, own: bool = False) -> Any:
     """
     trace = local.trace
     at_rest = t._v.index < 0 and t._array is not None
-    if at_rest and not (own or t._shares or t._duals):
+    if at_rest and not (own or t._shares or t._duals or t._v.inference):
         return detached(t)
     if at_rest and t._store is None:
         out = from_array(t._array, inference=t._v.inference)
@@ -189,6 +189,8 @@ def detach(t: Any, own: bool = False) -> Any:
     if t._duals and out._v is t._v:
         out._v = keep_edge(trace, t._v, t._v)  # tangents are known by value
     share(t, out, (), view=False)
+    if out._v.inference and not local.mode.inference:
+        own = out._counts = True
     if own:
         out._vc = [0]
     return out

@@ -110,7 +110,7 @@ def _frozen(form: str, given: list[Any], space: Any) -> bool:
     """Optimizers leave frozen parameters alone: kept, see docs/differences.md."""
     if "opt." not in form and "clip_grad" not in form:
         return False
-    held = [space["b"], space["c"]]
+    held = [space[name] for name in "bc" if name in space]
     if "opt" in space:
         held += [p for g in space["opt"].param_groups for p in g["params"]]
     return any(not t.requires_grad or not t.is_leaf for t in held)

@@ -109,12 +109,35 @@ FOUND = {
         ("d //= 2", "d.sum().backward()"),
         ("c[torch.tensor([True, False])] = 1.0", "d[torch.tensor([True])] = 1.0"),
         ("n = torch.arange(3)", "x = n.dist(n)", "y = n.view(1, 3).renorm(2, 0, 1.0)"),
+        ("n = torch.ones(2, 2, dtype=torch.bool)", "n.cumsum_(0)", "n.cumprod_(0)"),
+        ("with torch.inference_mode(): n = torch.ones(2, 2, dtype=torch.bool)",
+         "n.requires_grad_()"),
         ("d @= c", "see(d._version)"),
         ("x = F.batch_norm(c, None, None, training=True)", "y = F.linear(z, b)"),
     ),
     "views that nobody can tell the history of have values": (
         ("x = d.unbind(0)[0]", "d.square_()", "y = x > 0", "w = torch.isnan(x)", "v = c < x",
          "see(int(x.argmax()), bool((x > 0).all()))", "u = x * 2"),
+    ),
+    "how a view is seen has no edges": (
+        ("x = d.narrow(0, torch.tensor(0), 1)", "x[:1].copy_(x[-1:])", "d.sum().backward()"),
+    ),
+    "a write that a Function may not make is counted": (
+        ("x, y = z.unbind(-1)", "DirtyPair.apply(x, x)"),
+    ),
+    "`out=` of ops whose kernels know one dtype": (
+        ("torch.neg(a, out=torch.zeros(2, 3))",),
+        ("torch.abs(z.detach(), out=torch.zeros(2, 2))",
+         "torch.clamp(a, 0, 1, out=torch.zeros(2, 3))"),
+    ),
+    "detached inference tensors may be written to": (
+        ("with torch.inference_mode(): x = a * 2", "x.data.copy_(a)", "x.detach().add_(1)",
+         "see(x.detach()._version)", "y = x.detach()", "y.add_(1)", "see(y._version)"),
+    ),
+    "forward mode of parts of tensors inside vmap": (
+        ("x = torch.func.jacfwd(lambda t: t ** 3)(c[:1]).detach().clone()",
+         "y = torch.func.hessian(lambda t: (t ** 3).sum())(d[:1]).detach().clone()",
+         "w = torch.func.jacfwd(lambda t: t ** 3)(a.t()).detach().clone()"),
     ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),

@@ -221,6 +221,7 @@ class FunctionCtx(CustomNode):
                 continue
             if id(o) in dirty:
                 if o._base_ is not None and len(outs) > 1:
+                    bump(o)  # PyTorch counts first
                     raise RuntimeError(DIRTY_VIEW)
                 self._rebase(o, k, next((i for i, x in enumerate(tensors) if x is o), -1))
             else:
