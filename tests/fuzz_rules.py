@@ -106,6 +106,13 @@ def _looked_at_by_hooks(form: str, given: list[Any], space: Any) -> bool:
     return hooked and "is_grads_batched" in form
 
 
+def _crashes(form: str, given: list[Any], space: Any) -> bool:
+    """PyTorch crashes when a view that was written to gets a hook before its `grad_fn` is asked."""
+    hook = any(word in form for word in ("register_hook", "once(", "every(", "some("))
+    written = any(t._is_view() and not t.is_inference() and t._version for t in given)
+    return hook and written
+
+
 def _frozen(form: str, given: list[Any], space: Any) -> bool:
     """Optimizers leave frozen parameters alone: kept, see docs/differences.md."""
     if "opt." not in form and "clip_grad" not in form:
@@ -118,5 +125,5 @@ def _frozen(form: str, given: list[Any], space: Any) -> bool:
 
 RULES = (
     _ends_unwritten, _data_of_view, _gradient_with_history, _tied, _overlapping,
-    _vector_by_matrix, _unsafe, _looked_at_by_hooks, _no_integer, _not_finite, _frozen,
+    _vector_by_matrix, _unsafe, _looked_at_by_hooks, _crashes, _no_integer, _not_finite, _frozen,
 )  # fmt: skip
