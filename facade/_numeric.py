@@ -8,6 +8,7 @@ from leafax.functional import TABLE, Op
 
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
+from ._once import warn_once
 from ._record import apply
 
 _SCATTER = TABLE["scatter_reduce"]
@@ -50,6 +51,9 @@ def _reduce_arguments(
             "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
             f"{reduce}."
         )
+    if input._v.dtype == bool and input.dim() < 2:
+        raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
+    warn_once("index_reduce() is in beta and the API may change at any time.")
     shape = [1] * source.dim()
     if shape:
         shape[dim] = -1

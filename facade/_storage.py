@@ -169,6 +169,15 @@ def flag_views(base: Any) -> None:
                     flag(m, base.requires_grad)
 
 
+def of_mode(out: Any) -> Any:
+    """Let a new tensor be an inference tensor in inference mode, and only there; returns it."""
+    v, inference = out._v, local.mode.inference
+    if v.inference != inference:
+        kind = resting(v.aval, False, NOWHERE, inference, v.strides)
+        out._v, out._counts = tag(local.trace, v, kind) if v.index >= 0 else kind, False
+    return out
+
+
 def detach(t: Any, own: bool = False) -> Any:
     """A tensor on the same storage without history; the pair of a later in-place write.
 

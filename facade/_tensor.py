@@ -24,7 +24,7 @@ from ._operators import install
 from ._record import apply, register
 from ._repr import format_tensor
 from ._run import observe
-from ._storage import share_views
+from ._storage import of_mode, share_views
 from ._trace import local
 
 
@@ -308,7 +308,7 @@ class Tensor(DeviceMixin, AutogradMixin):
 
     def __copy__(self) -> Any:
         _warn_of_hooks(self)
-        out = self.data
+        out = of_mode(self.data)
         out._vc = [1]
         if type(self) is not Tensor:
             out.__class__ = type(self)

@@ -67,6 +67,8 @@ FOUND = {
          "x.sum().backward()"),
     ),
     "copies": (
+        ("with torch.inference_mode(): x = a * 2; y = copy.copy(a); w = copy.copy(b)",
+         "v = copy.copy(x)", "v.add_(1)", "u = copy.deepcopy(x)"),
         ("x = copy.copy(b)", "x.data.mul_(2)", "y = copy.deepcopy(c)", "w = copy.copy(d)"),
         ("x = pickle.loads(pickle.dumps(d))", "y = pickle.loads(pickle.dumps(a[0]))"),
         ("x1 = once(c)", "x6 = copy.copy(c)", "d.register_hook(lambda g: g)", "x7 = copy.copy(d)"),
@@ -138,6 +140,12 @@ FOUND = {
         ("x = torch.func.jacfwd(lambda t: t ** 3)(c[:1]).detach().clone()",
          "y = torch.func.hessian(lambda t: (t ** 3).sum())(d[:1]).detach().clone()",
          "w = torch.func.jacfwd(lambda t: t ** 3)(a.t()).detach().clone()"),
+    ),
+    "writes of bools that accumulate": (
+        ("n = a > 0", "n.index_add_(0, torch.tensor([0, 0]), n.clone())",
+         "n.scatter_add_(1, torch.zeros(2, 3, dtype=torch.int64), n.clone())",
+         "n.index_put_((torch.tensor([1]),), n[0].clone(), accumulate=True)",
+         "x = torch.kron(n, n)", "n.index_reduce_(0, torch.tensor([0]), n[:1].clone(), 'amax')"),
     ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),

@@ -164,6 +164,8 @@ def kl_div(
     reduction: str = "mean", log_target: bool = False,
 ) -> Any:  # fmt: skip
     """Kullback-Leibler divergence of `target` from log probabilities `input`."""
+    if input.is_complex() or target.is_complex():
+        raise RuntimeError("kl_div: Complex inputs not supported.")
     how = reduction
     if size_average is not None or reduce is not None:
         how = reduction_of(size_average, reduce, reduction)

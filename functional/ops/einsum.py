@@ -195,7 +195,10 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
 @op(backward="UnsafeViewBackward0", saves={"self": "other", "other": "self"})
 def kron(input: Array, other: Array) -> Array:
     """Kronecker product."""
-    return jnp.kron(*promote(input, other))
+    a, b = promote(input, other)
+    if a.dtype == bool:  # "and", which JAX does not call a product
+        return jnp.kron(a.astype("int8"), b.astype("int8")).astype(bool)
+    return jnp.kron(a, b)
 
 
 def _cross(input: Array, other: Array, dim: int) -> Array:

@@ -132,6 +132,8 @@ def put_at(base: Array, key: Any, values: Any, accumulate: bool = False) -> Arra
     gradient of its position: that is the derivative JAX takes when told that none repeat.
     """
     where = base.at[key]
+    if accumulate and base.dtype == bool:
+        return where.max(values, mode=IN_BOUNDS)
     if accumulate:
         return where.add(values, mode=IN_BOUNDS)
     return where.set(values, mode=IN_BOUNDS, unique_indices=True)

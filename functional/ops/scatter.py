@@ -76,7 +76,12 @@ def _write(input: Array, dim: int, index: Array, src: Any, how: str) -> Array:
     key = _key(base.shape, dim, index)
     if how == "set":
         return put_at(base, key, src).reshape(input.shape)
+    if base.dtype == bool:
+        how = _OF_BOOLS.get(how, how)
     return getattr(base.at[key], how)(src, mode=IN_BOUNDS).reshape(input.shape)
+
+
+_OF_BOOLS = {"add": "max", "mul": "min"}  # "or", "and"
 
 
 _REDUCE = {"add": "add", "multiply": "mul"}
@@ -199,6 +204,10 @@ def scatter_reduce(
         )
     if not index.size:
         return input
+    if reduce == "mean" and input.dtype == bool:
+        raise NotImplementedError(
+            "\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'"
+        )
     if input.dtype.name != "bool":
         return _reduce(input, index, src, dim, reduce, include_self)
     wide = [x.astype(jnp.int32) for x in (input, src)]
