@@ -90,9 +90,9 @@ def _overlapping(form: str, given: list[Any], space: Any) -> bool:
     return "out={w}" in form and memory[2] in memory[:2]
 
 
-def _vector_by_matrix(form: str, given: list[Any], space: Any) -> bool:
+def _composed_product(form: str, given: list[Any], space: Any) -> bool:
     """Composed of several nodes in PyTorch: kept, see docs/differences.md."""
-    return "matmul" in form or " @ " in form and any(t.dim() == 1 for t in given)
+    return "matmul" in form or " @ " in form and any(t.dim() in (1, 3) for t in given)
 
 
 def _unsafe(form: str, given: list[Any], space: Any) -> bool:
@@ -113,6 +113,12 @@ def _crashes(form: str, given: list[Any], space: Any) -> bool:
     return hook and written
 
 
+def _grows(form: str, given: list[Any], space: Any) -> bool:
+    """Programs of programs of squares fill the memory."""
+    most = 12 if "hessian" in form or "jac" in form else 200
+    return any(t.numel() > most for t in given)
+
+
 def _frozen(form: str, given: list[Any], space: Any) -> bool:
     """Optimizers leave frozen parameters alone: kept, see docs/differences.md."""
     if "opt." not in form and "clip_grad" not in form:
@@ -125,5 +131,6 @@ def _frozen(form: str, given: list[Any], space: Any) -> bool:
 
 RULES = (
     _ends_unwritten, _data_of_view, _gradient_with_history, _tied, _overlapping,
-    _vector_by_matrix, _unsafe, _looked_at_by_hooks, _crashes, _no_integer, _not_finite, _frozen,
+    _composed_product, _unsafe, _looked_at_by_hooks, _crashes, _grows, _no_integer,
+    _not_finite, _frozen,
 )  # fmt: skip
