@@ -10,6 +10,7 @@ from leafax.functional import TABLE
 
 from . import _indexing
 from ._bits import is_conj
+from ._handle import Handle
 from ._once import warn_once
 from ._record import apply
 from ._trace import local
@@ -115,6 +116,11 @@ def _conjugated(name: str, input: Any) -> Any:
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
     """All products of the elements of two vectors."""
     for name, x in (("self", input), ("vec2", vec2)):
+        if not isinstance(x, Handle):
+            raise TypeError(
+                f"outer(): argument '{name.replace('self', 'input')}' (position "
+                f"{1 if name == 'self' else 2}) must be Tensor, not {type(x).__name__}"
+            )
         if x.dim() != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x.dim()}-D")
     if out is None:

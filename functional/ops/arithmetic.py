@@ -34,8 +34,13 @@ def _scaled(other: Array, alpha: Any) -> Array:
     return cast(alpha, other.dtype) * other
 
 
-def _no_bool_difference(input: Any, other: Any) -> None:
-    bools = [hasattr(x, "dtype") and not is_number(x) and x.dtype == BOOL for x in (input, other)]
+def _is_bool(x: Any) -> bool:
+    return isinstance(x, bool) or (hasattr(x, "dtype") and not is_number(x) and x.dtype == BOOL)
+
+
+def no_bool_difference(input: Any, other: Any) -> None:
+    """Raise PyTorch's error for a difference with bools, also Python's."""
+    bools = [_is_bool(input), _is_bool(other)]
     if all(bools):
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
@@ -58,7 +63,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Array:
 @op(inplace=True, numbers=("other", "alpha"), aliases=("subtract",))
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Subtract `alpha * other`."""
-    _no_bool_difference(input, other)
+    no_bool_difference(input, other)
     input, other = aligned(input, other)
     return input - _scaled(other, alpha)
 
@@ -66,7 +71,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
 @op(method=False, numbers=("other", "alpha"))
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Subtract `alpha * input` from `other`."""
-    _no_bool_difference(other, input)
+    no_bool_difference(other, input)
     input, other = aligned(input, other)
     return other - _scaled(input, alpha)
 

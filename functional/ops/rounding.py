@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import category, finfo, is_complex, is_integral
+from .._dtypes import category, finfo, is_complex, is_integral, is_number, scalar_name
 from .._op import op
 from ._elementwise import BOOL, aligned, refuse
 
@@ -77,7 +77,14 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
     if is_complex(input.dtype):
         raise NotImplementedError("clamp is not supported for complex types")
     x, *bounds = aligned(*(v for v in (input, min, max) if v is not None))
-    if x.dtype == BOOL:
+    bound = min if max is None else max
+    by_tensor = len(bounds) == 1 and hasattr(bound, "dtype") and not is_number(bound)
+    if is_complex(x.dtype):
+        if by_tensor:
+            name = "maximum_cpu" if max is None else "minimum_cpu"
+            raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(x.dtype)}'")
+        raise NotImplementedError("clamp is not supported for complex types")
+    if x.dtype == BOOL and not by_tensor:
         given = "_min" if max is None else "_max" if min is None else ""
         scalar = "" if hasattr(min if max is None else max, "shape") else "_scalar"
         refuse(f"clamp{given}{scalar}_cpu", x.dtype, 0)

@@ -12,6 +12,7 @@ import numpy as np
 from .._dtypes import cast, is_complex, is_floating, promote, real_of, scalar_name
 from .._op import op
 from ._nn import wrap_dim
+from .arithmetic import no_bool_difference
 
 Array = jax.Array
 
@@ -191,6 +192,7 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: Any = None) -> Arr
 @op(saves={"self": "*", "other": "*", "result": "*"}, backward="DistBackward0")
 def dist(input: Array, other: Array, p: float = 2) -> Array:
     """The p-norm of `input - other`."""
+    no_bool_difference(input, other)
     a, b = promote(input, other)
     if not jnp.issubdtype(a.dtype, jnp.inexact):
         raise RuntimeError(

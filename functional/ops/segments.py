@@ -115,9 +115,7 @@ def _reduced(
 
 
 @op(differentiable=False)
-def hash_tensor(
-    input: Array, dim: Any = (), *, keepdim: bool = False, mode: int = 0
-) -> Array:
+def hash_tensor(input: Array, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Array:
     """The exclusive or of the elements' bits, uint64: as 64-bit integers or doubles.
 
     Args:

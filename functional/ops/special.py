@@ -186,7 +186,9 @@ _nextafter = with_jvp(jnp.nextafter, _nextafter_tangent)
 @op(inplace=True, saves={"self": "*", "other": "*"})
 def nextafter(input: Array, other: Array) -> Array:
     """The next number after `input` towards `other`; it moves as `input` does."""
-    a, b = _two_floats("nextafter", input, other)
+    a, b = _two_floats("nextafter_cpu", input, other)
+    if is_complex(a.dtype):
+        raise NotImplementedError(f"\"nextafter_cpu\" not implemented for '{scalar_name(a.dtype)}'")
     return _nextafter(*jnp.broadcast_arrays(a, b))
 
 

@@ -1,0 +1,87 @@
+"""Result dtypes of every pair of dtypes, with and without dims, and of Python numbers.
+
+Nothing is computed: what an op returns is known when it is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import leafax
+
+DTYPES = (
+    "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
+).split()
+NUMBERS = [True, 2, 1.5, 1j]
+OPS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "add": lambda t, a, b: a + b,
+    "sub": lambda t, a, b: a - b,
+    "rsub": lambda t, a, b: t.rsub(a, b),
+    "mul": lambda t, a, b: a * b,
+    "div": lambda t, a, b: a / b,
+    "floor_divide": lambda t, a, b: a // b,
+    "pow": lambda t, a, b: a**b,
+    "eq": lambda t, a, b: a == b,
+    "and": lambda t, a, b: a & b,
+    "where": lambda t, a, b: t.where(t.ones(2, dtype=t.bool), a, b),
+    "add_": lambda t, a, b: a.clone().add_(b),
+    "div_": lambda t, a, b: a.clone().div_(b),
+    "copy_": lambda t, a, b: a.clone().copy_(b),
+    "result_type": lambda t, a, b: t.result_type(a, b),
+}
+
+
+def operands(lib: Any) -> list[Any]:
+    kinds = [getattr(lib, d) for d in DTYPES]
+    return [*[lib.ones(2, dtype=d) for d in kinds], *[lib.ones((), dtype=d) for d in kinds]]
+
+
+def outcome(lib: Any, op: Callable[[Any, Any, Any], Any], a: Any, b: Any) -> str:
+    try:
+        made = op(lib, a, b)
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+    return str(made.dtype if isinstance(made, lib.Tensor) else made)
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+@pytest.mark.parametrize("name", OPS)
+def test_every_pair(name: str) -> None:
+    both = list(zip(operands(torch), operands(leafax), strict=True))
+    wrong = []
+    for a, ours in both:
+        for b, other in [*both, *[(x, x) for x in NUMBERS]]:
+            expected = outcome(torch, OPS[name], a, b)
+            if "complex32" in expected or "ComplexHalf" in expected:
+                continue  # JAX has no such dtype
+            found = outcome(leafax, OPS[name], ours, other)
+            if found != expected:
+                wrong.append((a.dtype, a.dim(), getattr(b, "dtype", b), found, expected))
+    assert not wrong
+
+
+CASES: list[Callable[[Any], Any]] = [
+    lambda t: t.ones(2) - True,
+    lambda t: True - t.ones(2),
+    lambda t: t.ones(2, dtype=t.bool) - True,
+    lambda t: t.ones(2).sub_(False),
+    lambda t: t.ones(2, dtype=t.bool).clamp(min=t.ones(2, dtype=t.bool)),
+    lambda t: t.ones(2, dtype=t.bool).clamp(min=True),
+    lambda t: t.ones(2).clamp(min=t.ones(2, dtype=t.complex64)),
+    lambda t: t.ones(2).clamp(max=t.ones(2, dtype=t.complex64)),
+    lambda t: t.outer(t.ones(2), 3),
+    lambda t: t.outer(2, t.ones(2)),
+    lambda t: t.dist(t.ones(2, dtype=t.bool), t.ones(2)),
+    lambda t: t.nextafter(t.ones(2, dtype=t.bool), t.ones(2, dtype=t.bool)),
+    lambda t: t.nextafter(t.ones(2), t.ones(2, dtype=t.complex64)),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_refused(case: Callable[[Any], Any]) -> None:
+    found = [outcome(lib, lambda t, a, b: case(t), None, None) for lib in (leafax, torch)]
+    assert found[0] == found[1]
