@@ -74,10 +74,10 @@ def binary(op: Op, cls: type) -> Method:
 
 def operand(x: Any, cls: type) -> Any:
     """The right-hand side of an operator: a tensor or a number, or NotImplemented."""
+    if isinstance(x, np.generic):  # among them `float64`, which is a `float`
+        return x.item()
     if isinstance(x, (bool, int, float, complex)) or isinstance(x, cls):
         return x
-    if isinstance(x, np.generic):
-        return x.item()
     if isinstance(x, np.ndarray):
         from ._creation import as_tensor
 

@@ -26,6 +26,7 @@ from ._bits import is_neg as is_neg  # noqa: E402
 from ._bits import resolve_conj as resolve_conj  # noqa: E402
 from ._bits import resolve_neg as resolve_neg  # noqa: E402
 from ._bits import view_as_real as view_as_real  # noqa: E402
+from ._buffers import FUNCTIONS as _BUFFERS  # noqa: E402
 from ._cautions import SPREAD as _SPREAD  # noqa: E402
 from ._cautions import enough_elements as _enough_elements  # noqa: E402
 from ._composites import adjoint as adjoint  # noqa: E402
@@ -44,6 +45,7 @@ from ._counting import repeat_interleave as repeat_interleave  # noqa: E402
 from ._counting import unique as unique  # noqa: E402
 from ._counting import unique_consecutive as unique_consecutive  # noqa: E402
 from ._creation import finish as _finish  # noqa: E402
+from ._dense import FUNCTIONS as _DENSE  # noqa: E402
 from ._fillers import index_put as index_put  # noqa: E402
 from ._fillers import index_put_ as index_put_  # noqa: E402
 from ._fillers import scatter as scatter  # noqa: E402
@@ -79,6 +81,7 @@ from ._reduce import norm as norm  # noqa: E402
 from ._reduce import trapezoid as trapezoid  # noqa: E402
 from ._reduce import trapezoid as trapz  # noqa: E402
 from ._reduce import where as where  # noqa: E402
+from ._removed import FUNCTIONS as _REMOVED  # noqa: E402
 from ._shapes import COPIES as _COPIES  # noqa: E402
 from ._shapes import atleast_1d as atleast_1d  # noqa: E402
 from ._shapes import atleast_2d as atleast_2d  # noqa: E402
@@ -103,6 +106,7 @@ for _name in _SPREAD:
     globals()[_name] = _enough_elements(_name, globals()[_name])
 globals().update(_FOREACH)
 globals().update(_UNSAFE)
+_COMPOSED = _COMPOSED | _BUFFERS | _DENSE | _REMOVED
 globals().update(_COMPOSED)
 
 

@@ -11,11 +11,15 @@ from . import (
     _cautions,
     _composites,
     _counting,
+    _dense,
+    _elements,
     _fillers,
     _histogram,
     _inplace_views,
+    _matrices,
     _numeric,
     _reduce,
+    _removed,
     _set,
     _shapes,
     _storages,
@@ -69,6 +73,18 @@ for _name, _fn in _inplace_views.methods().items():
     setattr(Tensor, _name, _fn)
 Tensor.where = _reduce.where_method  # type: ignore[attr-defined]
 
+
+for _home in (_dense.METHODS, _elements.METHODS, _removed.METHODS):
+    for _name, _fn in _home.items():
+        setattr(Tensor, _name, _fn)
+Tensor.narrow_copy = _shapes.COPIES["narrow_copy"]  # type: ignore[attr-defined]
+Tensor.orgqr = _matrices.orgqr  # type: ignore[attr-defined]
+Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
+for _name, _same in (
+    ("__long__", "__int__"), ("__nonzero__", "__bool__"), ("__div__", "__truediv__"),
+    ("__rdiv__", "__rtruediv__"), ("__idiv__", "__itruediv__"), ("const_data_ptr", "data_ptr"),
+):  # fmt: skip
+    setattr(Tensor, _name, getattr(Tensor, _same))
 
 Tensor._view_func = _view_func.view_func  # type: ignore[attr-defined]
 Tensor._view_func_unsafe = _view_func.view_func_unsafe  # type: ignore[attr-defined]

@@ -233,9 +233,7 @@ class Tensor(DeviceMixin, AutogradMixin):
 
     def _scalar(self, kind: str) -> Any:
         if self.numel() != 1:
-            raise RuntimeError(
-                f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
-            )
+            raise ValueError("only one element tensors can be converted to Python scalars")
         if self.requires_grad:
             _warn_scalar()
         return self.item()

@@ -2,3 +2,4 @@
 
 from . import _pytree as _pytree
 from . import checkpoint as checkpoint
+from . import dlpack as dlpack

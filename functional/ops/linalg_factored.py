@@ -277,11 +277,37 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) ->
     return _over_batch(lambda a, p, b: _ldl_solved(a, p, b, hermitian), packed, swaps, b)  # type: ignore[no-any-return]
 
 
+def _check_reflections(A: Array, tau: Array) -> None:  # noqa: N803
+    wrong = None
+    if A.ndim < 2:
+        wrong = "input must have at least 2 dimensions."
+    elif A.shape[-2] < A.shape[-1]:
+        wrong = "input.shape[-2] must be greater than or equal to input.shape[-1]"
+    elif tau.ndim and A.shape[-1] < tau.shape[-1]:
+        wrong = "input.shape[-1] must be greater than or equal to tau.shape[-1]"
+    elif A.ndim - tau.ndim != 1:
+        wrong = (
+            "Expected tau to have one dimension less than input, but got tau.ndim equal to "
+            f"{tau.ndim} and input.ndim is equal to {A.ndim}"
+        )
+    elif tau.shape[:-1] != A.shape[:-2]:
+        wrong = (
+            "Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
+            f"{list(tau.shape[:-1])}"
+        )
+    elif tau.dtype != A.dtype:
+        wrong = (
+            f"tau dtype {scalar_name(tau.dtype)} does not match input dtype {scalar_name(A.dtype)}"
+        )
+    if wrong is not None:
+        raise RuntimeError(f"torch.linalg.householder_product: {wrong}")
+
+
 @op(name="householder_product", backward="LinalgHouseholderProductBackward0", residuals=True,
     saves={"input": "*", "tau": "*", "result": "*"}, **LINALG)  # fmt: skip
 def householder_product(A: Array, tau: Array) -> Array:  # noqa: N803
     """The first columns of a product of Householder reflections."""
-    _need_matrix("linalg.householder_product", A)
+    _check_reflections(A, tau)
     rows, columns = A.shape[-2:]
     out = jnp.broadcast_to(jnp.eye(rows, columns, dtype=A.dtype), A.shape)
     for k in reversed(range(tau.shape[-1])):

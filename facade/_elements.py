@@ -1,0 +1,103 @@
+"""Methods that call Python functions on elements, and what NumPy asks of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._dtype import type_string
+from ._handle import Handle
+
+
+def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> list[np.ndarray]:
+    """The arrays of a tensor that may be written to and of the others, in its shape."""
+    if self.requires_grad:
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
+            "instead."
+        )
+    arrays = [self.numpy()]
+    for said, at, x in others:
+        if not isinstance(x, Handle):
+            raise TypeError(
+                f"{name}(): argument '{said}' (position {at}) must be Tensor, not "
+                f"{type(x).__name__}"
+            )
+        if x._v.dtype != self._v.dtype:
+            what = f"argument '{said}'" if name == "map2_" else f"'{said}'"
+            raise TypeError(
+                f"{name}: expected {type_string(self._v.dtype)} for {what} (got "
+                f"{type_string(x._v.dtype)})"
+            )
+        arrays.append(x.detach().expand(tuple(self.shape)).numpy())  # type: ignore[attr-defined]
+    return arrays
+
+
+def _write(self: Any, fn: Callable[..., Any], arrays: list[np.ndarray]) -> Any:
+    from ._creation import from_numpy
+
+    kind = arrays[0].dtype
+    rows = zip(*[a.reshape(-1).tolist() for a in arrays], strict=True)
+    made = [fn(*row) for row in rows]
+    return self.copy_(from_numpy(np.array(made, kind).reshape(arrays[0].shape)))
+
+
+def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
+    """Set each element to what `callable` makes of it and that of `other`; runs the program.
+
+    Raises:
+      RuntimeError: if this tensor requires grad.
+      TypeError: if `other` has another dtype.
+    """
+    return _write(self, callable, _values(self, "map_", (("other", 1, other),)))
+
+
+def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
+    """`map_` with two other tensors."""
+    return _write(self, callable, _values(self, "map2_", (("x", 1, x), ("y", 2, y))))
+
+
+def __reversed__(self: Any) -> Any:  # noqa: N807
+    """The tensor from its last slice to its first."""
+    return self.flip(0) if self.dim() else self
+
+
+def __array_wrap__(  # noqa: N807
+    self: Any, array: np.ndarray, context: Any = None, return_scalar: bool = False
+) -> Any:
+    """What NumPy's functions of tensors return: a tensor (bools as uint8, as in PyTorch)."""
+    from ._creation import from_numpy
+
+    array = np.asarray(array)
+    return from_numpy(array.astype("uint8") if array.dtype == bool else array)
+
+
+def as_subclass(self: Any, cls: type) -> Any:
+    """This tensor as one of a class derived from `Tensor`, sharing its data and history."""
+    from leafax.functional import TABLE
+
+    from ._record import apply
+    from ._tensor import Tensor
+
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            "possible. Make sure your class inherits from Tensor."
+        )
+    out = apply(TABLE["alias"], self)
+    out.__class__ = cls
+    return out
+
+
+def module_load(self: Any, other: Any, assign: bool = False) -> Any:
+    """What a module's `load_state_dict` makes of `other`: itself, or a copy into this tensor."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    f.__name__: f for f in (map_, map2_, __reversed__, __array_wrap__, as_subclass, module_load)
+}

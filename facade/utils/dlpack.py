@@ -1,0 +1,28 @@
+"""PyTorch's `torch.utils.dlpack`."""
+
+import enum
+
+from .._buffers import from_dlpack as from_dlpack
+from .._buffers import to_dlpack as to_dlpack
+
+__all__ = ["DLDeviceType", "from_dlpack"]
+
+
+class DLDeviceType(enum.IntEnum):
+    """Where memory is, as DLPack numbers it."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLROCMHost = 11
+    kDLExtDev = 12
+    kDLCUDAManaged = 13
+    kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
