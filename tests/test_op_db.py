@@ -116,6 +116,7 @@ ONCE = (
     ("linspace.tensor_overload", "int64", 160), ("special.zeta", "int64", 4),
     ("unravel_index", "int64", 10), ("histogramdd", "float32", 41), ("mode", "int64", 6),
     ("logcumsumexp", "complex64", 1), ("ldexp", "bfloat16", 6), ("masked_select", "bfloat16", 6),
+    ("nn.functional.batch_norm", "float64", 3),
     ("nn.functional.conv_transpose2d", "bfloat16", 2), ("sort", "bfloat16", 0),
 )  # fmt: skip
 

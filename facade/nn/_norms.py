@@ -55,14 +55,14 @@ def batch_norm(
     Running statistics, if given, are updated in place with `momentum` while training and used
     instead of the batch's otherwise.
     """
-    if input.dim() == 1:
-        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if training:
         _verify_batch_size(input.size())
         if eps <= 0.0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    if input.dim() == 1 and input.numel():
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     stats = (running_mean, running_var)
     return _with_statistics(
         "_native_batch_norm", input, stats, weight, bias, bool(training), momentum, eps
