@@ -120,6 +120,11 @@ def is_floating_point(input: Any) -> builtins.bool:
     return builtins.bool(input.is_floating_point())
 
 
+def is_signed(input: Any) -> builtins.bool:
+    """Whether a tensor's dtype has negative numbers."""
+    return builtins.bool(input.is_signed())
+
+
 def is_complex(input: Any) -> builtins.bool:
     """Whether a tensor's dtype is complex."""
     return builtins.bool(input.is_complex())
@@ -238,7 +243,8 @@ __all__ = [  # noqa: PLE0604
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "dsplit", "hsplit", "is_conj",
     "is_neg", "_neg_view", "view_as_real", "is_nonzero", "is_same_size", "resolve_conj",
     "tensor_split", "vsplit",
-    "is_tensor", "is_floating_point", "is_complex", "numel", "promote_types", "result_type",
+    "is_tensor", "is_signed", "is_floating_point", "is_complex", "numel", "promote_types",
+    "result_type",
     "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",
     "is_inference", "adjoint", "conj", "real", "imag", "outer", "ger",
 ]  # fmt: skip

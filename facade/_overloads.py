@@ -76,6 +76,7 @@ OVERLOADS: dict[str, str] = {
     "conv1d": 'Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, tuple of ints padding = 0, tuple of ints dilation = 1, int groups = 1\nTensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, str padding = "valid", tuple of ints dilation = 1, int groups = 1',
     "conv2d": 'Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, tuple of ints padding = 0, tuple of ints dilation = 1, int groups = 1\nTensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, str padding = "valid", tuple of ints dilation = 1, int groups = 1',
     "conv3d": 'Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, tuple of ints padding = 0, tuple of ints dilation = 1, int groups = 1\nTensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, str padding = "valid", tuple of ints dilation = 1, int groups = 1',
+    "conv_tbc": "Tensor input, Tensor weight, Tensor bias",
     "conv_transpose1d": "Tensor input, Tensor weight",
     "conv_transpose2d": "Tensor input, Tensor weight",
     "conv_transpose3d": "Tensor input, Tensor weight",

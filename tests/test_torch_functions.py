@@ -15,7 +15,7 @@ import leafax
 SHAPES = {
     "a": (2, 4, 5), "b": (2, 4, 5), "m": (3, 4), "n": (4, 3), "s": (4, 4), "p": (5, 2),
     "v": (4,), "w": (4,), "img": (2, 2, 4, 4), "grid": (2, 3, 3, 2), "th": (2, 2, 3),
-    "k": (3, 4, 2), "h": (3, 6),
+    "k": (3, 4, 2), "q": (5, 2, 3), "h": (3, 6),
 }  # fmt: skip
 
 VALUES = (
@@ -54,6 +54,7 @@ VALUES = (
     "t.ctc_loss(k.log_softmax(2), t.tensor([[1], [1], [1], [1]]), [3] * 4, [1] * 4)",
     "t.ctc_loss(k.log_softmax(2), t.ones(4, 1).long(), t.full((4,), 3), t.ones(4).long(), 0, 0)",
     "t.native_channel_shuffle(a.detach(), 2)",
+    "t.conv_tbc(q, k.view(2, 3, 4), v, 1)", "t.conv_tbc(q, k.view(2, 3, 4), v, -1)",
     "t.norm_except_dim(a)", "t.norm_except_dim(a.detach(), 2, -1)", "t.norm_except_dim(a, 1, 1)",
     "t.norm_except_dim(a, 2, 2)", "t.frobenius_norm(m, 0)", "t.frobenius_norm(m, [0, 1], True)",
     "t.nuclear_norm(m)", "t.nuclear_norm(m, True)", "t.nuclear_norm(a, (0, 2))",
@@ -142,6 +143,9 @@ ERRORS = (
     "t.vander(v, -1)", "t.orgqr(m)", "t.range(0, 3, 0)", "t.range(3, 0)", "t.range(3)",
     "t.range(0, float('inf'))", "t.hann_window()", "t.hann_window(-1)",
     "t.hann_window(3, dtype=t.int64)", "t.kaiser_window(3, dtype=t.complex64)",
+    "t.conv_tbc(m, k, v)", "t.conv_tbc(q, m, v)", "t.conv_tbc(q, k, m)", "t.conv_tbc(q, k, v)",
+    "t.conv_tbc(q, k.view(2, 3, 4), h[0])", "t.conv_tbc(q[:2], t.cat([k.view(2, 3, 4)] * 2), v)",
+    "t.conv_tbc(q, k.view(2, 3, 4), None)", "t.conv_tbc(q.float(), k.view(2, 3, 4), v)",
     "t.view_as_real_copy(a)", "t.view_as_complex_copy(p)",
 )  # fmt: skip
 

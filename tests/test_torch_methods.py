@@ -58,6 +58,7 @@ CALLS = (
     "x.col_indices()", "x.ccol_indices()", "x.row_indices()", "x.smm(y)", "x.sspaddmm(y, y)",
     "x.sparse_dim()", "x.dense_dim()", "x.to_dense() is x", "r.to_dense(t.float32)",
     "x.dequantize()", "f.dequantize() is f", "t.dequantize(f) is f", "x.is_distributed()",
+    "t.is_signed(x)", "t.is_signed(l.to(t.uint8))",
     "t.is_distributed(x)", "r.as_subclass(t.Tensor)", "x.as_subclass(int)", "x.as_subclass(3)",
     "x.module_load(y)", "x.module_load(y, assign=True)", "r.module_load(r)",
     "x.narrow_copy(1, 1, 2)", "r.narrow_copy(0, 0, 1)", "x.orgqr(t.ones(2).double())",

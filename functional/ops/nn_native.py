@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from .._dtypes import cast
+from .._dtypes import cast, scalar_name
 from .._op import op
 from ._nn import wide
 from .nn_grid import grid_sample
@@ -25,6 +26,37 @@ def constant_pad_nd(input: Array, pad: tuple[int, ...], value: Any = 0) -> Array
     from .nn_pad import pad as padded
 
     return padded(input, pad, "constant", value)
+
+
+@op(method=False, saves={"self": "*", "weight": "*", "bias": "*"})
+def conv_tbc(input: Array, weight: Array, bias: Array, pad: int = 0) -> Array:
+    """Convolve over time, the first dim: `(T, N, in)` with `(width, in, out)` and `(out,)`.
+
+    The result is `(T + 2 * pad - width + 1, N, out)`.
+    """
+    if input.ndim != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if weight.ndim != 3:
+        raise RuntimeError(
+            "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels."
+        )
+    if bias.ndim != 1:
+        raise RuntimeError("Bias must be 1-D")
+    width, inside, outside = weight.shape
+    if input.shape[2] != inside:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if bias.shape[0] != outside:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    steps = input.shape[0] + 2 * pad - width + 1
+    if steps < 0:
+        sizes = [steps, input.shape[1], outside]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {steps}: {sizes}")
+    if input.dtype != weight.dtype:
+        found = f"{scalar_name(input.dtype)} and {scalar_name(weight.dtype)}"
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {found}")
+    none = jnp.zeros((), input.dtype)
+    padded = jax.lax.pad(input, none, ((pad, pad, 0), (0, 0, 0), (0, 0, 0)))
+    return bias + sum((padded[k : k + steps] @ weight[k] for k in range(width)), none)
 
 
 @op(method=False)
