@@ -294,6 +294,11 @@ class AutogradMixin(Handle):
                 "dtype"
             )
         store = self._store  # views that were made before see the old memory
+        for member in [] if store is None else [m() for m in store.members]:
+            if member is None or member is self or member._creation:
+                continue
+            if member._stale is not None:
+                enter(member, local.trace)
         self._replace(other)
         if store is not None:
             leave(self, store)

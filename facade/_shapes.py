@@ -64,7 +64,7 @@ def is_same_size(input: Any, other: Any) -> bool:
 
 
 def sum_to_size(self: Any, *size: Any) -> Any:
-    """Sum over what broadcasting from `size` to this shape has repeated."""
+    """Sum over what broadcasting from `size` to this shape has repeated; this tensor if nothing."""
     if len(size) == 1 and not isinstance(size[0], int):
         size = tuple(size[0])
     shape = tuple(self.shape)
@@ -72,14 +72,14 @@ def sum_to_size(self: Any, *size: Any) -> Any:
     bad = lead < 0 or any(n not in (1, m) for n, m in zip(size, shape[lead:], strict=True))
     if bad:
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
-    if not size and shape:
+    if not size:
         return self.sum()
     dims = [*range(lead)]
     dims += [i + lead for i, n in enumerate(size) if n == 1 and shape[i + lead] != 1]
     out = self.sum(tuple(dims), keepdim=True) if dims else self
     if lead > 0:
         return out.view(size)
-    return out if dims else apply(TABLE["alias"], self)
+    return out
 
 
 def is_nonzero(input: Any) -> bool:

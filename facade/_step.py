@@ -39,18 +39,21 @@ def _is_users(name: str) -> bool:
     return not name.startswith((*_SKIP, "<frozen")) and "/jax/" not in name
 
 
+UNSAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+    "inference mode in computation tracked by autograd. To work around this, you can make a clone "
+    "to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+    "`torch.inference_mode()`."
+)
+
+
 def _refuse_inference(state: State) -> None:
     """Raise if a tensor made in inference mode would be saved for backward."""
     from ._saved import saved_places
 
     for _, index in saved_places(state):
         if index >= 0 and state.operands[index].inference:
-            raise RuntimeError(
-                "Inference tensors cannot be saved for backward. Please do not use Tensors "
-                "created in inference mode in computation tracked by autograd. To work around "
-                "this, you can make a clone to get a normal tensor and use it in autograd, or use "
-                "`torch.no_grad()` instead of `torch.inference_mode()`."
-            )
+            raise RuntimeError(UNSAVED)
 
 
 def step(

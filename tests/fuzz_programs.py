@@ -109,7 +109,9 @@ def _statement(
     keep = "retain_graph=True" if j % 2 else ""
     # A gradient that has a graph: what its nodes are called is PyTorch's own affair.
     given = [t for t, place in ((x, "{x}"), (y, "{y}"), (w, "{w}")) if place in form]
-    new = f"g{n}" if "create_graph" in form or any(t[0] == "g" for t in given) else f"x{n}"
+    gradient = "create_graph" in form or any(t[0] == "g" for t in given)
+    gradient = gradient or "{new} = {x}.grad" in form and "clone" not in form
+    new = f"g{n}" if gradient else f"x{n}"
     if any(t[0] == "g" != x[0] for t in given) and not form.startswith("{new}"):
         return "cut()"
     h = handles[j % len(handles)] if handles else "cut"

@@ -107,7 +107,12 @@ def _looked_at_by_hooks(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _crashes(form: str, given: list[Any], space: Any) -> bool:
-    """PyTorch crashes when a view that was written to gets a hook before its `grad_fn` is asked."""
+    """PyTorch crashes when a view that was written to gets a hook before its `grad_fn` is asked.
+
+    In inference mode it finds no gradient edges of leaves.
+    """
+    if "edge(" in form and "inference" in form:
+        return True
     hook = any(word in form for word in ("register_hook", "once(", "every(", "some("))
     written = any(t._is_view() and not t.is_inference() and t._version for t in given)
     return hook and written
@@ -117,6 +122,11 @@ def _grows(form: str, given: list[Any], space: Any) -> bool:
     """Programs of programs of squares fill the memory."""
     most = 12 if "hessian" in form or "jac" in form else 200
     return any(t.numel() > most for t in given)
+
+
+def _set_of_view(form: str, given: list[Any], space: Any) -> bool:
+    """`set_` of a view that autograd tracks: kept, see docs/differences.md."""
+    return "set_(" in form and given[0]._is_view()
 
 
 def _frozen(form: str, given: list[Any], space: Any) -> bool:
@@ -131,6 +141,6 @@ def _frozen(form: str, given: list[Any], space: Any) -> bool:
 
 RULES = (
     _ends_unwritten, _data_of_view, _gradient_with_history, _tied, _overlapping,
-    _composed_product, _unsafe, _looked_at_by_hooks, _crashes, _grows, _no_integer,
+    _composed_product, _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen,
 )  # fmt: skip

@@ -147,6 +147,18 @@ FOUND = {
          "n.index_put_((torch.tensor([1]),), n[0].clone(), accumulate=True)",
          "x = torch.kron(n, n)", "n.index_reduce_(0, torch.tensor([0]), n[:1].clone(), 'amax')"),
     ),
+    "a checkpoint saves its arguments": (
+        ("with torch.inference_mode(): x = c * 2", "y = again_in(False, again, x)",
+         "with torch.no_grad(): w = again_in(False, again, x)"),
+    ),
+    "sum_to_size returns the tensor itself": (
+        ("see(d.sum_to_size(2, 3) is d, c.sum().sum_to_size(()).grad_fn)",
+         "x = d[0, :1].sum_to_size(1)", "y = d[None].sum_to_size(2, 3)"),
+    ),
+    "views that were written to stay with the old memory": (
+        ("x = d.clone(); y = x[:1]; w = y.view(-1)", "w.round_()",
+         "a.data, x.data = x.data, a.data", "y.sum().backward()"),
+    ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),
     ),

@@ -8,6 +8,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from .._budget import uncut
+from .._handle import Handle
+from .._step import UNSAVED
 from .._trace import local
 from ..autograd._saved_hooks import saving
 from ._frame import Frame, StopRecomputation
@@ -81,6 +83,7 @@ def checkpoint(
     Raises:
       CheckpointError: in backward, if the second call differs from the first.
       ValueError: for arguments that do not go together.
+      RuntimeError: for inference tensors among `args`, which cannot be saved.
 
     >>> import leafax
     >>> from leafax.utils.checkpoint import checkpoint
@@ -117,6 +120,8 @@ def checkpoint(
     forward, again = context_fn()
     if not local.mode.grad:
         return function(*args, **kwargs)
+    if any(isinstance(a, Handle) and a._v.inference for a in args):
+        raise RuntimeError(UNSAVED)  # the arguments are
     completed: list[Any] = []
     with uncut():
         frame = Frame(
