@@ -133,7 +133,7 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
 
 def share_strided(source: Any, out: Any, lens: Lens) -> Any:
     """Let `out` be a view of `source` that `lens` reads from the whole storage."""
-    share(source, out, (), view=True)
+    share(source, of_mode(out, source._v.inference), (), view=True)
     out._lens = out._blens = lens
     mode = local.mode
     creation = "inference" if mode.inference else "" if mode.grad else "no_grad"
@@ -169,9 +169,13 @@ def flag_views(base: Any) -> None:
                     flag(m, base.requires_grad)
 
 
-def of_mode(out: Any) -> Any:
-    """Let a new tensor be an inference tensor in inference mode, and only there; returns it."""
-    v, inference = out._v, local.mode.inference
+def of_mode(out: Any, inference: bool | None = None) -> Any:
+    """Let a new tensor be an inference tensor in inference mode, and only there; returns it.
+
+    Args:
+      inference: whether it is to be one; None asks for the mode.
+    """
+    v, inference = out._v, local.mode.inference if inference is None else inference
     if v.inference != inference:
         kind = resting(v.aval, False, NOWHERE, inference, v.strides)
         out._v, out._counts = tag(local.trace, v, kind) if v.index >= 0 else kind, False

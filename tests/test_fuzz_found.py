@@ -159,6 +159,10 @@ FOUND = {
         ("x = d.clone(); y = x[:1]; w = y.view(-1)", "w.round_()",
          "a.data, x.data = x.data, a.data", "y.sum().backward()"),
     ),
+    "as_strided in inference mode": (
+        ("x = d[0]", "with torch.inference_mode(): y = x.as_strided((2, 2), (2, 1), 0)",
+         "with torch.no_grad(): y.mul_(2)"),
+    ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),
     ),
