@@ -103,7 +103,7 @@ def _names(text: str, policy: Policy) -> dict[str, Policy]:
 
 _PRODUCTS = """
     matmul linalg.matmul mm bmm addmm addbmm baddbmm nn.functional.linear convolution conv1d conv2d
-    conv3d conv_transpose1d conv_transpose2d conv_transpose3d prelu linalg.vecdot
+    conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d prelu linalg.vecdot
     linalg.multi_dot nn.functional.scaled_dot_product_attention
 """
 _CPU: dict[str, Policy] = {
