@@ -136,8 +136,11 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
 
 
 def _alive(trace: Trace) -> list[Any]:
-    """The tensors in the trace that somebody holds; one that entered twice may be there twice."""
-    return [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
+    """The tensors in the trace that somebody holds."""
+    found = [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
+    if len({*map(id, found)}) != len(found):  # one may have entered twice
+        found = list({id(t): t for t in found}.values())
+    return found
 
 
 def _renew(trace: Trace) -> None:
@@ -152,8 +155,6 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     if not trace.done:
         _renew(trace)
     for t in live:
-        if t._trace is not trace:
-            continue
         value = t._v
         if t._array is not None and not t._shares and value.role <= LEAF:
             t._v, t._trace = value.resting, None  # most: data, parameters, results without history

@@ -218,10 +218,10 @@ class Tensor(DeviceMixin, AutogradMixin):
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
 
     def __float__(self) -> float:
-        return float(self._scalar("float"))
+        return float(_real(self._scalar("float"), "double"))
 
     def __int__(self) -> int:
-        return int(self._scalar("int"))
+        return int(_real(self._scalar("int"), "int64_t"))
 
     def __complex__(self) -> complex:
         return complex(self._scalar("complex"))
@@ -387,6 +387,15 @@ def _warn_of_hooks(t: Any) -> None:
                 "suppress this warning",
                 stacklevel=3,
             )
+
+
+def _real(x: Any, kind: str) -> Any:
+    """A number as a real one; `kind` is C++'s type that it is to fit."""
+    if not isinstance(x, complex):
+        return x
+    if x.imag:
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+    return x.real
 
 
 def _repr(t: Tensor) -> str:

@@ -1,6 +1,8 @@
 """Fixtures of all tests; helpers that tests import are in `helpers.py`."""
 
 import contextlib
+import gc
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -37,6 +39,22 @@ def nothing_pending() -> None:
     """A test's first program is its own: what an earlier one left behind has run before."""
     with contextlib.suppress(Exception):  # also what is wrong with it
         leafax.synchronize()
+
+
+_tests = itertools.count(1)
+_MAPPINGS = 30_000  # about half of what Linux allows a process; a compiled program takes six
+
+
+@pytest.fixture(autouse=True)
+def few_programs() -> Iterator[None]:
+    """Drop what was compiled before the process has more memory mappings than it may have."""
+    yield
+    if next(_tests) % 50 == 0 and os.path.exists("/proc/self/maps"):
+        with open("/proc/self/maps") as maps:
+            mappings = sum(1 for _ in maps)
+        if mappings > _MAPPINGS:
+            jax.clear_caches()
+            gc.collect()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -173,8 +173,10 @@ def run(program: Program, lib: Any, *, eager: bool = False, cut_at: int | None =
         lines; -1 before every line.
     """
     log = Log(lib, eager)
+    always = lib.is_warn_always_enabled()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        lib.set_warn_always(True)  # also of what another test was warned of
         old = sys.gettrace()
         if cut_at is not None:
             sys.settrace(_cutter(program, cut_at))
@@ -183,6 +185,7 @@ def run(program: Program, lib: Any, *, eager: bool = False, cut_at: int | None =
         except Exception as e:
             log(e)
         finally:
+            lib.set_warn_always(always)
             if cut_at is not None:
                 sys.settrace(old)
     for w in caught:

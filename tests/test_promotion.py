@@ -85,3 +85,20 @@ CASES: list[Callable[[Any], Any]] = [
 def test_what_is_refused(case: Callable[[Any], Any]) -> None:
     found = [outcome(lib, lambda t, a, b: case(t), None, None) for lib in (leafax, torch)]
     assert found[0] == found[1]
+
+
+NUMBERS_OF: list[Callable[[Any], Any]] = [
+    lambda t: float(t.tensor(1 + 0j)),
+    lambda t: float(t.tensor(1 + 1j)),
+    lambda t: int(t.tensor(2 + 0j)),
+    lambda t: int(t.tensor(1 + 2j)),
+    lambda t: complex(t.tensor(1.5)),
+    lambda t: int(t.tensor(float("nan"))),
+    lambda t: float(t.tensor([1.0, 2.0])),
+]
+
+
+@pytest.mark.parametrize("case", NUMBERS_OF)
+def test_tensors_as_numbers(case: Callable[[Any], Any]) -> None:
+    found = [outcome(lib, lambda t, a, b: case(t), None, None) for lib in (leafax, torch)]
+    assert found[0] == found[1]

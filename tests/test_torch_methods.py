@@ -65,10 +65,10 @@ CALLS = (
     "x.t().orgqr(t.ones(3).double())", "x.t().orgqr(t.ones(2, 1).double())", "z.orgqr(z)",
     "q.orgqr(t.ones(3, 2).double())", "x.t().orgqr(t.ones(2))",
     "x.dim_order()", "x.t().dim_order()", "q.permute(2, 0, 1).dim_order()",
-    "q[:, :1].dim_order()", "t.ones(2, 1, 3).dim_order(ambiguity_check=True)",
+    "q[:, :1].dim_order()", 
     "q.dim_order(ambiguity_check=True)", "q.dim_order(ambiguity_check=[t.contiguous_format])",
     "t.ones(1, 2, 3, 4).dim_order(ambiguity_check=[t.contiguous_format, t.channels_last])",
-    "x.dim_order(ambiguity_check='a')", "t.ones(3).expand(2, 3).dim_order()",
+    "t.ones(3).expand(2, 3).dim_order()",
     "t.ones(()).dim_order()", "t.ones(2, 1, 3).transpose(0, 2).dim_order()",
     *[f"t.segment_reduce(d, '{r}', lengths=l)" for r in ("max", "min", "sum", "mean", "prod")],
     "t.segment_reduce(d, 'amax', lengths=l, initial=0.5)",
@@ -187,3 +187,11 @@ def test_a_subclass_shares_data_and_history() -> None:
     assert type(y) is Named
     y.double_()
     assert x.tolist() == [2, 2]
+
+
+def test_dim_order_asks_whether_it_is_the_only_one() -> None:
+    """Not compared live: torch skips these checks once other tests were there."""
+    with pytest.raises(RuntimeError, match="The tensor does not have unique dim order, or cannot"):
+        leafax.ones(2, 1, 3).dim_order(ambiguity_check=True)
+    with pytest.raises(TypeError, match="ambiguity_check argument must be a bool or a list of mem"):
+        leafax.ones(2).dim_order(ambiguity_check="a")
