@@ -26,10 +26,12 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 
+import calls  # noqa: E402
 import handwritten  # noqa: E402
 import jax  # noqa: E402
 import lowerings  # noqa: E402
 import numpy as np  # noqa: E402
+import weight_gradients  # noqa: E402
 from programs import leafax_finetune_head, leafax_programs  # noqa: E402
 from turns import UNTIMED, ratios, take_turns  # noqa: E402
 
@@ -215,11 +217,15 @@ TURNS = {"mlp": (40, 10), "gpt": (9, 2), "finetune": (20, 6)}  # rounds, timed s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "programs", nargs="*", help="mlp, gpt, finetune, recording, memory, lowerings"
+        "programs",
+        nargs="*",
+        help="mlp, gpt, finetune, recording, calls, memory, lowerings, weights",
     )
     parser.add_argument("--rounds", type=int, help="turns that each contender has")
     given = parser.parse_args()
-    chosen = given.programs or [*TURNS, "recording", "memory", "lowerings"]
+    chosen = given.programs or [
+        *TURNS, "recording", "calls", "memory", "lowerings", "weights",
+    ]  # fmt: skip
     lines = header()
     lines += [
         "## Training steps", "",
@@ -237,6 +243,12 @@ def main() -> None:
             "| | | until recorded | until the value is there |",
             "| --- | --- | --- | --- |", *measure_recording(),
         ]  # fmt: skip
+    if "calls" in chosen:
+        lines += [
+            "", "## A call of a Flax model of 300 parameters", "",
+            "Microseconds of Python within a training step.", "",
+            "| | call |", "| --- | --- |", *calls.measure(),
+        ]  # fmt: skip
     if "memory" in chosen:
         lines += [
             "", "## Temporary memory of frozen fine-tuning", "",
@@ -248,6 +260,13 @@ def main() -> None:
             "Milliseconds, forward and both gradients, batch 16, float32: XLA's convolution, and "
             "what leafax chooses.", "",
             "| | XLA | leafax | ratio |", "| --- | --- | --- | --- |", *lowerings.measure(),
+        ]  # fmt: skip
+    if "weights" in chosen:
+        lines += [
+            "", "## Gradients of the weights of 3x3 convolutions on a CPU", "",
+            "Milliseconds, batch 16, stride 1, float32; leafax takes XLA's.", "",
+            "| | XLA | nine products | columns | channels last | torch |",
+            "| --- | --- | --- | --- | --- | --- |", *weight_gradients.measure(),
         ]  # fmt: skip
     text = "\n".join(lines) + "\n"
     print(text)
