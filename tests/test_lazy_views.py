@@ -217,3 +217,43 @@ def test_detached_at_rest(order: str) -> None:
         see(x, y, v)
 
     same(program)
+
+
+def test_a_view_that_is_alive_sees_a_step_that_is_replayed() -> None:
+    """The step is the same in the trie whether the view through which it looked is alive or not."""
+
+    def program(lib: Any, see: Any) -> None:
+        w = lib.arange(6.0, dtype=lib.float64).reshape(2, 3).clone().requires_grad_()
+        x = lib.ones(4, 3, dtype=lib.float64)
+        optimizer = lib.optim.SGD([w], lr=0.01, momentum=0.9)
+        held = []
+        for i in range(9):
+            turned = w.t()
+            loss = (x @ turned).square().sum()
+            if i % 3 == 2:
+                held.append(turned)
+            del turned
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            see.gradients(w.detach().clone(), *[v.detach().clone() for v in held])
+            see([v._version for v in held], w._version)
+
+    same(program)
+
+
+def test_a_step_is_replayed_though_its_forward_looked_through_views(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    w = leafax.ones(2, 3, requires_grad=True)
+    optimizer = leafax.optim.SGD([w], lr=0.01, momentum=0.9)
+    recorded = []
+    record = type(optimizer)._record_update
+    monkeypatch.setattr(
+        type(optimizer), "_record_update", lambda *a: (recorded.append(1), record(*a))[1]
+    )
+    for _ in range(10):
+        optimizer.zero_grad()
+        (leafax.ones(4, 3) @ w.t()).square().sum().backward()
+        optimizer.step()
+    assert len(recorded) <= 4

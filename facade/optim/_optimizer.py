@@ -25,7 +25,7 @@ from .._trace import Value, local
 from .._writes import rebind, write
 from ._groups import ParamGroup, ParamGroups
 from ._skip import skip_if
-from ._update import StepMemo, are_at_rest, are_simple, update_op
+from ._update import StepMemo, are_at_rest, are_simple, share, update_op
 
 #: Types of hyperparameters that are what they were as long as they are equal.
 _CONSTANT = (float, int, str, type(None))
@@ -158,7 +158,8 @@ class Optimizer(ParamGroups):
         trace = local.trace
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         memo = trace.state.next.get(key)
-        if memo is None or not are_at_rest(held):
+        # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
+        if memo is None or share(params) or not are_at_rest(held):
             return False
         memo.replay(trace, params, held, numbers)
         return True

@@ -94,4 +94,12 @@ def are_at_rest(tensors: list[Any]) -> bool:
 def are_simple(trace: Trace, params: Any) -> bool:
     """Whether all parameters and gradients are in the trace and share no storage."""
     tensors = [*params, *[p._grad for p in params]]
-    return all(t._trace is trace and t._v.index >= 0 and not t._shares for t in tensors)
+    return not share(tensors) and all(t._trace is trace and t._v.index >= 0 for t in tensors)
+
+
+def share(tensors: Any) -> bool:
+    """Whether any of them shares storage with a tensor that is alive."""
+    for t in tensors:
+        if t._shares and t._store is not None:
+            return True
+    return False
