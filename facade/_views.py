@@ -123,15 +123,15 @@ def detached(t: Any) -> Any:
 
 def settle(t: Any) -> None:
     """Give `t`, and all that view the same tensor, the storage that they share."""
-    from ._storage import share
-
     root = t if t._viewed is None else t._viewed[0]
     viewers, root._viewers = root._viewers, None
     root._shares = False  # unless a viewer is still alive
-    for viewer in viewers:
-        out = viewer()
-        if out is None:
-            continue
+    alive = [out for viewer in viewers if (out := viewer()) is not None]
+    if not alive:
+        return
+    from ._storage import share
+
+    for out in alive:
         (_, lens), out._viewed = out._viewed, None
         if lens is None:
             share(root, out, (), view=False)
