@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import threading
 from typing import Any
 
 import ml_dtypes
@@ -182,16 +183,24 @@ class device:
 
     def __enter__(self) -> device:
         """New tensors are made on this device until the block's end."""
-        from ._settings import get_default_device, set_default_device
+        from jax import default_device
 
-        _outer.append(get_default_device())
-        set_default_device(self)
+        from ._convert import jax_device
+
+        block = default_device(jax_device(self))
+        block.__enter__()
+        _blocks.entered.append(block)
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        from ._settings import set_default_device
-
-        set_default_device(_outer.pop())
+        _blocks.entered.pop().__exit__(*exc)
 
 
-_outer: list[device] = []  # default devices outside of `with` blocks
+class _Blocks(threading.local):
+    """The thread's open `with device:` blocks, each as JAX's context manager."""
+
+    def __init__(self) -> None:
+        self.entered: list[Any] = []
+
+
+_blocks = _Blocks()

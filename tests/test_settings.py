@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 import torch
@@ -107,7 +109,10 @@ CASES: dict[str, Callable[[Any], Any]] = {
         t.ones(2).is_shared(), t.ones(2).is_xpu,
     ],
     "cpu": lambda t: [(x := t.ones(2)).cpu() is x, x.to("cpu") is x, x.to(t.device("cpu")) is x],
-    "default device": lambda t: [t.get_default_device(), t.set_default_device("cpu")],
+    "default device": lambda t: [
+        t.get_default_device(), t.set_default_device("cpu"), t.get_default_device(),
+        t.set_default_device(None),
+    ],
     "device block": on_cpu,
     "devices": lambda t: [
         t.device("cuda:1"), str(t.device("cpu", 0)), t.device("cpu") == t.device("cpu", 0),
@@ -170,6 +175,22 @@ CASES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_as_in_torch(case: str) -> None:
     assert outcome(CASES[case], leafax) == outcome(CASES[case], torch)
+
+
+def test_a_device_block_leaves_no_trace() -> None:
+    def default() -> Any:
+        return jax.config.jax_default_device
+
+    cpu, before = leafax.device("cpu"), default()
+    with cpu, cpu:
+        elsewhere: list[Any] = []
+        thread = threading.Thread(target=lambda: elsewhere.append(default()))
+        thread.start()
+        thread.join()
+        assert (default(), elsewhere) == (jax.local_devices(backend="cpu")[0], [before])
+        leafax.set_default_device(None)  # for what follows the block
+        assert default() is not None
+    assert default() is before
 
 
 def test_what_leafax_does_not_do_it_says() -> None:
