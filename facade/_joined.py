@@ -38,6 +38,9 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     """
     tensors = _packed(tensors)
     indexing = "ij" if indexing is None else indexing
+    if not isinstance(indexing, str):
+        name = type(indexing).__name__
+        raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {name}")
     _abstract("meshgrid", tensors, indexing)
     places = list(range(len(tensors)))
     if indexing == "xy" and len(tensors) > 1:
@@ -57,9 +60,14 @@ def _packed(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _abstract(name: str, tensors: Any, *rest: Any) -> Any:
     """The results' shapes; raises what the table's op refuses."""
+    return _evaluated(name, tuple((tuple(x.shape), x._v.dtype) for x in tensors), rest)
+
+
+@functools.lru_cache(maxsize=1024)  # a loop asks the same each time
+def _evaluated(name: str, inputs: tuple[Any, ...], rest: tuple[Any, ...]) -> Any:
     import jax
 
-    avals = [jax.ShapeDtypeStruct(tuple(x.shape), x._v.dtype) for x in tensors]
+    avals = [jax.ShapeDtypeStruct(*x) for x in inputs]
     with jax.enable_x64(True):
         return jax.eval_shape(lambda *xs: TABLE[name].fn(xs, *rest), *avals)
 

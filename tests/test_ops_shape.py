@@ -8,6 +8,7 @@ import pytest
 import torch
 from ops_agree import agree
 
+import leafax
 from leafax.functional.ops import joins, shape
 
 assert joins and shape  # imported to enter their ops into the table
@@ -77,6 +78,16 @@ def test_meshgrid(tensors: Any, indexing: str) -> None:
         "meshgrid", tensors, indexing=indexing,
         theirs=lambda many, indexing: torch.meshgrid(*many, indexing=indexing),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("indexing", [["ij"], 3])
+def test_meshgrid_takes_words(indexing: Any) -> None:
+    errors = []
+    for lib in (leafax, torch):
+        with pytest.raises(TypeError) as error:
+            lib.meshgrid(lib.ones(2), indexing=indexing)
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
 
 
 @pytest.mark.parametrize("src", [X, t(4), S, t(3, 1), X.float(), X.long(), V, B, t(1, 3, 4)])
