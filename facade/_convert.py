@@ -13,7 +13,7 @@ from ._dtype import as_dtype
 from ._dtype import device as device_class
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
-from ._memory_format import check
+from ._memory_format import check as check_memory_format
 from ._record import apply
 from ._run import observe
 
@@ -35,7 +35,7 @@ def jax_device(where: device_class) -> Any:
 def to(t: Any, *args: Any, **kwargs: Any) -> Any:
     """`t.to(dtype)`, `t.to(device)`, `t.to(device, dtype)`, `t.to(other)`."""
     kwargs.pop("non_blocking", None)
-    check(kwargs.pop("memory_format", None), t.dim())
+    check_memory_format(kwargs.pop("memory_format", None), t.dim())
     copy = kwargs.pop("copy", False)
     dtype, where = kwargs.pop("dtype", None), kwargs.pop("device", None)
     if "other" in kwargs:

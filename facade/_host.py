@@ -33,21 +33,14 @@ def snapshot(array: np.ndarray) -> np.ndarray:
     """
     if array.nbytes < 4096:
         return np.array(array, order="C")
-    if array.nbytes > _LARGEST:
-        room = Room(array.nbytes)
-        out: np.ndarray = np.ndarray(array.shape, array.dtype, room.memory, room.begin)
-    else:
+    rooms = None
+    if array.nbytes <= _LARGEST:
         rooms = _rooms.get(array.nbytes)
         if rooms is None:
             rooms = _rooms_for(array.nbytes)
-        try:
-            room = rooms.popleft()  # so that no other thread takes it
-            if getrefcount(room.memory) != _FREE:
-                rooms.append(room)
-                room = Room(array.nbytes)
-        except IndexError:
-            room = Room(array.nbytes)
-        out = np.ndarray(array.shape, array.dtype, room.memory, room.begin)
+    room = (_free(rooms) if rooms else None) or Room(array.nbytes)
+    out: np.ndarray = np.ndarray(array.shape, array.dtype, room.memory, room.begin)
+    if rooms is not None:
         rooms.append(room)  # of several that are in use the oldest is forgotten
     out[...] = array
     return out
@@ -72,11 +65,23 @@ class Room:
         self.begin = -np.frombuffer(self.memory, np.uint8).ctypes.data % _ALIGNED
 
 
+def _free(rooms: deque[Room]) -> Room | None:
+    """The oldest of the rooms, taken out if nobody uses it."""
+    try:
+        room = rooms.popleft()  # so that no other thread takes it
+    except IndexError:
+        return None
+    if getrefcount(room.memory) == _FREE:
+        return room
+    rooms.append(room)
+    return None
+
+
 def _references_to(room: Room) -> int:
     return getrefcount(room.memory)
 
 
-#: References to the memory of a room that nobody uses, as `snapshot` counts them.
+#: References to the memory of a room that nobody uses, as `_free` counts them.
 _FREE = _references_to(Room(0))
 _rooms: dict[int, deque[Room]] = {}  # by size in bytes
 _LARGEST = 4 << 20  # bytes of a snapshot whose memory is kept

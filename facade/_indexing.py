@@ -187,12 +187,12 @@ def _expanded(keys: list[Any], missing: int) -> list[Any]:
     if not places:
         return keys
     first = places[0]
-    if missing:
-        for position in places[1:2]:
-            for i, k in enumerate(keys[position:], position):
-                if k is not Ellipsis:
-                    k = 0 if isinstance(k, slice) else k
-                    raise IndexError(f"index {k} is out of bounds for dimension {i} with size 0")
+    if missing and len(places) > 1:
+        second = places[1]
+        for i, k in enumerate(keys[second:], second):
+            if k is not Ellipsis:
+                k = 0 if isinstance(k, slice) else k
+                raise IndexError(f"index {k} is out of bounds for dimension {i} with size 0")
     rest = [k for k in keys[first + 1 :] if k is not Ellipsis]
     return [*keys[:first], *[slice(None)] * missing, *rest]
 

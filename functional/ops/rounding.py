@@ -86,7 +86,7 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     if x.dtype == BOOL and not by_tensor:
         given = "_min" if max is None else "_max" if min is None else ""
-        scalar = "" if hasattr(min if max is None else max, "shape") else "_scalar"
+        scalar = "" if hasattr(bound, "shape") else "_scalar"
         refuse(f"clamp{given}{scalar}_cpu", x.dtype, 0)
     if min is not None:
         low = bounds.pop(0)
