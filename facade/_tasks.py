@@ -77,6 +77,8 @@ def execution_order() -> list[Any]:
 def will_execute(node: Any) -> bool:
     """Whether the backward pass that is walking now will run `node`.
 
+    PyTorch does not count the node at which a pass begins if it is the only one.
+
     Raises:
       RuntimeError: outside of a backward pass, or for a leaf within `autograd.grad`.
     """
@@ -89,7 +91,8 @@ def will_execute(node: Any) -> bool:
             "_get_should_execute_nodes should only be called during the backward pass"
         )
     task = local.tasks[-1]
-    found = node in task.reached
+    alone = len(task.roots) == 1 and node is task.roots[0][0][0]
+    found = node in task.reached and not alone
     if found and node.accumulates and task.captures is not None and not task.accumulate_captured:
         raise RuntimeError(
             "A leaf node was passed to _will_engine_execute_node but we are currently running "

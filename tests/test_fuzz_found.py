@@ -163,6 +163,20 @@ FOUND = {
         ("x = d[0]", "with torch.inference_mode(): y = x.as_strided((2, 2), (2, 1), 0)",
          "with torch.no_grad(): y.mul_(2)"),
     ),
+    "conjugates lie as what they are of": (
+        ("x = z.adjoint()", "y = x.contiguous()", "see(x.stride(), z.H.is_contiguous())",
+         "see((z.t().conj() * 2).stride(), z[:, 0].conj().stride(), x.imag.stride())"),
+        ("x = z.mH.reshape(-1)", "y = z.adjoint().view(-1)", "w = z.mH.flatten()"),
+    ),
+    "hooks on several tensors do not count where a pass begins": (
+        ("x, y = torch.broadcast_tensors(c, c)", "w = every(b, y)",
+         "c.backward(torch.ones_like(c), retain_graph=True)"),
+        ("x = every(d, b)", "d.backward(torch.ones_like(d))", "y = every(c, c)",
+         "c.backward(torch.ones_like(c))", "c.sum().backward()"),
+        ("x = every(b, d.view(3, 2))", "torch.autograd.grad(d.sum(), b)"),
+        ("x = every(b, d)", "d.sum().backward(inputs=[b])", "torch.autograd.grad((d * c).sum(), c)",
+         "torch.autograd.grad((d * c).sum(), [d, c])"),
+    ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),
     ),

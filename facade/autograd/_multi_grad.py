@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from .._graph import gradient_edge
+from .._tasks import will_execute
 from .._trace import local
 
 
@@ -64,7 +65,7 @@ def register_multi_grad_hook(
 
     if not all(t.requires_grad for t in tensors):
         raise AssertionError("Expected gradient function to be set")
-    edges = [gradient_edge(t) for t in tensors]
+    nodes = [gradient_edge(t)[0] for t in tensors]
     state: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def inner(k: int) -> Callable[[Any], None]:
@@ -72,11 +73,11 @@ def register_multi_grad_hook(
             task = current_task()
             with lock:
                 if task not in state:
-                    state[task] = [[None] * len(edges), sum(e[0] in task.reached for e in edges)]
+                    state[task] = [[None] * len(nodes), sum(map(will_execute, nodes))]
                 found = state[task]
                 found[0][k] = grad
                 found[1] -= 1
-                done = found[1] == 0
+                done = found[1] == 0  # never, if none was expected
             if done:
                 fn(state.pop(task)[0])
 

@@ -141,7 +141,7 @@ def _unflatten(base: Layout, dim: int, sizes: Sequence[int]) -> Layout | None:
     return _reshaped(base, _dims.unflatten_size(base.shape, dim, sizes))
 
 
-@_rule("alias", "detach")
+@_rule("alias", "detach", "conj", "_neg_view")
 def _same(base: Layout) -> Layout:
     return base
 
