@@ -44,23 +44,16 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     """Fill the main diagonal; with `wrap`, go on below in tall matrices."""
     if self.dim() < 2:
         raise RuntimeError("dimensions must larger than 1")
-    if self.dim() > 2:
-        if len(set(self.shape)) != 1:
-            raise RuntimeError("all dimensions of input must be of equal length")
-        n = self.shape[0]
-        from ._creation import arange
-
-        every = arange(n)
-        index_put_(self, (every,) * self.dim(), self.new_full((), fill_value))
-        return self
-    rows, columns = self.shape
-    if wrap:
-        start = 0
-        while start < rows:
-            self[start : start + columns].diagonal().fill_(fill_value)
-            start += columns + 1
-        return self
-    self.diagonal().fill_(fill_value)
+    rows, columns, *more = self.shape
+    if more and len(set(self.shape)) != 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    step, start = (sum(self.stride()),), self.storage_offset()
+    count = min(rows, columns)
+    self.as_strided((count,), step, start).fill_(fill_value)
+    if wrap and not more and rows > columns + 1:
+        turn = columns + 1
+        rest = -(-rows * columns // turn) - count
+        self.as_strided((rest,), step, start + self.stride(0) * turn).fill_(fill_value)
     return self
 
 

@@ -96,7 +96,7 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
         other._blens = back + other._blens
     for member in store.members:
         m = member()
-        if m is not None and m is not t:
+        if m is not None and m is not t and m._vc is t._vc:
             make_stale(m)
     return t
 

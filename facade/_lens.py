@@ -68,7 +68,7 @@ def path_of(op: Op, flat: Any) -> Lens | None:
 
 
 # Views that strides cannot tell: PyTorch does these again by name.
-BY_NAME = frozenset({"view_as_real", "view_as_complex", "view_dtype"})
+BY_NAME = frozenset({"view_as_real", "view_as_complex", "view_dtype", "conj", "_neg_view"})
 
 
 class Replayed(tuple):  # type: ignore[type-arg]

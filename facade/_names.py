@@ -83,6 +83,7 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
     "fmod": _tensor("other", "FmodBackward0", "FmodBackward1"),
     "lerp": _tensor("weight", "LerpBackward0", "LerpBackward1"),
     "masked_fill": _tensor("value", "MaskedFillBackward0", "MaskedFillBackward1"),
+    "index_fill": _tensor("value", "IndexFillBackward0", "IndexFillBackward1"),
     "mean": _given("dim", "MeanBackward0", "MeanBackward1"),
     "pow": _pow,
     "prod": _given("dim", "ProdBackward0", "ProdBackward1"),

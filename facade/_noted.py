@@ -16,6 +16,8 @@ from ._trace import State, Trace, local
 
 def note(trace: Trace, state: State) -> None:
     """The node of `state` carries notes from now on."""
+    if trace.weak:  # it holds no nodes any more
+        return
     if trace.noted is None:
         trace.noted = {}
     if state not in trace.noted:

@@ -34,7 +34,7 @@ _CASTING = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "mean", "std", "var", "any", "all", "maximum", "minimum",
     "isposinf", "isneginf", "signbit", "norm", "linalg.vector_norm", "amax", "amin", "sub",
     "logical_and", "logical_or", "logical_xor", "logical_not", "fmax", "fmin", "logaddexp",
-    "isin", "argmax", "bitwise_and", "bitwise_or", "float_power", "true_divide",
+    "isin", "bitwise_and", "bitwise_or", "float_power", "true_divide",
 })  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from leafax.functional import TABLE, default_float, scalar_name
 from ._dtype import of
 from ._handle import Handle
 from ._record import apply
-from ._table import write_out
+from ._table import check_out, write_out
 
 
 def _extremum(name: str, pairwise: str) -> Callable[..., Any]:
@@ -108,6 +108,8 @@ def where(
         from ._indexing import nonzero
 
         return nonzero(condition, as_tuple=True)
+    if out is not None:
+        check_out(TABLE["where"], out, (condition, input, other))
     made = apply(TABLE["where"], condition, input, other)
     return made if out is None else write_out(TABLE["where"], made, out)
 

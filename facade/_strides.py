@@ -59,6 +59,8 @@ def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
     """What `op` gives where that is no plain view: a copy, or a view with a node of its own."""
     if op.name == "as_strided":
         return _strided(t, *args, **kwargs)
+    if op.name == "view_as_complex":
+        _check_pairs(layout(t), t._v.dtype)
     if (
         op.name in ("view", "unflatten")
         and t._v.numel
@@ -71,6 +73,18 @@ def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
         return apply(_aliasing(op), t, *args, **kwargs)
     made = op if op.name == "ravel" else _unsafe(op)  # `ravel` is `contiguous().view(-1)`
     return apply(made, apply(TABLE["contiguous"], t), *args, **kwargs)
+
+
+def _check_pairs(found: Layout, dtype: Any) -> None:
+    """Raise unless the last dim holds pairs that lie as complex numbers do."""
+    if dtype.kind != "f" or found.shape[-1:] != (2,):
+        return  # the op itself refuses it
+    if found.strides[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % 2 for s in found.strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if found.offset % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
 
 
 def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:

@@ -20,7 +20,7 @@ from ._autocast import off
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, known_write
-from ._out import check_out
+from ._out import check_out as check_out
 from ._out import write_out as write_out
 from ._record import apply, known
 from ._trace import local

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from leafax.functional import Slot
@@ -43,11 +44,28 @@ def written_in_place(state: State) -> bool:
     return bool(op.overwrites and op.name in _IN_PLACE)
 
 
+# Of these the gradient stays complex where the result is, and PyTorch's engine refuses that.
+_LEFT_COMPLEX = frozenset({"sum", "mean", "prod", "cumprod", "where"})
+COMPLEX_FOR_REAL = (
+    "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be "
+    "true, but got false.  (Could this error message be improved?  If so, please report an "
+    "enhancement request to PyTorch.)"
+)
+
+
+def refuse_parts(state: State, wanted: Iterable[int]) -> None:
+    """Raise where a real operand would get a complex gradient."""
+    if state.value.dtype.kind == "c" and state.call.op.name in _LEFT_COMPLEX:
+        if any(state.operands[k].dtype.kind != "c" for k in wanted):
+            raise RuntimeError(COMPLEX_FOR_REAL)
+
+
 def refuse(state: State, wanted: tuple[int, ...]) -> None:
     """Raise if the gradient for one of the `wanted` operands is not implemented."""
     op = getattr(state.call, "op", None)
     if op is None:
         return
+    refuse_parts(state, wanted)
     if op.backward == "CopySlices" and (1 if op.random else 0) in wanted:
         _refuse_repeating(state)
     if has_no_formula(state):

@@ -139,7 +139,30 @@ def _frozen(form: str, given: list[Any], space: Any) -> bool:
     return any(not t.requires_grad or not t.is_leaf for t in held)
 
 
+def _bits(form: str, given: list[Any], space: Any) -> bool:
+    """The bits of a number that was rounded."""
+    if ".view(torch." not in form or given[0].dtype not in (torch.float64, torch.complex128):
+        return False
+    x = torch.view_as_real(_plain(given[0])) if given[0].is_complex() else _plain(given[0])
+    return bool((x * 2**20).frac().any())
+
+
+def _logit_of_nothing(form: str, given: list[Any], space: Any) -> bool:
+    """Its second derivative at 0 and 1: kept, see docs/differences.md."""
+    x = _plain(given[0])
+    return "logit(" in form and bool(((x == 0) | (x == 1)).any())
+
+
+def _integers_with_history(form: str, given: list[Any], space: Any) -> bool:
+    """Integers that are written to with what requires grad: kept, see docs/differences.md."""
+    x, y = given[:2]
+    if x.is_floating_point() or x.is_complex() or not y.requires_grad:
+        return False
+    return any(word in form for word in ("fill_({y}", "eq_({y}", "] = "))
+
+
 RULES = (
+    _bits, _logit_of_nothing, _integers_with_history,
     _ends_unwritten, _data_of_view, _gradient_with_history, _tied, _overlapping,
     _composed_product, _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen,

@@ -110,6 +110,8 @@ FOUND = {
         ("x = every(a, b)", "y = some(a, b)", "b.sum().backward()"),
         ("d //= 2", "d.sum().backward()"),
         ("c[torch.tensor([True, False])] = 1.0", "d[torch.tensor([True])] = 1.0"),
+        ("x = d.index_fill(0, torch.tensor([0]), c.sum())",
+         "d.index_fill_(0, torch.tensor([0]), c.sum())"),
         ("n = torch.arange(3)", "x = n.dist(n)", "y = n.view(1, 3).renorm(2, 0, 1.0)"),
         ("n = torch.ones(2, 2, dtype=torch.bool)", "n.cumsum_(0)", "n.cumprod_(0)"),
         ("with torch.inference_mode(): n = torch.ones(2, 2, dtype=torch.bool)",
@@ -176,6 +178,56 @@ FOUND = {
         ("x = every(b, d.view(3, 2))", "torch.autograd.grad(d.sum(), b)"),
         ("x = every(b, d)", "d.sum().backward(inputs=[b])", "torch.autograd.grad((d * c).sum(), c)",
          "torch.autograd.grad((d * c).sum(), [d, c])"),
+    ),
+    "views of conjugates are conjugated again": (
+        ("x = z.clone().hsplit(1)[0]", "y = x.mH", "y[torch.tensor(0)] = 0.5", "w = y[0]"),
+        ("x = z * 1", "y = x[:1].conj()", "x.mul_(2)", "see(y.grad_fn, y.grad_fn.name())"),
+        ("with torch.no_grad(), torch.inference_mode(): x = z.adjoint()",
+         "y = x.conj().split([1, 1])[1].as_strided((2,), (1,))"),
+    ),
+    "views as complex numbers": (
+        ("x = torch.view_as_complex(b.transpose(0, -1))",),
+        ("x = torch.view_as_complex(torch.ones(2, 4)[:, 1:3])",
+         "y = torch.view_as_complex(torch.ones(3, 3)[:, :2])",
+         "w = torch.view_as_complex(torch.ones(3, 1).expand(3, 2))",
+         "v = torch.view_as_complex(torch.ones(3, 4)[:, :2])"),
+    ),
+    "real inputs of complex results": (
+        ("x = c.sum(dtype=torch.complex128)", "x.backward(torch.ones_like(x))"),
+        ("x = torch.where(a > 0, d, d * 1j)", "x.backward(torch.ones_like(x))"),
+        ("x = c.mean(0, dtype=torch.complex128)",
+         "see(*torch.autograd.grad(x, c, torch.ones_like(x), create_graph=True))"),
+        ("x = c.prod(dtype=torch.complex128)", "x.backward(torch.ones_like(x))"),
+        ("x = c.nansum(dtype=torch.complex128)", "y = c.norm(dtype=torch.complex64)",
+         "w = torch.linalg.vector_norm(c, dtype=torch.complex128)",
+         "v = torch.linalg.matrix_norm(z, dtype=torch.float64)"),
+        ("class Real(torch.autograd.Function):\n"
+         "    @staticmethod\n"
+         "    def forward(ctx, x): return x * 2\n"
+         "    @staticmethod\n"
+         "    def backward(ctx, g): return g.real.to(torch.float32)",
+         "Real.apply(z).sum().backward(torch.tensor(1j))"),
+    ),
+    "`out=`: what autograd cannot record is refused first": (
+        ("x = Through.apply(Same.apply(d))", "d.tril_()",
+         "torch.where(a > 0, x, a, out=torch.zeros(2, 3))", "torch.add(x, a, out=a)"),
+        ("torch.argmax(a, out=torch.zeros(()))",),
+    ),
+    "diagonals are filled through strides": (
+        ("x, y = d.split_with_sizes([1, 2], -1)", "x.fill_diagonal_(1)"),
+        ("d.fill_diagonal_(1)", "d.sum().backward()", "x = torch.zeros(7, 2); x.fill_diagonal_(1)",
+         "y = torch.zeros(9, 2); y[1:].fill_diagonal_(1, wrap=True)", "b.fill_diagonal_(0)",
+         "w = torch.zeros(3, 3, 3).transpose(0, 1).fill_diagonal_(2)",
+         "v = a.t().fill_diagonal_(2)"),
+        ("x = torch.zeros(3, 2, 3).fill_diagonal_(1)", "y = c.fill_diagonal_(1)"),
+    ),
+    "notes of nodes that the trace let go of": (
+        ("x, y = torch.std_mean(z, 0)", "x.sum().backward()",
+         "if x.sum() > 0.0123: see(x.grad_fn.metadata)"),
+    ),
+    "a view in place of what counts its own writes": (
+        ("x = z.unfold(-1, 2, 1)", "y = z.data.narrow(0, 0, 1)", "y.transpose_(0, -1)"),
+        ("x = d[:1]", "d.data.t_()", "y = d.detach(); y.t_()"),
     ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),

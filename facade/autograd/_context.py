@@ -15,6 +15,7 @@ from .._inplace import check_inplace
 from .._roles import alias
 from .._saved import FREED, modified, short
 from .._trace import LEAF, NOWHERE, local, resting
+from .._underived import COMPLEX_FOR_REAL
 from .._writes import bump, touch, write
 from ._anomaly import parent_now, stack_now
 from ._node import CustomNode, edge_from, external, set_history
@@ -397,12 +398,9 @@ def fit(name: str, i: int, grad: Any, kind: Any) -> Any:
     if grad._v.dtype != kind.dtype:
         from .._dtype import of
 
-        if (grad._v.dtype.kind == "c") != (kind.dtype.kind == "c"):
-            raise RuntimeError(
-                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
-                "grad_is_complex) to be true, but got false.  (Could this error message be "
-                "improved?  If so, please report an enhancement request to PyTorch.)"
-            )
+        real = grad._v.dtype.kind in "fV"  # V: bfloat16
+        if not real and (grad._v.dtype.kind == "c") != (kind.dtype.kind == "c"):
+            raise RuntimeError(COMPLEX_FOR_REAL)
         grad = grad.to(of(kind.dtype))
     return grad
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from leafax.functional import TABLE, Call, Input, Op, Slot
 
 from .._record import apply
+from .._underived import refuse_parts
 from . import _scatter_formulas
 from ._context import fit
 
@@ -365,6 +366,7 @@ def differentiate(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | 
         passed[index] = fit(node.name(), index, grad, kind)
 
     wanted = {k for k, e in enumerate(edges) if e is not None and e[0] in needed}
+    refuse_parts(state, wanted)
     if lists is not None:
         for a, grad in zip(s.given["tensors"], lists(s), strict=True):
             if a.index in wanted:

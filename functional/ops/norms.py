@@ -34,6 +34,12 @@ def _need_float(name: str, input: Array, dtype: np.dtype | None) -> Array:
             f"linalg.{name}: dtype should be floating point or complex, but got "
             + scalar_name(dtype)
         )
+    if is_complex(input.dtype) != is_complex(dtype):
+        kind = "complex" if is_complex(input.dtype) else "real"
+        raise RuntimeError(
+            f"linalg.{name}: dtype should be {kind} for {kind} inputs, but got "
+            + scalar_name(dtype)
+        )
     return cast(input, dtype)
 
 

@@ -110,6 +110,8 @@ def nansum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any 
     """Add up all but NaN."""
     if is_complex(input.dtype):
         raise RuntimeError("nansum on CPU does not support complex inputs")
+    if dtype is not None and is_complex(dtype) and not is_integral(input.dtype):
+        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{scalar_name(dtype)}'")
     return sum(jnp.where(input != input, 0, input), dim, keepdim, dtype=dtype)
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, category, promote_types, scalar_name
+from .._dtypes import cast, category, is_complex, promote_types, scalar_name
 from .._op import op
 from ._nn import wide
 from .norms import vector_norm
@@ -33,6 +33,12 @@ def norm(
     if isinstance(dim, tuple | list) and not dim:
         dim = None
     if dtype is not None and category(dtype) >= 2 and category(input.dtype) >= 2:
+        if is_complex(input.dtype) != is_complex(dtype):
+            kind = "complex" if is_complex(input.dtype) else "real"
+            raise RuntimeError(
+                f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got "
+                + scalar_name(dtype)
+            )
         if promote_types(input.dtype, dtype) != np.dtype(dtype):
             raise RuntimeError(
                 f"linalg.vector_norm: the dtype of the input ({scalar_name(input.dtype)}) should "
