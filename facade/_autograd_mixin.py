@@ -293,6 +293,8 @@ class AutogradMixin(Handle):
                 "data set to a tensor that requires gradients must be floating point or complex "
                 "dtype"
             )
+        if _is_same_memory(self, other):
+            return
         store = self._store  # views that were made before see the old memory
         for member in [] if store is None else [m() for m in store.members]:
             if member is None or member is self or member._creation:
@@ -303,7 +305,7 @@ class AutogradMixin(Handle):
         if store is not None:
             leave(self, store)
         # The two share memory from now on; nothing to do for a tensor that nobody else holds.
-        if other is not self and (other._store is not None or sys.getrefcount(other) > _UNSHARED):
+        if other._store is not None or sys.getrefcount(other) > _UNSHARED:
             if self._vc is None:
                 self._vc = [0]
             adopt(other, self)
@@ -379,6 +381,15 @@ class AutogradMixin(Handle):
     def is_inference(self) -> bool:
         """Whether this tensor was made in inference mode."""
         return bool(self._v.inference)
+
+
+def _is_same_memory(t: Any, other: Any) -> bool:
+    """Whether `t.data = other` would change nothing."""
+    if other is t:
+        return True
+    store = t._store
+    alike = store is not None and other._store is store and other._lens == t._lens
+    return alike and bool(other._v.inference == t._v.inference)
 
 
 def _without_role(trace: Any, value: Any) -> Any:

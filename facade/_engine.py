@@ -25,6 +25,7 @@ from ._roles import alias
 from ._saved import FREED, check_versions
 from ._storage import detach
 from ._trace import NOWHERE, Mode, State, local, resting
+from ._underived import refuse
 
 Edge = tuple[Any, int]
 _numbers = itertools.count()
@@ -228,6 +229,8 @@ class GraphTask:
         if not hasattr(node, "apply_custom") and (idle or all(g is None for g in grads)):
             if node.is_freed():
                 raise RuntimeError(FREED)
+            if isinstance(node, Node):
+                refuse(node.state, ())
             passed = [None] * len(node.next_edges())
         else:
             passed = apply(self, node, grads, needed)

@@ -9,6 +9,7 @@ from leafax.functional import TABLE, contiguous_strides
 
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
+from ._overlap import check_overlap
 from ._random import key
 from ._record import apply
 from ._storage import storage_of
@@ -57,13 +58,22 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     return self
 
 
-def _indices(self: Any, indices: Any) -> tuple[Any, ...]:
-    """Index tensors, with masks as the positions where they are True."""
-    from ._indexing import nonzero, warn_of_bytes
+def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[Any, ...]:
+    """Index tensors, with masks as the positions where they are True.
+
+    One value at one mask is `masked_fill`, which does not ask where the mask is True.
+    """
+    from ._indexing import check_bool, check_mask, nonzero, warn_of_bytes
 
     found: list[Any] = []
     for k in indices:
         if isinstance(k, Handle) and str(k.dtype) in ("torch.bool", "torch.uint8"):  # type: ignore[attr-defined]
+            if len(found) + k.dim() > self.dim():  # type: ignore[attr-defined]
+                raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
+            check_mask(self, len(found), k)
+            if len(indices) == 1 and values.numel() == 1 and not accumulate:
+                check_bool(k)
+                return (k,)
             warn_of_bytes(k)
             found.extend(nonzero(k, as_tuple=True))
         else:
@@ -74,14 +84,19 @@ def _indices(self: Any, indices: Any) -> tuple[Any, ...]:
 def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """`self[indices] = values` in place, or `+=` with `accumulate`."""
     check_inplace(self)
-    return apply_inplace(
-        TABLE["index_put"], self, _indices(self, indices), values, bool(accumulate)
-    )
+    try:
+        places = _indices(self, indices, values, accumulate)
+    except IndexError:  # PyTorch looks at masks later
+        if values.numel() != 1 or accumulate:
+            check_overlap(TABLE["index_put"], self, (values,))
+        raise
+    return apply_inplace(TABLE["index_put"], self, places, values, bool(accumulate))
 
 
 def index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """A copy with `values` put at `indices`."""
-    return apply(TABLE["index_put"], self, _indices(self, indices), values, bool(accumulate))
+    places = _indices(self, indices, values, accumulate)
+    return apply(TABLE["index_put"], self, places, values, bool(accumulate))
 
 
 def _scatter_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

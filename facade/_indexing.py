@@ -15,6 +15,7 @@ from ._cautions import drops_imaginary
 from ._dtype import tensor_string
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
+from ._overlap import check_overlap
 from ._record import apply
 from ._trace import local
 
@@ -69,24 +70,34 @@ def put(self: Any, index: Any, value: Any) -> None:
     try:
         if len(keys) == 1 and _is_mask(keys[0]) and keys[0].dim():
             if number or value.numel() == 1:  # what the data says is not asked for
-                _check_mask(self, 0, keys[0])
+                check_mask(self, 0, keys[0])
                 _put(self, (keys[0],), value, number)
                 return
         if number or value.numel() == 1:
             tensors = [k for k in keys if isinstance(k, Handle)]
-            if len(tensors) == 1 and tensors[0]._v.dtype.name == "uint8":
-                raise RuntimeError(
-                    "masked_fill_ only supports boolean masks, but got mask with dtype unsigned "
-                    "char"
-                )
+            if len(tensors) == 1:
+                check_bool(tensors[0])
         target, advanced = _basic(self, keys)
-    except MaskError:
-        check_inplace(self)  # PyTorch looks at the mask later
+    except MaskError:  # PyTorch looks at the mask later
+        target, _ = _basic(self, _without_masks(keys))
+        check_inplace(target)
+        if not number and value.numel() != 1:
+            check_overlap(TABLE["index_put"], target, (value,))
         raise
     if advanced:
         _put(target, advanced, value, number)
     else:
         _copy_to(self, target, value, number)
+
+
+def _without_masks(keys: Sequence[Any]) -> list[Any]:
+    """The keys with whole slices in place of tensors: what is left are views."""
+    found: list[Any] = []
+    for k in keys:
+        masks = isinstance(k, Handle) and k._v.dtype.name in ("bool", "uint8")
+        dims = k.dim() if masks else 1
+        found += [slice(None)] * dims if isinstance(k, Handle) else [k]
+    return found
 
 
 # Which of C++'s types a number that does not fit is said not to fit.
@@ -341,8 +352,16 @@ def _mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
     if dim + mask.dim() > out.dim():
         raise IndexError(f"too many indices for tensor of dimension {out.dim()}")
     warn_of_bytes(mask)
-    _check_mask(out, dim, mask)
+    check_mask(out, dim, mask)
     return list(nonzero(mask, as_tuple=True))
+
+
+def check_bool(mask: Any) -> None:
+    """Raise PyTorch's error for one value at a mask of uint8."""
+    if mask._v.dtype.name == "uint8":
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char"
+        )
 
 
 def warn_of_bytes(mask: Any) -> None:
@@ -356,7 +375,7 @@ def warn_of_bytes(mask: Any) -> None:
         )
 
 
-def _check_mask(out: Any, dim: int, mask: Any) -> None:
+def check_mask(out: Any, dim: int, mask: Any) -> None:
     for i in range(mask.dim()):
         if mask.shape[i] != out.shape[dim + i]:
             raise MaskError(

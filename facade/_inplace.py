@@ -175,6 +175,12 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         check_overlap(op, t, args)
     before = () if _key is None else (_key,)
     if tracked and t._base_ is not None:
+        if t._base_._store is not t._store:
+            raise RuntimeError(
+                "The `.data` of this view's base (or of the view) was set, so that the two lie in "
+                "memory apart: writing to the view under autograd is not supported. Write to a "
+                "clone of it, or in torch.no_grad()."
+            )
         structure, flat = spell(t._blens)
         op = writing(inplace_of(op), len(args), structure)
         state, _ = record(op, (*before, t._base_, *args, *flat), kwargs)

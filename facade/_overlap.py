@@ -48,7 +48,8 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
     """
     store = t._store
     if store is None and op.name in _NO_OVERLAP and any(a is t for a in _tensors(args)):
-        raise RuntimeError(PARTIAL)
+        if not _fills(op, args):
+            raise RuntimeError(PARTIAL)
     if store is None or op.name == "copy" and _same_memory(t, args[0]):
         return
     if t._lens and repeats(t):
@@ -57,13 +58,21 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
             _internal(op.name)
             if op.name == "index_put" and _is_mask(args[0]):  # it goes on to `masked_fill_`
                 _internal("masked_fill")
-    if op.name not in _BUFFERED:
+    if op.name not in _BUFFERED and not _fills(op, args):
         for a in _tensors(args):
             if a is t and op.name in _NO_OVERLAP:
                 raise RuntimeError(PARTIAL)
             whole = op.name in _NO_OVERLAP
             if a is not t and a._store is store and _partial(layout(t), layout(a), whole):
                 raise RuntimeError(PARTIAL)
+
+
+def _fills(op: Op, args: Any) -> bool:
+    """Whether one number is written where a mask is true, which is `masked_fill_`."""
+    if op.name != "index_put" or len(args) < 2 or not _is_mask(args[0]):
+        return False
+    accumulate = len(args) > 2 and args[2]
+    return len(args[0]) == 1 and args[1].numel() == 1 and not accumulate
 
 
 def _is_mask(indices: Any) -> bool:

@@ -219,8 +219,6 @@ def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
 
     if index < 0:
         return f", which is output {-1 - index} of {short(node.name())},"
-    if node.name().endswith("CopySlices"):
-        return ""
     if saved is None:
         holder = holder_of(value)
     else:

@@ -12,7 +12,7 @@ from ._inplace import check_inplace, frozen, written_anyway
 from ._record import record
 from ._roles import keep_edge
 from ._storage import adopt, leave
-from ._storages import UntypedStorage, as_source
+from ._storages import UntypedStorage, check_source
 from ._trace import NODE, local
 from ._writes import touch, write
 
@@ -57,24 +57,31 @@ def set_(
     >>> y
     tensor([2., 2., 2.])
     """
-    if isinstance(source, UntypedStorage):
-        source = as_source(self, source)
+    memory = source if isinstance(source, UntypedStorage) else None
+    if memory is not None:
+        source = None
+        check_source(self, memory)
     if source is not None and not isinstance(source, Handle):
         raise TypeError(
             "set_() received an invalid combination of arguments - got "
             f"({type(source).__name__}){_FORMS}"
         )
+    if source is not None and source.dtype != self.dtype:  # type: ignore[attr-defined]
+        if size is None:
+            raise RuntimeError(
+                f"Could not set tensor of type {cpp_name(source._v.dtype)} to a tensor of type "
+                f"{cpp_name(self._v.dtype)}"
+            )
+        memory, source = source.untyped_storage(), None  # type: ignore[attr-defined]
     differentiable = self.requires_grad or source is not None and source.requires_grad  # type: ignore[attr-defined]
     tracked = local.mode.grad and differentiable
     check_inplace(self, tracked)
     if frozen(self):
         with written_anyway():
-            return set_(self, source, storage_offset, size, stride)
-    if source is not None and source.dtype != self.dtype:  # type: ignore[attr-defined]
-        raise RuntimeError(
-            f"Could not set tensor of type {cpp_name(source._v.dtype)} to a tensor of type "
-            f"{cpp_name(self._v.dtype)}"
-        )
+            given = source if memory is None else memory
+            return set_(self, given, storage_offset, size, stride)
+    if memory is not None:
+        source = memory.whole(self.dtype)
     if source is not None and size is not None:
         if stride is None:
             stride = contiguous_strides(tuple(size))

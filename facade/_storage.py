@@ -127,18 +127,20 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
             continue
         share(source, out, ((step, args[1:], kwargs),), view=True)
         out._creation = creation or source._creation
-        if not out._v.requires_grad and source.requires_grad:
+        if not out._v.requires_grad and out._base_.requires_grad:
             flag(out, True)
 
 
-def share_strided(source: Any, out: Any, lens: Lens) -> Any:
-    """Let `out` be a view of `source` that `lens` reads from the whole storage."""
+def share_strided(source: Any, out: Any, lens: Lens, blens: Lens) -> Any:
+    """Let `out` be a view of `source`, read from the whole storage by `lens`, from the base by
+    `blens`.
+    """
     share(source, of_mode(out, source._v.inference), (), view=True)
-    out._lens = out._blens = lens
+    out._lens, out._blens = lens, blens
     mode = local.mode
     creation = "inference" if mode.inference else "" if mode.grad else "no_grad"
     out._creation = creation or source._creation
-    if not out._v.requires_grad and source.requires_grad:
+    if not out._v.requires_grad and out._base_.requires_grad:
         flag(out, True)
     return out
 

@@ -14,7 +14,6 @@ from leafax.functional import cpp_name
 
 from ._dtype import device, dtype
 from ._enter import enter, make
-from ._handle import Handle
 from ._roles import tag
 from ._storage import storage_of
 from ._trace import local, resting
@@ -89,14 +88,17 @@ class UntypedStorage:
         return hash(self.data_ptr())
 
     def whole(self, kind: dtype) -> Any:
-        """All of it as a vector that shares the memory."""
+        """All of it that makes elements of a dtype, as a vector that shares the memory."""
         store, trace = storage_of(self._tensor), local.trace
         value = enter(store.cell, trace)
         out = make(tag(trace, value, resting(value.aval)), trace)
         out._store, out._vc = store, store.vc
         store.members.append(ref(out))
         flat = out.reshape(-1)
-        return flat if flat.dtype is kind else flat.view(kind)
+        if flat.dtype is kind:
+            return flat
+        whole = self.nbytes() // kind.itemsize * kind.itemsize
+        return flat[: whole // flat.itemsize].view(kind)
 
     def tolist(self) -> list[int]:
         """Its bytes; runs the program."""
@@ -187,8 +189,8 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, UntypedStorage)
 
 
-def as_source(t: Any, source: UntypedStorage) -> Handle:
-    """A vector on that memory that `t.set_` can take.
+def check_source(t: Any, source: UntypedStorage) -> None:
+    """Whether `t.set_` can take that memory.
 
     Raises:
       RuntimeError: for elements of another dtype.
@@ -198,7 +200,6 @@ def as_source(t: Any, source: UntypedStorage) -> Handle:
             f"Expected a Storage of type {cpp_name(t._v.dtype)} or an UntypedStorage, but got type "
             f"{_scalar(source.dtype)} for argument 1 'storage'"
         )
-    return source.whole(t.dtype)  # type: ignore[no-any-return]
 
 
 def _scalar(kind: Any) -> str:

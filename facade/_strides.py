@@ -91,28 +91,57 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
     """`as_strided` of a view, which counts in elements of its storage."""
     have = layout(t)
     offset = have.offset if storage_offset is None else storage_offset
-    base = t._base_
-    apart = base is not None and base._lens  # its base is itself a part of the storage
-    if apart and _reach(size, stride, offset) * t._v.dtype.itemsize <= base._v.nbytes:
-        return None
     spelt = (tuple(size), tuple(stride), offset)
     # Views as another dtype come first: strides count elements of that.
-    kept = tuple(step for step in t._lens if step[0].name in BY_NAME)
+    steps: list[Any] = []
     cell = laid(storage_of(t).cell._v)
     if list(cell.strides) != sorted(cell.strides, reverse=True):  # dims in another order
         order = sorted(range(len(cell.shape)), key=lambda d: -cell.strides[d])
-        kept = ((TABLE["permute"], (tuple(order),), {}), *kept)
+        steps = [(TABLE["permute"], (tuple(order),), {})]
+    steps += [step for step in t._lens if step[0].name in BY_NAME]
     trace = local.trace
     storage = make(enter(storage_of(t).cell, trace), trace)
-    for again, more, named in kept:
-        storage = apply(again, storage, *more, **named)
+    kept: tuple[Any, ...] = ()
+    for step in steps:
+        for op, more, named in (*_in_rows(storage, step), step):
+            storage = apply(op, storage, *more, **named)
+            kept += ((op, more, named),)
     out = apply(_FROM_STORAGE, t, storage, *spelt, have.shape, have.strides, have.offset)
-    step: Any = ((TABLE["as_strided"], spelt, {}),)
-    if apart:  # autograd knows no way to it from the base
-        share(t, out, (), view=False)
-        out._lens = (*kept, *step)
-        return out
-    return share_strided(t, out, (*kept, *step))
+    last: Any = (TABLE["as_strided"], spelt, {})
+    lens, base = (*kept, last), t._base_
+    if base is None or not base._lens:
+        return share_strided(t, out, lens, lens)
+    # Its base is itself a part of the storage.
+    seen = layout(base)
+    start, end = offset - seen.offset, _reach(size, stride, offset) - seen.offset
+    inside = start >= 0 and end <= base._v.numel and is_contiguous(base)
+    if inside and not any(op.name in BY_NAME for op, _, _ in t._blens):
+        return share_strided(t, out, lens, ((TABLE["as_strided"], (*spelt[:2], start), {}),))
+    share(t, out, (), view=False)  # autograd knows no way to it from the base
+    out._lens = lens
+    return out
+
+
+def _in_rows(storage: Any, step: Any) -> tuple[Any, ...]:
+    """Views of a storage that let a view of it as another dtype see all its whole elements."""
+    op, args, _ = step
+    have, last = storage.itemsize, storage.shape[-1] if storage.dim() else 0
+    if op.name == "view_as_complex":
+        row, fits = 2, last == 2
+    elif op.name == "view_dtype":
+        row = max(args[0].itemsize // have, 1)
+        fits = storage.dim() > 0 and last % row == 0
+    else:
+        return ()
+    if fits:
+        return ()
+    whole = storage.numel() // row
+    reshape, narrow = TABLE["reshape"], TABLE["narrow"]
+    return (
+        (reshape, ((-1,),), {}),
+        (narrow, (0, 0, whole * row), {}),
+        (reshape, ((whole, row),), {}),
+    )
 
 
 def _reach(size: Any, stride: Any, offset: int) -> int:

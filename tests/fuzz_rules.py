@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any
 
 import torch
@@ -40,12 +41,61 @@ def _ends_unwritten(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _data_of_view(form: str, given: list[Any], space: Any) -> bool:
-    """`.data` of a view, of an inference tensor, or of another shape: see docs/differences.md."""
+    """`.data` of a view, of what has views or another shape, or of inference tensors: kept."""
     if ".data = " not in form:
         return False
     x, y = given[:2]
+    if form == "{x}.data = {y}" and x is y:
+        return False
     apart = x.shape != y.shape or x.is_inference() != y.is_inference()
-    return apart or x._is_view() or y._is_view()
+    return apart or any(_tied_by_views(t, space) for t in (x, y))
+
+
+def _tied_by_views(t: torch.Tensor, space: Any) -> bool:
+    held = [x for x in space.values() if isinstance(x, torch.Tensor)]
+    return t._is_view() or any(x._is_view() and x._base is t for x in held)
+
+
+# What writes to `{x}` as its kernel goes along, and an operand that it reads on the way.
+_WRITES = re.compile(r"_\(|[-+*/%]= |\] = |DirtyPair")
+_READS = re.compile(r"\{([yw])\}(?:\.detach\(\))?(?=[,)]|$)|\] = ([a-z]\w*)$")
+
+
+def _over_itself(form: str, given: list[Any], space: Any) -> bool:
+    """A write to memory that overlaps unevenly with an operand: kept, see docs/differences.md.
+
+    PyTorch refuses it where both are dense; elsewhere the order of its kernel decides.
+    """
+    if not _WRITES.search(form) or "out=" in form:
+        return False
+    x, y, w = (t.detach() for t in given)
+    read = [w if found[1] == "w" else y for found in _READS.finditer(form)]
+    return any(_uneven(x, t, "{x}[" in form) for t in read)
+
+
+def _uneven(x: torch.Tensor, y: torch.Tensor, in_part: bool) -> bool:
+    if x.untyped_storage().data_ptr() != y.untyped_storage().data_ptr():
+        return False
+    if _bytes(x).isdisjoint(_bytes(y)) or x.is_set_to(y):
+        return False
+    return in_part or not (_dense(x) and _dense(y))
+
+
+def _bytes(x: torch.Tensor) -> set[int]:
+    """Where in the storage the elements lie."""
+    starts, size = {x.storage_offset()}, x.itemsize
+    for n, step in zip(x.shape, x.stride(), strict=True):
+        starts = {start + i * step for start in starts for i in range(n)}
+    return {start * size + i for start in starts for i in range(size)}
+
+
+def _dense(x: torch.Tensor) -> bool:
+    expected = 1
+    for step, n in sorted(zip(x.stride(), x.shape, strict=True)):
+        if n != 1 and step != expected:
+            return False
+        expected *= n
+    return True
 
 
 def _gradient_with_history(form: str, given: list[Any], space: Any) -> bool:
@@ -163,7 +213,7 @@ def _integers_with_history(form: str, given: list[Any], space: Any) -> bool:
 
 RULES = (
     _bits, _logit_of_nothing, _integers_with_history,
-    _ends_unwritten, _data_of_view, _gradient_with_history, _tied, _overlapping,
+    _ends_unwritten, _data_of_view, _over_itself, _gradient_with_history, _tied, _overlapping,
     _composed_product, _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen,
 )  # fmt: skip

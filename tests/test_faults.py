@@ -42,7 +42,15 @@ BY_DATA: dict[str, Callable[[Any], Any]] = {
     ),
     "weights": lambda t: t.multinomial(t.tensor([-1.0, 2]), 1),
     "rates": lambda t: t.poisson(t.tensor([-1.0])),
+    "integer at a mask": lambda t: t.zeros(1, dtype=t.uint8).index_put((M(t),), t.tensor(300)),
+    "large at a mask": lambda t: t.zeros(1, dtype=t.float16).index_put((M(t),), t.tensor(1e30)),
+    "nan at a mask": lambda t: t.zeros(1, dtype=t.int64).index_put((M(t),), t.tensor(t.nan)),
+    "complex at a mask": lambda t: t.zeros(1).index_put((M(t),), t.tensor(2j)),
 }
+
+
+def M(t: Any) -> Any:
+    return t.tensor([True])
 
 
 @pytest.mark.parametrize("case", BY_DATA)

@@ -232,6 +232,66 @@ FOUND = {
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),
     ),
+    "`set_` looks at the dtype first, unless it is told which part of the memory": (
+        ("b.set_(torch.tensor(1))", "b[0].set_(torch.tensor(1))",
+         "b.set_(torch.tensor([1, 2]), 0, (1,), (1,))",
+         "b.set_(torch.tensor(1.0).untyped_storage())"),
+        ("a.set_(torch.tensor([1, 2]), 1, (1,))", "x = torch.tensor(1.0).double()",
+         "x.set_(torch.ones(3).untyped_storage())"),
+    ),
+    "as_strided of memory that is seen as another dtype": (
+        ("y = torch.ones(6).view(3, 2)", "x = torch.view_as_complex(y).as_strided((2,), (2,))",
+         "x.mul_(2)"),
+        ("y = torch.ones(5)", "x = torch.view_as_complex(y[:4].view(2, 2))",
+         "x.as_strided((2,), (1,)).mul_(2)", "w = y[:4].view(torch.int64)[1:]",
+         "w.as_strided((1,), (1,), 0).add_(1)"),
+        ("x = torch.view_as_complex(d.view(-1)[:4].view(2, 2)).as_strided((2,), (1,))",
+         "x.mul_(2)", "d.sum().backward()"),
+    ),
+    "as_strided of a view whose base is a part of the memory": (
+        ("p = a[1:].data", "x = p[:, 1:].as_strided((2,), (1,), 3)", "x.add_(10)",
+         "see(x._base is p, x.storage_offset())"),
+        ("p = b[1:].detach()", "p.mul_(c)", "y = p[:, 1:]", "x = y.as_strided((2,), (1,), 3)",
+         "x.mul_(c[1:])", "p.sum().backward()"),
+    ),
+    "whether a view requires grad is asked of its base": (
+        ("p = d.detach()[0]", "p.requires_grad_()", "with torch.no_grad(): x = p[1:]",
+         "see(x.requires_grad)", "x.zero_()"),
+    ),
+    "nodes without a formula refuse where the walk ends, too": (
+        ("x = d // 2", "x.sum().backward(inputs=[x])"),
+        ("x = d // 2", "see.gradients(*torch.autograd.grad(x.sum(), x))"),
+    ),
+    "clamp names the target as C++ does": (
+        ("x = a > 0", "x.clamp_min_(0)", "x.clamp_max_(0.5)", "x.clamp_(0)"),
+        ("x = torch.tensor([1, 2])", "x.clamp_(0.5)", "x.clamp_min_(torch.tensor(0.5))"),
+    ),
+    "hooks on several tensors, with a leaf in autograd.grad": (
+        ("x = every(b, c)", "see(torch.autograd.grad((c ** 2).sum(), [b, c], allow_unused=True))"),
+        ("x = every(b, d)", "see(torch.autograd.grad((d ** 2).sum(), [d]))",
+         "(d ** 2).sum().backward(inputs=[b])"),
+    ),
+    "func.grad of complex functions": (
+        ("x = torch.func.grad(lambda t: (t * t).sum())(z)",),
+        ("x = torch.func.grad_and_value(lambda t: (t * t.conj()).sum().real)(z)[0].detach()",
+         "y = x.clone()"),
+    ),
+    "masks and what is written there": (
+        ("a[torch.tensor([True, False, True])] = a",
+         "a[0:1, torch.tensor([True, False])] = a",
+         "b[0:1, torch.tensor([True, False])] = 1.0",
+         "a.index_put_((torch.tensor([[True, False, True]]),), a)"),
+        ("a[a > 0] = a[0, 0]", "a.index_put_((a > 0,), a[0, 0], accumulate=True)"),
+        ("a[a > 0] = torch.tensor(1)", "a.index_put_((a > 0,), torch.tensor([2]))",
+         "w = torch.tensor(3.0, requires_grad=True)", "d[d > 0] = w", "d.sum().backward()"),
+        ("a.index_put_((torch.tensor([True, False]).byte(),), c[0])",
+         "d.index_put_((torch.tensor([True, False, True]),), c)"),
+        ("n = torch.tensor([1, 2, 3])", "n[n > 1] = torch.tensor(0.5)"),
+    ),
+    "`.data = ` what a tensor is already": (
+        ("x = d.split([1, 1])[1]", "d.data = d", "d.mul_(2)", "see(x.grad_fn)"),
+        ("x = b.view(-1)", "b.data = b.detach()", "with torch.no_grad(): x.mul_(2)"),
+    ),
 }  # fmt: skip
 
 

@@ -223,3 +223,12 @@ def test_numpy_of_what_requires_grad_without_grad_mode() -> None:
         with pytest.raises(RuntimeError) as e:
             x.numpy()
         log(str(e.value))
+
+
+def test_a_view_that_lies_apart_from_its_base_is_not_written_to_under_autograd() -> None:
+    x = leafax.ones(2, 2, requires_grad=True) * 2
+    view = x[0]
+    x.data = leafax.zeros(2, 2)
+    with pytest.raises(RuntimeError, match="so that the two lie in memory apart"):
+        view.mul_(2)
+    assert (x == 0).all() and (view == 2).all()

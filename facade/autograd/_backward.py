@@ -105,12 +105,16 @@ def _implicit(out: Any) -> Any:
     kind = _kind(out)
     if any(n != 1 for n in kind.shape):
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
-    if kind.dtype.kind not in "fV":
-        raise RuntimeError(
-            "grad can be implicitly created only for real scalar outputs but got "
-            f"{dtype_of(kind.dtype)}"
-        )
+    check_real(kind.dtype)
     return _memo.ones_like(kind)
+
+
+def check_real(dtype: Any) -> None:
+    """Raise PyTorch's error where a gradient of one would have to be complex."""
+    if dtype.kind not in "fV":
+        raise RuntimeError(
+            f"grad can be implicitly created only for real scalar outputs but got {dtype_of(dtype)}"
+        )
 
 
 def _edge(t: Any, i: int, root: bool = True) -> tuple[Any, int]:

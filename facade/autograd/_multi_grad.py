@@ -46,6 +46,7 @@ def register_multi_grad_hook(
     Raises:
       AssertionError: with `mode="all"`, for a tensor that does not require grad.
       ValueError: for another mode.
+      RuntimeError: with `mode="all"`, in `autograd.grad` for a leaf among the tensors.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")

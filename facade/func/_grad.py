@@ -18,6 +18,7 @@ from .._handle import Handle
 from .._modes import within
 from .._trace import Mode, local
 from ..autograd import grad as _autograd_grad
+from ..autograd._backward import check_real
 from ..autograd._saved_hooks import disable_saved_tensors_hooks
 from ._trees import flatten, split_aux, starred, unflatten
 
@@ -177,6 +178,8 @@ def grad_and_value(
                     prefix + "Expected f(*args) to return a scalar Tensor, got tensor with "
                     f"{out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
+            if out.requires_grad:
+                check_real(out._v.dtype)
             flat = [t for lifted in private for t in lifted]
             found = iter(gradients([out], flat, [out.detach().new_ones(())]))
         leaves = [t for t in flat if t.is_leaf]

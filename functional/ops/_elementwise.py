@@ -12,7 +12,8 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from .._dtypes import category, is_complex, is_floating, promote, scalar_name
+from .._dtypes import category, finfo, is_complex, is_floating, promote, scalar_name
+from .._op import Fault
 from ._dims import broadcast_shapes
 from ._nn import repeated
 
@@ -64,6 +65,28 @@ def check_fits(value: Any, dtype: Any) -> None:
     if bad:
         name = _C_NAMES.get(dtype.name, dtype.name)
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
+def faults_of_fit(value: Array, dtype: Any) -> list[Fault]:
+    """The fault of a number held by an array that the dtype cannot hold, as `check_fits`."""
+    dtype = np.dtype(dtype)
+    if value.dtype == dtype or dtype == BOOL or value.dtype == BOOL:
+        return []
+    real, bad = jnp.real(value), jnp.zeros(value.shape, bool)
+    if dtype.kind in "iu":
+        top = int(np.iinfo(dtype).max)
+        low = -top if dtype.kind == "u" else int(np.iinfo(dtype).min)
+        wide = real.astype(np.float64)
+        bad = ~((wide >= low) & (wide <= top))
+    else:
+        for part in (real, jnp.imag(value)):
+            found = part.astype(finfo(dtype).dtype)
+            bad |= jnp.isfinite(part) & ~jnp.isfinite(found)
+    if dtype.kind != "c":
+        bad |= jnp.imag(value) != 0
+    name = _C_NAMES.get(dtype.name, dtype.name)
+    words = f"value cannot be converted to type {name} without overflow"
+    return [Fault(bad, RuntimeError, words)]
 
 
 def unsupported(kernel: str, dtype: Any) -> NotImplementedError:

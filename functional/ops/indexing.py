@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import scalar_name
+from .._dtypes import cast, scalar_name
 from .._op import Fault, op
 from . import _dims
+from ._elementwise import faults_of_fit
 
 Array = jax.Array
 Indices = Sequence[Array | None]
@@ -87,11 +88,18 @@ def index(input: Array, indices: Indices) -> Array:
     return input.at[key].get(mode=IN_BOUNDS)
 
 
-@op(inplace=True, saves={"indices": "*"}, check=_check_index)
+def _check_put(input: Array, indices: Indices, values: Array, *more: Any) -> list[Fault]:
+    if indices and indices[0] is not None and indices[0].dtype == bool:
+        return faults_of_fit(values, input.dtype)
+    return _check_index(input, indices)
+
+
+@op(inplace=True, saves={"indices": "*"}, check=_check_put)
 def index_put(input: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
     """Write `values` at integer index tensors, or add them; one value where a mask is True."""
-    if indices and indices[0] is not None and indices[0].dtype == bool:
-        return _put_masked(input, indices[0], values)
+    mask = indices[0] if indices else None
+    if mask is not None and mask.dtype == bool:
+        return _put_masked(input, mask, values)
     key, shape = _index_key(input, indices)
     try:
         _dims.expand_size(values.shape, shape)
@@ -105,15 +113,15 @@ def index_put(input: Array, indices: Indices, values: Array, accumulate: bool = 
 
 
 def _put_masked(input: Array, mask: Array, value: Array) -> Array:
+    """One value, of any dtype, where the mask is True."""
     for dim, n in enumerate(mask.shape):
         if n != input.shape[dim]:
             raise IndexError(
                 f"The shape of the mask {list(mask.shape)} at index {dim} does not match the shape "
                 f"of the indexed tensor {list(input.shape)} at index {dim}"
             )
-    _check_put_dtypes(input, value)
     mask = mask.reshape(*mask.shape, *(1,) * (input.ndim - mask.ndim))
-    return jnp.where(mask, value.reshape(()), input)
+    return jnp.where(mask, cast(value, input.dtype).reshape(()), input)
 
 
 def _check_put_dtypes(input: Array, values: Array) -> None:

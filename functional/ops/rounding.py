@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import category, finfo, is_complex, is_integral, is_number, scalar_name
+from .._dtypes import category, cpp_name, finfo, is_complex, is_integral, is_number, scalar_name
 from .._op import op
 from ._elementwise import BOOL, aligned, refuse
 
@@ -100,8 +100,21 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
     return x
 
 
+def _clamp_in_place(input: Array, min: Any = None, max: Any = None) -> None:
+    """With numbers as bounds the message names the target as C++ does."""
+    bounds = [b for b in (min, max) if b is not None]
+    if any(hasattr(b, "dtype") and not is_number(b) for b in bounds):
+        return
+    wide = aligned(input, *bounds)[0].dtype
+    if category(wide) > category(input.dtype) and not is_complex(wide):
+        raise RuntimeError(
+            f"result type {scalar_name(wide)} can't be cast to the desired output type "
+            f"{cpp_name(input.dtype)}"
+        )
+
+
 @op(backward="ClampBackward1", saves={"self": "*", "min": "*", "max": "*"}, inplace=True,
-    numbers=("min", "max"), aliases=("clip",))  # fmt: skip
+    numbers=("min", "max"), aliases=("clip",), inplace_check=_clamp_in_place)  # fmt: skip
 def clamp(input: Array, min: Any = None, max: Any = None) -> Array:
     """Limit to [min, max]; the gradient is 1 on the closed interval."""
     if min is None and max is None:
@@ -109,13 +122,15 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Array:
     return _bounded(input, min, max)
 
 
-@op(saves={"self": "*", "min": "*"}, inplace=True, numbers=("min",))
+@op(saves={"self": "*", "min": "*"}, inplace=True, numbers=("min",),
+    inplace_check=_clamp_in_place)  # fmt: skip
 def clamp_min(input: Array, min: Any) -> Array:
     """Limit from below."""
     return _bounded(input, min, None)
 
 
-@op(saves={"self": "*", "max": "*"}, inplace=True, numbers=("max",))
+@op(saves={"self": "*", "max": "*"}, inplace=True, numbers=("max",),
+    inplace_check=_clamp_in_place)  # fmt: skip
 def clamp_max(input: Array, max: Any) -> Array:
     """Limit from above."""
     return _bounded(input, None, max)
