@@ -11,12 +11,15 @@ import functools
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
+from ._in_place import written_in_place
 from ._lower import Residual, Side, lower, prune
 from ._program import Aval, Input, Node, Program
 
@@ -44,6 +47,7 @@ class Plan:
 
     Attributes:
       program: pruned of what nothing needs.
+      donate: the inputs whose buffers the outputs may take; `donated` are those that they take.
       side: residual structures and fault sites, known once the program was traced.
       runs: how often it ran.
     """
@@ -51,7 +55,7 @@ class Plan:
     def __init__(self, program: Program, donate: tuple[int, ...] = ()) -> None:
         self.program = prune(program)
         self.side = Side()
-        self.donate = donate
+        self.donate = self.donated = donate
         self.runs = 0
         self.nodes = [e for e in self.program.entries if isinstance(e, Node)]
         self._checked = any(
@@ -60,6 +64,7 @@ class Plan:
         self._jitted: Any = None
         self._sizes: tuple[int, int] = (len(self.program.outputs), 0)
         self._flat: Any = None
+        self._in_order: Any = None  # puts the outputs in the program's order, None if they are
         self._lock = threading.Lock()
 
     def run(self, args: Sequence[Any]) -> Outcome:
@@ -78,15 +83,16 @@ class Plan:
             if self._jitted is None:
                 with self._lock:
                     if self._jitted is None:
-                        self._compile()
+                        self._compile(args)
                         how = "compiled"
             flat = self._jitted(*args)
         _wide.append(wide)
         n, r = self._sizes
         flags = flat[-2:] if self._checked else None
-        return Outcome(flat[:n], flat[n : n + r], flags, how, time.perf_counter() - start)
+        outputs = flat[:n] if self._in_order is None else self._in_order(flat)
+        return Outcome(outputs, flat[n : n + r], flags, how, time.perf_counter() - start)
 
-    def _compile(self) -> None:
+    def _compile(self, args: Sequence[Any]) -> None:
         _keep_freed_memory()
         fn = lower(self.program, self.side)
         n = len(self.program.outputs)
@@ -97,13 +103,33 @@ class Plan:
             return (*outs, *residuals, flags, values) if self._checked else (*outs, *residuals)
 
         self._flat = flat
-        self._jitted = jax.jit(flat, donate_argnums=self.donate, keep_unused=bool(self.donate))
+        if self.donate and jax.default_backend() == "cpu":
+            flat = self._without_copies(flat, args)
+        self._jitted = jax.jit(flat, donate_argnums=self.donated, keep_unused=bool(self.donate))
+
+    def _without_copies(self, flat: Any, args: Sequence[Any]) -> Any:
+        """`flat` for the inputs that can be written in place; sets `donated` to those.
+
+        The outputs that take them come first: JAX pairs the two in order.
+        """
+        program = jax.jit(flat).trace(*args).jaxpr
+        donate = self.donate
+        # `pair` has put the outputs in the order of the inputs whose buffers they take.
+        self.donated = written_in_place(program, {i: k for k, i in enumerate(donate)})
+        if self.donated == donate:
+            return flat
+        first = [k for k, i in enumerate(donate) if i in self.donated]
+        order = [*first, *[k for k in range(len(program.out_avals)) if k not in first]]
+        n = len(self.program.outputs)
+        self._in_order = _chosen([order.index(k) for k in range(n)])
+        evaluate, reordered = jaxpr_as_fun(program), _chosen(order)
+        return lambda *args: reordered(evaluate(*args))
 
     def lowered(self, args: Sequence[Any]) -> Any:
         """The `jax.stages.Lowered` of the program, for its text and memory analysis."""
         with jax.enable_x64(True):
             if self._jitted is None:
-                self._compile()
+                self._compile(args)
             return self._jitted.lower(*args)
 
     def _alone_is_cheaper(self) -> bool:
@@ -194,6 +220,13 @@ def _keep_freed_memory() -> None:
     """
     if jax.default_backend() == "cpu":
         np.empty((32 << 20) - (64 << 10), np.uint8)  # freed at once
+
+
+def _chosen(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """What takes these places of a sequence, as a tuple."""
+    if len(places) == 1:
+        return lambda values: (values[places[0]],)
+    return itemgetter(*places)
 
 
 def _is_whole_program(call: Any) -> bool:
