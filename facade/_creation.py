@@ -18,6 +18,7 @@ from ._dtype import dtype as dtype_class
 from ._enter import from_array
 from ._handle import Handle
 from ._host import TEMPORARY, is_own, snapshot
+from ._memory_format import preserve_format
 from ._random import key as random_key
 from ._record import apply
 from ._trace import local
@@ -358,14 +359,20 @@ def batched_as(like: Any, made: Any) -> Any:
 
 def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
     def like(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
-        kwargs.pop("memory_format", None)
-        dtype = input.dtype if dtype is None else dtype
-        if factory in (full, zeros, ones, empty):
-            return batched_as(input, factory(tuple(input.shape), *args, dtype=dtype, **kwargs))
+        row_major = kwargs.pop("memory_format", None) not in (None, preserve_format)
+        dtype, shape = input.dtype if dtype is None else dtype, tuple(input.shape)
         if factory is randint:
             low, high = (0, *args) if len(args) == 1 else args
-            return randint(low, high, tuple(input.shape), dtype=dtype, **kwargs)
-        return factory(tuple(input.shape), *args, dtype=dtype, **kwargs)
+            made = randint(low, high, shape, dtype=dtype, **kwargs)
+        else:
+            made = factory(shape, *args, dtype=dtype, **kwargs)
+        if factory in (full, zeros, ones, empty):
+            made = batched_as(input, made)
+        if input._v.strides is None or row_major:
+            return made
+        from ._strided import laid_as
+
+        return laid_as(input, made)
 
     like.__name__ = factory.__name__ + "_like"
     like.__doc__ = f"`{factory.__name__}` in the shape and dtype of `input`."

@@ -20,8 +20,9 @@ from ._enter import enter, make
 from ._grad_dtype import wanted
 from ._gradients import apply
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
+from ._layout import is_dense
 from ._node import AccumulateGrad, Node
-from ._roles import alias
+from ._roles import alias, spread
 from ._saved import FREED, check_versions
 from ._storage import detach
 from ._trace import NOWHERE, Mode, State, local, resting
@@ -100,6 +101,7 @@ class GraphTask:
         self._latest_trace: Any = None
         self.reached: Any = ()  # the nodes that this pass will visit
         self.running: set[Any] = set()  # with captures: the nodes that do more than hold one
+        self.looking = False  # whether somebody can look at a gradient on its way
         self.number = next(_numbers)
         self.current: Any = None  # the node that is being visited
         self.watch: Any = local.watch
@@ -168,6 +170,7 @@ class GraphTask:
             for edge in node.next_edges():
                 if edge is not None:
                     stack.append(edge[0])
+        self.looking = self.captures is not None or any(map(_shown, order))
         if self.captures is None:
             needed = seen
         else:
@@ -287,7 +290,7 @@ class GraphTask:
             alone = bool(node.post_hooks) and sys.getrefcount(grad) <= 4
             with accumulating:
                 if leaf._grad is None:
-                    leaf._grad = _first(grad, self.create_graph, alone)
+                    leaf._grad = _first(leaf, grad, self.create_graph, alone)
                 elif not self.create_graph:
                     leaf._grad.add_(grad)
                 else:
@@ -295,6 +298,11 @@ class GraphTask:
             self.effects.append(("leaf", leaf, leaf._grad))
         if node.hooked():
             after_accumulation(node, grads)
+
+
+def _shown(node: Any) -> bool:
+    """Whether the user sees the gradients that reach a node."""
+    return node.hooked() or hasattr(node, "apply_custom")
 
 
 def _as_grad_dtype(leaf: Any, grad: Any) -> Any:
@@ -305,20 +313,27 @@ def _as_grad_dtype(leaf: Any, grad: Any) -> Any:
     return grad.to(of(want))
 
 
-def _first(grad: Any, create_graph: bool, share: bool) -> Any:
+def _first(leaf: Any, grad: Any, create_graph: bool, share: bool) -> Any:
     """What a leaf's `.grad` becomes; with a graph a copy, as `CopyBackwards` says."""
     if share and not create_graph:
         return detach(grad)
     if create_graph and grad.requires_grad:
         return grad.detach().clone().copy_(grad)
-    return _own(grad, create_graph)
+    return _own(grad, create_graph, leaf._v.strides)
 
 
-def _own(grad: Any, create_graph: bool) -> Any:
-    """A tensor of its own with the value of `grad`, as `.grad` holds it."""
+def _own(grad: Any, create_graph: bool, strides: Any = None) -> Any:
+    """A tensor of its own with the value of `grad`, as `.grad` holds it.
+
+    Args:
+      strides: how it lies in memory; None is row by row.
+    """
     trace = local.trace
     value = enter(grad, trace)
     if create_graph and value.requires_grad:
         return grad.clone()
     kind = resting(value.aval, False, NOWHERE, value.inference)
-    return make(alias(trace, value, kind, fresh=True), trace)
+    value = alias(trace, value, kind, fresh=True)
+    if value.strides is not strides and value.strides != strides:
+        value = spread(trace, value, strides if is_dense(value.shape, strides) else None)
+    return make(value, trace)

@@ -46,13 +46,14 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
     if frame is None:
         task.check(node)
         fresh = changed(node) if (trace.silent if node.trace is trace else node.saved) else None
-        if not fresh and task.create_graph and not local.mode.dual:
+        if not fresh and (task.create_graph or task.looking):
             from .autograd._formulas import differentiate
 
-            spelled = differentiate(node, grads, needed)
+            views = not task.create_graph or bool(local.mode.dual)
+            spelled = differentiate(node, grads, needed, views)
             if spelled is not None:
                 return spelled
-            fresh = by_result(node)
+            fresh = None if views else by_result(node)
         if fresh:
             task.plain = False
             from .autograd._raw_saved import apply_packed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import TABLE, VIEW_RULES, Layout, Op, Slot, contiguous_strides
+from leafax.functional import TABLE, VIEW_RULES, Layout, Op, Slot, VjpCall, contiguous_strides
 
 from ._lens import PICKED, path_of
 
@@ -24,7 +24,8 @@ _OPS = frozenset({
     "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
     "mish", "relu", "relu6", "selu", "silu", "softplus", "softshrink", "float_power", "frexp", "i0",
     "igamma", "igammac", "ldexp", "nextafter", "polar", "clone", "_to_copy", "flip", "fliplr",
-    "flipud", "dropout", "slice_scatter",
+    "flipud", "dropout", "slice_scatter", "sigmoid_backward", "tanh_backward",
+    "threshold_backward",
 })  # fmt: skip
 _COPYING = frozenset({"clone", "_to_copy", "flip", "fliplr", "flipud"})
 _REDUCING = frozenset({"max", "min"})
@@ -37,6 +38,10 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
       inputs: the values that it takes.
     """
     op = getattr(call, "op", None)
+    if type(call) is VjpCall:
+        from ._gradient_layout import gradient_strides
+
+        return gradient_strides(call, inputs, avals)
     if op is None or not inputs:
         return None
     if op.view:
@@ -48,11 +53,11 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return tuple(_told(f, a.shape) for f, a in zip(found, avals, strict=True))
     if op.name == "copy_slices":
         return (inputs[0].strides,)
-    if all(v.strides is None for v in inputs) or not _elementwise(op, inputs):
+    if all(v.strides is None for v in inputs) or not elementwise(op, inputs):
         return None
     if op.name == "clone" and (len(call.args) > 1 or call.kwargs):
         return None
-    if op.name in _COPYING and _dense(base := laid(inputs[0])):
+    if op.name in _COPYING and dense(base := laid(inputs[0])):
         return (base.strides,)
     operands = [laid(v) for v in inputs]
     if any(type(a) in (int, float, complex) for a in call.args[1:]):
@@ -67,7 +72,7 @@ def laid(value: Any) -> Layout:
     return Layout(shape, contiguous_strides(shape) if strides is None else strides)
 
 
-def _elementwise(op: Op, inputs: list[Any]) -> bool:
+def elementwise(op: Op, inputs: list[Any]) -> bool:
     if op.name in _REDUCING:
         return len(inputs) == 2
     return op.fn.__module__.rpartition(".")[2] in _FAMILIES or op.name in _OPS
@@ -115,7 +120,7 @@ def iterated(shape: tuple[int, ...], operands: list[Layout]) -> Strides:
     if all(x.shape == shape for x in operands):
         if all(is_contiguous(x) for x in operands):
             return None
-        if len({x.strides for x in operands}) == 1 and _dense(operands[0]):
+        if len({x.strides for x in operands}) == 1 and dense(operands[0]):
             return operands[0].strides
     known = [_spread(x, shape) for x in operands]
     order = list(range(len(shape)))[::-1]
@@ -171,7 +176,7 @@ def is_contiguous(x: Layout) -> bool:
     return True
 
 
-def _dense(x: Layout) -> bool:
+def dense(x: Layout) -> bool:
     """Whether each place of a range is held exactly once."""
     expected = 1
     for stride, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
@@ -179,3 +184,8 @@ def _dense(x: Layout) -> bool:
             return False
         expected *= n
     return True
+
+
+def is_dense(shape: Any, strides: Strides) -> bool:
+    """Whether a tensor of these strides has neither gaps nor elements that share memory."""
+    return strides is None or dense(Layout(tuple(shape), strides))

@@ -41,6 +41,15 @@ def tag(
     return _same_number(trace, key, value, kind, storage, version, kind.index >= 0)
 
 
+def spread(trace: Trace, value: Value, strides: tuple[int, ...] | None) -> Value:
+    """Step to `value` with these strides; the tensor that holds it is the only one that does."""
+    new = _same_number(trace, ("laid", value, strides), value, value, value.storage, value.version)
+    new.strides, new.edge = strides, value.edge
+    if value in trace.sources:
+        trace.sources[new] = trace.sources[value]
+    return new
+
+
 def _same_number(
     trace: Trace, key: Any, value: Value, kind: Value, storage: int, version: int,
     edge: bool = False, inference: bool | None = None,

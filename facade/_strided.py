@@ -7,8 +7,11 @@ from typing import Any
 from leafax.functional import TABLE
 
 from ._creation import empty
+from ._layout import dense, iterated, laid
 from ._modes import no_grad
 from ._record import apply
+from ._roles import spread
+from ._trace import local, resting
 from ._views import settle
 
 
@@ -30,6 +33,18 @@ def empty_strided(
     settle(out)
     out._base_ = None  # the storage is its own: it is no view of another tensor
     return out.requires_grad_() if requires_grad else out
+
+
+def laid_as(like: Any, made: Any) -> Any:
+    """Let a new tensor of the shape of `like` lie in memory as it does, without gaps."""
+    found = laid(like._v)
+    strides = found.strides if dense(found) else iterated(found.shape, [found])
+    v = made._v
+    if v.index < 0:
+        made._v = resting(v.aval, v.requires_grad, v.role, v.inference, strides)
+    elif strides is not None:
+        made._v = spread(local.trace, v, strides)
+    return made
 
 
 def empty_permuted(size: Any, physical_layout: Any, **kwargs: Any) -> Any:

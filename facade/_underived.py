@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from leafax.functional import Slot
@@ -53,11 +52,10 @@ COMPLEX_FOR_REAL = (
 )
 
 
-def refuse_parts(state: State, wanted: Iterable[int]) -> None:
-    """Raise where a real operand would get a complex gradient."""
-    if state.value.dtype.kind == "c" and state.call.op.name in _LEFT_COMPLEX:
-        if any(state.operands[k].dtype.kind != "c" for k in wanted):
-            raise RuntimeError(COMPLEX_FOR_REAL)
+def refuse_parts(op: Any) -> None:
+    """Raise if PyTorch gives a real operand of this op a complex gradient."""
+    if op.name in _LEFT_COMPLEX:
+        raise RuntimeError(COMPLEX_FOR_REAL)
 
 
 def refuse(state: State, wanted: tuple[int, ...]) -> None:
@@ -65,7 +63,8 @@ def refuse(state: State, wanted: tuple[int, ...]) -> None:
     op = getattr(state.call, "op", None)
     if op is None:
         return
-    refuse_parts(state, wanted)
+    if state.value.dtype.kind == "c" and any(state.operands[k].dtype.kind != "c" for k in wanted):
+        refuse_parts(op)
     if op.backward == "CopySlices" and (1 if op.random else 0) in wanted:
         _refuse_repeating(state)
     if has_no_formula(state):

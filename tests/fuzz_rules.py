@@ -211,8 +211,21 @@ def _integers_with_history(form: str, given: list[Any], space: Any) -> bool:
     return any(word in form for word in ("fill_({y}", "eq_({y}", "] = "))
 
 
+def _taken_over(form: str, given: list[Any], space: Any) -> bool:
+    """A leaf that was viewed takes over the gradient given: kept, see docs/differences.md."""
+    if "{x}.backward({y}" not in form:
+        return False
+    seen, stack = set(), [given[0].grad_fn]
+    while stack:
+        node = stack.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            stack += [n for n, _ in node.next_functions]
+    return any(word in node.name() for node in seen for word in ("View", "queeze", "Alias"))
+
+
 RULES = (
-    _bits, _logit_of_nothing, _integers_with_history,
+    _bits, _logit_of_nothing, _integers_with_history, _taken_over,
     _ends_unwritten, _data_of_view, _over_itself, _gradient_with_history, _tied, _overlapping,
     _composed_product, _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen,

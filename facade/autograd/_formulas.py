@@ -176,6 +176,24 @@ def _turned(t: Any) -> Any:
     return _conj(t.t())
 
 
+def _by_columns(s: Saved, name: str) -> bool:
+    """Whether a matrix lies in memory column after column."""
+    kind = s.node.state.operands[s.given[name].index]
+    return bool(getattr(kind, "strides", None) == (1, kind.shape[0]))
+
+
+def _left_factor(s: Saved) -> Any:
+    if _by_columns(s, "input"):
+        return _conj(s["mat2"]).mm(s.g.t()).t()
+    return s.g.mm(_turned(s["mat2"]))
+
+
+def _right_factor(s: Saved) -> Any:
+    if _by_columns(s, "mat2"):
+        return s.g.t().mm(_conj(s["input"])).t()
+    return _turned(s["input"]).mm(s.g)
+
+
 def _unsqueezed(s: Saved) -> Any:
     return s.g.reshape(s.shape()) if s.static("dim") is None else _back_in(s)
 
@@ -241,6 +259,9 @@ _MATMUL: dict[tuple[int, ...], dict[str, Formula]] = {
 }
 
 _VIEWED: dict[str, Formula] = {"input": lambda s: s.g.reshape(s.shape())}
+_MOVED: dict[str, Formula] = {
+    "input": lambda s: s.g.movedim(s.static("destination"), s.static("source")),
+}
 
 # What was written over gets a zero that depends on nothing.
 _FILLED: dict[str, Formula] = {
@@ -260,6 +281,9 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "input": lambda s: s.g / _conj(s["other"]),
         "other": lambda s: -s.g * _conj((s["input"] / s["other"]) / s["other"]),
     },
+    "addcmul": {"input": lambda s: s.g},
+    "addcdiv": {"input": lambda s: s.g},
+    "fmod": {"input": lambda s: s.g},
     "neg": {"input": lambda s: -s.g},
     "pow": {"input": _pow_base, "exponent": _pow_exponent},
     "square": {"input": lambda s: s.g * _conj(_times(s["input"].pow(1), 2))},
@@ -288,10 +312,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "abs": {"input": lambda s: s.g * s["input"].sgn()},
     "sum": {"input": _spread},
     "mean": {"input": _mean},
-    "mm": {
-        "input": lambda s: s.g.mm(_turned(s["mat2"])),
-        "mat2": lambda s: _turned(s["input"]).mm(s.g),
-    },
+    "mm": {"input": _left_factor, "mat2": _right_factor},
     "bmm": {
         "input": lambda s: s.g.bmm(_conj(s["mat2"].transpose(1, 2))),
         "mat2": lambda s: _conj(s["input"].transpose(1, 2)).bmm(s.g),
@@ -315,13 +336,22 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "softmax": {"input": lambda s: apply(_SOFTMAX, s.g, s.result, s.static("dim"))},
     "log_softmax": {"input": lambda s: apply(_LOG_SOFTMAX, s.g, s.result, s.static("dim"))},
     "clone": {"input": lambda s: s.g},
+    "contiguous": {"input": lambda s: s.g},
     "_to_copy": {"input": lambda s: s.g},
     "t": {"input": lambda s: s.g.t()},
     "transpose": {"input": lambda s: s.g.transpose(s.static("dim0"), s.static("dim1"))},
+    "swapaxes": {"input": lambda s: s.g.transpose(s.static("axis0"), s.static("axis1"))},
+    "swapdims": {"input": lambda s: s.g.transpose(s.static("dim0"), s.static("dim1"))},
+    "T": {"input": lambda s: s.g.permute(*range(s.g.dim())[::-1])},
+    "mT": {"input": lambda s: s.g.transpose(-2, -1)},
+    "movedim": _MOVED,
+    "moveaxis": _MOVED,
     "permute": {"input": _permuted},
     "view": _VIEWED,
     "reshape": _VIEWED,
     "flatten": _VIEWED,
+    "ravel": _VIEWED,
+    "unflatten": _VIEWED,
     "unsqueeze": {"input": lambda s: s.g.squeeze(s.static("dim"))},
     "squeeze": {"input": _unsqueezed},
     "expand": {"input": lambda s: s.g.sum_to_size(s.shape())},
@@ -334,16 +364,30 @@ FORMULAS: dict[str, dict[str, Formula]] = {
 }
 
 
-def differentiate(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None:
+# What these pass on is the incoming gradient itself, or a view of it.
+_VIEWING = frozenset({
+    "add", "sub", "sum", "cat", "stack", "clone", "contiguous", "_to_copy", "t", "transpose",
+    "swapaxes", "swapdims", "T", "mT", "movedim", "moveaxis", "permute", "view", "reshape",
+    "flatten", "ravel", "unflatten", "unsqueeze", "squeeze", "addcmul", "addcdiv", "fmod",
+})  # fmt: skip
+
+
+def differentiate(
+    node: Any, grads: list[Any], needed: set[Any], views: bool = False
+) -> list[Any] | None:
     """The gradients that `node` passes on, by its formula; None if it has none.
 
     Args:
       grads: one an output.
       needed: the nodes whose gradients are wanted.
+      views: ask for those formulas alone that make views, for somebody who looks at strides and
+        writes in place.
     """
     state = node.state
     call = state.call
     if not isinstance(call, Call) or call.op.backward == "CopySlices":
+        return None
+    if views and call.op.qualified not in _VIEWING:
         return None
     if call.op.overwrites and FORMULAS.get(call.op.qualified) is not _FILLED:
         return None
@@ -362,11 +406,11 @@ def differentiate(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | 
     def put(index: int, grad: Any) -> None:
         kind = state.operands[index]
         if kind.dtype.kind != "c" and grad._v.dtype.kind == "c":
+            refuse_parts(call.op)
             grad = grad.real
         passed[index] = fit(node.name(), index, grad, kind)
 
     wanted = {k for k, e in enumerate(edges) if e is not None and e[0] in needed}
-    refuse_parts(state, wanted)
     if lists is not None:
         for a, grad in zip(s.given["tensors"], lists(s), strict=True):
             if a.index in wanted:
