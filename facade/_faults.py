@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._host import raw
 from ._trace import local
 
 
@@ -21,8 +22,7 @@ def check_faults() -> None:
     """Raise the first data-dependent error of the runs so far, with the user's line."""
     while local.faults:
         flags, values, sites = local.faults.popleft()
-        flags = np.asarray(flags)
-        if True not in flags.tolist():
+        if not any(raw(flags)):
             continue
         first = int(np.argmax(flags))
         site = sites[first]

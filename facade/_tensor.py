@@ -17,6 +17,7 @@ from ._dtype import Size, of, type_string
 from ._dtype import dtype as dtype_class
 from ._dual import tangent
 from ._graph import gradient_edge
+from ._host import raw
 from ._inplace import apply_inplace
 from ._memory_format import channels_last, channels_last_3d, is_laid_out
 from ._memory_format import check as check_memory_format
@@ -169,7 +170,8 @@ class Tensor(DeviceMixin, AutogradMixin):
             raise RuntimeError(
                 f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
             )
-        return self._value("item()").item()
+        array = observe(self, "item()")
+        return np.frombuffer(raw(array), array.dtype).item()
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers; runs the program."""

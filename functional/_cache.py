@@ -17,11 +17,14 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from ._in_place import written_in_place
 from ._lower import Residual, Side, lower, prune
+from ._lowerings import lowerings
+from ._products import turned
 from ._program import Aval, Input, Node, Program
+from ._vjp import ResidualCall, VjpCall
 
 # Milliseconds, measured on 2 CPU cores (docs/design.md section 7): to compile one op alone, and
 # a program of n nodes whole. They decide only when a program met for the first time is compiled.
@@ -103,27 +106,35 @@ class Plan:
             return (*outs, *residuals, flags, values) if self._checked else (*outs, *residuals)
 
         self._flat = flat
-        if self.donate and jax.default_backend() == "cpu":
-            flat = self._without_copies(flat, args)
-        self._jitted = jax.jit(flat, donate_argnums=self.donated, keep_unused=bool(self.donate))
+        options: Any = {"keep_unused": bool(self.donate)}
+        self._jitted = jax.jit(flat, donate_argnums=self.donate, **options)
+        if jax.default_backend() == "cpu" and (self.donate or self._has_gradients()):
+            program = self._jitted.trace(*args).jaxpr
+            fitted = self._fitted(program)
+            if fitted is not None:
+                self._jitted = jax.jit(fitted, donate_argnums=self.donated, **options)
 
-    def _without_copies(self, flat: Any, args: Sequence[Any]) -> Any:
-        """`flat` for the inputs that can be written in place; sets `donated` to those.
+    def _fitted(self, program: ClosedJaxpr) -> Callable[..., Any] | None:
+        """The traced program as XLA's CPU compiler runs it best; None if that is as it is.
 
-        The outputs that take them come first: JAX pairs the two in order.
+        Sets `donated` to the inputs that can be written in place. The outputs that take them come
+        first: JAX pairs the two in order.
         """
-        program = jax.jit(flat).trace(*args).jaxpr
+        quicker = turned(program) if lowerings()["products"] == "auto" else program
         donate = self.donate
         # `pair` has put the outputs in the order of the inputs whose buffers they take.
         self.donated = written_in_place(program, {i: k for k, i in enumerate(donate)})
         if self.donated == donate:
-            return flat
+            return None if quicker is program else jaxpr_as_fun(quicker)
         first = [k for k, i in enumerate(donate) if i in self.donated]
         order = [*first, *[k for k in range(len(program.out_avals)) if k not in first]]
         n = len(self.program.outputs)
         self._in_order = _chosen([order.index(k) for k in range(n)])
-        evaluate, reordered = jaxpr_as_fun(program), _chosen(order)
+        evaluate, reordered = jaxpr_as_fun(quicker), _chosen(order)
         return lambda *args: reordered(evaluate(*args))
+
+    def _has_gradients(self) -> bool:
+        return any(isinstance(node.call, (VjpCall, ResidualCall)) for node in self.nodes)
 
     def lowered(self, args: Sequence[Any]) -> Any:
         """The `jax.stages.Lowered` of the program, for its text and memory analysis."""

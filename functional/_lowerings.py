@@ -6,7 +6,7 @@ turns a choice off for programs that are compiled from then on.
 
 from __future__ import annotations
 
-_WAYS = {"convolution": ("auto", "xla")}
+_WAYS = {"convolution": ("auto", "xla"), "products": ("auto", "xla")}
 _chosen = {name: ways[0] for name, ways in _WAYS.items()}
 
 
@@ -17,12 +17,14 @@ def lowerings(**choices: str) -> dict[str, str]:
       convolution: "auto" takes matrix products or shifted products on CPUs where they were
         measured to be faster (`benchmarks/results.md`) and float32 for halves, "xla" always
         XLA's convolution.
+      products: "auto" turns an operand of the weight gradients of linear layers round on CPUs,
+        in the programs of the facade, where that was measured to be faster; "xla" never does.
 
     >>> from leafax.functional import lowerings
     >>> lowerings(convolution="xla")
-    {'convolution': 'xla'}
+    {'convolution': 'xla', 'products': 'auto'}
     >>> lowerings(convolution="auto")
-    {'convolution': 'auto'}
+    {'convolution': 'auto', 'products': 'auto'}
 
     Raises:
       ValueError: for a name or a way that does not exist.

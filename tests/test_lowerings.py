@@ -1,13 +1,17 @@
-"""Convolutions computed in several ways: the same values, each way where it is meant."""
+"""Ops computed in several ways: the same values, each way where it is meant."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from jax.extend.core import jaxpr_as_fun
 
-from leafax.functional import TABLE, lowerings
+import leafax
+from leafax.functional import TABLE, Input, lowerings
+from leafax.functional._products import turned
 
 CONV = {n: TABLE[f"conv{n}d"].fn for n in (1, 2, 3)}
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], bool]] = [
@@ -34,7 +38,7 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], bool]] = [
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
     yield
-    lowerings(convolution="auto")
+    lowerings(convolution="auto", products="auto")
 
 
 @pytest.mark.parametrize("shape, weight, kwargs, by_products", CASES)
@@ -71,6 +75,50 @@ def test_half_precision_is_summed_in_float32() -> None:
         texts[way] = next(line for line in lines if "stablehlo.convolution" in line)
     assert texts["auto"].endswith("tensor<1x4x9x9xf32>")
     assert texts["xla"].endswith("tensor<1x4x9x9xbf16>")
+
+
+def _weight_gradients(rows: int, columns: int) -> tuple[Any, Any]:
+    """A program of two weight gradients, one in a program of its own, and its arrays."""
+    product = functools.partial(jax.lax.dot_general, dimension_numbers=(((0,), (0,)), ((), ())))
+    random = np.random.default_rng(0)
+    g, x = (random.standard_normal((2048, n)).astype("float32") for n in (rows, columns))
+    program = jax.make_jaxpr(lambda g, x: (product(g * 2, x), jax.jit(product)(g, x)))(g, x)
+    return program, (g, x)
+
+
+def test_operands_of_weight_gradients_are_turned() -> None:
+    program, arrays = _weight_gradients(128, 256)
+    after = turned(program)
+    assert str(after).count("(([1], [0]), ([], []))") == 2
+    assert str(after).count("optimization_barrier") == 2, "or XLA turns it back"
+    for x, y in zip(jaxpr_as_fun(after)(*arrays), jaxpr_as_fun(program)(*arrays), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-3)  # sums of 2048 products
+
+
+@pytest.mark.parametrize("rows, columns", [(100, 512), (512, 100), (128, 64)])
+def test_other_products_are_left_alone(rows: int, columns: int) -> None:
+    program, _ = _weight_gradients(rows, columns)
+    assert turned(program) is program
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="what XLA does on CPUs")
+@pytest.mark.parametrize("way, turns", [("auto", 1), ("xla", 0)])
+def test_a_step_turns_them_on_a_cpu(way: str, turns: int) -> None:
+    from leafax import _run
+
+    lowerings(products=way)
+    # Another number for each way: programs that were compiled before stay as they are.
+    x, w = leafax.rand(2048, 128) + turns, leafax.rand(128, 128, requires_grad=True)
+    for _ in range(2):
+        w.grad = None
+        (leafax.nn.functional.linear(x, w) * (turns + 2)).square().sum().backward()
+        leafax.synchronize()
+    grad = w.grad.numpy()
+    plan = _run._plans[-1][1]
+    avals = [e.aval.struct() for e in plan.program.entries if isinstance(e, Input)]
+    assert plan.lowered(avals).as_text().count("optimization_barrier") == turns
+    y = leafax.nn.functional.linear(x, w).detach() * (2 * (turns + 2) ** 2)
+    np.testing.assert_allclose(grad, (y.t() @ x).numpy(), rtol=1e-5)
 
 
 def test_unknown_ways_are_errors() -> None:
