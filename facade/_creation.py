@@ -368,7 +368,7 @@ def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
             made = factory(shape, *args, dtype=dtype, **kwargs)
         if factory in (full, zeros, ones, empty):
             made = batched_as(input, made)
-        if input._v.strides is None or row_major:
+        if row_major or input._v.strides is None and not input._lens:
             return made
         from ._strided import laid_as
 

@@ -390,6 +390,7 @@ def nonzero(x: Any, as_tuple: bool = False) -> Any:
     The number of results depends on the data, so this runs the program.
     """
     from ._creation import from_numpy
+    from ._strided import lie
 
     if local.look is not None:
         from .func._refusals import refuse
@@ -405,4 +406,5 @@ def nonzero(x: Any, as_tuple: bool = False) -> Any:
     if as_tuple:
         return tuple(from_numpy(f.astype(np.int64)) for f in found)
     rows = np.stack(found, axis=1).astype(np.int64)
-    return from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))
+    made = from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))
+    return lie(made, (1, len(rows)))  # PyTorch finds them dim by dim

@@ -11,6 +11,7 @@ from typing import Any
 
 from leafax.functional import TABLE, VIEW_RULES, Layout, Op, Slot, VjpCall, contiguous_strides
 
+from ._columns import columns
 from ._lens import PICKED, path_of
 
 Strides = tuple[int, ...] | None
@@ -18,16 +19,26 @@ Strides = tuple[int, ...] | None
 _NARROW = TABLE["narrow"].fn
 # The families whose ops PyTorch runs through its `TensorIterator`, and single ops of others.
 _FAMILIES = frozenset(
-    {"arithmetic", "binary", "bitwise", "comparison", "powers", "rounding", "unary"}
-)
+    {
+        "arithmetic", "binary", "bitwise", "comparison", "powers", "rounding", "unary", "bessel",
+        "polynomials",
+    }
+)  # fmt: skip
 _OPS = frozenset({
     "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
     "mish", "relu", "relu6", "selu", "silu", "softplus", "softshrink", "float_power", "frexp", "i0",
     "igamma", "igammac", "ldexp", "nextafter", "polar", "clone", "_to_copy", "flip", "fliplr",
     "flipud", "dropout", "slice_scatter", "sigmoid_backward", "tanh_backward",
-    "threshold_backward",
+    "threshold_backward", "native_dropout", "prelu", "threshold", "mse_loss", "smooth_l1_loss",
+    "huber_loss", "binary_cross_entropy_with_logits", "polygamma", "i0e", "i1", "i1e", "ndtr",
+    "ndtri", "log_ndtr", "entr", "xlog1py", "zeta", "gcd", "lcm",
 })  # fmt: skip
 _COPYING = frozenset({"clone", "_to_copy", "flip", "fliplr", "flipud"})
+# These write into a copy that lies as what it is of; this one into one that is row-major.
+_INTO_A_COPY = frozenset({
+    "index_fill", "index_put", "put", "select_scatter", "diagonal_scatter", "sort", "argsort",
+})  # fmt: skip
+_INTO_ROWS = frozenset({"masked_fill"})
 _REDUCING = frozenset({"max", "min"})
 
 
@@ -53,12 +64,19 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return tuple(_told(f, a.shape) for f, a in zip(found, avals, strict=True))
     if op.name == "copy_slices":
         return (inputs[0].strides,)
-    if all(v.strides is None for v in inputs) or not elementwise(op, inputs):
+    by_columns = columns(op, call, avals)
+    if by_columns is not None:
+        return by_columns
+    if all(v.strides is None for v in inputs):
+        return None
+    if op.name in _INTO_A_COPY:
+        return (copied(laid(inputs[0])),) * len(avals)
+    if not elementwise(op, inputs):
         return None
     if op.name == "clone" and (len(call.args) > 1 or call.kwargs):
         return None
-    if op.name in _COPYING and dense(base := laid(inputs[0])):
-        return (base.strides,)
+    if op.name in _COPYING:
+        return (copied(laid(inputs[0])),)
     operands = [laid(v) for v in inputs]
     if any(type(a) in (int, float, complex) for a in call.args[1:]):
         operands.append(Layout((), ()))
@@ -75,6 +93,8 @@ def laid(value: Any) -> Layout:
 def elementwise(op: Op, inputs: list[Any]) -> bool:
     if op.name in _REDUCING:
         return len(inputs) == 2
+    if op.name in _INTO_ROWS:
+        return False
     return op.fn.__module__.rpartition(".")[2] in _FAMILIES or op.name in _OPS
 
 
@@ -108,6 +128,11 @@ def followed(op: Op, base: Layout, args: Any, kwargs: Any) -> Any:
 def _plain(a: Any) -> Any:
     """A number that became an input says where a view begins: any will do."""
     return 0 if isinstance(a, Slot) else a
+
+
+def copied(found: Layout) -> Strides:
+    """The strides of a copy of what lies like this."""
+    return found.strides if dense(found) else iterated(found.shape, [found])
 
 
 def iterated(shape: tuple[int, ...], operands: list[Layout]) -> Strides:

@@ -217,6 +217,8 @@ def places(state: State) -> tuple[int | None, ...]:
     for name, a in given.items():
         if name not in _NO_EDGE:
             visit(a, name)
+    if call.op.name != "set_" and has_no_formula(state):  # has edges to what requires grad alone
+        return tuple(k for k in found if k is not None and state.operands[k].requires_grad)
     return tuple(found)
 
 

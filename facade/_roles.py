@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._trace import NOWHERE, State, Trace, Value, local
+from ._trace import NOWHERE, State, Trace, Value, local, resting
 
 
 def alias(trace: Trace, value: Value, kind: Value, fresh: bool = False) -> Value:
@@ -45,6 +45,7 @@ def spread(trace: Trace, value: Value, strides: tuple[int, ...] | None) -> Value
     """Step to `value` with these strides; the tensor that holds it is the only one that does."""
     new = _same_number(trace, ("laid", value, strides), value, value, value.storage, value.version)
     new.strides, new.edge = strides, value.edge
+    new.resting = resting(new.aval, new.requires_grad, new.role, new.inference, strides)
     if value in trace.sources:
         trace.sources[new] = trace.sources[value]
     return new

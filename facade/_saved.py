@@ -9,6 +9,7 @@ from leafax.functional import Call, Slot
 from ._dtype import tensor_string
 from ._together import tell
 from ._trace import LEAF, State, Value, local
+from ._underived import has_no_formula
 
 if TYPE_CHECKING:
     from ._node import Node
@@ -53,7 +54,7 @@ def saved_places(state: State) -> tuple[tuple[str, int], ...]:
 def _saved_places(state: State) -> tuple[tuple[str, int], ...]:
     call = state.call
     op = getattr(call, "op", None)
-    if op is None:
+    if op is None or has_no_formula(state):
         return ()
     slots = slots_of(call)
     first = op.parameters[1 if op.random else 0] if op.parameters else ""

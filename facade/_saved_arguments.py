@@ -32,6 +32,8 @@ _SEVERAL = frozenset({  # whose `dim` may be several
     "sum", "mean", "var", "std", "amax", "amin", "logsumexp", "var_mean", "std_mean", "nansum",
     "norm", "linalg.vector_norm",
 })  # fmt: skip
+# Whose formulas do not read an operand that is a number.
+_NUMBERS_UNREAD = frozenset({"add", "sub", "rsub", "floor_divide", "remainder"})
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _SPATIAL = frozenset({"kernel_size", "stride", "padding", "dilation", "output_padding"})
 _UNSIGNED = frozenset({"ignore_index", "index", "start", "padding_idx", "source_dim"})
@@ -87,7 +89,7 @@ def saved_argument(
       KeyError: if the node has none of that name.
     """
     kept = _Kept(call, shapes, unpack, strides)
-    if name == "other" and kept.op in ("add", "sub", "rsub"):
+    if name in ("self", "other") and kept.op in _NUMBERS_UNREAD:
         raise KeyError(name)
     rule = _RULES.get((kept.op, name))
     if rule is not None:

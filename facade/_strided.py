@@ -7,10 +7,11 @@ from typing import Any
 from leafax.functional import TABLE
 
 from ._creation import empty
-from ._layout import dense, iterated, laid
+from ._layout import copied
 from ._modes import no_grad
 from ._record import apply
 from ._roles import spread
+from ._strides import layout
 from ._trace import local, resting
 from ._views import settle
 
@@ -37,8 +38,11 @@ def empty_strided(
 
 def laid_as(like: Any, made: Any) -> Any:
     """Let a new tensor of the shape of `like` lie in memory as it does, without gaps."""
-    found = laid(like._v)
-    strides = found.strides if dense(found) else iterated(found.shape, [found])
+    return lie(made, copied(layout(like)))
+
+
+def lie(made: Any, strides: tuple[int, ...] | None) -> Any:
+    """Let a new tensor lie in memory with these strides; returns it."""
     v = made._v
     if v.index < 0:
         made._v = resting(v.aval, v.requires_grad, v.role, v.inference, strides)

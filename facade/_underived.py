@@ -22,7 +22,9 @@ _REAL = frozenset({"nan_to_num", "silu", "view_as_complex_copy"})
 
 def refuse_complex(op: Any, avals: Any) -> None:
     """Raise where PyTorch will not record an op because its result is complex."""
-    if op is not None and op.name in _REAL and avals[0].dtype.kind == "c":
+    if op is None or op.overwrites:  # PyTorch does not ask where it writes in place
+        return
+    if op.name in _REAL and avals[0].dtype.kind == "c":
         raise RuntimeError(
             f"{op.name} does not support automatic differentiation for outputs with complex dtype."
         )

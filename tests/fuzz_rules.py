@@ -64,11 +64,14 @@ _READS = re.compile(r"\{([yw])\}(?:\.detach\(\))?(?=[,)]|$)|\] = ([a-z]\w*)$")
 def _over_itself(form: str, given: list[Any], space: Any) -> bool:
     """A write to memory that overlaps unevenly with an operand: kept, see docs/differences.md.
 
-    PyTorch refuses it where both are dense; elsewhere the order of its kernel decides.
+    PyTorch refuses it where both are dense; elsewhere the order of its kernel decides. So it does
+    for a tensor that has some of its memory twice.
     """
     if not _WRITES.search(form) or "out=" in form:
         return False
     x, y, w = (t.detach() for t in given)
+    if "{x}" in form and len(_bytes(x)) < x.numel() * x.itemsize and 0 not in x.stride():
+        return True
     read = [w if found[1] == "w" else y for found in _READS.finditer(form)]
     return any(_uneven(x, t, "{x}[" in form) for t in read)
 
@@ -100,6 +103,8 @@ def _dense(x: torch.Tensor) -> bool:
 
 def _gradient_with_history(form: str, given: list[Any], space: Any) -> bool:
     """Names in the graph of a gradient are PyTorch's own affair."""
+    if "DirtyPair" in form:  # adds the gradient to a tensor that is none
+        return any(t is given[1] for name, t in space.items() if name[0] == "g")
     if "{x}.grad" not in form or "{x}.grad = " in form:
         return False
     grad = None

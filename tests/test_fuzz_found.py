@@ -292,6 +292,28 @@ FOUND = {
         ("x = d.split([1, 1])[1]", "d.data = d", "d.mul_(2)", "see(x.grad_fn)"),
         ("x = b.view(-1)", "b.data = b.detach()", "with torch.no_grad(): x.mul_(2)"),
     ),
+    "matrices and positions that lie column by column": (
+        ("x = torch.linalg.cholesky(d @ d.mT + torch.eye(2).double())", "x.add_(1)",
+         "y = x.view(-1)"),
+        ("x = z.nonzero()", "y = x.detach().view(-1)"),
+        ("x = torch.zeros_like(a.t())", "y = x.view(-1)"),
+    ),
+    "complex in place where the formula is for real numbers": (
+        ("x = z * 2", "x.nan_to_num_()", "x.sum().abs().backward()"),
+        ("x = z * 2", "F.silu(x, inplace=True)"),
+    ),
+    "checkpoints where saved-tensor hooks are disabled": (
+        ("with torch.autograd.graph.disable_saved_tensors_hooks('no'): "
+         "x = again_in(False, again, a)",
+         "with torch.autograd.graph.disable_saved_tensors_hooks('no'): "
+         "y = again_in(True, again, c)"),
+    ),
+    "nodes without a formula keep nothing, and lead to what requires grad": (
+        ("x = d // 2", "see(saved(x.grad_fn))", "y = a.floor_divide(d)", "see(y.grad_fn)"),
+        ("x = torch.remainder(2, d)", "see(x.grad_fn, saved(x.grad_fn))", "d.mul_(2)",
+         "x.sum().backward()"),
+        ("x = d.remainder(2)", "see(x.grad_fn, saved(x.grad_fn))"),
+    ),
 }  # fmt: skip
 
 

@@ -84,10 +84,8 @@ def _strides(result: Any) -> Any:
     return result.stride() if hasattr(result, "stride") else None
 
 
-# What is laid out for LAPACK or column by column, which nothing here needs to know.
-OWN_ORDER = {
-    "qr", "kron", "geqrf", "svd", "sort", "argsort", "broadcast_tensors",
-}  # fmt: skip
+# A product that is a view of another order, and what is no op.
+OWN_ORDER = {"kron", "broadcast_tensors"}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -108,3 +106,57 @@ def test_every_op_of_the_table_on_transposed_operands() -> None:
             if len(found) == 2 and found[0] != found[1]:
                 wrong.append((name, count, *found))
     assert not wrong
+
+
+COLUMNS = (
+    "linalg.cholesky(s)", "linalg.cholesky_ex(s)", "cholesky_inverse(s)", "cholesky_solve(b, s)",
+    "linalg.inv(s)", "linalg.inv_ex(s)", "inverse(s)", "linalg.solve(s, b)",
+    "linalg.solve(s, b[..., 0])", "linalg.solve(s, b.mT, left=False)", "linalg.solve_ex(s, b)",
+    "linalg.solve_triangular(s, b, upper=True)",
+    "linalg.solve_triangular(s, b.mT, upper=True, left=False)", "triangular_solve(b, s)",
+    "linalg.qr(r)", "linalg.qr(r.mT)", "linalg.qr(r, mode='complete')", "linalg.qr(r, mode='r')",
+    "linalg.svd(r)", "linalg.svd(r, full_matrices=False)", "svd(r)", "linalg.eigh(s)",
+    "linalg.eig(s)", "linalg.lu(r)", "linalg.lu_factor(r)", "linalg.lu_factor_ex(r)",
+    "linalg.lu_solve(*torch.linalg.lu_factor(s), b)",
+    "linalg.lu_solve(*torch.linalg.lu_factor(s), b.mT, left=False)",
+    "linalg.ldl_factor(s)", "linalg.ldl_solve(*torch.linalg.ldl_factor(s), b)", "geqrf(r)",
+    "linalg.householder_product(*torch.geqrf(r))",
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_matrices_that_lie_column_by_column(batch: tuple[int, ...]) -> None:
+    wrong = []
+    for case in COLUMNS:
+        found = []
+        for lib in (torch, leafax):
+            s = (lib.eye(3) * 2 + 0.25).expand(*batch, 3, 3).contiguous()
+            b, r = lib.ones(*batch, 3, 2), lib.eye(4, 3).expand(*batch, 4, 3).contiguous()
+            found.append(_strides(eval(f"torch.{case}", {"torch": lib}, {"s": s, "b": b, "r": r})))
+        if found[0] != found[1]:
+            wrong.append((case, *found))
+    assert not wrong
+
+
+def test_new_tensors_lie_as_what_they_are_like() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        x = torch.ones(2, 6)
+        for t in (x.t(), x[:, ::2].t(), x[:1].expand(4, 6), x.view(2, 3, 2).permute(2, 0, 1)):
+            for fn in (
+                torch.zeros_like,
+                torch.ones_like,
+                lambda t, **k: torch.full_like(t, 2, **k),
+            ):
+                made = fn(t)
+                see(made, made.stride(), fn(t, memory_format=torch.contiguous_format).stride())
+                leaf = fn(t, requires_grad=True)
+                see(leaf, leaf.stride(), (leaf * 2).stride())
+                leaf.sum().backward()
+                see.gradients(leaf.grad)
+            see(torch.rand_like(t).stride(), torch.empty_like(t, dtype=torch.int64).stride())
+        for t in (torch.zeros(2, 2), torch.tensor([[0, 1], [0, 0]]), torch.ones(2, 3)):
+            places = t.nonzero()
+            see(places, places.stride(), torch.argwhere(t).stride())
+            see.attempt(places.view, -1)

@@ -25,6 +25,7 @@ PACK_WROTE = (
 
 class _Active(threading.local):
     disabled: str | None = None
+    for_checkpoints = False  # whether they are disabled, too
     frame: Any = None  # the outermost checkpointed call that is being recorded
 
 
@@ -91,15 +92,29 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Within the block, `saved_tensors_hooks` raises `error_message`."""
-    before = _active.disabled
+    """Within the block, `saved_tensors_hooks` and checkpoints raise `error_message`."""
+    before = _active.disabled, _active.for_checkpoints
     if local.pack_hooks:
         raise RuntimeError(error_message)
-    _active.disabled = error_message
+    _active.disabled, _active.for_checkpoints = error_message, True
     try:
         yield
     finally:
-        _active.disabled = before
+        _active.disabled, _active.for_checkpoints = before
+
+
+@contextmanager
+def disabled_in_transform(error_message: str) -> Iterator[None]:
+    """`disable_saved_tensors_hooks` for a function that may call checkpoints."""
+    with disable_saved_tensors_hooks(error_message):
+        _active.for_checkpoints = False
+        yield
+
+
+def check_checkpoint() -> None:
+    """Raise where a checkpoint may not be made, for it is saved-tensor hooks in PyTorch."""
+    if _active.disabled is not None and _active.for_checkpoints:
+        raise RuntimeError(_active.disabled)
 
 
 def hooks_are_enabled() -> bool:

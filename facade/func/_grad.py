@@ -19,7 +19,7 @@ from .._modes import within
 from .._trace import Mode, local
 from ..autograd import grad as _autograd_grad
 from ..autograd._backward import check_real
-from ..autograd._saved_hooks import disable_saved_tensors_hooks
+from ..autograd._saved_hooks import disabled_in_transform
 from ._trees import flatten, split_aux, starred, unflatten
 
 NO_HOOKS = (
@@ -165,7 +165,7 @@ def grad_and_value(
                 full[n], lifted = lift_tree(args[n])
                 trees.append(flatten(full[n])[1])
                 private.append(lifted)
-            with transform(), disable_saved_tensors_hooks(NO_HOOKS):
+            with transform(), disabled_in_transform(NO_HOOKS):
                 output = func(*full, **kwargs)
             output, aux = split_aux(prefix, output) if has_aux else (output, None)
             if not isinstance(output, Handle):
@@ -229,7 +229,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             lifted.append(tree)
             trees.append((flatten(tree)[1], len(leaves)))
             flat += leaves
-        with transform(), disable_saved_tensors_hooks(NO_HOOKS):
+        with transform(), disabled_in_transform(NO_HOOKS):
             output = func(*lifted)
         output, aux = split_aux(prefix, output) if has_aux else (output, None)
     outs, structure = flatten(output)

@@ -11,7 +11,7 @@ from .._budget import uncut
 from .._handle import Handle
 from .._step import UNSAVED
 from .._trace import local
-from ..autograd._saved_hooks import saving
+from ..autograd._saved_hooks import check_checkpoint, saving
 from ._frame import Frame, StopRecomputation
 from ._group import GraphExecGroup as GraphExecGroup
 from ._mismatch import CheckpointError as CheckpointError
@@ -83,7 +83,8 @@ def checkpoint(
     Raises:
       CheckpointError: in backward, if the second call differs from the first.
       ValueError: for arguments that do not go together.
-      RuntimeError: for inference tensors among `args`, which cannot be saved.
+      RuntimeError: for inference tensors among `args`, which cannot be saved; where
+        `autograd.graph.disable_saved_tensors_hooks` is in force.
 
     >>> import leafax
     >>> from leafax.utils.checkpoint import checkpoint
@@ -122,6 +123,7 @@ def checkpoint(
         return function(*args, **kwargs)
     if any(isinstance(a, Handle) and a._v.inference for a in args):
         raise RuntimeError(UNSAVED)  # the arguments are
+    check_checkpoint()
     completed: list[Any] = []
     with uncut():
         frame = Frame(
