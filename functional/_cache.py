@@ -22,6 +22,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from ._in_place import written_in_place
 from ._lower import Residual, Side, lower, prune
 from ._lowerings import lowerings
+from ._mappings import too_many
 from ._products import turned
 from ._program import Aval, Input, Node, Program
 from ._vjp import ResidualCall, VjpCall
@@ -53,6 +54,7 @@ class Plan:
       donate: the inputs whose buffers the outputs may take; `donated` are those that they take.
       side: residual structures and fault sites, known once the program was traced.
       runs: how often it ran.
+      used: when it ran last, by `time.perf_counter`.
     """
 
     def __init__(self, program: Program, donate: tuple[int, ...] = ()) -> None:
@@ -60,6 +62,7 @@ class Plan:
         self.side = Side()
         self.donate = self.donated = donate
         self.runs = 0
+        self.used = 0.0
         self.nodes = [e for e in self.program.entries if isinstance(e, Node)]
         self._checked = any(
             getattr(getattr(e.call, "op", None), "check", None) is not None for e in self.nodes
@@ -74,6 +77,7 @@ class Plan:
         """Run on one array (or Python number) an `Input`."""
         start = time.perf_counter()
         self.runs += 1
+        self.used = start
         try:
             wide = _wide.pop()
         except IndexError:
@@ -82,18 +86,27 @@ class Plan:
             if self._jitted is None and self.runs == 1 and self._alone_is_cheaper():
                 outputs, flags = self._op_by_op(args)
                 return Outcome(outputs, (), flags, "op by op", time.perf_counter() - start)
-            how = "cached"
-            if self._jitted is None:
+            how, jitted = "cached", self._jitted
+            if jitted is None:
+                _make_room()
                 with self._lock:
                     if self._jitted is None:
                         self._compile(args)
                         how = "compiled"
-            flat = self._jitted(*args)
+                    jitted = self._jitted
+            flat = jitted(*args)
         _wide.append(wide)
         n, r = self._sizes
         flags = flat[-2:] if self._checked else None
         outputs = flat[:n] if self._in_order is None else self._in_order(flat)
         return Outcome(outputs, flat[n : n + r], flags, how, time.perf_counter() - start)
+
+    def forget(self) -> None:
+        """Let go of the executable; the next run compiles it again."""
+        with self._lock:
+            jitted, self._jitted, self._flat = self._jitted, None, None
+        if jitted is not None:
+            jitted.clear_cache()
 
     def _compile(self, args: Sequence[Any]) -> None:
         _keep_freed_memory()
@@ -107,12 +120,12 @@ class Plan:
 
         self._flat = flat
         options: Any = {"keep_unused": bool(self.donate)}
-        self._jitted = jax.jit(flat, donate_argnums=self.donate, **options)
+        jitted: Any = jax.jit(flat, donate_argnums=self.donate, **options)
         if jax.default_backend() == "cpu" and (self.donate or self._has_gradients()):
-            program = self._jitted.trace(*args).jaxpr
-            fitted = self._fitted(program)
+            fitted = self._fitted(jitted.trace(*args).jaxpr)
             if fitted is not None:
-                self._jitted = jax.jit(fitted, donate_argnums=self.donated, **options)
+                jitted = jax.jit(fitted, donate_argnums=self.donated, **options)
+        self._jitted = jitted  # at last: other threads run it at once
 
     def _fitted(self, program: ClosedJaxpr) -> Callable[..., Any] | None:
         """The traced program as XLA's CPU compiler runs it best; None if that is as it is.
@@ -176,7 +189,10 @@ class Plan:
                 env.append(next(supply))
                 continue
             inputs = [env[i] for i in entry.inputs]
-            _ALONE_KNOWN.add(next(described))
+            alone = next(described)
+            if alone not in _ALONE_KNOWN:
+                _make_room()
+                _ALONE_KNOWN.add(alone)
             out = _alone(entry.call)(*inputs)
             env.extend(out)
             if self._checked and getattr(entry.call, "op", None) and entry.call.op.check:
@@ -260,6 +276,21 @@ def _alone(call: Any) -> Any:
 
 _PLANS: OrderedDict[Any, Plan] = OrderedDict()
 _LOCK = threading.Lock()
+
+
+def _make_room() -> None:
+    """Forget the programs that ran least recently, and all of single ops, if they are too many."""
+    if too_many():
+        with _LOCK:
+            held = [plan for plan in _PLANS.values() if plan._jitted is not None]
+        held.sort(key=lambda plan: plan.used)
+        for plan in held[: len(held) // 2 + 1]:
+            plan.forget()
+        alone = [*_ALONE_JIT.values(), *[f.jitted for f in _FAULTS_ALONE.values()]]
+        for known in (_ALONE_JIT, _ALONE_KNOWN, _FAULTS_ALONE):
+            known.clear()
+        for jitted in alone:
+            jitted.clear_cache()
 
 
 def plan_for(program: Program, donate: tuple[int, ...] = ()) -> Plan:

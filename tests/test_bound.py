@@ -7,6 +7,7 @@ import pytest
 import leafax
 from leafax import _bound
 from leafax._trace import local
+from leafax.functional import _mappings
 
 
 def test_the_trie_is_bounded_and_hot_loops_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +32,45 @@ def test_the_trie_is_bounded_and_hot_loops_stay(monkeypatch: pytest.MonkeyPatch)
     (w * w).sum().backward()
     optimizer.step()
     assert leafax.explain().compiles == 0
+
+
+def test_programs_are_forgotten_before_the_process_has_no_room_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def losses(n: int) -> list[float]:
+        w = leafax.full((n,), 2.0, dtype=leafax.float64, requires_grad=True)
+        optimizer, found = leafax.optim.SGD([w], lr=0.5), []
+        for i in range(3):
+            optimizer.zero_grad()
+            loss = (w[leafax.tensor([i])] * w).sum()  # with the check of an index
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    expected = losses(23)
+    leafax.explain(clear=True)
+    assert losses(23) == expected
+    assert leafax.explain(clear=True).compiles == 0
+    before = _mappings.mappings()[0]
+    monkeypatch.setattr(_mappings, "_EVERY", 1)
+    monkeypatch.setattr(_mappings, "mappings", lambda: (60_000, 65_530))
+    for n in range(24, 30):
+        losses(n)
+    monkeypatch.undo()
+    if before:  # where somebody counts them
+        assert _mappings.mappings()[0] < before + 60, "six sizes are some twenty programs"
+    leafax.explain(clear=True)
+    assert losses(23) == expected, "what was forgotten is compiled again"
+    assert leafax.explain(clear=True).compiles > 0
+
+
+def test_where_nobody_counts_mappings_none_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_mappings, "_EVERY", 1)
+    monkeypatch.setattr("builtins.open", _refuses)
+    assert _mappings.mappings() == (0, 1)
+    assert not _mappings.too_many()
+
+
+def _refuses(*args: object) -> None:
+    raise FileNotFoundError(args[0])
