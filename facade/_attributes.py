@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from leafax.functional import Slot
 
 from ._enter import from_array
+from ._layout import laid
 from ._saved import (
     FREED,
     WRAPPING,
@@ -74,7 +75,10 @@ def _kept(node: Node, name: str) -> Any:
         return node.unpack(index)
 
     try:
-        shapes, strides = zip(*[(v.shape, v.strides) for v in node.state.operands], strict=True)
+        operands = node.state.operands
+        shapes = [v.shape for v in operands]
+        # PyTorch asks for the strides of what gets a gradient.
+        strides = [tuple(laid(v).strides) if v.requires_grad else () for v in operands]
         return saved_argument(name, node.state.call, shapes, unpack, strides)
     except KeyError:
         pass

@@ -88,6 +88,13 @@ def recorded(op: Op, args: Any, kwargs: Any, lower: dtype) -> Any:
     return record(op, args, kwargs)
 
 
+def operands(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The operands of a function that is composed of ops, cast as one op of its name would be."""
+    policy, lower = policy_of(here(), op), local.mode.autocast
+    to = policy(lower, args, {}, [t for t in args if _eligible(t)]) if policy is not None else None
+    return args if to is None else _cast(args, to, to is lower)  # type: ignore[no-any-return]
+
+
 def _eligible(t: Any) -> bool:
     """Doubles, integers and complex numbers are left alone."""
     return isinstance(t, Handle) and t._v.aval.dtype in _HALVES_AND_FLOAT

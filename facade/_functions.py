@@ -65,6 +65,7 @@ from ._numeric import as_strided_scatter as as_strided_scatter  # noqa: E402
 from ._numeric import gradient as gradient  # noqa: E402
 from ._numeric import index_reduce as index_reduce  # noqa: E402
 from ._numeric import lu as lu  # noqa: E402
+from ._products import matmul as matmul  # noqa: E402
 from ._reduce import cartesian_prod as cartesian_prod  # noqa: E402
 from ._reduce import combinations as combinations  # noqa: E402
 from ._reduce import corrcoef as corrcoef  # noqa: E402

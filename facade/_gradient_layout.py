@@ -33,7 +33,7 @@ def gradient_strides(call: VjpCall, inputs: list[Any], avals: Any) -> tuple[Stri
     operands, grads = inputs[:present], inputs[present:]
     if op.backward == "CopySlices":  # a copy that lies as the base does
         return _like_base(call, operands, avals)
-    if op.name == "mm":
+    if op.name in ("mm", "addmm"):
         return tuple(_of_product(call, inputs, k) for k in call.wanted)
     if op.name == "sgn" or not (op.qualified in _SPREADING or elementwise(op, operands)):
         return None
@@ -68,7 +68,7 @@ def _like_base(call: VjpCall, operands: list[Any], avals: Any) -> tuple[Strides,
 
 def _of_product(call: VjpCall, inputs: list[Any], k: int) -> Strides:
     """The gradient of a matrix that lies by columns does so too."""
-    if call.missing:
+    if call.missing or len(inputs[k].shape) != 2:
         return None
     rows, columns = inputs[k].shape
     return (1, rows) if inputs[k].strides == (1, rows) and rows > 1 else None

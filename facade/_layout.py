@@ -191,10 +191,10 @@ def _spread(x: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_contiguous(x: Layout) -> bool:
     """Whether elements lie row by row; strides of dims of one element do not matter."""
+    if 0 in x.shape:
+        return True
     expected = 1
     for n, s in zip(reversed(x.shape), reversed(x.strides), strict=True):
-        if n == 0:
-            return True
         if n != 1 and s != expected:
             return False
         expected *= n

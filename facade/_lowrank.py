@@ -9,19 +9,15 @@ from leafax.functional import TABLE
 from ._creation import randn
 from ._record import apply
 
-_QR, _SVD, _MM = TABLE["linalg.qr"], TABLE["linalg.svd"], TABLE["matmul"]
-
-
-def _mm(a: Any, b: Any) -> Any:
-    return apply(_MM, a, b)
+_QR, _SVD = TABLE["linalg.qr"], TABLE["linalg.svd"]
 
 
 def _basis(a: Any, q: int, niter: int) -> Any:
     """Orthonormal columns whose span holds most of the range of `a`: Algorithm 4.4."""
-    base = apply(_QR, _mm(a, randn(a.shape[-1], q, dtype=a.dtype))).Q
+    base = apply(_QR, a @ randn(a.shape[-1], q, dtype=a.dtype)).Q
     for _ in range(niter):
-        base = apply(_QR, _mm(a.mH, base)).Q
-        base = apply(_QR, _mm(a, base)).Q
+        base = apply(_QR, a.mH @ base).Q
+        base = apply(_QR, a @ base).Q
     return base
 
 
@@ -43,8 +39,8 @@ def svd_lowrank(
     wide = x.shape[-2] < x.shape[-1]
     x = x.mH if wide else x
     base = _basis(x, 6 if q is None else q, 2 if niter is None else niter)
-    u, s, vh = apply(_SVD, _mm(base.mH, x), False)
-    u, v = _mm(base, u), vh.mH
+    u, s, vh = apply(_SVD, base.mH @ x, False)
+    u, v = base @ u, vh.mH
     return (v, s, u) if wide else (u, s, v)
 
 

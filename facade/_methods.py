@@ -18,6 +18,7 @@ from . import (
     _inplace_views,
     _matrices,
     _numeric,
+    _products,
     _reduce,
     _removed,
     _set,
@@ -67,6 +68,7 @@ for _name in ("var", "std"):
     setattr(Tensor, _name, _cautions.enough_elements(_name, getattr(Tensor, _name)))
 for _name in ("positive", "__pos__"):
     setattr(Tensor, _name, _composites.positive)
+_products.install(Tensor)
 Tensor.outer = Tensor.ger = _composites.outer  # type: ignore[attr-defined]
 Tensor.__rtruediv__ = _composites.rtruediv  # type: ignore[attr-defined]
 for _name, _fn in _inplace_views.methods().items():

@@ -97,15 +97,6 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
 }
 
 
-def _matmul(state: State) -> str:
-    """The last node of what PyTorch composes for these ranks."""
-    ranks: Any = tuple(len(v.shape) for v in state.operands[:2])
-    if max(ranks) > 2:
-        return "UnsafeViewBackward0"
-    names = {(1, 1): "Dot", (2, 1): "Mv", (1, 2): "Squeeze", (2, 2): "Mm"}
-    return names[ranks] + ("Backward4" if ranks == (1, 2) else "Backward0")
-
-
 def _interpolate(state: State) -> str:
     """PyTorch has a node for each mode and number of dimensions."""
     given = arguments(state)
@@ -142,8 +133,6 @@ def node_name(state: State) -> str:
         op = call.op
         if op.backward in _AS_IT_IS:
             return op.backward
-        if op.name == "matmul":
-            return _matmul(state)
         if op.name == "interpolate":
             return _interpolate(state)
         if op.name == "movedim" and not state.operands[0].shape:

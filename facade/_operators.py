@@ -23,7 +23,6 @@ _BINARY = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "pow", "and": "bitwise_and", "or": "bitwise_or",
     "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
-    "matmul": "matmul",
 }  # fmt: skip
 _REFLECTED = {"add": "add", "mul": "mul", "and": "bitwise_and", "or": "bitwise_or",
               "xor": "bitwise_xor", "sub": "rsub"}  # fmt: skip
@@ -46,8 +45,7 @@ def install(cls: Any) -> None:
     for name, op_name in _BINARY.items():
         op = TABLE[op_name]
         setattr(cls, f"__{name}__", _fast.binary(op, cls))
-        if name != "matmul":  # `x @= y` is `x = x @ y`
-            setattr(cls, f"__i{name}__", _inplace(op, cls))
+        setattr(cls, f"__i{name}__", _inplace(op, cls))
         if name == "truediv":
             cls.__rtruediv__ = _divided_by  # type: ignore[attr-defined]
         elif name in _REFLECTED:

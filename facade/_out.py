@@ -86,22 +86,27 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
     check_inplace(out, False)
     _check_type(op, result, out, operands)
     check_overlap(op, out, operands)
-    if out.shape == result.shape:
-        return _copy(out, result)
+    resize_output(out, tuple(result.shape))
+    return _copy(out, result)
+
+
+def resize_output(out: Any, shape: tuple[int, ...]) -> None:
+    """Give an `out=` tensor the shape of the result, with a warning if it had elements."""
+    if tuple(out.shape) == shape:
+        return
     if out.numel():
         warnings.warn(
             "An output with one or more elements was resized since it had shape "
             f"{list(out.shape)}, which does not match the required output shape "
-            f"{list(result.shape)}. This behavior is deprecated, and in a future PyTorch release "
+            f"{list(shape)}. This behavior is deprecated, and in a future PyTorch release "
             "outputs will not be resized unless they have zero elements. You can explicitly reuse "
             "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     from ._fillers import reshaped_storage
 
-    reshaped_storage(out, tuple(result.shape))
-    return _copy(out, result)
+    reshaped_storage(out, shape)
 
 
 def _copy(out: Any, result: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leafax.functional import Call, Slot
 
 from ._dtype import tensor_string
+from ._lens import BY_NAME, PICKED
 from ._together import tell
 from ._trace import LEAF, State, Value, local
 from ._underived import has_no_formula
@@ -75,7 +76,8 @@ def _saved_places(state: State) -> tuple[tuple[str, int], ...]:
             fields = getattr(call.wrap, "_fields", ())
             if name in fields:
                 found.append((name, -1 - fields.index(name)))
-    return tuple(found)
+    # PyTorch saves them by name, and results once they are there.
+    return tuple(sorted(found, key=lambda place: (place[1] < 0, place[0])))
 
 
 def slots_of(call: Call) -> dict[str, list[int]]:
@@ -225,14 +227,30 @@ def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
     else:
         seen = saved.holder or saved.mate
         holder = seen() if seen is not None else None
-    maker = grad_fn(holder) if holder is not None else None
     edge = node.next_edges()[index]
+    alive = saved is not None and saved.holder is not None and holder is not None
+    if not alive and _dead_view(value, holder):  # PyTorch makes its history anew
+        tracked = edge is not None or holder is not None and holder.requires_grad
+        return ", which is output 0 of AsStrided," if tracked else ""
+    maker = grad_fn(holder) if holder is not None else None
     out = edge[1] if edge is not None else 0
     if maker is None:
         if holder is not None or edge is None or edge[0].accumulates:
             return ""
         maker = edge[0]
     return f", which is output {out} of {short(maker.name())},"
+
+
+def _dead_view(value: Value, holder: Any) -> bool:
+    """Whether `value` was a view that is gone; `holder` is what sees its memory now, if any."""
+    op = getattr(getattr(value.state, "call", None), "op", None)
+    if op is None or value is not value.state.value:  # a base that is read through a lens
+        return False
+    if not op.view or value.state.call.many or op in PICKED or op.name in BY_NAME:
+        return False
+    if op.name == "detach" or op.name.endswith("_") or value.role == LEAF:
+        return False
+    return holder is None or holder._base_ is None
 
 
 def holder_of(value: Value, living: Any = None) -> Any:

@@ -20,12 +20,12 @@ _SIZES = frozenset({
     "index", "mean", "sum", "expand", "broadcast_to", "view", "reshape", "select", "slice",
     "narrow", "index_select", "max.dim", "min.dim", "topk", "sort", "repeat", "squeeze",
     "diagonal", "split", "kthvalue", "mode", "median.dim", "trace", "interpolate",
-    "matmul", "mm", "addmm", "linear", "addbmm", "embedding", "unfold", "flatten", "unflatten",
-    "tile", "nanmedian.dim", "var_mean",
+    "_unsafe_view", "squeeze_", "mm", "addmm", "addbmm", "embedding", "unfold", "flatten",
+    "unflatten", "tile", "nanmedian.dim", "var_mean",
 })  # fmt: skip
+_STRIDES = frozenset({"mm", "addmm"})  # gradients lie as the operands do
 _SIZE = re.compile(r"(\w+)_sym_(?:(sizes_opt|sizes|numel|strides)|argsize_(minus_)?(\d))")
 _ALIASES = {
-    ("matmul", "mat2"): "other", ("linear", "mat1"): "input", ("linear", "mat2"): "weight",
     ("embedding", "indices"): "input", ("masked_select", "self"): "input",
 }  # fmt: skip
 _SEVERAL = frozenset({  # whose `dim` may be several
@@ -44,7 +44,7 @@ class _Kept:
     """A recorded call as its node sees it.
 
     Args:
-      shapes, strides: of the operands; None for strides that are as one would think.
+      shapes, strides: of the operands; None for the strides that what was saved has.
       unpack: gives the tensor of an operand.
     """
 
@@ -53,7 +53,7 @@ class _Kept:
         strides: Sequence[Any] | None,
     ) -> None:  # fmt: skip
         self.call, self.shapes, self.unpack = call, shapes, unpack
-        self.strides = strides or [None] * len(shapes)
+        self.strides = strides
         self.op = call.op.name
         self.slots = slots_of(call)
 
@@ -110,15 +110,14 @@ def saved_argument(
 def _size(kept: _Kept, sized: re.Match[str]) -> Any:
     name, what, minus, place = sized.groups()
     shape = kept.shape(name)
-    if shape is None:
+    if shape is None or what == "strides" and kept.op not in _STRIDES:
         raise KeyError(name)
-    if kept.op == "linear" and name == "mat2":
-        shape = shape[::-1]
+    if kept.op == "addmm" and name == "self":  # what is added
+        raise KeyError(name)
     if what == "numel":
         return math.prod(shape)
     if what == "strides":
-        stride = unpacked_stride(kept, name)
-        return stride[::-1] if kept.op == "linear" and name == "mat2" else stride
+        return unpacked_stride(kept, name)
     if what is not None:
         return shape
     return shape[-int(place)] if minus else shape[int(place)]
@@ -126,7 +125,7 @@ def _size(kept: _Kept, sized: re.Match[str]) -> Any:
 
 def unpacked_stride(kept: _Kept, name: str) -> tuple[int, ...]:
     index = kept.slots[kept.parameter(name) or ""][0]
-    return tuple(kept.strides[index] or kept.unpack(index).stride())
+    return tuple(kept.unpack(index).stride() if kept.strides is None else kept.strides[index])
 
 
 def _as_kept(kept: _Kept, name: str, value: Any) -> Any:
@@ -225,6 +224,7 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ("interpolate", "align_corners"): lambda k: bool(k.static("align_corners")),
     ("slice", "end"): _end, ("narrow", "end"): _end,
     ("slice", "step"): _step, ("narrow", "step"): _step,
+    ("mT", "dim0"): lambda k: unsigned(-2), ("mT", "dim1"): lambda k: unsigned(-1),
     ("cross", "dim"): _cross_dim, ("movedim", "dims"): _moved,
     ("split", "split_size"): lambda k: k.static("split_size_or_sections"),
     ("index_add", "source_dim"): lambda k: len(k.shape("source") or ()),
@@ -232,8 +232,6 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ("embedding", "padding_idx"): lambda k: (
         2**64 - 1 if k.static("padding_idx") is None else unsigned(k.static("padding_idx"))
     ),
-    ("linear", "alpha"): lambda k: 1, ("linear", "beta"): lambda k: 1,
-    ("linear", "mat2"): lambda k: k.unpack(k.slots["weight"][0]).t(),
     ("grid_sample", "interpolation_mode"): lambda k: _MODES[k.static("mode")],
     ("grid_sample", "padding_mode"): lambda k: _MODES[k.static("padding_mode")],
     ("grid_sample", "align_corners"): lambda k: bool(k.static("align_corners")),

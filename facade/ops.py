@@ -78,6 +78,14 @@ class OpOverloadPacket:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from ._table import call
 
+        if self.__name__ == "matmul":  # made of others
+            from ._products import matmul
+
+            return matmul(*args, **kwargs)
+        if self.__name__ == "linear":
+            from .nn._linear import linear
+
+            return linear(*args, **kwargs)
         op = TABLE.get(self.__name__) or TABLE.get(f"nn.functional.{self.__name__}")
         if op is None:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{self.__name__}'")
@@ -111,14 +119,7 @@ def overload_of(state: Any) -> OpOverload:
     name, _, dim = op.name.rstrip("_").partition(".")
     overload = dim or _FIXED.get(name, "default")
     given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
-    ranks: list[int] = [len(v.shape) for v in state.operands]
-    if name in ("matmul", "mm", "linear"):
-        if name == "linear" and given.get("bias") is not None and ranks[0] == 2:
-            name = "addmm"
-        elif len(ranks) > 1:
-            name = {(2, 2): "mm", (2, 1): "mv", (1, 1): "dot"}.get((ranks[0], ranks[1]), "bmm")
-            name = "mm" if op.name == "linear" else name
-    elif name in _TENSOR:
+    if name in _TENSOR:
         overload = "Tensor" if given.get("rounding_mode") is None else "Tensor_mode"
     elif name in _BY_OTHER:
         overload = "Scalar" if _is_number(state, given.get(_LAST.get(name, "other"))) else "Tensor"

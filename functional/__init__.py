@@ -56,6 +56,7 @@ from ._vjp import vjp_of as vjp_of
 from .ops import NOT_VIEWABLE as NOT_VIEWABLE
 from .ops import VIEW_RULES as VIEW_RULES
 from .ops import Layout as Layout
+from .ops import broadcast_shapes as broadcast_shapes
 from .ops import contiguous_strides as contiguous_strides
 from .ops import flatten_size as flatten_size
 

@@ -145,11 +145,6 @@ def _overlapping(form: str, given: list[Any], space: Any) -> bool:
     return "out={w}" in form and memory[2] in memory[:2]
 
 
-def _composed_product(form: str, given: list[Any], space: Any) -> bool:
-    """Composed of several nodes in PyTorch: kept, see docs/differences.md."""
-    return "matmul" in form or " @ " in form and any(t.dim() in (1, 3) for t in given)
-
-
 def _unsafe(form: str, given: list[Any], space: Any) -> bool:
     """Without autograd the unsafe splits make views, or not, as their kernels are written."""
     return "unsafe" in form and ("inference" in form or any(t.is_inference() for t in given))
@@ -232,6 +227,6 @@ def _taken_over(form: str, given: list[Any], space: Any) -> bool:
 RULES = (
     _bits, _logit_of_nothing, _integers_with_history, _taken_over,
     _ends_unwritten, _data_of_view, _over_itself, _gradient_with_history, _tied, _overlapping,
-    _composed_product, _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
+    _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen,
 )  # fmt: skip

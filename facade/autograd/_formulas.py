@@ -179,19 +179,20 @@ def _turned(t: Any) -> Any:
 def _by_columns(s: Saved, name: str) -> bool:
     """Whether a matrix lies in memory column after column."""
     kind = s.node.state.operands[s.given[name].index]
-    return bool(getattr(kind, "strides", None) == (1, kind.shape[0]))
+    strides = getattr(kind, "strides", None)
+    return bool((strides or (kind.shape[1], 1)) == (1, kind.shape[0]))
 
 
-def _left_factor(s: Saved) -> Any:
-    if _by_columns(s, "input"):
+def _left_factor(s: Saved, left: str = "input") -> Any:
+    if _by_columns(s, left):
         return _conj(s["mat2"]).mm(s.g.t()).t()
     return s.g.mm(_turned(s["mat2"]))
 
 
-def _right_factor(s: Saved) -> Any:
+def _right_factor(s: Saved, left: str = "input") -> Any:
     if _by_columns(s, "mat2"):
-        return s.g.t().mm(_conj(s["input"])).t()
-    return _turned(s["input"]).mm(s.g)
+        return s.g.t().mm(_conj(s[left])).t()
+    return _turned(s[left]).mm(s.g)
 
 
 def _unsqueezed(s: Saved) -> Any:
@@ -243,20 +244,14 @@ _LISTS: dict[str, Formula] = {
     "stack": lambda s: [s.g.select(s.static("dim", 0), k) for k in range(len(s.given["tensors"]))],
 }
 
-_MATMUL: dict[tuple[int, ...], dict[str, Formula]] = {
-    (1, 1): {
-        "input": lambda s: s.g * _conj(s["other"]),
-        "other": lambda s: s.g * _conj(s["input"]),
-    },
-    (2, 1): {
-        "input": lambda s: s.g.reshape(-1, 1) * _conj(s["other"]),
-        "other": lambda s: _turned(s["input"]).mv(s.g),
-    },
-    (2, 2): {
-        "input": lambda s: s.g.mm(_turned(s["other"])),
-        "other": lambda s: _turned(s["input"]).mm(s.g),
-    },
-}
+
+def _factor(s: Saved, grad: Any, name: str) -> Any:
+    """A gradient times the number that the op multiplied by."""
+    factor = s.static(name, 1)
+    if isinstance(factor, Slot):
+        return grad * _conj(s[name])
+    return grad if factor == 1 else _times(grad, _conj(factor))
+
 
 _VIEWED: dict[str, Formula] = {"input": lambda s: s.g.reshape(s.shape())}
 _MOVED: dict[str, Formula] = {
@@ -313,6 +308,11 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "sum": {"input": _spread},
     "mean": {"input": _mean},
     "mm": {"input": _left_factor, "mat2": _right_factor},
+    "addmm": {
+        "input": lambda s: _factor(s, s.g, "beta"),
+        "mat1": lambda s: _factor(s, _left_factor(s, "mat1"), "alpha"),
+        "mat2": lambda s: _factor(s, _right_factor(s, "mat1"), "alpha"),
+    },
     "bmm": {
         "input": lambda s: s.g.bmm(_conj(s["mat2"].transpose(1, 2))),
         "mat2": lambda s: _conj(s["input"].transpose(1, 2)).bmm(s.g),
@@ -348,6 +348,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "moveaxis": _MOVED,
     "permute": {"input": _permuted},
     "view": _VIEWED,
+    "_unsafe_view": _VIEWED,
     "reshape": _VIEWED,
     "flatten": _VIEWED,
     "ravel": _VIEWED,
@@ -363,12 +364,15 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "where": {"input": lambda s: _where(s, True), "other": lambda s: _where(s, False)},
 }
 
+FORMULAS |= {f"{name}_": FORMULAS[name] for name in ("t", "transpose", "squeeze", "unsqueeze")}
+
 
 # What these pass on is the incoming gradient itself, or a view of it.
 _VIEWING = frozenset({
     "add", "sub", "sum", "cat", "stack", "clone", "contiguous", "_to_copy", "t", "transpose",
     "swapaxes", "swapdims", "T", "mT", "movedim", "moveaxis", "permute", "view", "reshape",
-    "flatten", "ravel", "unflatten", "unsqueeze", "squeeze", "addcmul", "addcdiv", "fmod",
+    "_unsafe_view", "flatten", "ravel", "unflatten", "unsqueeze", "squeeze", "squeeze_", "addcmul",
+    "addcdiv", "fmod",
 })  # fmt: skip
 
 
@@ -392,8 +396,6 @@ def differentiate(
     if call.op.overwrites and FORMULAS.get(call.op.qualified) is not _FILLED:
         return None
     formulas = FORMULAS.get(call.op.qualified)
-    if call.op.name == "matmul":
-        formulas = _MATMUL.get(tuple(len(v.shape) for v in state.operands))
     lists = _LISTS.get(call.op.qualified)
     if (formulas is None and lists is None) or grads[0] is None or state.mode.autocast is not None:
         return None

@@ -9,11 +9,8 @@ from leafax.functional import TABLE
 
 from .._record import apply
 from ._dropout import dropout
+from ._linear import linear
 from ._sparse import scaled_dot_product_attention
-
-
-def _linear(x: Any, weight: Any, bias: Any) -> Any:
-    return apply(TABLE["nn.functional.linear"], x, weight, bias)
 
 
 def _float_mask(mask: Any, name: str, dtype: Any) -> Any:
@@ -35,16 +32,16 @@ def _projected(
     if separate is not None:
         biases = (None,) * 3 if bias is None else bias.chunk(3)
         pairs = zip((query, key, value), separate, biases, strict=True)
-        return tuple(_linear(x, w, b) for x, w, b in pairs)  # type: ignore[return-value]
+        return tuple(linear(x, w, b) for x, w, b in pairs)  # type: ignore[return-value]
     size = query.shape[-1]
     if key is value and query is key:
-        both = _linear(query, packed, bias)
+        both = linear(query, packed, bias)
         both = both.unflatten(-1, (3, size)).unsqueeze(0).transpose(0, -2).squeeze(-2)
         return both[0].contiguous(), both[1].contiguous(), both[2].contiguous()
     weights = packed.chunk(3)
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     pairs = zip((query, key, value), weights, biases, strict=True)
-    return tuple(_linear(x, w, b) for x, w, b in pairs)  # type: ignore[return-value]
+    return tuple(linear(x, w, b) for x, w, b in pairs)  # type: ignore[return-value]
 
 
 def multi_head_attention_forward(
@@ -138,7 +135,7 @@ def multi_head_attention_forward(
         out = out.reshape(batch * num_heads, length, width)
         weights = None
     out = out.transpose(0, 1).contiguous().view(length * batch, size)
-    out = _linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    out = linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
     if weights is not None:
         weights = weights.view(batch, num_heads, length, source)
         weights = weights.mean(dim=1) if average_attn_weights else weights

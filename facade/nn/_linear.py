@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import math
+from math import prod
 from typing import Any
 
 from leafax.functional import TABLE
 
+from .._dual import tangent
 from .._handle import Handle
+from .._products import product
 from .._record import apply
 from .._table import function
 from .._trace import local
 
-_linear = function(TABLE["nn.functional.linear"])
+_LINEAR, _ADDMM, _T = TABLE["nn.functional.linear"], TABLE["addmm"], TABLE["t"]
+_RESHAPE, _VIEW = TABLE["reshape"], TABLE["view"]
+_linear = function(_LINEAR)
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -21,7 +25,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     Args:
       input: `(..., in)`.
       weight: `(out, in)`, or `(in,)` for results without the last dim.
-      bias: `(out,)` or None.
+      bias: `(out,)` or None; what else broadcasts to the result is added to it.
 
     Raises:
       RuntimeError: for shapes that do not fit, and for operands of several dtypes.
@@ -31,31 +35,32 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     >>> x.shape
     torch.Size([2, 4])
     """
-    if not _plain(input, weight, bias):
-        return _linear(input, weight, bias)  # with its errors
-    turned = weight.t()
-    if bias is None and input.dim() == 1:
-        return apply(TABLE["mm"], input.unsqueeze(0), turned).squeeze_(0)
-    if bias is None:
-        return input.matmul(turned)
-    if input.dim() == 2:
-        return apply(TABLE["addmm"], bias, input, turned)
-    shape = tuple(input.shape)
-    rows = input.reshape(math.prod(shape[:-1]), shape[-1])
-    return apply(TABLE["addmm"], bias, rows, turned).view((*shape[:-1], weight.shape[0]))
-
-
-def _plain(input: Any, weight: Any, bias: Any) -> bool:
-    """Whether the operands fit, so that nothing is left to say of them."""
-    if local.mode.autocast is not None:
-        return False
     if not isinstance(input, Handle) or not isinstance(weight, Handle):
-        return False
-    x, w = input._v, weight._v
-    if len(w.shape) != 2 or not x.shape or x.dtype != w.dtype or w.dtype.kind == "b":
-        return False
-    if x.shape[-1] != w.shape[1]:
-        return False
+        return _linear(input, weight, bias)  # with its errors
+    if bias is not None and not isinstance(bias, Handle):
+        raise TypeError(
+            f"linear(): argument 'bias' (position 3) must be Tensor, not {type(bias).__name__}"
+        )
+    if local.mode.autocast is not None:
+        from .._autocast import operands
+
+        input, weight, bias = operands(_LINEAR, (input, weight, bias))
+    shape = tuple(input._v.shape)
+    if not shape or not weight._v.shape:
+        raise RuntimeError(
+            "both arguments to linear need to be at least 1D, but they are "
+            f"{len(shape)}D and {len(weight._v.shape)}D"
+        )
+    turned = apply(_T, weight)
     if bias is None:
-        return True
-    return isinstance(bias, Handle) and bias._v.shape == w.shape[:1] and bias._v.dtype == w.dtype
+        return product(input, turned)
+    if len(shape) == 2:
+        return apply(_ADDMM, bias, input, turned)
+    if len(bias._v.shape) == 1 and input.is_contiguous():  # type: ignore[attr-defined]
+        rows = apply(_RESHAPE, input, (prod(shape[:-1]), shape[-1]))
+        made = apply(_ADDMM, bias, rows, turned)
+        return apply(_VIEW, made, (*shape[:-1], made._v.shape[1]))
+    made = product(input, turned)
+    if local.mode.dual and tangent(bias, local.mode.dual[0]) is not None:
+        return made + bias
+    return made.add_(bias)

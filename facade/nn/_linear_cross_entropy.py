@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from leafax.functional import TABLE
-
-from .._record import apply
 from ._cross_entropy import cross_entropy
+from ._linear import linear
 
-_LINEAR = TABLE["nn.functional.linear"]
 _POLICIES = ("accurate", "balanced", "compact", "auto")
 
 
@@ -60,7 +57,7 @@ def linear_cross_entropy(
     if linear_weight.dim() > 2:
         linear_weight = linear_weight.reshape((rows, linear_weight.shape[-1]))
         linear_bias = None if linear_bias is None else linear_bias.reshape((rows,))
-    logits = apply(_LINEAR, input, linear_weight, linear_bias).reshape(shape)
+    logits = linear(input, linear_weight, linear_bias).reshape(shape)
     return cross_entropy(
         logits, target, weight=weight, reduction=reduction, label_smoothing=label_smoothing,
         ignore_index=-100 if ignore_index is None else ignore_index,

@@ -7,6 +7,7 @@ itself.
 from importlib import import_module
 from pathlib import Path
 
+from ._dims import broadcast_shapes as broadcast_shapes
 from ._dims import flatten_size as flatten_size
 from ._strides import NOT_VIEWABLE as NOT_VIEWABLE
 from ._strides import VIEW_RULES as VIEW_RULES

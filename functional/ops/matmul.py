@@ -18,8 +18,9 @@ from ._nn import wide, wide_dtype
 Array = jax.Array
 
 
-def _not_for_bool(kernel: str, x: Array) -> None:
-    if x.dtype.name == "bool":
+def _not_for_bool(kernel: str, x: Array, terms: int = 1) -> None:
+    """Refuse bools, but where there is nothing to multiply."""
+    if x.dtype.name == "bool" and terms:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
 
 
@@ -37,7 +38,7 @@ def _check_mm(rows: int, inner: int, other: Array, input: Array) -> None:
             f"expected m1 and m2 to have the same dtype, but got: {cpp_name(input.dtype)} != "
             f"{cpp_name(other.dtype)}"
         )
-    _not_for_bool("addmm_impl_cpu_", input)
+    _not_for_bool("addmm_impl_cpu_", input, rows * inner * other.shape[1])
 
 
 def _check_mv(rows: int, inner: int, vec: Array, mat: Array, out: int | None = None) -> None:
@@ -52,7 +53,7 @@ def _check_mv(rows: int, inner: int, vec: Array, mat: Array, out: int | None = N
             "addmv input tensors must have the same dtype, but got "
             f"{names[0]}, {names[1]}, and {names[0]}"
         )
-    _not_for_bool("addmv_impl_cpu", mat)
+    _not_for_bool("addmv_impl_cpu", mat, rows * inner)
 
 
 def _check_dot(input: Array, tensor: Array) -> None:
@@ -83,7 +84,7 @@ def _check_bmm(batch1: Array, batch2: Array, batches: int, other_batches: int) -
             f"expected scalar type {scalar_name(batch1.dtype)} but found "
             f"{scalar_name(batch2.dtype)}"
         )
-    _not_for_bool("bmm", batch1)
+    _not_for_bool("bmm", batch1, batch1.size * batch2.shape[-1])
 
 
 def _need_3d(batch1: Array, batch2: Array) -> None:
@@ -199,6 +200,9 @@ def addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1)
         if x.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {x.ndim}-D tensor")
     _check_mm(mat1.shape[0], mat1.shape[1], mat2, mat1)
+    if input.dtype == bool and not mat1.shape[1] and mat1.shape[0] and mat2.shape[1]:
+        # It multiplies by `beta` then.
+        raise RuntimeError("result type Long can't be cast to the desired output type Bool")
     return _blend(input, lax.dot(mat1, mat2), beta, alpha)
 
 

@@ -216,6 +216,12 @@ def contiguous(input: Array, memory_format: Any = None) -> Array:
     return input
 
 
+@op(name="_unsafe_view", function=False, method=False)
+def unsafe_view(input: Array, size: tuple[int, ...]) -> Array:
+    """Give the elements of a tensor that nobody else holds a new shape; no view to autograd."""
+    return lax.reshape(input, size)
+
+
 @op(name="_to_copy", function=False, method=False, backward="ToCopyBackward0")
 def to_copy(input: Array, dtype: np.dtype | None = None) -> Array:
     """Copy with another dtype, `x.to(dtype)`."""
