@@ -21,6 +21,7 @@ from ._saved import (
     wraps,
 )  # fmt: skip
 from ._saved_arguments import saved_argument
+from ._saved_views import as_view
 from ._trace import local
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _tensor(node: Node, index: int) -> Any:
         check_versions(node, {}, index)
     elif node.trace is local.trace:
         check_versions(node, latest_versions(local.trace.state), index)
-    return node.unpack(index)
+    return as_view(node, index, node.unpack(index))
 
 
 def _kept(node: Node, name: str) -> Any:

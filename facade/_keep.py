@@ -136,13 +136,15 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
             if tensor is None:
                 array = outcome.outputs[recipe.places[value.index]]
                 tensor = from_array(array)
+                if value.strides is not None:
+                    tensor._v = resting(value.aval, strides=value.strides)
                 edge = edge_of(trace, value)
                 if edge is not None:
                     if edge[0].accumulates:
                         leaf = edge[0].variable
                         tensor = leaf if _readable(leaf) else tensor
                     else:
-                        tensor._v = resting(value.aval, True, EXTERNAL)
+                        tensor._v = resting(value.aval, True, EXTERNAL, strides=value.strides)
                         tensor._grad_fn, tensor._out = edge
             if trace.duals and value in trace.duals:
                 tensor._duals = trace.duals[value]

@@ -234,17 +234,28 @@ class Node:
             if holder is not None:
                 return _history(holder.detach(), self, -1 - index)
         else:
-            value = self.state.operands[index]
-            source = trace.sources.get(value)
-            if source is not None and source._v is value:
-                return source
-            if trace.together:
-                tell(trace)
-            for r in trace.refs:
-                t = r()
-                if t is not None and t._v is value and t._stale is None:
-                    return t
+            return tensor_of(trace, self.state.operands[index])
         return make(value, trace)
+
+
+def tensor_of(trace: Trace, value: Any) -> Any:
+    """The tensor of a value of the running trace; a new one if nobody holds one."""
+    found = find(trace, value)
+    return make(value, trace) if found is None else found
+
+
+def find(trace: Trace, value: Any) -> Any:
+    """The tensor that holds a value of the running trace, if somebody has it."""
+    source = trace.sources.get(value)
+    if source is not None and source._v is value:
+        return source
+    if trace.together:
+        tell(trace)
+    for r in trace.refs:
+        t = r()
+        if t is not None and t._v is value and t._stale is None:
+            return t
+    return None
 
 
 def _same(saved: Saved) -> Any:

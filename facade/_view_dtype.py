@@ -11,7 +11,7 @@ from ._dtype import as_dtype
 from ._dtype import dtype as dtype_class
 from ._enter import make
 from ._record import record
-from ._storage import detach, share
+from ._storage import detach, of_mode, share
 from ._strides import layout
 
 _VIEW = TABLE["view_dtype"]
@@ -46,6 +46,8 @@ def view_of(shaped: Any) -> Any:
 def view_dtype(t: Any, dtype: dtype_class) -> Any:
     """The bytes of `t` as another dtype; not differentiable, as PyTorch has it.
 
+    It is an inference tensor in inference mode, and only there, whatever `t` is.
+
     Raises:
       RuntimeError: where strides, offset or the last dim do not allow it.
     """
@@ -58,8 +60,11 @@ def view_dtype(t: Any, dtype: dtype_class) -> Any:
     _check(t, dtype)
     source = detach(t)
     state, trace = record(_VIEW, (source, dtype.np, t._v.dtype.itemsize), {}, budget=False)
-    out = make(state.value, trace)
-    return share(source, out, ((_VIEW, (dtype.np, t._v.dtype.itemsize), {}),), view=False)
+    out = of_mode(make(state.value, trace))
+    share(source, out, ((_VIEW, (dtype.np, t._v.dtype.itemsize), {}),), view=False)
+    if t._v.inference or out._v.inference:  # which have no count of versions to share
+        out._vc = [0]
+    return out
 
 
 def _check(t: Any, dtype: dtype_class) -> None:

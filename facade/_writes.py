@@ -61,6 +61,10 @@ def write_view(t: Any, whole: Value) -> None:
     """After a recorded write through a view: `whole` is what its base now holds."""
     trace, base = local.trace, t._base_
     bump(t)
+    if t._retains:  # at the node that it gets when it is asked for
+        from ._graph import unretain
+
+        unretain(t)
     if base._retains:
         move_retain(base, whole, trace)
     rebind(base, whole)
@@ -137,11 +141,14 @@ def bump(t: Any) -> None:
 def touch(t: Any) -> None:
     """Count a write that changed no values."""
     trace = local.trace
-    value = enter(t, trace)
-    bump(t)
     cell = t if t._store is None else t._store.cell
+    # A view whose history nobody can tell stays as it is: its write is counted all the same.
+    lost = t._creation and t._base_ is not None and t._stale is not None
+    seen = cell if lost else t
+    value = enter(seen, trace)
+    bump(t)
     sharing = [] if t._store is None else [m() for m in t._store.members]
-    for x in {id(t): t, id(cell): cell}.values():
+    for x in {id(seen): seen, id(cell): cell}.values():
         old = enter(x, trace)
         new = tag(trace, old, old, value.storage, value.version + 1)
         if old.role == LEAF:

@@ -48,6 +48,7 @@ def _data_of_view(form: str, given: list[Any], space: Any) -> bool:
     if form == "{x}.data = {y}" and x is y:
         return False
     apart = x.shape != y.shape or x.is_inference() != y.is_inference()
+    apart = apart or x.is_inference() and "{x}.data * 2" in form
     return apart or any(_tied_by_views(t, space) for t in (x, y))
 
 
@@ -152,7 +153,7 @@ def _unsafe(form: str, given: list[Any], space: Any) -> bool:
 
 def _looked_at_by_hooks(form: str, given: list[Any], space: Any) -> bool:
     """Batched gradients cannot be looked at after the hook."""
-    hooked = any("hook" in line or "every(" in line for line in space["lines"])
+    hooked = any("hook" in line or "every(" in line or "some(" in line for line in space["lines"])
     return hooked and "is_grads_batched" in form
 
 
@@ -175,8 +176,12 @@ def _grows(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _set_of_view(form: str, given: list[Any], space: Any) -> bool:
-    """`set_` of a view that autograd tracks: kept, see docs/differences.md."""
-    return "set_(" in form and given[0]._is_view()
+    """`set_` of a view that autograd tracks, or of what has views: see docs/differences.md."""
+    if "set_(" not in form:
+        return False
+    x = given[0]
+    tensors = [t for t in space.values() if isinstance(t, torch.Tensor)]
+    return x._is_view() or any(t._base is x for t in tensors)
 
 
 def _frozen(form: str, given: list[Any], space: Any) -> bool:
@@ -195,6 +200,12 @@ def _bits(form: str, given: list[Any], space: Any) -> bool:
         return False
     x = torch.view_as_real(_plain(given[0])) if given[0].is_complex() else _plain(given[0])
     return bool((x * 2**20).frac().any())
+
+
+def _rounded_to_nothing(form: str, given: list[Any], space: Any) -> bool:
+    """What rounding left of a zero: whether it is one is a matter of the kernel."""
+    parts = [torch.view_as_real(t) if t.is_complex() else t for t in map(_plain, given)]
+    return any(((t != 0) & (t.abs() < 1e-12)).any() for t in parts if t.is_floating_point())
 
 
 def _logit_of_nothing(form: str, given: list[Any], space: Any) -> bool:
@@ -225,7 +236,7 @@ def _taken_over(form: str, given: list[Any], space: Any) -> bool:
 
 
 RULES = (
-    _bits, _logit_of_nothing, _integers_with_history, _taken_over,
+    _bits, _rounded_to_nothing, _logit_of_nothing, _integers_with_history, _taken_over,
     _ends_unwritten, _data_of_view, _over_itself, _gradient_with_history, _tied, _overlapping,
     _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen,

@@ -105,6 +105,8 @@ FOUND = {
     ),
     "refusals": (
         ("x = torch.zeros(2, dtype=torch.int64, requires_grad=True)",),
+        ("y = torch.std_mean(z, 0)[1].nan_to_num_()", "w = F.silu(z * 1, inplace=True)",
+         "(z * 1)[0].nan_to_num_().sum().abs().backward()"),
         ("x = c.sum().unbind(-1)", "y = d.split([1, 1], -1)", "w = c.sum().mv(c)"),
         ("x = z.nan_to_num()", "y = F.silu(z)", "w = z.unique()", "v = z.unique_consecutive()"),
         ("x = every(a, b)", "y = some(a, b)", "b.sum().backward()"),
@@ -228,6 +230,28 @@ FOUND = {
     "a view in place of what counts its own writes": (
         ("x = z.unfold(-1, 2, 1)", "y = z.data.narrow(0, 0, 1)", "y.transpose_(0, -1)"),
         ("x = d[:1]", "d.data.t_()", "y = d.detach(); y.t_()"),
+    ),
+    "a view that retains its gradient and is written to": (
+        ("x = d.t()[..., 1:]", "y = x.squeeze()", "y.retain_grad()", "y.fill_(y.sum())",
+         "x.sum().backward()", "see(y.grad)", "(y * 2).sum().backward()", "see(y.grad)"),
+        ("x = d[:1]", "x.retain_grad()", "x.mul_(2)", "d.sum().backward()"),
+        ("x = d[:1]", "x.retain_grad()", "x.mul_(2)", "w = x * 3", "w.sum().backward()"),
+    ),
+    "memory seen as another dtype is of the mode that it is seen in": (
+        ("with torch.inference_mode(): x = c.floor()", "y = x.view(torch.float32)",
+         "w = x.view(torch.int64)", "w.add_(1)", "see(y, w, x)",
+         "with torch.inference_mode(): x.add_(1)", "v = w * 1"),
+        ("with torch.inference_mode(): x = a.view(torch.int64)", "x.is_inference()",
+         "with torch.inference_mode(): x.add_(0)", "x.add_(0)", "see(a._version)"),
+    ),
+    "writes to views of unknown history are counted": (
+        ("x = Through.apply(c.expand_as(d).rsqrt())",
+         "for _ in range(3): torch.autograd.graph.increment_version(x); see(x._version)",
+         "y = x * 2"),
+        ("x, y = d.unbind(0)", "torch.autograd.graph.increment_version((x, d, y))",
+         "see(x._version)",
+         "with torch.no_grad(): w = d[:1]", "torch.autograd.graph.increment_version((w, w))",
+         "with torch.no_grad(): v = w * 2", "u = w * 2"),
     ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),

@@ -141,3 +141,35 @@ def test_gradients_that_are_views_of_others() -> None:
         g.mul_(3)
         see(seed)
         see(lib.autograd.grad(x + 1, x, g)[0] is g)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_saved_views_are_views(cut: bool) -> None:
+    """Views that only the node knows; once the program has run, those of leaves."""
+
+    def program(lib: Any) -> Any:
+        b = lib.tensor([[1.0, 2.0, -0.5], [0.75, -1.5, 0.125]], requires_grad=True)
+        found: list[Any] = []
+
+        def note(y: Any, name: str) -> None:
+            if cut and lib is leafax:
+                leafax.synchronize()
+            s = getattr(y.grad_fn, "_saved_" + name)
+            found.append((s._is_view(), s._base is b, s.grad_fn.name(), s._version, s.stride()))
+            found.append(s.tolist())
+
+        note((b * 2).mm(b.t()), "mat2")
+        note(b.view(-1)[1:].sin(), "self")
+        note(b.t().t() ** 2, "self")
+        if not cut:
+            d = b * 2
+            note(d.t() * b.t(), "self")
+            note(d.split(1)[1] ** 2, "self")
+            note(d.unbind(0)[1] * 2 * d[0], "other")
+            note(d.sum().expand(3) ** 2, "self")
+            g = lib.autograd.grad((d**2).sum(), d, create_graph=True)[0]
+            s = g.grad_fn._saved_self
+            found.append((s._is_view(), s.is_leaf, s.stride(), s.tolist()))
+        return found
+
+    assert program(leafax) == program(torch)
