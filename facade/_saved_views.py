@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import numpy as np
+
 from leafax.functional import Call, Slot
 
+from ._enter import from_array
+from ._lens import Lens
 from ._modes import within
 from ._node import find, tensor_of
 from ._record import results
 from ._storage import share
-from ._trace import Trace, Value, local
+from ._trace import Trace, Value, local, resting
 
 
 def as_view(node: Any, index: int, tensor: Any) -> Any:
@@ -27,7 +32,7 @@ def as_view(node: Any, index: int, tensor: Any) -> Any:
     trace = node.trace
     if trace is local.trace and trace is not None:
         return _again(trace, value)
-    return _of_leaf(node, index, tensor)
+    return _of_the_past(value, node.next_edges()[index], tensor)
 
 
 def _is_view(value: Value) -> bool:
@@ -50,14 +55,37 @@ def _again(trace: Trace, value: Value) -> Any:
     return made[value.out] if state.call.many else made
 
 
-def _of_leaf(node: Any, index: int, tensor: Any) -> Any:
-    """A view of a leaf whose program has run, tied to that leaf again."""
-    lens: list[Any] = []
-    value, edge = node.state.operands[index], node.next_edges()[index]
-    while edge is not None and _is_view(value) and not value.state.call.many:
+def _of_the_past(value: Value, edge: Any, tensor: Any) -> Any:
+    """A view whose program has run: of the leaf that it leads to, or of what it shows in full."""
+    lens: Lens = ()
+    while _is_view(value) and not value.state.call.many:
         call = value.state.call
-        lens.append((call.op, call.args[1:], call.kwargs))
-        edge, value = edge[0].next_edges()[:1][0], value.state.operands[0]
-    if edge is None or not edge[0].accumulates or tuple(edge[0].variable.shape) != value.shape:
+        lens = ((call.op, call.args[1:], call.kwargs), *lens)
+        edge = None if edge is None else edge[0].next_edges()[0]
+        value = value.state.operands[0]
+    if not lens:
         return tensor
-    return share(edge[0].variable, tensor, tuple(reversed(lens)), view=True)
+    if edge is not None and edge[0].accumulates and edge[0].variable._v.shape == value.shape:
+        return share(edge[0].variable, tensor, lens, view=True)
+    base = _base(value, lens, tensor)
+    return tensor if base is None else share(base, tensor, lens, view=True)
+
+
+def _base(value: Value, lens: Lens, tensor: Any) -> Any:
+    """What a lens sees as `tensor`, if it sees all of it."""
+    if any(op.name in ("conj", "real", "imag") or "view_" in op.name for op, _, _ in lens):
+        return None  # other numbers than the base's
+    count = value.numel
+    seen = np.arange(count).reshape(value.shape)
+    with jax.enable_x64(True):
+        for op, args, kwargs in lens:
+            seen = np.asarray(op.fn(seen, *args, **kwargs))
+    places = np.full(count, -1)
+    places[seen.reshape(-1)] = np.arange(seen.size)
+    if (places < 0).any():
+        return None
+    with jax.enable_x64(True):
+        array = tensor.detach().jax().reshape(-1)[places].reshape(value.shape)
+    base: Any = from_array(array)
+    base._v, base._vc = resting(value.aval, strides=value.strides), tensor._vc
+    return base
