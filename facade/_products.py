@@ -16,13 +16,13 @@ from weakref import ref
 from leafax.functional import TABLE, Op, broadcast_shapes
 
 from . import _fast
-from ._enter import enter, make
 from ._handle import Handle
+from ._one_step import in_one_step
 from ._out import check_out, resize_output
-from ._record import apply, over_budget
+from ._record import apply
 from ._strides import must_copy, stride
 from ._table import function, method, named, uniform
-from ._trace import State, local
+from ._trace import local
 
 _MATMUL, _MM, _MV = TABLE["matmul"], TABLE["mm"], TABLE["mv"]
 _DOT, _BMM = TABLE["dot"], TABLE["bmm"]
@@ -39,29 +39,11 @@ def product(input: Any, other: Any) -> Any:
     Args:
       input, other: tensors of at least one dim.
     """
-    mode, trace = local.mode, local.trace
-    if mode.autocast is not None:
+    if local.mode.autocast is not None:
         from ._autocast import operands
 
         return _composed(*operands(_MATMUL, (input, other)))
-    if mode.dual or mode.hooks or mode.counted or over_budget(trace):
-        return _composed(input, other)
-    key = (_MATMUL, enter(input, trace), enter(other, trace))
-    before = trace.state
-    state = before.next.get(key)
-    if state is not None and _uncut(state):
-        trace.state = state
-        return make(state.value, trace)
-    out = _composed(input, other)
-    plain = out._v is trace.state.value and not out._shares and out._vc is None
-    if plain and local.trace is trace and input._stale is None and other._stale is None:
-        before.next[key] = trace.state
-    return out
-
-
-def _uncut(state: State) -> bool:
-    """Whether a program that goes on to `state` is not cut on the way, for its length."""
-    return not local.budget or state.nodes <= local.budget
+    return in_one_step(_MATMUL, _composed, input, other)
 
 
 def _composed(input: Any, other: Any) -> Any:

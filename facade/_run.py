@@ -138,9 +138,7 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
 def _alive(trace: Trace) -> list[Any]:
     """The tensors in the trace that somebody holds."""
     found = [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
-    if len({*map(id, found)}) != len(found):  # one may have entered twice
-        found = list({id(t): t for t in found}.values())
-    return found
+    return list(dict.fromkeys(found))  # each once: one may have entered twice
 
 
 def _renew(trace: Trace) -> None:

@@ -9,6 +9,7 @@ from leafax.functional import TABLE
 
 from .._dual import tangent
 from .._handle import Handle
+from .._one_step import in_one_step
 from .._products import product
 from .._record import apply
 from .._table import function
@@ -51,11 +52,11 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
             "both arguments to linear need to be at least 1D, but they are "
             f"{len(shape)}D and {len(weight._v.shape)}D"
         )
+    if len(shape) == 2 and bias is not None:
+        return in_one_step(_LINEAR, _matrix, input, weight, bias)
     turned = apply(_T, weight)
     if bias is None:
         return product(input, turned)
-    if len(shape) == 2:
-        return apply(_ADDMM, bias, input, turned)
     if len(bias._v.shape) == 1 and input.is_contiguous():  # type: ignore[attr-defined]
         rows = apply(_RESHAPE, input, (prod(shape[:-1]), shape[-1]))
         made = apply(_ADDMM, bias, rows, turned)
@@ -64,3 +65,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if local.mode.dual and tangent(bias, local.mode.dual[0]) is not None:
         return made + bias
     return made.add_(bias)
+
+
+def _matrix(input: Any, weight: Any, bias: Any) -> Any:
+    return apply(_ADDMM, bias, input, apply(_T, weight))
