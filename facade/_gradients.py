@@ -15,6 +15,7 @@ from ._budget import cut_for_budget
 from ._dtype import of
 from ._dual_ops import attach
 from ._enter import enter, from_array, make
+from ._inplace import ZEROS
 from ._keep import given_of, needed, reads
 from ._node import Node
 from ._opaque import reached
@@ -148,6 +149,8 @@ def _fit(grad: Any, value: Value) -> Any:
 
 def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
     """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
+    if _is_zero(call, values):
+        return False
     if any(c.requires_grad for c in cts):
         return True
     if linear(call):
@@ -162,6 +165,22 @@ _PLACES = frozenset({"mask", "condition", "index", "indices"})
 
 _COMPOSED = frozenset({"tanhshrink", "rrelu"})  # of ops that save what they are given
 _SHAPED = frozenset({"gather", "take"})  # these save their input for its shape
+
+
+# The gradients of these are zeros for real numbers, whatever arrives.
+_STEPS = frozenset({"round", "floor", "ceil", "trunc", "fix", "sign", "bernoulli", "sgn", "angle"})
+
+
+def _is_zero(call: Any, values: Sequence[Any]) -> bool:
+    """Whether PyTorch's gradient is new zeros, which depend on nothing."""
+    op = getattr(getattr(call, "call", None), "op", None)
+    if op is None or op.backward == "CopySlices":
+        return False
+    if op.overwrites and op.name == "copy":
+        return bool(call.wanted == (0,))
+    if op.overwrites and op.name in ZEROS:
+        return True
+    return op.name in _STEPS and not any(v.dtype.kind == "c" for v in values)
 
 
 def linear(call: Any) -> bool:
@@ -200,6 +219,7 @@ def _record_one(trace: Trace, state: State, k: int, given: Any, cts: list[Any]) 
     differentiable = any(c.requires_grad for c in cts)
     if not linear(call):
         differentiable = differentiable or any(v.requires_grad for v in present)
+    differentiable = differentiable and not _is_zero(call, [*present, *[c._v for c in cts]])
     values = [*present, *[enter(c, trace) for c in cts]]
     outs = record_gradient(trace, call, values, None, differentiable)
     if local.mode.dual:

@@ -253,6 +253,14 @@ FOUND = {
          "with torch.no_grad(): w = d[:1]", "torch.autograd.graph.increment_version((w, w))",
          "with torch.no_grad(): v = w * 2", "u = w * 2"),
     ),
+    "gradients that are zeros depend on nothing": tuple(
+        (f"d.{name}", "(d * d.conj()).sum().real.backward(create_graph=True)")
+        for name in ("round_()", "floor_()", "sign_()", "sgn_()", "eq_(c)", "copy_(c.detach())")
+    ) + (
+        ("x = d.trunc() * c.round()", "y = z.sgn().angle() * z.real.angle()",
+         "(x.sum() + y.sum()).backward(create_graph=True)"),
+        ("d.copy_(c)", "(d * d).sum().backward(create_graph=True)"),
+    ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),
     ),
