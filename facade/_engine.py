@@ -332,7 +332,7 @@ def _own(grad: Any, create_graph: bool, strides: Any = None) -> Any:
     value = enter(grad, trace)
     if create_graph and value.requires_grad:
         return grad.clone()
-    kind = resting(value.aval, False, NOWHERE, value.inference)
+    kind = resting(value.aval, False, NOWHERE, local.mode.inference)
     value = alias(trace, value, kind, fresh=True)
     if value.strides is not strides and value.strides != strides:
         value = spread(trace, value, strides if is_dense(value.shape, strides) else None)

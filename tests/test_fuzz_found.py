@@ -112,6 +112,8 @@ FOUND = {
         ("x = every(a, b)", "y = some(a, b)", "b.sum().backward()"),
         ("d //= 2", "d.sum().backward()"),
         ("c[torch.tensor([True, False])] = 1.0", "d[torch.tensor([True])] = 1.0"),
+        ("n = torch.ones(3, dtype=torch.int64)", "x = F.kl_div(n, c)", "y = F.kl_div(c, n > 0)",
+         "w = F.kl_div(c, z[0], reduction='sum')", "v = torch.kl_div(z, z)"),
         ("x = d.index_fill(0, torch.tensor([0]), c.sum())",
          "d.index_fill_(0, torch.tensor([0]), c.sum())"),
         ("n = torch.arange(3)", "x = n.dist(n)", "y = n.view(1, 3).renorm(2, 0, 1.0)"),
@@ -135,6 +137,11 @@ FOUND = {
         ("torch.neg(a, out=torch.zeros(2, 3))",),
         ("torch.abs(z.detach(), out=torch.zeros(2, 2))",
          "torch.clamp(a, 0, 1, out=torch.zeros(2, 3))"),
+    ),
+    "a gradient that is copied is of the mode that backward runs in": (
+        ("with torch.inference_mode(): b.backward(a)", "see(b.grad.is_inference())"),
+        ("with torch.inference_mode(): x = a * 2", "b.backward(x)", "see(b.grad.is_inference())",
+         "b.grad.add_(1)", "c.retain_grad(); (c * 1).backward(torch.ones_like(c))"),
     ),
     "detached inference tensors may be written to": (
         ("with torch.inference_mode(): x = a * 2", "x.data.copy_(a)", "x.detach().add_(1)",

@@ -164,8 +164,6 @@ def kl_div(
     reduction: str = "mean", log_target: bool = False,
 ) -> Any:  # fmt: skip
     """Kullback-Leibler divergence of `target` from log probabilities `input`."""
-    if input.is_complex() or target.is_complex():
-        raise RuntimeError("kl_div: Complex inputs not supported.")
     how = reduction
     if size_average is not None or reduce is not None:
         how = reduction_of(size_average, reduce, reduction)
@@ -188,6 +186,11 @@ def kl_div(
 @float32
 def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any:
     """`kl_div` without what is deprecated of its arguments."""
+    kinds = {input._v.dtype.kind, target._v.dtype.kind}
+    if "c" in kinds:
+        raise RuntimeError("kl_div: Complex inputs not supported.")
+    if not kinds <= {"f", "V"}:  # V: bfloat16
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
         loss = target.exp() * (target - input)
     else:
