@@ -163,6 +163,12 @@ def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
 _PLACES = frozenset({"mask", "condition", "index", "indices"})
 
 
+# Their formulas make of what they save masks, which have no derivative.
+_MASKED = frozenset({
+    "amax", "amin", "aminmax", "max", "min", "median", "nanmedian", "cummax", "cummin", "nansum",
+    "nanmean", "clamp", "clamp_min", "clamp_max", "fmax", "fmin", "nan_to_num", "embedding",
+    "hinge_embedding_loss",
+})  # fmt: skip
 _COMPOSED = frozenset({"tanhshrink", "rrelu"})  # of ops that save what they are given
 _SHAPED = frozenset({"gather", "take"})  # these save their input for its shape
 
@@ -188,7 +194,7 @@ def linear(call: Any) -> bool:
     op = getattr(getattr(call, "call", None), "op", None)
     if op is None or op.namespace in ("opaque", "linalg") or op.name in _COMPOSED:
         return False
-    return _PLACES.issuperset(op.saves) or op.name in _SHAPED
+    return _PLACES.issuperset(op.saves) or op.name in _SHAPED or op.name in _MASKED
 
 
 def record_gradient(

@@ -176,12 +176,8 @@ def _grows(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _set_of_view(form: str, given: list[Any], space: Any) -> bool:
-    """`set_` of a view that autograd tracks, or of what has views: see docs/differences.md."""
-    if "set_(" not in form:
-        return False
-    x = given[0]
-    tensors = [t for t in space.values() if isinstance(t, torch.Tensor)]
-    return x._is_view() or any(t._base is x for t in tensors)
+    """`set_` of a view, or of what has views: kept, see docs/differences.md."""
+    return "set_(" in form and _tied_by_views(given[0], space)
 
 
 def _frozen(form: str, given: list[Any], space: Any) -> bool:

@@ -353,6 +353,22 @@ FOUND = {
          "x.sum().backward()"),
         ("x = d.remainder(2)", "see(x.grad_fn, saved(x.grad_fn))"),
     ),
+    "gradients that masks make of what was saved need no gradient": (
+        *(
+            (f"see(torch.autograd.grad((d{op}).sum(), d, create_graph=True)[0].requires_grad)",)
+            for op in (".amin()", ".amax(0)", ".max()", ".median()", ".nansum()", ".clamp(0, 1)",
+                       ".clamp(a)", ".nan_to_num()", ".aminmax()[1]", ".cummax(0)[0]")
+        ),
+        ("y = d.floor() + d.sgn()",
+         "see(torch.autograd.grad((y * y).sum(), d, create_graph=True)[0].requires_grad)",
+         "y = z.sgn()",
+         "see(torch.autograd.grad((y * y).sum().abs(), z, create_graph=True)[0].requires_grad)"),
+    ),
+    "what norms refuse, in PyTorch's order": (
+        ("n = torch.arange(3)", "torch.linalg.matrix_norm(n)", "torch.linalg.matrix_norm(n, 5)"),
+        ("torch.linalg.matrix_norm(a, dtype=torch.float32)", "torch.linalg.vector_norm(a, "
+         "dtype=torch.float32)", "torch.linalg.matrix_norm(a.half(), 2)"),
+    ),
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, is_complex, is_integral, scalar_name
+from .._dtypes import cast, is_complex, is_floating, is_integral, promote_types, scalar_name
 from .._op import op
 from . import _dims
 from .linalg import LINALG
@@ -39,6 +39,11 @@ def _need_float(name: str, input: Array, dtype: np.dtype | None) -> Array:
         raise RuntimeError(
             f"linalg.{name}: dtype should be {kind} for {kind} inputs, but got "
             + scalar_name(dtype)
+        )
+    if promote_types(input.dtype, dtype) != dtype:
+        raise RuntimeError(
+            f"linalg.{name}: the dtype of the input ({scalar_name(input.dtype)}) should be "
+            f"convertible without narrowing to the specified dtype ({scalar_name(dtype)})"
         )
     return cast(input, dtype)
 
@@ -94,14 +99,6 @@ def vector_norm(
 
 
 def _matrix_norm(x: Array, order: Any, dim: Sequence[int], keepdim: bool) -> Array:
-    if x.ndim < 2:
-        raise RuntimeError(
-            "linalg.matrix_norm: The input tensor A must have at least 2 dimensions."
-        )
-    if isinstance(order, str) and order not in ("fro", "nuc"):
-        raise RuntimeError(f"linalg.matrix_norm: Order {order} not supported.")
-    if not isinstance(order, str) and abs(order) not in (1, 2, math.inf):
-        raise RuntimeError(f"linalg.matrix_norm: Order {order:g} not supported.")
     if len(dim) != 2:
         text = " ".join(map(str, dim))
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {text}")
@@ -129,6 +126,18 @@ def matrix_norm(
     dtype: np.dtype | None = None,
 ) -> Array:  # fmt: skip
     """The norm of matrices: "fro", "nuc", 1, 2, inf or their negatives."""
+    if isinstance(ord, str) and ord not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
+    if A.ndim < 2:
+        raise RuntimeError(
+            "linalg.matrix_norm: The input tensor A must have at least 2 dimensions."
+        )
+    if A.dtype.itemsize == 2 and is_floating(A.dtype) and ord in ("nuc", 2, -2):
+        raise RuntimeError(
+            f"linalg.matrix_norm: Low precision dtypes not supported. Got {scalar_name(A.dtype)}"
+        )
     return _matrix_norm(_need_float("matrix_norm", A, dtype), ord, dim, keepdim)
 
 
