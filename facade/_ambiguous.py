@@ -55,6 +55,12 @@ def ambiguous(t: Any, what: str) -> str:
     return f"{begin} {_ADVICE.get(why) or _SCOPED.format(scope=scope)}"
 
 
+def multiple(name: str, out: int) -> str:
+    """PyTorch's words for one of several views, whose base was written to."""
+    what = "its base or another view of its base has been modified inplace."
+    return f"Output {out} of {name} is a view and {what} {_ADVICE['multi']}"
+
+
 def _maker(t: Any, value: Value) -> tuple[str, int] | None:
     from ._names import node_name
     from ._saved import short

@@ -46,6 +46,17 @@ def reader(structure: Structure) -> Op:
 
 
 _STRUCTURES: dict[Op, Structure] = {}  # of the ops that `reader` and `writing` made
+_INNER: dict[Op, Op] = {}  # what the ops that `writing` made do to what they see
+
+
+def inner_of(op: Op) -> Op | None:
+    """The in-place op that is applied through a view, None for other ops."""
+    return _INNER.get(op)
+
+
+def is_seen_by(op: Op, lens: Lens) -> bool:
+    """Whether a view with this lens may be what such an op was applied through."""
+    return spell(lens)[0] == _STRUCTURES.get(op)
 
 
 def arguments_of_lens(op: Op) -> int:
@@ -141,7 +152,7 @@ def writing(op: Op, count: int, structure: Structure) -> Op:
         differentiable=op.differentiable, numbers=(*op.numbers, *numbers), overwrites=True,
         check=check if op.check is not None else None,
     )  # fmt: skip
-    _STRUCTURES[made] = structure
+    _STRUCTURES[made], _INNER[made] = structure, op
     return made
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leafax.functional import Call, Slot
 
 from ._dtype import tensor_string
-from ._lens import BY_NAME, PICKED
 from ._together import tell
-from ._trace import LEAF, State, Value, local
+from ._trace import LEAF, NOWHERE, State, Value, local
 from ._underived import has_no_formula
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def _saved_places(state: State) -> tuple[tuple[str, int], ...]:
     for name, needed_by in op.saves.items():
         if needed_by != "*":
             param = first if needed_by == "self" else needed_by
-            if not any(state.operands[i].requires_grad for i in slots.get(param, ())):
+            if not any(_has_edge(state.operands[i]) for i in slots.get(param, ())):
                 continue
         if name in ("result", "result0"):
             found.append((name, -1))
@@ -76,8 +75,15 @@ def _saved_places(state: State) -> tuple[tuple[str, int], ...]:
             fields = getattr(call.wrap, "_fields", ())
             if name in fields:
                 found.append((name, -1 - fields.index(name)))
-    # PyTorch saves them by name, and results once they are there.
-    return tuple(sorted(found, key=lambda place: (place[1] < 0, place[0])))
+    if op.name not in WRAPPING:  # a number that became an input is still a number
+        found = [f for f in found if f[1] < 0 or not state.operands[f[1]].weak]
+    # PyTorch saves, and unpacks, in the order of names, results last.
+    return tuple(sorted(found, key=lambda f: (f[1] < 0, f[0])))
+
+
+def _has_edge(value: Value) -> bool:
+    """Whether a gradient goes there; none goes to views that were made in `no_grad`."""
+    return value.requires_grad and value.role != NOWHERE
 
 
 def slots_of(call: Call) -> dict[str, list[int]]:
@@ -180,6 +186,8 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
       latest: the version of each storage of the running trace.
       only: the one place to look at.
     """
+    from ._origin import origin_of, shape_of
+
     state = node.state
     overwrites = getattr(getattr(state.call, "op", None), "overwrites", False)
     for name, index in saved_places(state):
@@ -194,9 +202,10 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
             if saved is None or saved.now == saved.version:
                 continue
             value = state.operands[index] if index >= 0 else state.values[-1 - index]
-            origin = _origin(value, node, index, saved)
+            origin = origin_of(value, node, index, saved)
             leaf = saved.holder() if saved.holder is not None and value.role == LEAF else None
-            raise modified(value, saved.version, saved.now, origin, _shape_now(leaf))
+            shape = _shape_now(leaf) or shape_of(node, index)
+            raise modified(value, saved.version, saved.now, origin, shape)
         if node.trace is None:
             continue
         value = state.operands[index] if index >= 0 else state.values[-1 - index]
@@ -205,52 +214,16 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
         now = latest.get(value.storage, 0)
         if now != value.version:
             start = node.trace.versions.get(value.storage, 0)
-            origin = _origin(value, node, index)
+            origin = origin_of(value, node, index)
             leaf = node.trace.sources.get(value) if value.role == LEAF and index >= 0 else None
-            raise modified(value, start + value.version, start + now, origin, _shape_now(leaf))
+            shape = _shape_now(leaf) or shape_of(node, index)
+            raise modified(value, start + value.version, start + now, origin, shape)
 
 
 def _cut_off(value: Value, saved: Saved) -> bool:
     """Whether the tensor that was saved has lost its history since."""
     holder = saved.holder() if saved.holder is not None else None
     return saved.detached or (value.role > LEAF and holder is not None and not holder.requires_grad)
-
-
-def _origin(value: Value, node: Any, index: int, saved: Any = None) -> str:
-    """Which node made the tensor that was written to, as its `grad_fn` says now."""
-    from ._graph import grad_fn
-
-    if index < 0:
-        return f", which is output {-1 - index} of {short(node.name())},"
-    if saved is None:
-        holder = holder_of(value)
-    else:
-        seen = saved.holder or saved.mate
-        holder = seen() if seen is not None else None
-    edge = node.next_edges()[index]
-    alive = saved is not None and saved.holder is not None and holder is not None
-    if not alive and _dead_view(value, holder):  # PyTorch makes its history anew
-        tracked = edge is not None or holder is not None and holder.requires_grad
-        return ", which is output 0 of AsStrided," if tracked else ""
-    maker = grad_fn(holder) if holder is not None else None
-    out = edge[1] if edge is not None else 0
-    if maker is None:
-        if holder is not None or edge is None or edge[0].accumulates:
-            return ""
-        maker = edge[0]
-    return f", which is output {out} of {short(maker.name())},"
-
-
-def _dead_view(value: Value, holder: Any) -> bool:
-    """Whether `value` was a view that is gone; `holder` is what sees its memory now, if any."""
-    op = getattr(getattr(value.state, "call", None), "op", None)
-    if op is None or value is not value.state.value:  # a base that is read through a lens
-        return False
-    if not op.view or value.state.call.many or op in PICKED or op.name in BY_NAME:
-        return False
-    if op.name == "detach" or op.name.endswith("_") or value.role == LEAF:
-        return False
-    return holder is None or holder._base_ is None
 
 
 def holder_of(value: Value, living: Any = None) -> Any:

@@ -108,7 +108,7 @@ def adopt(source: Any, t: Any) -> None:
 
 
 # Views that come as a tuple; what PyTorch allows with them differs.
-_MANY = frozenset({
+MANY = frozenset({
     "unbind", "split", "split_with_sizes", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit",
 })  # fmt: skip
 
@@ -117,7 +117,7 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
     """Tie the results of a view op to its first argument."""
     source, mode = args[0], local.mode
     creation = "inference" if mode.inference else "" if mode.grad else "no_grad"
-    many = op.name in _MANY
+    many = op.name in MANY
     if many and not creation:
         creation = "multi"
     for k, out in enumerate(outs):

@@ -369,6 +369,35 @@ FOUND = {
         ("torch.linalg.matrix_norm(a, dtype=torch.float32)", "torch.linalg.vector_norm(a, "
          "dtype=torch.float32)", "torch.linalg.matrix_norm(a.half(), 2)"),
     ),
+    "saved views tell their new history, though nobody holds them": (
+        ("s = d[0] * d[1]", "d.mul_(2)", "s.sum().backward()"),
+        ("s = b.view(-1).square()", "with torch.no_grad(): b.mul_(2)", "s.sum().backward()"),
+        ("s = z.clone()", "y = s.real.square()", "s.mul_(2)", "y.sum().backward()"),
+        ("s = d.expand_as(d).square()", "d.mul_(2)", "s.sum().backward()"),
+        ("s = d.unbind(0)[0] * d.unbind(0)[1]", "d.mul_(2)", "s.sum().backward()"),
+        ("d[0].mul_(d[1])", "d.sum().backward()"),
+        ("w = d[1]", "d[0].mul_(w)", "d.sum().backward()"),
+        ("with torch.no_grad(): x = d[0]", "s = x * d", "d.mul_(2)", "s.sum().backward()"),
+    ),
+    "results saved by writes through views are the views'": (
+        ("d[0].sigmoid_()", "d.mul_(2)", "d.sum().backward()"),
+        ("x = d[0]", "x.tanh_()", "with torch.no_grad(): d.mul_(2)", "d.sum().backward()"),
+    ),
+    "tensors are saved, and looked at, in the order of names": (
+        ("s = d[:1] * d", "d.mul_(2)", "s.sum().backward()"),
+        ("s = d.lerp(d[:1], d[:, :1])", "d.mul_(2)", "s.sum().backward()"),
+        ("def pack(t):\n    see(tuple(t.shape))\n    return t",
+         "with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t): "
+         "x = (d[:1] / d).clamp(d[:1], d[:, :1]), d[:1].hypot(d), d[:, :2].mm(d)"),
+    ),
+    "saved-tensor hooks see no numbers": (
+        ("def doubled(n):\n"
+         "    cut()\n"
+         "    x = torch.tensor([0.5, -1.0], requires_grad=True)\n"
+         "    with hooks(): y = (x ** n).clamp(max=n) * n\n"
+         "    see(torch.autograd.grad(y.sum(), x))",
+         "for n in (2, 3, 4): doubled(n)"),
+    ),
 }  # fmt: skip
 
 

@@ -75,7 +75,8 @@ class HookedNode(CustomNode):
         self.outs = [v.resting for v in state.values]
         self.given = given_of(state)
         self.order_of_edges = places(state)
-        self.saves = saved_places(state)
+        # Hooks see no numbers, not those either that became inputs.
+        self.saves = tuple(s for s in saved_places(state) if s[1] < 0 or not self.weak[s[1]])
         self.packed: dict[int, Packed] = {}
         self.kept: dict[int, Any] = {}
 
@@ -225,7 +226,7 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
         return None
     with within(Mode.of(False, mode.inference, mode.autocast, False)):
         state, trace = record(op, args, kwargs, budget=False)
-    if not any(v.requires_grad for v in state.operands):
+    if not any(v.requires_grad for v in state.operands) or not given_of(state):
         return _as_is(state), trace
     node = _class(node_name(state))(state)
     node._edges = [edge_of(trace, v) for v in state.operands]
@@ -268,7 +269,8 @@ def _pack(
     by_result = state.call.op.name in RESULT_RULES and any(i == -1 for _, i in node.saves)
     wanted = [i for _, i in node.saves]
     if not by_result:
-        floats = [i for i in sorted(needed(state)) if state.operands[i].dtype.kind in "fcV"]
+        read = [i for i in sorted(needed(state)) if not node.weak[i]]
+        floats = [i for i in read if state.operands[i].dtype.kind in "fcV"]
         wanted += [i for i in floats if i not in wanted]
         node.kept = {
             i: make(_plain(trace, state.operands[i]), trace)

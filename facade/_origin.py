@@ -1,0 +1,88 @@
+"""Which node made a saved tensor that was written to: what PyTorch's error tells of it.
+
+PyTorch asks the tensor that was saved, which for a view means that it makes its history anew. Here
+the tensor may be gone; then its edge tells, and a view's new history is known by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import is_differentiable
+
+from ._ambiguous import multiple
+from ._graph import grad_fn
+from ._layout import followed, laid
+from ._lens import BY_NAME, inner_of, is_seen_by
+from ._saved import holder_of, short
+from ._storage import MANY
+from ._trace import LEAF, Value, local
+
+
+def origin_of(value: Value, node: Any, index: int, saved: Any = None) -> str:
+    """The words for `value`, operand `index` of `node` (or -1 - an output), as it is now.
+
+    Raises:
+      RuntimeError: for one of several views, whose history cannot be made anew.
+    """
+    if index < 0:
+        return _of_result(node, -1 - index)
+    if saved is None:
+        holder = holder_of(value)
+    else:
+        seen = saved.holder or saved.mate
+        holder = seen() if seen is not None else None
+    edge = node.next_edges()[index]
+    view = _view_op(edge)
+    if holder is not None and is_differentiable(value.dtype) and value.role > LEAF:
+        if (holder._base_ is None) == (view is not None) and holder._v is not value:
+            holder = None  # another tensor on that memory
+    maker = grad_fn(holder) if holder is not None else None
+    out = edge[1] if edge is not None else 0
+    if maker is not None:
+        return _told(out, short(maker.name()))
+    if holder is not None or edge is None or edge[0].accumulates:
+        return ""
+    name = short(edge[0].name())
+    if view is None or view.name in BY_NAME:
+        return _told(out, name)
+    if view.name in MANY:
+        raise RuntimeError(multiple(name, out))
+    return _told(0, "AsStrided")
+
+
+def _told(out: int, name: str) -> str:
+    return f", which is output {out} of {name},"
+
+
+def _view_op(edge: Any) -> Any:
+    """The op of the node that an edge leads to, if its result is a view."""
+    call = getattr(getattr(edge[0], "state", None), "call", None) if edge is not None else None
+    op = getattr(call, "op", None)
+    return op if op is not None and op.view else None
+
+
+def _of_result(node: Any, out: int) -> str:
+    op = getattr(node.state.call, "op", None)
+    inner = None if op is None else inner_of(op)
+    if op is None or inner is None:
+        return _told(out, short(node.name()))
+    shape = shape_of(node, -1 - out)
+    for t in [r() for r in local.trace.refs]:  # the view that was written through
+        if t is not None and t._base_ is not None and tuple(t._v.shape) == shape:
+            if is_seen_by(op, t._blens):
+                return _told(0, "AsStrided")
+    return _told(out, short(inner.backward))
+
+
+def shape_of(node: Any, index: int) -> tuple[int, ...]:
+    """The shape of what a node saved: for a write through a view, that of the view."""
+    state = node.state
+    if index >= 0:
+        return tuple(state.operands[index].shape)
+    op = getattr(state.call, "op", None)
+    if op is None or inner_of(op) is None:
+        return tuple(state.values[-1 - index].shape)
+    base = state.operands[1 if op.random else 0]
+    found = followed(op, laid(base), state.call.args, {})
+    return tuple(base.shape if found is None else found.shape)
