@@ -38,20 +38,6 @@ def _widest(lower: dtype, args: Any, kwargs: Any, tensors: list[Any]) -> dtype |
     return None
 
 
-def _einsum(lower: dtype, args: Any, kwargs: Any, tensors: list[Any]) -> dtype | None:
-    """Products that sum over what two operands share are matrix products."""
-    equation = args[0]
-    if not isinstance(equation, str):
-        return None
-    inputs, _, output = equation.replace(" ", "").partition("->")
-    names = [set(term) - {"."} for term in inputs.split(",")]
-    if "->" not in equation:
-        letters = "".join(c for c in inputs if c.isalpha())
-        output = "".join(c for c in letters if letters.count(c) == 1)
-    shared = {c for i, a in enumerate(names) for b in names[i + 1 :] for c in a & b}
-    return lower if shared - set(output) else None
-
-
 def _tensordot(lower: dtype, args: Any, kwargs: Any, tensors: list[Any]) -> dtype | None:
     """A result of one number is a dot product, which is on no list."""
     a, b = (list(t._v.shape) for t in args[:2])
@@ -109,9 +95,7 @@ _PRODUCTS = """
 _CPU: dict[str, Policy] = {
     **_names(_PRODUCTS, _lower),
     **_names("linalg.matrix_power matrix_power", _power),
-    "tensordot": _tensordot,
     "inner": _inner,
-    "einsum": _einsum,
     **_names(
         """
         nn.functional.avg_pool3d nn.functional.binary_cross_entropy grid_sampler_2d grid_sampler_3d

@@ -46,6 +46,7 @@ from ._counting import unique as unique  # noqa: E402
 from ._counting import unique_consecutive as unique_consecutive  # noqa: E402
 from ._creation import finish as _finish  # noqa: E402
 from ._dense import FUNCTIONS as _DENSE  # noqa: E402
+from ._einsum import einsum as einsum  # noqa: E402
 from ._fillers import index_put as index_put  # noqa: E402
 from ._fillers import index_put_ as index_put_  # noqa: E402
 from ._fillers import scatter as scatter  # noqa: E402
@@ -97,6 +98,7 @@ from ._shapes import unravel_index as unravel_index  # noqa: E402
 from ._shapes import vsplit as vsplit  # noqa: E402
 from ._strided import empty_permuted as empty_permuted  # noqa: E402
 from ._strided import empty_strided as empty_strided  # noqa: E402
+from ._tensordot import tensordot as tensordot  # noqa: E402
 from ._torch_functions import FUNCTIONS as _COMPOSED  # noqa: E402
 from ._unsafe import FUNCTIONS as _UNSAFE  # noqa: E402
 from .nn._norms import native_batch_norm as native_batch_norm  # noqa: E402

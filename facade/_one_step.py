@@ -12,24 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import Op
-
 from ._enter import enter, make
-from ._record import over_budget
+from ._lens import Lens
+from ._record import apply, over_budget
 from ._trace import State, local
+from ._views import view_of
 
 
-def in_one_step(op: Op, composed: Callable[..., Any], *operands: Any) -> Any:
+def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
     """`composed(*operands)`, in one step where it is known.
 
     Args:
-      op: names the function in the trie.
+      name: of the function in the trie: its op, and what else there is but operands.
       composed: records its ops; what it records depends on the operands' values alone.
     """
     mode, trace = local.mode, local.trace
     if mode.dual or mode.hooks or mode.counted or mode.autocast is not None or over_budget(trace):
         return composed(*operands)
-    key = (op, *[enter(x, trace) for x in operands])
+    key = (name, *[enter(x, trace) for x in operands])
     before = trace.state
     state = before.next.get(key)
     if state is not None and _uncut(state):
@@ -40,6 +40,33 @@ def in_one_step(op: Op, composed: Callable[..., Any], *operands: Any) -> Any:
     if plain and local.trace is trace and all(x._stale is None for x in operands):
         before.next[key] = trace.state
     return out
+
+
+def views_in_one_step(source: Any, lens: Lens) -> Any:
+    """`source`, a new tensor, seen through view ops one after another; one step where known."""
+    mode, trace = local.mode, local.trace
+    if mode.dual or mode.hooks or mode.counted or mode.inference or over_budget(trace):
+        return _replay(source, lens)
+    fresh = not source._shares and source._v.strides is None and not source._v.inference
+    if not fresh or local.look is not None or local.view_replay:
+        return _replay(source, lens)
+    key = ("views", *[(op, args) for op, args, _ in lens], enter(source, trace))
+    before = trace.state
+    state = before.next.get(key)
+    if state is not None and _uncut(state):
+        trace.state = state
+        return view_of(source, lens, state, trace)
+    out = _replay(source, lens)
+    same = out._v.requires_grad is source._v.requires_grad
+    if same and out._v is trace.state.value and local.trace is trace:
+        before.next[key] = trace.state
+    return out
+
+
+def _replay(source: Any, lens: Lens) -> Any:
+    for op, args, kwargs in lens:
+        source = apply(op, source, *args, **kwargs)
+    return source
 
 
 def _uncut(state: State) -> bool:

@@ -90,6 +90,22 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
     return out
 
 
+def view_of(source: Any, lens: Any, state: State, trace: Trace) -> Any:
+    """The view of a tensor that shares nothing yet, through a lens whose last step is `state`."""
+    out: Any = object.__new__(_tensor_class)
+    out._v = state.value
+    out._trace = trace
+    out._base_ = source
+    out._viewed = source, lens
+    out._shares = source._shares = True
+    if not state.mode.grad:
+        out._creation = "no_grad"
+    me = ref(out)
+    trace.refs.append(me)
+    source._viewers = [me]
+    return out
+
+
 def _lens(op: Op, args: Any, kwargs: Any, state: State) -> Any:
     """How the results of this step read what they view; () if they are not made here."""
     of = args[0]._v

@@ -34,7 +34,7 @@ mps = _Backend()
 mkl = _Backend()
 mkldnn = _Backend(enabled=True)
 openmp = _Backend()
-opt_einsum = _Backend(enabled=True, strategy="auto")
+opt_einsum = _Backend(True, enabled=True, strategy="auto")
 cuda = _Backend(
     matmul=_Backend(
         allow_tf32=False, allow_fp16_reduced_precision_reduction=True,

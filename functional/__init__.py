@@ -58,6 +58,7 @@ from .ops import VIEW_RULES as VIEW_RULES
 from .ops import Layout as Layout
 from .ops import broadcast_shapes as broadcast_shapes
 from .ops import contiguous_strides as contiguous_strides
+from .ops import einsum_terms as einsum_terms
 from .ops import flatten_size as flatten_size
 
 lower_program = _lower_program

@@ -212,7 +212,7 @@ def _permuted(s: Saved) -> Any:
     inverse = [0] * len(dims)
     for k, d in enumerate(dims):
         inverse[d % len(dims)] = k
-    return s.g.permute(*inverse)
+    return s.g.permute(tuple(inverse))
 
 
 def _where(s: Saved, first: bool) -> Any:

@@ -16,3 +16,5 @@ from ._strides import contiguous_strides as contiguous_strides
 
 for _file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
     import_module(f"{__name__}.{_file.stem}")
+
+from .einsum import einsum_terms as einsum_terms  # noqa: E402

@@ -51,9 +51,14 @@ def _parse(text: str, start: int, role: str) -> list[str]:
     found, at = [], 0
     while at < len(text):
         if text[at] == ".":
-            if not text.startswith("...", at) or "..." in found:
+            which, short = ("for which", "") if role != "output" else ("but", " (...)")
+            if "..." in found:
                 raise RuntimeError(
-                    f"einsum(): found '.' for {role} that is not part of any ellipsis"
+                    f"einsum(): found '.' for {role} {which} an ellipsis{short} was already found"
+                )
+            if not text.startswith("...", at):
+                raise RuntimeError(
+                    f"einsum(): found '.' for {role} that is not part of any ellipsis{short}"
                 )
             found.append("...")
             at += 3
@@ -106,6 +111,23 @@ def _sized(labels: list[str], x: Array) -> list[tuple[str, int, int]]:
     return [(label, dim, x.shape[dim]) for label, dim in named]
 
 
+def _check_ellipses(inputs: list[list[str]], operands: Sequence[Any]) -> None:
+    """The dims under ellipses broadcast."""
+    seen: dict[int, int] = {}  # lengths by place, counted from the last dim
+    for at, (labels, x) in enumerate(zip(inputs, operands, strict=True)):
+        if "..." not in labels:
+            continue
+        first, count = labels.index("..."), x.ndim - len(labels) + 1
+        for dim in range(first, first + count):
+            n, place = x.shape[dim], first + count - dim
+            if n != 1 and seen.setdefault(place, n) != n:
+                raise RuntimeError(
+                    f"einsum(): dimension {dim} covered by ellipsis in operand {at}has size {n} "
+                    "which does not broadcast with previously seen ellipsis with size "
+                    f"{seen[place]} for the respective dimension"
+                )
+
+
 def _lengths(inputs: list[list[str]], operands: Sequence[Array]) -> dict[str, int]:
     seen: dict[str, int] = {}
     for at, (labels, x) in enumerate(zip(inputs, operands, strict=True)):
@@ -125,9 +147,15 @@ def _lengths(inputs: list[list[str]], operands: Sequence[Array]) -> dict[str, in
     return seen
 
 
-@op(method=False, backward="ViewBackward0", saves={"operands": "*"})
-def einsum(equation: str, operands: Sequence[Array]) -> Array:
-    """Sum of products over the subscripts that the output does not name; lengths 1 broadcast."""
+def einsum_terms(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
+    """The subscripts of each operand and those of the output, `"..."` standing for one.
+
+    Args:
+      operands: what has a shape.
+
+    Raises:
+      RuntimeError: for an equation that is none, or that does not suit these shapes.
+    """
     left, arrow, right = equation.partition("->")
     parts, start, inputs = left.split(","), 0, []
     for at, part in enumerate(parts):
@@ -140,18 +168,27 @@ def einsum(equation: str, operands: Sequence[Array]) -> Array:
     if len(parts) < len(operands):
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
     _check_ranks(inputs, operands)
-    output = _parse(right, len(left) + 2, "the output") if arrow else None
+    output = _parse(right, len(left) + 2, "output") if arrow else None
     _check_output(output or [], dict.fromkeys(label for labels in inputs for label in labels))
-    lengths = _lengths(inputs, operands)
+    _lengths(inputs, operands)
+    _check_ellipses(inputs, operands)
+    if output is None:
+        every = [label for labels in inputs for label in labels]
+        once = sorted(label for label in set(every) if every.count(label) == 1 and label != "...")
+        output = (["..."] if "..." in every else []) + once
+    return inputs, output
+
+
+@op(method=False, backward="ViewBackward0", saves={"operands": "*"})
+def einsum(equation: str, operands: Sequence[Array]) -> Array:
+    """Sum of products over the subscripts that the output does not name; lengths 1 broadcast."""
+    inputs, output = einsum_terms(equation, operands)
     if any(x.dtype != operands[0].dtype for x in operands):
         other = next(x.dtype for x in operands if x.dtype != operands[0].dtype)
         raise RuntimeError(
             f"expected scalar type {scalar_name(operands[0].dtype)} but found {scalar_name(other)}"
         )
-    if output is None:
-        every = [label for labels in inputs for label in labels]
-        once = sorted(label for label in set(every) if every.count(label) == 1 and label != "...")
-        output = (["..."] if "..." in every else []) + once
+    lengths = _lengths(inputs, operands)
     kept = []
     for position, x in enumerate(operands):
         # A dim of length 1 that meets a longer one is dropped; products broadcast without it.
