@@ -41,9 +41,9 @@ def get(self: Any, index: Any) -> Any:
     kind, shape = type(index), self._v.shape
     if kind is int and shape and -shape[0] <= index < shape[0]:
         return apply(_SELECT, self, 0, index if index >= 0 else index + shape[0])
-    if kind is slice and shape and index == slice(None):
-        return apply(_SLICE, self, 0, 0, shape[0])  # no `alias`, as PyTorch has it
-    keys: Any = (index,) if kind is slice else index if kind is tuple else None
+    if kind is slice and shape:
+        return _slice(self, 0, index, False)  # no `alias`, as PyTorch has it
+    keys: Any = index if kind is tuple else None
     if keys is None or len(keys) > len(shape) or not _SIMPLE.issuperset(map(type, keys)):
         keys = _normalise(self, index)
     out, advanced = _basic(self, keys)
@@ -318,7 +318,8 @@ def _select(out: Any, dim: int, k: int, self: Any) -> Any:
     return apply(_SELECT, out, dim, k if k >= 0 else k + size)
 
 
-def _slice(out: Any, dim: int, k: slice) -> Any:
+def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
+    """A slice along one dim; `out` itself where it `may_skip` a slice that leaves nothing out."""
     size = out.shape[dim]
     step = 1 if k.step is None else _whole(k.step)
     if step == 0:
@@ -326,7 +327,7 @@ def _slice(out: Any, dim: int, k: slice) -> Any:
     if step < 0:
         raise ValueError("step must be greater than zero")
     start, stop = _bound(k.start, 0, size), _bound(k.stop, size, size)
-    if start == 0 and stop == size and step == 1 and k.start is None and k.stop is None:
+    if may_skip and step == 1 and stop == size and (k.start is None or k.start == 0):
         return out
     if step == 1:
         return apply(_SLICE, out, dim, start, max(stop - start, 0))

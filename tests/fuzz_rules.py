@@ -191,11 +191,11 @@ def _frozen(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _bits(form: str, given: list[Any], space: Any) -> bool:
-    """The bits of a number that was rounded."""
+    """The bits of a number that was rounded, the sign of a complex product's zero."""
     if ".view(torch." not in form or given[0].dtype not in (torch.float64, torch.complex128):
         return False
     x = torch.view_as_real(_plain(given[0])) if given[0].is_complex() else _plain(given[0])
-    return bool((x * 2**20).frac().any())
+    return bool((x * 2**20).frac().any()) or given[0].is_complex() and bool((x == 0).any())
 
 
 def _rounded_to_nothing(form: str, given: list[Any], space: Any) -> bool:

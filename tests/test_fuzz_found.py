@@ -268,6 +268,21 @@ FOUND = {
          "(x.sum() + y.sum()).backward(create_graph=True)"),
         ("d.copy_(c)", "(d * d).sum().backward(create_graph=True)"),
     ),
+    "slices that leave nothing out": (
+        ("x = b[:2]", "y = b[:2, :]", "w = b[..., :3]", "v = b[None, 0:2]", "u = b[::1]",
+         "t = b[:9, 0]", "s = b[-2:, :]", "r = b[:2, [0, 1]]"),
+        ("d[:2] = 5.0",), ("d[..., 0:3] = c", "d.sum().backward()"), ("d[:2, :9] = d * 2",),
+        ("d[:, 0:3] *= 2", "d.sum().backward()"), ("d[-2:] = 5.0",), ("d[None, :2] = 5.0",),
+    ),
+    "batches of nothing": (
+        ("x = b[:0]", "y = F.batch_norm(x, None, None, training=True)",
+         "w = F.batch_norm(x, None, None, c, c, training=True)", "w.sum().backward()",
+         "v = F.batch_norm(x, torch.zeros(3).double(), torch.ones(3).double(), None, c)"),
+        ("torch.native_batch_norm(b[:0], None, None, None, None, True, 0.1, 1e-5)",),
+    ),
+    "names of hooks on several tensors": (
+        ("x = some(b, d)", "y = copy.copy(d)"), ("x = every(b, d)", "y = copy.copy(d)"),
+    ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -54,6 +55,7 @@ def register_multi_grad_hook(
     if mode == "any":
         seen: WeakSet[Any] = WeakSet()  # several threads may be in a backward of their own
 
+        @functools.wraps(fn)
         def first(grad: Any) -> None:
             task = current_task()
             with lock:
@@ -69,8 +71,8 @@ def register_multi_grad_hook(
     nodes = [gradient_edge(t)[0] for t in tensors]
     state: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
-    def inner(k: int) -> Callable[[Any], None]:
-        def hook(grad: Any) -> None:
+    def get_inner_hook(k: int) -> Callable[[Any], None]:  # PyTorch's names: a warning has them
+        def inner_hook(grad: Any) -> None:
             task = current_task()
             with lock:
                 if task not in state:
@@ -82,9 +84,9 @@ def register_multi_grad_hook(
             if done:
                 fn(state.pop(task)[0])
 
-        return hook
+        return inner_hook
 
-    return MultiHandle([t.register_hook(inner(k)) for k, t in enumerate(tensors)])
+    return MultiHandle([t.register_hook(get_inner_hook(k)) for k, t in enumerate(tensors)])
 
 
 def current_task() -> Any:

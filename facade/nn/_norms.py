@@ -38,6 +38,10 @@ def _overwrite(buffer: Any, new: Any) -> None:
 def _with_statistics(op: str, input: Any, stats: tuple[Any, Any], *args: Any) -> Any:
     """Apply an op that returns new statistics behind its result, and keep them."""
     weight, bias, *rest = args
+    if op == "_native_batch_norm" and not input.numel() and input.dim() > 1:
+        out = input.clone()  # keeps the graph, as ATen says
+        out = out if weight is None else out * weight[0]
+        return out if bias is None else out + bias[0]
     made = apply(TABLE[_F + op], input, weight, bias, *stats, *rest)
     if not isinstance(made, tuple):
         return made
@@ -74,6 +78,11 @@ def native_batch_norm(
     momentum: float, eps: float,
 ) -> Any:  # fmt: skip
     """`batch_norm`, with the batch's means and reciprocal deviations (empty if not training)."""
+    if not input.numel():
+        raise RuntimeError(
+            "input tensor must have at least one element, but got input_sizes = "
+            f"{list(input.shape)}"
+        )
     stats = (running_mean, running_var)
     rest = (weight, bias, bool(training), momentum, eps)
     out = _with_statistics("_native_batch_norm", input, stats, *rest)
