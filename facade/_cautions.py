@@ -10,9 +10,13 @@ from typing import Any
 from ._once import warn_once
 
 
-def drops_imaginary(source: Any, target: Any) -> None:
-    """Warn once if complex numbers are about to become real ones (bools are asked for more)."""
-    if source.kind == "c" and target.kind not in "cb":
+def drops_imaginary(source: Any, target: Any, numel: int) -> None:
+    """Warn once if complex numbers are about to become real ones (bools are asked for more).
+
+    Args:
+      numel: how many; PyTorch looks when it copies.
+    """
+    if numel and source.kind == "c" and target.kind not in "cb":
         warn_once("Casting complex values to real discards the imaginary part")
 
 

@@ -66,6 +66,6 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
     if isinstance(dtype, type):
         dtype = as_dtype("to", dtype)
     if dtype is not None and dtype.np != t._v.dtype:
-        drops_imaginary(t._v.dtype, dtype.np)
+        drops_imaginary(t._v.dtype, dtype.np, t._v.numel)
         return apply(TABLE["_to_copy"], out, dtype.np)
     return out.clone() if copy and out is t else out

@@ -128,7 +128,7 @@ def _copy_to(self: Any, target: Any, value: Any, number: bool) -> None:
     elif number or value.dim() == 0:
         apply_inplace(_FILL, target, _as_tensor(value, self) if type(value) is bool else value)
         if not number:
-            drops_imaginary(value._v.dtype, self._v.dtype)
+            drops_imaginary(value._v.dtype, self._v.dtype, target._v.numel)
     else:
         if tuple(value.shape) != tuple(target.shape):  # PyTorch strips leading ones
             shape = _without_ones(value)

@@ -65,7 +65,7 @@ def _cast(name: str) -> Callable[..., Any]:
     def cast(self: Any, memory_format: Any = None) -> Any:
         if self._v.dtype == dtype.np:
             return self
-        drops_imaginary(self._v.dtype, dtype.np)
+        drops_imaginary(self._v.dtype, dtype.np, self._v.numel)
         return apply(op, self, dtype.np)
 
     cast.__doc__ = f"This tensor as {name}."

@@ -334,14 +334,14 @@ class Tensor(DeviceMixin, AutogradMixin):
 
             src = tensor(src)
         apply_inplace(TABLE["copy"], self, src)
-        drops_imaginary(src._v.dtype, self._v.dtype)
+        drops_imaginary(src._v.dtype, self._v.dtype, self._v.numel)
         return self
 
     def fill_(self, value: Any) -> Any:
         """Set every element to `value`."""
         apply_inplace(TABLE["fill"], self, value)
         if isinstance(value, Tensor):
-            drops_imaginary(value._v.dtype, self._v.dtype)
+            drops_imaginary(value._v.dtype, self._v.dtype, self._v.numel)
         return self
 
     def zero_(self) -> Any:

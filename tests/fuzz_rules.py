@@ -47,6 +47,8 @@ def _data_of_view(form: str, given: list[Any], space: Any) -> bool:
     x, y = given[:2]
     if form == "{x}.data = {y}" and x is y:
         return False
+    if "inference_mode()" in form and not form.endswith("{x}.data = {y}"):
+        return not x.is_inference()  # what is made there is an inference tensor
     apart = x.shape != y.shape or x.is_inference() != y.is_inference()
     apart = apart or x.is_inference() and "{x}.data * 2" in form
     return apart or any(_tied_by_views(t, space) for t in (x, y))

@@ -413,6 +413,10 @@ FOUND = {
          "    see(torch.autograd.grad(y.sum(), x))",
          "for n in (2, 3, 4): doubled(n)"),
     ),
+    "nothing is dropped of no complex numbers": (
+        ("d[2:] = z[:0, :1]", "x = z[:0].double()", "y = z[:0].float()", "d[2:].fill_(z[0, 0])",
+         "d[2:] = z[0, 0]"),
+    ),
 }  # fmt: skip
 
 
