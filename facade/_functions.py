@@ -60,6 +60,7 @@ from ._joined import hstack as hstack  # noqa: E402
 from ._joined import meshgrid as meshgrid  # noqa: E402
 from ._joined import row_stack as row_stack  # noqa: E402
 from ._joined import vstack as vstack  # noqa: E402
+from ._kron import kron as kron  # noqa: E402
 from ._lowrank import pca_lowrank as pca_lowrank  # noqa: E402
 from ._lowrank import svd_lowrank as svd_lowrank  # noqa: E402
 from ._numeric import as_strided_scatter as as_strided_scatter  # noqa: E402

@@ -62,6 +62,9 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         if len(found) != len(avals):
             return None
         return tuple(_told(f, a.shape) for f, a in zip(found, avals, strict=True))
+    if op.name == "_unsafe_view":
+        seen = followed(TABLE["view"], laid(inputs[0]), call.args[1:], call.kwargs)
+        return (_told(seen, avals[0].shape),)
     if op.name == "copy_slices":
         return (inputs[0].strides,)
     by_columns = columns(op, call, avals)

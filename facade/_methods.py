@@ -16,6 +16,7 @@ from . import (
     _fillers,
     _histogram,
     _inplace_views,
+    _kron,
     _matrices,
     _numeric,
     _products,
@@ -69,6 +70,7 @@ for _name in ("var", "std"):
 for _name in ("positive", "__pos__"):
     setattr(Tensor, _name, _composites.positive)
 _products.install(Tensor)
+Tensor.kron = _kron.kron_method  # type: ignore[attr-defined]
 Tensor.outer = Tensor.ger = _composites.outer  # type: ignore[attr-defined]
 Tensor.__rtruediv__ = _composites.rtruediv  # type: ignore[attr-defined]
 for _name, _fn in _inplace_views.methods().items():

@@ -181,3 +181,49 @@ def test_the_path_of_a_contraction_can_be_chosen() -> None:
             backend.enabled, backend.strategy = before
 
     assert_equal(run(program, leafax), run(program, torch), "paths")
+
+
+KRONECKER: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    ((2, 3), (4, 5)), ((3,), (2,)), ((2, 3), (4,)), ((2,), (3, 4)), ((), (3,)), ((), ()),
+    ((2, 0), (3, 2)), ((2, 3, 2), (2, 2)),
+]  # fmt: skip
+
+
+def test_the_graph_of_a_kronecker_product() -> None:
+    def turned(lib: Any, shape: tuple[int, ...], way: str) -> Any:
+        if way == "rows" or len(shape) < 2:
+            return filled(lib, shape)
+        if way == "columns":
+            return filled(lib, (*shape[:-2], shape[-1], shape[-2])).mT
+        return filled(lib, (1,) * len(shape)).expand(shape)
+
+    def program(lib: Any, see: Any) -> None:
+        for left, right in KRONECKER:
+            for ways in (("rows", "rows"), ("columns", "columns"), ("columns", "rows"),
+                         ("rows", "columns"), ("repeated", "rows")):  # fmt: skip
+                a, b = (turned(lib, s, w) for s, w in zip((left, right), ways, strict=True))
+                a, b = a.detach().requires_grad_(), b.detach().requires_grad_()
+                made = see.attempt(lib.kron, a, b)  # PyTorch's cannot merge dims without a copy
+                if made is not None:
+                    shown(see, lib, made, a, b)
+
+    expected = run(program, torch)
+    assert_equal(run(program, leafax), expected, "first run")
+    assert_equal(run(program, leafax), expected, "as it is known")
+
+
+def test_kronecker_products_of_other_kinds() -> None:
+    @same
+    def program(lib: Any, see: Any) -> None:
+        a, leaf = filled(lib, (2, 3)), filled(lib, (2, 3)).requires_grad_()
+        for call in (
+            lambda: lib.kron(a > 0, a > 0), lambda: lib.kron(a.int(), a), lambda: a.kron(leaf),
+            lambda: lib.kron(a.int(), a.long()), lambda: lib.kron(a, 3), lambda: a.kron(3),
+            lambda: lib.kron(a), lambda: lib.kron(input=a, other=a), lambda: a.kron(other=leaf),
+            lambda: lib.kron(a, a, out=lib.empty(4, 9, dtype=a.dtype)),
+            lambda: lib.kron(a, a, out=lib.empty(4, 9)), lambda: lib.kron(a, a, out=3),
+            lambda: lib.kron(a, a, out=lib.empty(3, dtype=a.dtype)),
+            lambda: lib.kron(leaf, a, out=lib.empty(4, 9, dtype=a.dtype)),
+        ):  # fmt: skip
+            see.attempt(call)
+        see.gradients(lib.func.vmap(lambda x: lib.kron(x, a[0]))(a))
