@@ -374,6 +374,11 @@ FOUND = {
             for op in (".amin()", ".amax(0)", ".max()", ".median()", ".nansum()", ".clamp(0, 1)",
                        ".clamp(a)", ".nan_to_num()", ".aminmax()[1]", ".cummax(0)[0]")
         ),
+        *(
+            (f"see(torch.autograd.grad(torch.{name}(d, 0)[{k}].sum(), d, create_graph=True)"
+             "[0].requires_grad)",)
+            for name in ("std_mean", "var_mean") for k in (0, 1)
+        ),
         ("y = d.floor() + d.sgn()",
          "see(torch.autograd.grad((y * y).sum(), d, create_graph=True)[0].requires_grad)",
          "y = z.sgn()",
