@@ -19,19 +19,15 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
+from ._alone import OpByOp, forget_alone
 from ._in_place import written_in_place
 from ._lower import Residual, Side, lower, prune
 from ._lowerings import lowerings
 from ._mappings import too_many
 from ._products import turned
-from ._program import Aval, Input, Node, Program
+from ._program import Node, Program
 from ._vjp import ResidualCall, VjpCall
 
-# Milliseconds, measured on 2 CPU cores (docs/design.md section 7): to compile one op alone, and
-# a program of n nodes whole. They decide only when a program met for the first time is compiled.
-_ALONE = 25.0
-_WHOLE = 60.0
-_WHOLE_PER_NODE = 8.0
 _MAX_PLANS = 4096
 _wide: list[Any] = []  # contexts of 64-bit mode that nobody is in: to make one takes microseconds
 
@@ -72,6 +68,7 @@ class Plan:
         self._flat: Any = None
         self._in_order: Any = None  # puts the outputs in the program's order, None if they are
         self._lock = threading.Lock()
+        self._alone = OpByOp(self.program, self.nodes, self._checked)
 
     def run(self, args: Sequence[Any]) -> Outcome:
         """Run on one array (or Python number) an `Input`."""
@@ -83,8 +80,8 @@ class Plan:
         except IndexError:
             wide = jax.enable_x64(True)
         with wide:
-            if self._jitted is None and self.runs == 1 and self._alone_is_cheaper():
-                outputs, flags = self._op_by_op(args)
+            if self._jitted is None and self.runs == 1 and self._alone.is_cheaper(self.donate):
+                outputs, flags = self._alone.run(args, self.side, _make_room)
                 return Outcome(outputs, (), flags, "op by op", time.perf_counter() - start)
             how, jitted = "cached", self._jitted
             if jitted is None:
@@ -156,85 +153,6 @@ class Plan:
                 self._compile(args)
             return self._jitted.lower(*args)
 
-    def _alone_is_cheaper(self) -> bool:
-        if self.program.residuals or self.donate:
-            return False
-        if any(_is_whole_program(node.call) for node in self.nodes):
-            return False  # a model or an optimizer's update is no little op
-        unknown = sum(1 for node in self._described() if node not in _ALONE_KNOWN)
-        return unknown * _ALONE <= _WHOLE + _WHOLE_PER_NODE * len(self.nodes)
-
-    def _described(self) -> list[Any]:
-        avals: list[Aval] = []
-        described = []
-        for entry in self.program.entries:
-            if isinstance(entry, Node):
-                described.append((entry.call, tuple(avals[i] for i in entry.inputs)))
-            avals.extend(entry.avals)
-        return described
-
-    def _op_by_op(self, args: Sequence[Any]) -> tuple[tuple[Any, ...], Any]:
-        env: list[Any] = []
-        last_use: dict[int, int] = {}
-        for e, entry in enumerate(self.program.entries):
-            for i in getattr(entry, "inputs", ()):
-                last_use[i] = e
-        kept = set(self.program.outputs)
-        supply = iter(args)
-        flags: list[Any] = []
-        described = iter(self._described())
-        self.side.faults = []
-        for e, entry in enumerate(self.program.entries):
-            if isinstance(entry, Input):
-                env.append(next(supply))
-                continue
-            inputs = [env[i] for i in entry.inputs]
-            alone = next(described)
-            if alone not in _ALONE_KNOWN:
-                _make_room()
-                _ALONE_KNOWN.add(alone)
-            out = _alone(entry.call)(*inputs)
-            env.extend(out)
-            if self._checked and getattr(entry.call, "op", None) and entry.call.op.check:
-                flags.extend(self._alone_faults(entry, inputs))
-            for i in set(entry.inputs):
-                if last_use[i] == e and i not in kept:
-                    env[i] = None
-        outputs = tuple(jax.numpy.asarray(env[i]) for i in self.program.outputs)
-        if not self._checked:
-            return outputs, None
-        bad = np.array([bool(f) for f, _ in flags], bool)
-        return outputs, (bad, np.array([int(v) for _, v in flags], np.int64))
-
-    def _alone_faults(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
-        """The checks of one node, as a program of their own."""
-        known = _FAULTS_ALONE.get(node.call)
-        if known is None:
-            known = _FAULTS_ALONE[node.call] = _FaultsAlone(node.call)
-        sites, found = known(inputs)
-        self.side.faults.extend(site._replace(where=node.where) for site in sites)
-        return found
-
-
-class _FaultsAlone:
-    def __init__(self, call: Any) -> None:
-        from ._lower import FaultSite, summarise
-
-        self.sites: dict[Any, list[FaultSite]] = {}
-
-        def run(*arrays: Any) -> Any:
-            faults = call.faults(*arrays)
-            key = tuple((a.shape, a.dtype) for a in arrays)
-            self.sites[key] = [FaultSite(f.error, f.message, None) for f in faults]
-            return [summarise(f) for f in faults]
-
-        self.jitted = jax.jit(run)
-
-    def __call__(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        inputs = [jax.numpy.asarray(a) for a in inputs]
-        found = self.jitted(*inputs)
-        return self.sites[tuple((a.shape, a.dtype) for a in inputs)], found
-
 
 @functools.cache
 def _keep_freed_memory() -> None:
@@ -256,24 +174,6 @@ def _chosen(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]
     return itemgetter(*places)
 
 
-def _is_whole_program(call: Any) -> bool:
-    inner = getattr(call, "call", None) or getattr(call, "source", None) or call
-    op = getattr(inner, "op", None)
-    return op is not None and op.namespace in ("opaque", "optim")
-
-
-_ALONE_KNOWN: set[Any] = set()
-_ALONE_JIT: dict[Any, Any] = {}
-_FAULTS_ALONE: dict[Any, _FaultsAlone] = {}
-
-
-def _alone(call: Any) -> Any:
-    jitted = _ALONE_JIT.get(call)
-    if jitted is None:
-        jitted = _ALONE_JIT[call] = jax.jit(call.evaluate)
-    return jitted
-
-
 _PLANS: OrderedDict[Any, Plan] = OrderedDict()
 _LOCK = threading.Lock()
 
@@ -286,11 +186,7 @@ def _make_room() -> None:
         held.sort(key=lambda plan: plan.used)
         for plan in held[: len(held) // 2 + 1]:
             plan.forget()
-        alone = [*_ALONE_JIT.values(), *[f.jitted for f in _FAULTS_ALONE.values()]]
-        for known in (_ALONE_JIT, _ALONE_KNOWN, _FAULTS_ALONE):
-            known.clear()
-        for jitted in alone:
-            jitted.clear_cache()
+        forget_alone()
 
 
 def plan_for(program: Program, donate: tuple[int, ...] = ()) -> Plan:

@@ -1,0 +1,147 @@
+"""Running a program op by op: what is met for the first time may never be met again.
+
+Every op that ran alone before dispatches in microseconds, while to compile the program costs more
+the longer it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ._lower import FaultSite, Side, summarise
+from ._program import Aval, Input, Node, Program
+
+# Milliseconds, measured on 2 CPU cores (docs/design.md section 4): to compile one op alone, and
+# a program of n nodes whole. They decide only when a program met for the first time is compiled.
+_ALONE = 25.0
+_WHOLE = 60.0
+_WHOLE_PER_NODE = 8.0
+
+_known: set[Any] = set()  # ops with the shapes that they ran alone with
+_jitted: dict[Any, Any] = {}
+_checks: dict[Any, _Checks] = {}
+
+
+class OpByOp:
+    """A program that runs op by op.
+
+    Args:
+      nodes: the program's.
+      checked: whether any of them has something that only the data can tell.
+    """
+
+    def __init__(self, program: Program, nodes: list[Node], checked: bool) -> None:
+        self.program, self.nodes, self.checked = program, nodes, checked
+
+    def is_cheaper(self, donate: Sequence[int]) -> bool:
+        """Whether the program's values are there sooner than if it was compiled whole."""
+        if self.program.residuals or donate:
+            return False
+        if any(_is_whole_program(node.call) for node in self.nodes):
+            return False  # a model or an optimizer's update is no little op
+        unknown = sum(1 for node in self._described() if node not in _known)
+        return unknown * _ALONE <= _WHOLE + _WHOLE_PER_NODE * len(self.nodes)
+
+    def run(
+        self, args: Sequence[Any], side: Side, make_room: Callable[[], None]
+    ) -> tuple[tuple[Any, ...], Any]:
+        """The outputs, and `(fault flags, values)` or None.
+
+        Args:
+          side: is told of the fault sites.
+          make_room: called before each compilation.
+        """
+        env: list[Any] = []
+        last_use: dict[int, int] = {}
+        for e, entry in enumerate(self.program.entries):
+            for i in getattr(entry, "inputs", ()):
+                last_use[i] = e
+        kept = set(self.program.outputs)
+        supply = iter(args)
+        flags: list[Any] = []
+        described = iter(self._described())
+        side.faults = []
+        for e, entry in enumerate(self.program.entries):
+            if isinstance(entry, Input):
+                env.append(next(supply))
+                continue
+            inputs = [env[i] for i in entry.inputs]
+            alone = next(described)
+            if alone not in _known:
+                make_room()
+                _known.add(alone)
+            env.extend(_compiled(entry.call)(*inputs))
+            if self.checked and getattr(entry.call, "op", None) and entry.call.op.check:
+                flags.extend(_check(entry, inputs, side))
+            for i in set(entry.inputs):
+                if last_use[i] == e and i not in kept:
+                    env[i] = None
+        outputs = tuple(jax.numpy.asarray(env[i]) for i in self.program.outputs)
+        if not self.checked:
+            return outputs, None
+        bad = np.array([bool(f) for f, _ in flags], bool)
+        return outputs, (bad, np.array([int(v) for _, v in flags], np.int64))
+
+    def _described(self) -> list[Any]:
+        avals: list[Aval] = []
+        described = []
+        for entry in self.program.entries:
+            if isinstance(entry, Node):
+                described.append((entry.call, tuple(avals[i] for i in entry.inputs)))
+            avals.extend(entry.avals)
+        return described
+
+
+class _Checks:
+    """The checks of one call, as a program of their own."""
+
+    def __init__(self, call: Any) -> None:
+        self.sites: dict[Any, list[FaultSite]] = {}
+
+        def run(*arrays: Any) -> Any:
+            faults = call.faults(*arrays)
+            key = tuple((a.shape, a.dtype) for a in arrays)
+            self.sites[key] = [FaultSite(f.error, f.message, None) for f in faults]
+            return [summarise(f) for f in faults]
+
+        self.jitted = jax.jit(run)
+
+    def __call__(self, inputs: Sequence[Any]) -> tuple[list[FaultSite], list[Any]]:
+        inputs = [jax.numpy.asarray(a) for a in inputs]
+        found = self.jitted(*inputs)
+        return self.sites[tuple((a.shape, a.dtype) for a in inputs)], found
+
+
+def _check(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
+    checks = _checks.get(node.call)
+    if checks is None:
+        checks = _checks[node.call] = _Checks(node.call)
+    sites, found = checks(inputs)
+    side.faults.extend(site._replace(where=node.where) for site in sites)
+    return found
+
+
+def _compiled(call: Any) -> Any:
+    jitted = _jitted.get(call)
+    if jitted is None:
+        jitted = _jitted[call] = jax.jit(call.evaluate)
+    return jitted
+
+
+def forget_alone() -> None:
+    """Let go of all that was compiled alone."""
+    compiled = [*_jitted.values(), *[checks.jitted for checks in _checks.values()]]
+    for held in (_jitted, _checks, _known):
+        held.clear()
+    for jitted in compiled:
+        jitted.clear_cache()
+
+
+def _is_whole_program(call: Any) -> bool:
+    inner = getattr(call, "call", None) or getattr(call, "source", None) or call
+    op = getattr(inner, "op", None)
+    return op is not None and op.namespace in ("opaque", "optim")
