@@ -11,10 +11,12 @@ from leafax.functional import TABLE, Op, cast, category, scalar_name
 
 from . import _dual, _dual_ops
 from ._ambiguous import ambiguous
+from ._cautions import drops_imaginary
 from ._enter import enter
 from ._handle import Handle
 from ._lens import spell, writing
 from ._modes import within
+from ._names import WRAPS
 from ._overlap import check_overlap
 from ._record import known, record
 from ._roles import keep_edge
@@ -155,7 +157,7 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
     if not kwargs and _key is None and known_write(op, t, args):
         return t
     tracked = local.mode.grad and (op.differentiable or op.name in ZEROS)
-    tracked = tracked and _wants(t, args, kwargs)
+    tracked = tracked and _wants(t, args, kwargs) and not _unasked(op, t, args)
     check_inplace(t, tracked)
     if local.look is not None:
         from .func._refusals import check_inplace as check_vmap
@@ -163,7 +165,9 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         check_vmap(op, t, [*args, *kwargs.values()])
     if frozen(t):
         with written_anyway():
-            return apply_inplace(op, t, *args, _key=_key, **kwargs)
+            apply_inplace(op, t, *args, _key=_key, **kwargs)
+            if op.name in ("copy", "fill") and isinstance(args[0], Handle):
+                drops_imaginary(args[0]._v.dtype, t._v.dtype, t._v.numel)  # type: ignore[attr-defined]
     if local.mode.dual:
         tangents = _dual_ops.inplace(op, t, args, _key, kwargs)
         with _dual.seeing(()):
@@ -197,6 +201,13 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
             trace.sources[value] = trace.sources[value.edge]
     write(t, value, tracked and value.role == NODE)
     return t
+
+
+def _unasked(op: Op, t: Any, args: Any) -> bool:
+    """Whether all operands are inference tensors, so that autograd is not asked."""
+    if not frozen(t) or op.name in WRAPS and any(not isinstance(a, Handle) for a in args):
+        return False
+    return all(a._v.inference for a in args if isinstance(a, Handle))  # type: ignore[attr-defined]
 
 
 def _wants(t: Any, args: Any, kwargs: Any) -> bool:

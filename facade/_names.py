@@ -33,7 +33,7 @@ _EDGES = {
 }
 _COMPARED = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 # A Python number in these is made a tensor, which has an edge that leads nowhere.
-_WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide", "fill_"})
+WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide", "fill_"})
 _ALWAYS_WRITTEN_OUT = ("CopySlices", "CopyBackwards", "NotImplemented")
 
 _AS_IT_IS = frozenset({"CopySlices", "DivBackward1"})
@@ -121,7 +121,7 @@ def arguments(state: State) -> Arguments:
 def wraps_number(call: Any) -> bool:
     """Whether a number among the arguments is made a tensor."""
     op = getattr(call, "op", None)
-    if op is None or op.name not in _WRAPS:
+    if op is None or op.name not in WRAPS:
         return False
     return any(type(a) in (int, float, complex, bool) for a in call.args)
 
@@ -173,7 +173,7 @@ def places(state: State) -> tuple[int | None, ...]:
     if not isinstance(call, Call):
         return tuple(range(len(state.operands)))
     found: list[int | None] = []
-    wraps = call.op.name in _WRAPS and not call.op.backward.endswith("Backward1")
+    wraps = call.op.name in WRAPS and not call.op.backward.endswith("Backward1")
     given = arguments(state)
 
     def visit(template: Any, name: str) -> None:

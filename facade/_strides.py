@@ -90,6 +90,7 @@ def _check_pairs(found: Layout, dtype: Any) -> None:
 def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """`as_strided` of a view, which counts in elements of its storage."""
     have = layout(t)
+    have = have._replace(offset=int(have.offset))  # a tensor said where it begins
     offset = have.offset if storage_offset is None else storage_offset
     spelt = (tuple(size), tuple(stride), offset)
     # Views as another dtype come first: strides count elements of that.

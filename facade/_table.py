@@ -19,7 +19,7 @@ from ._arguments import check, reworded
 from ._autocast import off
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
-from ._inplace import apply_inplace, check_inplace, known_write
+from ._inplace import apply_inplace, check_inplace, frozen, known_write
 from ._out import check_out as check_out
 from ._out import write_out as write_out
 from ._record import apply, known
@@ -232,7 +232,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and not op.random and known_write(op, self, args):
             return self
-        if not logical:  # PyTorch lets leaves be written to by these
+        if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
             check_inplace(self)
         said = args, kwargs
         args, kwargs = uniform(op, (self, *args), kwargs)

@@ -283,6 +283,15 @@ FOUND = {
     "names of hooks on several tensors": (
         ("x = some(b, d)", "y = copy.copy(d)"), ("x = every(b, d)", "y = copy.copy(d)"),
     ),
+    "inference tensors among themselves do not ask autograd": (
+        ("with torch.inference_mode(): x = torch.tensor([1.5, -0.5], requires_grad=True)",
+         "x.copy_(x)", "x.add_(x)", "x.fill_(2)", "x.zero_()", "x.mul_(2)", "x.copy_(c[:2])"),
+        ("with torch.inference_mode(): x = c * 2", "x.fill_(z.sum())", "x.copy_(z[0, 0])"),
+    ),
+    "strides of what begins at a place that a tensor says": (
+        ("x = z.narrow(0, torch.tensor(1), 1)", "y = x.as_strided((2,), (1,))",
+         "w = x.as_strided((2, 2), (2, 1), 0)"),
+    ),
     "where a tensor is": (
         ("see(d.is_set_to(d), d.is_set_to(d[:]), d.is_set_to(d[0]), d.is_set_to(d.detach()))",),
     ),
