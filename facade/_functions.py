@@ -102,6 +102,7 @@ from ._strided import empty_strided as empty_strided  # noqa: E402
 from ._tensordot import tensordot as tensordot  # noqa: E402
 from ._torch_functions import FUNCTIONS as _COMPOSED  # noqa: E402
 from ._unsafe import FUNCTIONS as _UNSAFE  # noqa: E402
+from .nn._cosine import cosine_similarity as cosine_similarity  # noqa: E402
 from .nn._norms import native_batch_norm as native_batch_norm  # noqa: E402
 from .special import polygamma as polygamma  # noqa: E402
 

@@ -30,13 +30,15 @@ def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
     if mode.dual or mode.hooks or mode.counted or mode.autocast is not None or over_budget(trace):
         return composed(*operands)
     key = (name, *[enter(x, trace) for x in operands])
-    before = trace.state
+    before, inputs = trace.state, len(trace.arrays)
     state = before.next.get(key)
     if state is not None and _uncut(state):
         trace.state = state
         return make(state.value, trace)
     out = composed(*operands)
     plain = out._v is trace.state.value and not out._shares and out._vc is None
+    if len(trace.arrays) != inputs:  # a number has become an input: it differs from call to call
+        return out
     if plain and local.trace is trace and all(x._stale is None for x in operands):
         before.next[key] = trace.state
     return out

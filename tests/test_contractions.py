@@ -227,3 +227,42 @@ def test_kronecker_products_of_other_kinds() -> None:
         ):  # fmt: skip
             see.attempt(call)
         see.gradients(lib.func.vmap(lambda x: lib.kron(x, a[0]))(a))
+
+
+COSINES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((2, 3), (2, 3), {}), ((2, 3), (3,), {"dim": -1}), ((2, 3), (1, 3), {"dim": 0}),
+    ((3,), (3,), {"dim": 0}), ((), (), {"dim": 0}), ((2, 3), (2, 3), {"eps": 10.0}),
+    ((2, 0), (2, 0), {}), ((2, 3), (4,), {}), ((2, 3), (2, 3), {"dim": 5}), ((3,), (3,), {}),
+]  # fmt: skip
+
+
+def test_the_graph_of_a_cosine() -> None:
+    def program(lib: Any, see: Any) -> None:
+        for left, right, more in COSINES:
+            for need in ((True, True), (False, True), (True, False)):
+                a, b = filled(lib, left), filled(lib, right, 1.0)
+                a.requires_grad_(need[0]), b.requires_grad_(need[1])
+                made = see.attempt(lambda a=a, b=b, m=more: lib.cosine_similarity(a, b, **m))
+                if made is not None:
+                    shown(see, lib, made, a, b)
+
+    expected = run(program, torch)
+    assert_equal(run(program, leafax), expected, "first run")
+    assert_equal(run(program, leafax), expected, "as it is known")
+
+
+def test_cosines_of_other_kinds() -> None:
+    @same
+    def program(lib: Any, see: Any) -> None:
+        a, cosine = filled(lib, (2, 3)), lib.nn.functional.cosine_similarity
+        for args in (
+            (a, 3), (a.int(), a), (a.int(), a.int()), (a * 1j, a), (a,),
+            (a > 0, a.float()), (a * 0, a), (a.mT, a.mT),
+        ):  # fmt: skip
+            see.attempt(cosine, *args)
+        for eps in (0, 0.5, 2.0, 0.5, 3.0):
+            see(cosine(x1=a, x2=a, eps=eps))
+        see.gradients(lib.func.vmap(lambda x: cosine(x, a[0], dim=0))(a))
+        with lib.autocast("cpu"):
+            see(cosine(a.float(), a.bfloat16()).dtype)
+        see(cosine(a.float(), a).dtype)

@@ -28,6 +28,7 @@ from ._activations import softmax as softmax  # noqa: E402
 from ._activations import softmin as softmin  # noqa: E402
 from ._activations import tanh as tanh  # noqa: E402
 from ._attention import multi_head_attention_forward as multi_head_attention_forward  # noqa: E402
+from ._cosine import cosine_similarity as cosine_similarity  # noqa: E402
 from ._cross_entropy import cross_entropy as cross_entropy  # noqa: E402
 from ._cross_entropy import nll_loss as nll_loss  # noqa: E402
 from ._dropout import alpha_dropout as alpha_dropout  # noqa: E402
