@@ -56,6 +56,18 @@ def _refuse_inference(state: State) -> None:
             raise RuntimeError(UNSAVED)
 
 
+def _refuse_inference_first(state: State, call: Any, inputs: list[Value]) -> None:
+    """PyTorch saves operands before it looks whether they fit together."""
+    op, mode = getattr(call, "op", None), state.mode
+    if op is None or op.view or not op.differentiable or not mode.grad or mode.inference:
+        return
+    kinds = {v.inference for v in inputs}
+    if len(kinds) == 2 and any(v.requires_grad for v in inputs):
+        tried = State(state, None, mode)
+        tried.call, tried.operands = call, tuple(inputs)
+        _refuse_inference(tried)
+
+
 def step(
     trace: Trace,
     key: Any,
@@ -79,6 +91,8 @@ def step(
     except jax.errors.JAXTypeError:
         raise
     except Exception as error:
+        if differentiable:
+            _refuse_inference_first(state, call, inputs)
         # JAX's frames and notes would hide the user's line and PyTorch's words.
         error.__dict__.pop("__notes__", None)
         raise error.with_traceback(None) from None

@@ -427,6 +427,15 @@ FOUND = {
          "    see(torch.autograd.grad(y.sum(), x))",
          "for n in (2, 3, 4): doubled(n)"),
     ),
+    "as_strided of a view that begins where a tensor says": (
+        ("x = z.narrow(0, torch.tensor(1), 1)", "y = x.as_strided((2,), (1,))",
+         "w = x.as_strided((2,), (1,), 1)", "v = x.as_strided((2,), (1,))"),
+    ),
+    "inference tensors are refused before shapes": (
+        ("with torch.inference_mode(): x = c.clone()", "torch.mm(x, c.t())", "c.mul(x[:2])",
+         "torch.add(x[:2], c)", "c / x[:2]", "torch.bmm(x, c)", "torch.lerp(x[:2], c, 0.5)",
+         "c.mul_(x[:2])"),
+    ),
     "nothing is dropped of no complex numbers": (
         ("d[2:] = z[:0, :1]", "x = z[:0].double()", "y = z[:0].float()", "d[2:].fill_(z[0, 0])",
          "d[2:] = z[0, 0]"),
