@@ -13,7 +13,7 @@ from ._modes import _unsafe_preserve_version_counter
 from ._one_step import in_one_step
 from ._out import check_out, write_out
 from ._record import apply
-from ._table import function, method, named, uniform
+from ._table import function, method, named, two_tensors
 
 _KRON, _MUL = TABLE["kron"], TABLE["mul"]
 _VIEW, _UNSAFE_VIEW = TABLE["view"], TABLE["_unsafe_view"]
@@ -42,11 +42,8 @@ def _called(otherwise: Callable[..., Any], is_method: bool) -> Callable[..., Any
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         out = None if is_method else kwargs.pop("out", None)
-        given = args
-        if kwargs:
-            given, told = uniform(_KRON, args, kwargs)
-            given += tuple(told[p] for p in _KRON.parameters[len(given) :] if p in told)
-        if len(given) != 2 or not all(isinstance(t, Handle) for t in given):
+        given = two_tensors(_KRON, args, kwargs)
+        if given is None:
             return otherwise(*args, **kwargs)
         if out is not None:
             check_out(_MUL if isinstance(out, Handle) else _KRON, out, given)

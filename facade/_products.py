@@ -16,12 +16,11 @@ from weakref import ref
 from leafax.functional import TABLE, Op, broadcast_shapes
 
 from . import _fast
-from ._handle import Handle
 from ._one_step import in_one_step
 from ._out import check_out, resize_output
 from ._record import apply
 from ._strides import must_copy, stride
-from ._table import function, method, named, uniform
+from ._table import function, method, named, two_tensors
 from ._trace import local
 
 _MATMUL, _MM, _MV = TABLE["matmul"], TABLE["mm"], TABLE["mv"]
@@ -201,11 +200,8 @@ def _called(op: Op, otherwise: Callable[..., Any], is_method: bool) -> Callable[
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         out = None if is_method else kwargs.pop("out", None)
-        given = args
-        if kwargs:
-            given, named_ = uniform(op, args, kwargs)
-            given += tuple(named_[p] for p in op.parameters[len(given) :] if p in named_)
-        if len(given) != 2 or not all(isinstance(t, Handle) for t in given):
+        given = two_tensors(op, args, kwargs)
+        if given is None:
             return otherwise(*args, **kwargs)
         if out is None:
             return product(*given)

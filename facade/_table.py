@@ -98,6 +98,16 @@ def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return plain_args, kwargs
 
 
+def two_tensors(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
+    """Both operands of an op of two tensors, however the caller gave them; None if they are not."""
+    if kwargs:
+        args, named_ = uniform(op, args, kwargs)
+        args += tuple(named_[p] for p in op.parameters[len(args) :] if p in named_)
+    if len(args) != 2 or not all(isinstance(t, Handle) for t in args):
+        return None
+    return args[0], args[1]
+
+
 def function(op: Op) -> Callable[..., Any]:
     """The module-level function of an op."""
 
