@@ -4,8 +4,9 @@
     python benchmarks/run.py mlp gpt         # some of it, prints only
 
 Contenders take turns (`turns.py`), so that a noisy machine is noisy for all; what is quoted is the
-median of the ratios of their turns. Batches are made beforehand, as a data loader does. Losses are
-compared as well: a fast wrong step is no result.
+median of the ratios of their turns. Batches are NumPy arrays made beforehand; a step begins by
+taking its own. `mlp-tensors` has them as tensors (arrays of JAX) before, as data loaders give them.
+Losses are compared as well: a fast wrong step is no result.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from turns import UNTIMED, ratios, take_turns  # noqa: E402
 import leafax  # noqa: E402
 
 WARM = 5
+TENSORS = "-tensors"  # ends the name of a program whose batches are tensors already
 
 
 class Contender(NamedTuple):
@@ -47,8 +49,20 @@ class Contender(NamedTuple):
     run: Callable[[int], float]
 
 
-def handwritten_contender(make: Callable[[], Any], **options: Any) -> Contender:
-    step, state, batch = make(**options)
+KEPT = 32  # batches that are tensors already
+
+
+def kept(batch: Callable[[int], Any]) -> Callable[[int], Any]:
+    """The batches as the library holds them, made once and used again."""
+    made = [batch(i) for i in range(KEPT)]
+    return lambda i: made[i % KEPT]
+
+
+def handwritten_contender(make: Callable[[], Any], keep: bool = False) -> Contender:
+    step, state, batch = make()
+    if keep:
+        arrays = batch
+        batch = kept(lambda i: jax.device_put(arrays(i)))
     held = [state]
 
     def run(i: int) -> float:
@@ -59,8 +73,9 @@ def handwritten_contender(make: Callable[[], Any], **options: Any) -> Contender:
     return Contender("jax.jit", run)
 
 
-def imperative_contender(name: str, make: Callable[[], Any]) -> Contender:
+def imperative_contender(name: str, make: Callable[[], Any], keep: bool = False) -> Contender:
     step, state, batch = make()
+    batch = kept(batch) if keep else batch
     held = [state]
 
     def run(i: int) -> float:
@@ -72,28 +87,31 @@ def imperative_contender(name: str, make: Callable[[], Any]) -> Contender:
 
 def contenders(program: str) -> list[Contender]:
     """leafax first, then the hand-written step, then torch where there is one."""
+    keep, program = program.endswith(TENSORS), program.removesuffix(TENSORS)
     if program == "finetune":
         return [
             imperative_contender("leafax", leafax_finetune_head),
             handwritten_contender(handwritten.make_finetune_head),
         ]
     made = [
-        imperative_contender("leafax", getattr(leafax_programs(), f"make_{program}")),
-        handwritten_contender(getattr(handwritten, f"make_{program}")),
+        imperative_contender("leafax", getattr(leafax_programs(), f"make_{program}"), keep),
+        handwritten_contender(getattr(handwritten, f"make_{program}"), keep),
     ]
     if importlib.util.find_spec("torch"):
         import torch_eager
 
-        made.append(imperative_contender("torch", getattr(torch_eager, f"make_{program}")))
+        made.append(imperative_contender("torch", getattr(torch_eager, f"make_{program}"), keep))
     return made
 
 
 def measure(program: str, rounds: int, steps: int) -> list[str]:
     """Rows of the results table for one program."""
-    make_batch = functools.cache(getattr(handwritten, f"{program}_batch"))
-    setattr(handwritten, f"{program}_batch", make_batch)
-    for i in range(WARM + rounds * (UNTIMED + steps)):
-        make_batch(i)
+    name = f"{program.removesuffix(TENSORS)}_batch"
+    make_batch = functools.cache(getattr(handwritten, name))
+    setattr(handwritten, name, make_batch)
+    if not program.endswith(TENSORS):
+        for i in range(WARM + rounds * (UNTIMED + steps)):
+            make_batch(i)
     runners = contenders(program)
     losses: dict[str, list[float]] = {c.name: [] for c in runners}
     first: dict[str, float] = {}
@@ -211,7 +229,8 @@ def header() -> list[str]:
     ]
 
 
-TURNS = {"mlp": (40, 10), "gpt": (9, 2), "finetune": (20, 6)}  # rounds, timed steps of a turn
+# Rounds, timed steps of a turn.
+TURNS = {"mlp": (40, 10), f"mlp{TENSORS}": (40, 10), "gpt": (9, 2), "finetune": (20, 6)}
 
 
 def main() -> None:
@@ -219,7 +238,7 @@ def main() -> None:
     parser.add_argument(
         "programs",
         nargs="*",
-        help="mlp, gpt, finetune, recording, calls, memory, lowerings, weights",
+        help="mlp, mlp-tensors, gpt, finetune, recording, calls, memory, lowerings, weights",
     )
     parser.add_argument("--rounds", type=int, help="turns that each contender has")
     given = parser.parse_args()

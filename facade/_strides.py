@@ -92,6 +92,9 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
     have = layout(t)
     have = have._replace(offset=int(have.offset))  # a tensor said where it begins
     offset = have.offset if storage_offset is None else storage_offset
+    if t._base_ is not None and t._base_._lens and not have.offset and is_contiguous(t):
+        if _reach(size, stride, offset) <= t._v.numel:
+            return None  # it counts from where the storage begins, and stays inside
     spelt = (tuple(size), tuple(stride), offset)
     # Views as another dtype come first: strides count elements of that.
     steps: list[Any] = []
@@ -112,12 +115,13 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
     lens, base = (*kept, last), t._base_
     if base is None or not base._lens:
         return share_strided(t, out, lens, lens)
-    # Its base is itself a part of the storage.
-    seen = layout(base)
-    start, end = offset - seen.offset, _reach(size, stride, offset) - seen.offset
-    inside = start >= 0 and end <= base._v.numel and is_contiguous(base)
-    if inside and not any(op.name in BY_NAME for op, _, _ in t._blens):
-        return share_strided(t, out, lens, ((TABLE["as_strided"], (*spelt[:2], start), {}),))
+    # Its base is itself a part of the storage: what lies in `t`, or in it, is a view of that.
+    for seen, found, before in ((t, have, t._blens), (base, layout(base), ())):
+        start, end = offset - found.offset, _reach(size, stride, offset) - found.offset
+        inside = start >= 0 and end <= seen._v.numel and is_contiguous(seen)
+        if inside and (seen is t or not any(op.name in BY_NAME for op, _, _ in t._blens)):
+            again = (*before, (TABLE["as_strided"], (*spelt[:2], start), {}))
+            return share_strided(t, out, lens, again)
     share(t, out, (), view=False)  # autograd knows no way to it from the base
     out._lens = lens
     return out
