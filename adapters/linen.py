@@ -20,8 +20,10 @@ from leafax.functional import paths
 
 from . import _call, _model
 from ._depth import uses
-from ._linen import Apply, Inside, Mode, NotAssigned, Path, classes, made_in, needs_rng, within
-from ._select import Tensors, check_rule, near, parts_within
+from ._linen import Apply, Inside, Mode, Path, classes, made_in, needs_rng
+from ._linen_given import check, checked_rules, tie
+from ._linen_part import Part
+from ._select import Tensors, near, parts_within
 
 
 class Model(_model.Model):
@@ -51,13 +53,13 @@ class Model(_model.Model):
         self, module: nn.Module, variables: Mapping[str, Any], *, rngs: Iterable[str] = (),
         tied: Mapping[str, str] | None = None, rules: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        _check(module, variables)
-        self._rules = {"params": "trainable", **_checked_rules(rules or {}, variables)}
+        check(module, variables)
+        self._rules = {"params": "trainable", **checked_rules(rules or {}, variables)}
         leaves, self._treedef = jax.tree.flatten(variables)
         self._module, self._rngs = module, tuple(rngs)
         self._paths = paths(variables)  # with the collection before them
         made = [_model.to_tensor(leaf) for leaf in leaves]
-        once = _tie(made, self._paths, tied or {})
+        once = tie(made, self._paths, tied or {})
         self._leaves = leafax.Leaves(made)
         self._borrowed = _call.Borrowed()
         self._parameters: Tensors = {}
@@ -268,167 +270,3 @@ class Model(_model.Model):
     def mask(self) -> Any:
         flags = jax.tree.unflatten(self._treedef, [t.requires_grad for t in self._leaves])
         return flags["params"]
-
-
-class Part(_model.Model):
-    """A submodule of a linen model: the same tensors, by paths from here."""
-
-    def __init__(self, root: Model, path: Path) -> None:
-        self._root, self._path = root, path
-        self._before = ".".join(path) + "."
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the submodule on its own.
-
-        Raises:
-          AttributeError: a compact method makes it, and the model was not called yet.
-        """
-        return self._call_on({}, args, kwargs)
-
-    def _call_on(
-        self, swap: Mapping[int, Any], args: Any, kwargs: dict[str, Any], method: str = "__call__"
-    ) -> Any:
-        root, training = self._root, self.training
-        made = root._parts_made.get(training, {}).get(self._path)
-        try:
-            return root._run(Inside(self._path, training, made, method), args, kwargs, swap)
-        except NotAssigned:
-            made = root._made(self._path, training)
-            if made is None:
-                raise
-        return root._run(Inside(self._path, training, made, method), args, kwargs, swap)
-
-    def __getattr__(self, name: str) -> Any:
-        before = f"{self._before}{name}."
-        if not name.startswith("_") and any(
-            n.startswith(before) for part in self._root._tensors() for n in part
-        ):
-            return Part(self._root, (*self._path, name))
-        kind = None if name.startswith("_") else self._kind()
-        if callable(getattr(kind, name, None)):
-            return functools.partial(self._named_method, name)
-        raise AttributeError(f"`{self._before[:-1]}` has no part or method `{name}`")
-
-    def _kind(self) -> type | None:
-        """The submodule's class, as far as it is known."""
-        try:
-            return self._root._classes().get(self._before[:-1])
-        except RuntimeError:  # the model was not called yet
-            return type(getattr(self._root._module, self._path[0], None))
-
-    def _named_method(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        return self._call_on({}, args, kwargs, name)
-
-    def _tensors(self) -> tuple[Tensors, Tensors]:
-        below, n = self._before, len(self._before)
-        parameters, buffers = self._root._tensors()
-        return (
-            {name[n:]: t for name, t in parameters.items() if name.startswith(below)},
-            {name[n:]: t for name, t in buffers.items() if name.startswith(below)},
-        )
-
-    def _statistics(self) -> list[str]:
-        n = len(self._before)
-        return [s[n:] for s in self._root._statistics() if s.startswith(self._before)]
-
-    def _stopped(self) -> set[str]:
-        n = len(self._before)
-        return {s[n:] for s in self._root._stopped() if s.startswith(self._before)}
-
-    def _stop_statistics(self, names: set[str], stop: bool) -> None:
-        self._root._stop_statistics({self._before + name for name in names}, stop)
-
-    def _quieten(self, names: set[str], stop: bool) -> None:
-        self._root._quieten({self._before + name for name in names}, stop)
-
-    def _quiet(self) -> set[str]:
-        n = len(self._before)
-        return {s[n:] for s in self._root._quiet() if s.startswith(self._before)}
-
-    def compute_in(self, dtype: Any) -> Self:
-        raise RuntimeError("tell the whole model what to compute in, not a part of it")
-
-    def _loan(self) -> _call.Borrowed:
-        return self._root._loan()
-
-    def _adapted_by(self) -> dict[int, Any]:
-        return self._root._adapted_by()
-
-    def _classes(self) -> dict[str, type]:
-        n = len(self._before)
-        found = self._root._classes()
-        return {path[n:]: kind for path, kind in found.items() if path.startswith(self._before)}
-
-    def _order(self) -> list[str]:
-        n = len(self._before)
-        return [name[n:] for name in self._root._order() if name.startswith(self._before)]
-
-    def _name(self) -> str:
-        return f"{self._root._name()}.{self._before[:-1]}"
-
-    @property
-    def training(self) -> bool:
-        return self._root.training and not within(self._path, self._root._evaluating)
-
-    def train(self, mode: bool = True) -> Self:
-        root, path = self._root, self._path
-        if not mode:
-            root._evaluating |= {path}
-            return self
-        kept = frozenset(p for p in root._evaluating if p[: len(path)] != path)
-        if not root._training or within(path, kept):
-            raise RuntimeError(
-                f"`{self._name()}` cannot train while what it is part of evaluates: call "
-                f"`model.train()`, then `eval()` on the parts that should not"
-            )
-        root._evaluating = kept
-        return self
-
-    def mask(self) -> Any:
-        return functools.reduce(lambda tree, name: tree[name], self._path, self._root.mask())
-
-
-def _tie(tensors: list[Any], paths: list[str], tied: Mapping[str, str]) -> set[str]:
-    """Put one tensor in the places of those that are tied; the paths of all others."""
-    place = {full: i for i, full in enumerate(paths)}
-    known = [full.removeprefix("params.") for full in paths if full.startswith("params.")]
-    once = set(paths)
-    for path, source in tied.items():
-        for name in (path, source):
-            if f"params.{name}" not in place:
-                raise ValueError(
-                    f"no parameter `{name}` to tie; the nearest are {near(name, known)}"
-                )
-        i, j = place[f"params.{path}"], place[f"params.{source}"]
-        if tensors[i].shape != tensors[j].shape:
-            raise ValueError(
-                f"`{path}` has shape {list(tensors[i].shape)}, `{source}` "
-                f"{list(tensors[j].shape)}: they cannot be one parameter"
-            )
-        tensors[i] = tensors[j]
-        once.discard(f"params.{path}")
-    return once
-
-
-def _checked_rules(rules: Mapping[str, str], variables: Mapping[str, Any]) -> Mapping[str, str]:
-    for collection, rule in rules.items():
-        if collection not in variables:
-            raise ValueError(
-                f"no collection `{collection}` to have a rule; there are {sorted(variables)}"
-            )
-        check_rule(collection, rule)
-    return rules
-
-
-def _check(module: Any, variables: Any) -> None:
-    if not isinstance(module, nn.Module):
-        raise TypeError(
-            f"`module` must be a linen module, got `{type(module).__name__}`; for an nnx module "
-            f"use `leafax.adapters.nnx.Model`"
-        )
-    if not isinstance(variables, Mapping) or (variables and "params" not in variables):
-        got = list(variables) if isinstance(variables, Mapping) else type(variables).__name__
-        raise ValueError(
-            f"`variables` must be what `module.init` returns, with the collection `params`; got "
-            f"{got}. Wrap bare parameters: `{{'params': params}}`"
-        )
