@@ -1,0 +1,136 @@
+"""What a tensor is, without its values: shape, dtype and how it lies in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE
+
+from ._dtype import Size, of, type_string
+from ._dtype import dtype as dtype_class
+from ._handle import Handle
+from ._memory_format import channels_last, channels_last_3d, is_laid_out
+from ._memory_format import check as check_memory_format
+from ._record import apply
+
+
+class FactsMixin(Handle):
+    """The part of `Tensor` that needs no program to run."""
+
+    @property
+    def shape(self) -> Size:
+        """The sizes of the dimensions."""
+        return self._v.shape  # type: ignore[no-any-return]
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self._v.shape if dim is None else self._v.shape[_dim(dim, self.dim())]
+
+    @property
+    def dtype(self) -> dtype_class:
+        """The element type."""
+        return of(self._v.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._v.shape)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self._v.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._v.numel  # type: ignore[no-any-return]
+
+    nelement = numel
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element takes."""
+        return int(self._v.dtype.itemsize)
+
+    element_size = lambda self: self.itemsize  # noqa: E731
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes all elements take."""
+        return self.numel() * self.itemsize
+
+    names = property(lambda self: (None,) * self.dim())
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is floating point."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the strides are those of a row-major array."""
+        from ._strides import is_contiguous
+
+        if memory_format in (channels_last, channels_last_3d):
+            return is_laid_out(self.shape, self.stride(), memory_format)
+        return self.numel() == 0 or is_contiguous(self)
+
+    def is_set_to(self, tensor: Any) -> bool:
+        """Whether both are the same part of the same storage, with the same strides."""
+        same = self.shape == tensor.shape and self.data_ptr() == tensor.data_ptr()
+        return bool(same and self.stride() == tensor.stride())
+
+    def contiguous(self, memory_format: Any = None) -> Any:
+        """This tensor, or a row-major copy of a view that is laid out differently.
+
+        Raises:
+          NotImplementedError: for `channels_last`: XLA chooses layouts by itself.
+        """
+        check_memory_format(memory_format, self.dim())
+        return self if self.is_contiguous() else apply(TABLE["contiguous"], self)
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Elements between neighbours, for each dimension or one."""
+        from ._strides import stride
+
+        strides = stride(self)
+        return strides if dim is None else strides[_dim(dim, self.dim())]
+
+    def storage_offset(self) -> int:
+        """Elements of the storage before this tensor's first."""
+        from ._strides import offset
+
+        return offset(self)
+
+    def data_ptr(self) -> int:
+        """A number that stands for where the tensor's first element is; no address."""
+        from ._storages import pointer
+
+        return pointer(self)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The type's name, or this tensor cast to a dtype."""
+        if dtype is None:
+            return type_string(self._v.dtype)
+        if isinstance(dtype, str):
+            from ._dtype import ALL
+
+            dtype = next((d for d in ALL if type_string(d.np) == dtype), None)
+            if dtype is None:
+                raise ValueError(f"invalid type: '{dtype}'")
+        return self.to(getattr(dtype, "dtype", dtype))
+
+
+def _dim(dim: int, ndim: int) -> int:
+    low, high = (-ndim, ndim - 1) if ndim else (-1, 0)
+    if not low <= dim <= high:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})"
+        )
+    return dim
