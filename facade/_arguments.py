@@ -16,6 +16,7 @@ import numpy as np
 from leafax.functional import TABLE, Op
 
 from ._handle import Handle
+from ._lens import arguments_of_lens
 from ._trace import Value
 
 _PREFIX = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
@@ -34,6 +35,8 @@ class Parameter(NamedTuple):
 def check(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise PyTorch's TypeError where the arguments suit none of its signatures."""
     lines = _signatures(op)
+    if lines and (of_lens := arguments_of_lens(op)):  # through a view: its own follow the caller's
+        args = args[:-of_lens]
     if op.name == "index_put" and len(args) > 1 and isinstance(args[1], tuple):
         # The whole slices of an index assignment are None.
         args = (args[0], tuple(a for a in args[1] if a is not None), *args[2:])
@@ -124,6 +127,8 @@ def _fits(wanted: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str
     if len(args) + len(kwargs) < sum(p.required for p in wanted):
         return False
     places = [p for p in wanted if not p.keyword]
+    if any(p.name in kwargs for p in places[: len(args)]):
+        return False
     if not all(_suits(p, x) for p, x in zip(places, args, strict=False)):
         return False
     return all(_suits(p, kwargs[p.name]) for p in wanted if p.name in kwargs)

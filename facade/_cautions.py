@@ -7,7 +7,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ._handle import Handle
 from ._once import warn_once
+
+_COMPLEX = np.dtype("complex128")
 
 
 def drops_imaginary(source: Any, target: Any, numel: int) -> None:
@@ -18,6 +23,19 @@ def drops_imaginary(source: Any, target: Any, numel: int) -> None:
     """
     if numel and source.kind == "c" and target.kind not in "cb":
         warn_once("Casting complex values to real discards the imaginary part")
+
+
+# What is true is worked out in the operands' common dtype, and cast from that to the target's.
+ANSWERS = frozenset({"eq", "ne", "logical_and", "logical_or", "logical_xor"})
+
+
+def answers(t: Any, operands: Any) -> None:
+    """Warn as `drops_imaginary` does where one of `ANSWERS` was written to `t`."""
+    for x in operands:
+        if isinstance(x, complex):
+            drops_imaginary(_COMPLEX, t._v.dtype, t._v.numel)
+        elif isinstance(x, Handle):
+            drops_imaginary(x._v.dtype, t._v.dtype, t._v.numel)  # type: ignore[attr-defined]
 
 
 def enough_elements(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:

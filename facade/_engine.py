@@ -18,15 +18,14 @@ from typing import Any
 from ._dtype import of
 from ._enter import enter, make
 from ._grad_dtype import wanted
-from ._gradients import apply
+from ._gradients import apply, idle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
 from ._node import AccumulateGrad, Node
 from ._roles import alias, spread
-from ._saved import FREED, check_versions
+from ._saved import check_versions
 from ._storage import detach
 from ._trace import NOWHERE, Mode, State, local, resting
-from ._underived import refuse
 
 Edge = tuple[Any, int]
 _numbers = itertools.count()
@@ -228,12 +227,9 @@ class GraphTask:
             self._accumulate(node, grads)
             return None
         had_hooks = bool(node.post_hooks)  # a hook that an unpack hook registers sees no gradients
-        idle = not any(e is not None and e[0] in needed for e in node.next_edges())
-        if not hasattr(node, "apply_custom") and (idle or all(g is None for g in grads)):
-            if node.is_freed():
-                raise RuntimeError(FREED)
-            if isinstance(node, Node):
-                refuse(node.state, ())
+        last = not any(e is not None and e[0] in needed for e in node.next_edges())
+        if not hasattr(node, "apply_custom") and (last or all(g is None for g in grads)):
+            idle(self, node)
             passed = [None] * len(node.next_edges())
         else:
             passed = apply(self, node, grads, needed)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from leafax.functional import TABLE, contiguous_strides
+from leafax.functional import TABLE, Op, contiguous_strides
 
+from ._arguments import check_lines, reworded
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
 from ._overlap import check_overlap
@@ -43,6 +44,7 @@ def random_(self: Any, *bounds: Any, generator: Any = None, **kw: Any) -> Any:
 
 def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     """Fill the main diagonal; with `wrap`, go on below in tall matrices."""
+    check_lines(("Number fill_value, bool wrap = False",), (fill_value,), {}, "fill_diagonal_")
     if self.dim() < 2:
         raise RuntimeError("dimensions must larger than 1")
     rows, columns, *more = self.shape
@@ -99,11 +101,14 @@ def index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) ->
     return apply(TABLE["index_put"], self, places, values, bool(accumulate))
 
 
-def _scatter_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _scatter_arguments(op: Op, args: Any, kwargs: dict[str, Any], said: str) -> Any:
     """PyTorch's third positional argument is a tensor or a number."""
+    wrong = reworded(op, args, kwargs, said)
+    if wrong is not None:
+        raise wrong
     kwargs = dict(kwargs)
-    if len(args) == 3:
-        *args, last = args  # type: ignore[assignment]
+    if len(args) == 4:
+        *args, last = args
         kwargs["src" if isinstance(last, Handle) else "value"] = last
     return tuple(plain(a) for a in args), {k: plain(v) for k, v in kwargs.items()}
 
@@ -113,16 +118,18 @@ def scatter(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
 
     Args: `(dim, index, src)` or `(dim, index, value)`, and `reduce`: None, "add" or "multiply".
     """
-    args, kwargs = _scatter_arguments(args, kwargs)
-    made = apply(TABLE["scatter"], input, *args, **kwargs)
+    op = TABLE["scatter"]
+    given, named = _scatter_arguments(op, (input, *args), kwargs, "scatter")
+    made = apply(op, *given, **named)
     return made if out is None else out.copy_(made)
 
 
 def scatter_(self: Any, *args: Any, **kwargs: Any) -> Any:
     """`scatter` in place."""
     check_inplace(self)
-    args, kwargs = _scatter_arguments(args, kwargs)
-    return apply_inplace(TABLE["scatter"], self, *args, **kwargs)
+    op = TABLE["scatter"]
+    given, named = _scatter_arguments(op, (self, *args), kwargs, "scatter_")
+    return apply_inplace(op, *given, **named)
 
 
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:

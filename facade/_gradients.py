@@ -41,8 +41,7 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
     if node.is_freed():
         raise RuntimeError(FREED)
     state = node.state
-    frames = node.trace.frames if node.trace is not None else None
-    frame = frames.get(state) if frames else node.frame
+    frame = _frame(node)
     trace = local.trace
     if frame is None:
         task.check(node)
@@ -90,6 +89,22 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
     for k, out in zip(wanted, outs, strict=True):
         passed[k] = out
     return passed
+
+
+def idle(task: Any, node: Any) -> None:
+    """What running a node asks of it where it has nothing to pass on."""
+    if node.is_freed():
+        raise RuntimeError(FREED)
+    if isinstance(node, Node):
+        if _frame(node) is None:
+            task.check(node)
+        refuse(node.state, ())
+
+
+def _frame(node: Node) -> Any:
+    """The checkpointed call that the node is part of."""
+    frames = node.trace.frames if node.trace is not None else None
+    return frames.get(node.state) if frames else node.frame
 
 
 def _apply_again(

@@ -13,6 +13,7 @@ from leafax.functional import TABLE, Op
 
 from ._cautions import drops_imaginary
 from ._dtype import tensor_string
+from ._enter import enter
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._overlap import check_overlap
@@ -175,6 +176,7 @@ def _normalise(self: Any, index: Any) -> list[Any]:
     if used > self.dim():
         if self.dim() == 0:
             if type(index) is slice:
+                enter(self, local.trace)  # autograd asks for its history first
                 raise IndexError("slice() cannot be applied to a 0-dim tensor.")
             if isinstance(index, np.integer):
                 index = int(index)

@@ -203,12 +203,17 @@ def places(state: State) -> tuple[int | None, ...]:
     if clamp:
         given.setdefault("min")
         given.setdefault("max")
-    for name, a in given.items():
+    for name in sorted(given, key=_order(call.op)):  # named arguments come in any order
         if name not in _NO_EDGE:
-            visit(a, name)
+            visit(given[name], name)
     if call.op.name != "set_" and has_no_formula(state):  # has edges to what requires grad alone
         return tuple(k for k in found if k is not None and state.operands[k].requires_grad)
     return tuple(found)
+
+
+def _order(op: Any) -> Callable[[str], int]:
+    found = {name: i for i, name in enumerate(op.parameters)}
+    return lambda name: found.get(name, len(found))
 
 
 def gradient_places(state: State) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from leafax.functional import Op, category, cpp_name, scalar_name
 
+from ._cautions import ANSWERS, answers
 from ._dual import tangent
 from ._handle import Handle
 from ._inplace import check_inplace
@@ -32,7 +33,7 @@ _JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack"
 # Without an in-place form of their own, and yet they cast to the type of `out`.
 _CASTING = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "mean", "std", "var", "any", "all", "maximum", "minimum",
-    "isposinf", "isneginf", "signbit", "norm", "linalg.vector_norm", "amax", "amin", "sub",
+    "signbit", "norm", "linalg.vector_norm", "amax", "amin", "sub",
     "logical_and", "logical_or", "logical_xor", "logical_not", "fmax", "fmin", "logaddexp",
     "isin", "bitwise_and", "bitwise_or", "float_power", "true_divide",
 })  # fmt: skip
@@ -87,7 +88,10 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
     _check_type(op, result, out, operands)
     check_overlap(op, out, operands)
     resize_output(out, tuple(result.shape))
-    return _copy(out, result)
+    _copy(out, result)
+    if op.name in ANSWERS:
+        answers(out, operands)
+    return out
 
 
 def resize_output(out: Any, shape: tuple[int, ...]) -> None:
@@ -125,6 +129,8 @@ def _check_type(op: Op, result: Any, out: Any, operands: Any) -> None:
     have, want = out._v.dtype, result._v.dtype
     if have == want or op.name in _ANY_TYPE:
         return
+    if op.name in ("isposinf", "isneginf"):
+        raise RuntimeError(f"{op.name} does not support non-boolean outputs.")
     if op.name in _JOINS:
         if category(want) > category(have):
             raise TypeError(

@@ -17,6 +17,7 @@ from leafax.functional import TABLE, Op, flatten_size
 from ._ambiguous import AmbiguousView
 from ._arguments import check, reworded
 from ._autocast import off
+from ._cautions import ANSWERS, answers
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, known_write
@@ -256,7 +257,16 @@ def inplace_method(op: Op) -> Callable[..., Any]:
                 raise
             raise wrong from None
 
-    return named(fn, op, op.name + "_")
+    return named(_answering(fn) if op.name in ANSWERS else fn, op, op.name + "_")
+
+
+def _answering(method: Callable[..., Any]) -> Callable[..., Any]:
+    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        method(self, *args, **kwargs)
+        answers(self, (*args, *kwargs.values()))
+        return self
+
+    return fn
 
 
 def named(fn: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:

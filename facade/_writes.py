@@ -39,6 +39,8 @@ def write(t: Any, value: Value, tracked: bool = False) -> None:
     if store is None:
         rebind(t, value)
         return
+    # A view whose history nobody can tell keeps what it had: errors name the node.
+    lost = (t._stale, t._grad_fn, t._out) if t._creation and t._stale is not None else None
     rebind(t, value)
     raw = alias(trace, value, plain_kind(value))
     _write_cell(trace, t, raw, t._lens)
@@ -46,6 +48,8 @@ def write(t: Any, value: Value, tracked: bool = False) -> None:
     t._behind = t._base_ is not None
     if repeats(t) or t._base_ is not None and (value.requires_grad or t._base_.requires_grad):
         make_stale(t)  # the version of its history is no longer the base's
+        if lost is not None:
+            t._stale, t._grad_fn, t._out = lost
 
 
 # View ops whose result may hold one element several times.

@@ -436,6 +436,30 @@ FOUND = {
          "torch.add(x[:2], c)", "c / x[:2]", "torch.bmm(x, c)", "torch.lerp(x[:2], c, 0.5)",
          "c.mul_(x[:2])"),
     ),
+    "writes through views are given arguments in every way": (
+        ("x = d.t()", "x.clamp_(max=c[:1])", "x.clamp_(c[:1])", "x.add_(1, alpha=2)"),
+        ("x, i = d.permute(1, 0), torch.zeros(1, 2, dtype=torch.int64)", "x.scatter_(0, i, 0.5)",
+         "x.scatter_(0, i, value=2)", "x.scatter_(0, i, 2, reduce='add')", "x.scatter_(0, i, 'x')",
+         "x.scatter_(0, i)", "x.scatter_(0, i, 0.5, value=2)", "x.scatter(0, i, 'x')",
+         "x.fill_diagonal_('x')"),
+    ),
+    "the history of a view is asked for before it is sliced": (
+        ("x, y = c.unbind(-1)[:2]", "c.detach()[:1].add_(c.sum())", "x[::2] = y", "x[::2]", "x[0]",
+         "with torch.no_grad(): x[::2]"),
+    ),
+    "a view without a known history that is written to keeps its maker's name": (
+        ("x, y = d.split(1)[:2]", "with torch.no_grad(): y[:] += b[:1]", "y.sum()"),
+        ("x, y = d.split(1)[:2]", "cut()", "with torch.inference_mode(): y[:] += b[:1]", "y.sum()"),
+    ),
+    "comparisons cast what they find from complex numbers": (
+        ("d.eq_(z)", "d[:, :2].ne_(z)", "a[:, :2].clone().logical_xor_(z)",
+         "torch.eq(a[:, :2], z.detach(), out=torch.empty(2, 2))", "a.ne_(1j)", "a[:0].eq_(1j)",
+         "a[:, :2].bool().eq_(z)", "torch.isposinf(a, out=torch.empty(2, 3))"),
+    ),
+    "a node that has nothing to pass on looks at what it saved": (
+        ("x = c.tanh()", "y = x.cumprod(0)", "w = x * x", "x.add_(1)",
+         "y.sum().backward(inputs=[y])", "cut()", "w.sum().backward(inputs=[w])"),
+    ),
     "nothing is dropped of no complex numbers": (
         ("d[2:] = z[:0, :1]", "x = z[:0].double()", "y = z[:0].float()", "d[2:].fill_(z[0, 0])",
          "d[2:] = z[0, 0]"),
