@@ -8,8 +8,10 @@ from typing import Any
 from leafax.functional import TABLE, Op, contiguous_strides
 
 from ._arguments import check_lines, reworded
+from ._beyond import grow, lens_from
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
+from ._out import write_out
 from ._overlap import check_overlap
 from ._random import key
 from ._record import apply
@@ -121,7 +123,7 @@ def scatter(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     op = TABLE["scatter"]
     given, named = _scatter_arguments(op, (input, *args), kwargs, "scatter")
     made = apply(op, *given, **named)
-    return made if out is None else out.copy_(made)
+    return made if out is None else write_out(op, made, out, (*given, *named.values()))
 
 
 def scatter_(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -159,21 +161,27 @@ def reshaped_storage(self: Any, shape: tuple[int, ...]) -> None:
     from ._strides import layout
 
     count = math.prod(shape)
-    base, lens = self._base_, self._blens
-    found = layout(self)
-    if found.offset + count <= storage_of(self).cell.numel():
-        strides = contiguous_strides(shape)
-        self.data = self.detach().as_strided(shape, strides, found.offset)
-        if base is not None and not base._lens:
-            lens = self._lens
-        self._base_, self._blens = base, lens
-        return
-    flat = self.detach().reshape(-1)
-    old = flat.shape[0]
-    if count > old:
-        flat = apply(TABLE["cat"], (flat, flat.new_zeros(count - old)))
-    self.data = flat.narrow(0, 0, count).reshape(shape).clone()
-    self._base_, self._blens = base, lens
+    base, before = self._base_, self._blens
+    start = int(layout(self).offset)  # a tensor may say it
+    store = storage_of(self)
+    if start + count > store.cell.numel():
+        if all(m() is None or m() is self for m in store.members):  # memory of its own
+            flat = self.detach().reshape(-1)
+            flat = apply(TABLE["cat"], (flat, flat.new_zeros(count - flat.shape[0])))
+            self.data = flat.reshape(shape).clone()
+            self._base_, self._blens = base, before
+            return
+        grow(store, start + count)
+    views = [m for m in (r() for r in store.members) if m is not None and m._base_ is self]
+    strides = contiguous_strides(shape)
+    self.data = self.detach().as_strided(shape, strides, start)
+    have = layout(self)
+    if base is not None:
+        again = lens_from(base, layout(base), self._lens, have)
+        self._base_, self._blens = base, before if again is None else again
+    for view in views:
+        again = lens_from(self, have, view._lens, layout(view))
+        view._blens = view._blens if again is None else again
 
 
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:

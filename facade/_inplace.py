@@ -11,6 +11,7 @@ from leafax.functional import TABLE, Op, cast, category, scalar_name
 
 from . import _dual, _dual_ops
 from ._ambiguous import ambiguous
+from ._beyond import reaches_out
 from ._cautions import drops_imaginary
 from ._enter import enter
 from ._handle import Handle
@@ -18,9 +19,10 @@ from ._lens import spell, writing
 from ._modes import within
 from ._names import WRAPS
 from ._overlap import check_overlap
+from ._reading import plain_kind, without_grad
 from ._record import known, record
-from ._roles import keep_edge
-from ._trace import LEAF, NODE, Mode, local
+from ._roles import alias, keep_edge
+from ._trace import LEAF, NODE, Mode, Value, local
 from ._writes import bump, rebind, write, write_view
 
 # Where the in-place form has a derivative of its own.
@@ -185,11 +187,14 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
                 "memory apart: writing to the view under autograd is not supported. Write to a "
                 "clone of it, or in torch.no_grad()."
             )
+        own = (
+            without_grad(lambda: _plainly(op, t, before, args, kwargs)) if reaches_out(t) else None
+        )
         structure, flat = spell(t._blens)
-        op = writing(inplace_of(op), len(args), structure)
-        state, _ = record(op, (*before, t._base_, *args, *flat), kwargs)
+        through = writing(inplace_of(op), len(args), structure)
+        state, _ = record(through, (*before, t._base_, *args, *flat), kwargs)
         assert state.value is not None
-        write_view(t, state.value)
+        write_view(t, state.value, own)
         return t
     state, trace = record(inplace_of(op), (*before, t, *args), kwargs)
     value = state.value
@@ -201,6 +206,13 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
             trace.sources[value] = trace.sources[value.edge]
     write(t, value, tracked and value.role == NODE)
     return t
+
+
+def _plainly(op: Op, t: Any, before: Any, args: Any, kwargs: Any) -> Value:
+    """What the write makes of `t`, without autograd."""
+    call = inplace_of(op), (*before, t, *args), kwargs
+    value = without_grad(lambda: record(*call)[0].value)
+    return alias(local.trace, value, plain_kind(value))
 
 
 def _unasked(op: Op, t: Any, args: Any) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from leafax.functional import Op, category, cpp_name, scalar_name
+from leafax.functional import Op, category, cpp_name, result_type, scalar_name
 
 from ._cautions import ANSWERS, answers
 from ._dual import tangent
 from ._handle import Handle
 from ._inplace import check_inplace
+from ._layout import elementwise
 from ._modes import no_grad
 from ._overlap import check_overlap
 from ._trace import local
@@ -27,15 +28,30 @@ _SAME_TYPE = {
     "take": "take(): self and out expected to have the same dtype, but got self.dtype = {0} and "
     "out.dtype = {1}",
     "complex": "Expected object of scalar type {0} but got scalar type {1} for argument 'out'",
+    "nan_to_num": "nan_to_num: dtype of out: {1} should be same as input: {0}",
+    "heaviside": "heaviside is not yet implemented for tensors with different dtypes.",
+    "dot": "result dtype {1} does not match input dtype {0}",
+    "vdot": "result dtype {1} does not match input dtype {0}",
+    "addbmm": "self and mat2 must have the same dtype, but got {1} and {0}",
+    "logcumsumexp": "expected scalar_type {0} but found {1}",
 }
 _ANY_TYPE = frozenset({"sum", "prod", "nansum", "cumsum", "cumprod"})
 _JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat"})
 # Without an in-place form of their own, and yet they cast to the type of `out`.
 _CASTING = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "mean", "std", "var", "any", "all", "maximum", "minimum",
-    "signbit", "norm", "linalg.vector_norm", "amax", "amin", "sub",
+    "norm", "amax", "amin", "sub",
     "logical_and", "logical_or", "logical_xor", "logical_not", "fmax", "fmin", "logaddexp",
-    "isin", "bitwise_and", "bitwise_or", "float_power", "true_divide",
+    "isin", "bitwise_and", "bitwise_or", "float_power", "true_divide", "outer", "logsumexp",
+    "nanmean",
+})  # fmt: skip
+
+
+_BOOLS = frozenset({"isposinf", "isneginf", "signbit"})
+# With an in-place form, and yet they write their own type alone.
+_EXACT = frozenset({
+    "addmm", "addmv", "baddbmm", "renorm", "index_add", "index_copy", "scatter", "scatter_add",
+    "tril", "triu", "linalg.vector_norm", "scatter_reduce",
 })  # fmt: skip
 
 
@@ -51,8 +67,9 @@ def check_out(op: Op, out: Any, operands: Any) -> None:
     if not local.mode.grad or not op.differentiable:
         return
     if any(t.requires_grad for t in _tensors((out, operands))):
+        name = "mul" if op.name == "outer" else op.name  # which it is
         raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic "
+            f"{name}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."
         )
 
@@ -87,6 +104,10 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
     check_inplace(out, False)
     _check_type(op, result, out, operands)
     check_overlap(op, out, operands)
+    by_element = op.name == "outer" or elementwise(op, list(operands))
+    if by_element and tuple(out.shape) != tuple(result.shape):
+        if out._v.dtype != _computed(result, operands):  # what is cast is resized as well
+            resized(out, tuple(result.shape))
     resize_output(out, tuple(result.shape))
     _copy(out, result)
     if op.name in ANSWERS:
@@ -94,10 +115,25 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
     return out
 
 
+def _computed(result: Any, operands: Any) -> Any:
+    """The dtype that an elementwise op computes in: that of its result, or what it compares."""
+    if result._v.dtype != bool:
+        return result._v.dtype
+    return result_type(*[t._v.aval.struct() for t in _tensors(operands)])
+
+
 def resize_output(out: Any, shape: tuple[int, ...]) -> None:
     """Give an `out=` tensor the shape of the result, with a warning if it had elements."""
     if tuple(out.shape) == shape:
         return
+    resized(out, shape)
+    from ._fillers import reshaped_storage
+
+    reshaped_storage(out, shape)
+
+
+def resized(out: Any, shape: tuple[int, ...]) -> None:
+    """Warn that an `out=` tensor with elements gets another shape."""
     if out.numel():
         warnings.warn(
             "An output with one or more elements was resized since it had shape "
@@ -106,11 +142,8 @@ def resize_output(out: Any, shape: tuple[int, ...]) -> None:
             "outputs will not be resized unless they have zero elements. You can explicitly reuse "
             "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    from ._fillers import reshaped_storage
-
-    reshaped_storage(out, shape)
 
 
 def _copy(out: Any, result: Any) -> Any:
@@ -129,8 +162,13 @@ def _check_type(op: Op, result: Any, out: Any, operands: Any) -> None:
     have, want = out._v.dtype, result._v.dtype
     if have == want or op.name in _ANY_TYPE:
         return
-    if op.name in ("isposinf", "isneginf"):
+    if op.name in _BOOLS:
         raise RuntimeError(f"{op.name} does not support non-boolean outputs.")
+    if op.name in ("any", "all"):
+        if have.name == "uint8":
+            return
+        kind = scalar_name(have)
+        raise RuntimeError(f"{op.name} only supports bool tensor for result, got: {kind}")
     if op.name in _JOINS:
         if category(want) > category(have):
             raise TypeError(
@@ -144,7 +182,7 @@ def _check_type(op: Op, result: Any, out: Any, operands: Any) -> None:
     if op.name in _SAME_TYPE:
         message = _SAME_TYPE[op.name].format(scalar_name(want), scalar_name(have))
         raise RuntimeError(message)
-    if op.inplace or op.qualified in _CASTING:
+    if (op.inplace or op.qualified in _CASTING) and op.qualified not in _EXACT:
         if category(want) > category(have):
             raise RuntimeError(
                 f"result type {scalar_name(want)} can't be cast to the desired output type "

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from leafax.functional import NOT_VIEWABLE, TABLE, VIEW_RULES, Layout, Op, contiguous_strides
 
 from . import _layout
+from ._beyond import lens_from, places, reach
 from ._enter import enter, make
 from ._layout import laid
 from ._lens import BY_NAME, PICKED
@@ -93,7 +92,7 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
     have = have._replace(offset=int(have.offset))  # a tensor said where it begins
     offset = have.offset if storage_offset is None else storage_offset
     if t._base_ is not None and t._base_._lens and not have.offset and is_contiguous(t):
-        if _reach(size, stride, offset) <= t._v.numel:
+        if offset + reach(size, stride) <= t._v.numel:
             return None  # it counts from where the storage begins, and stays inside
     spelt = (tuple(size), tuple(stride), offset)
     # Views as another dtype come first: strides count elements of that.
@@ -116,12 +115,14 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
     if base is None or not base._lens:
         return share_strided(t, out, lens, lens)
     # Its base is itself a part of the storage: what lies in `t`, or in it, is a view of that.
-    for seen, found, before in ((t, have, t._blens), (base, layout(base), ())):
-        start, end = offset - found.offset, _reach(size, stride, offset) - found.offset
-        inside = start >= 0 and end <= seen._v.numel and is_contiguous(seen)
-        if inside and (seen is t or not any(op.name in BY_NAME for op, _, _ in t._blens)):
-            again = (*before, (TABLE["as_strided"], (*spelt[:2], start), {}))
-            return share_strided(t, out, lens, again)
+    want = Layout(*spelt)
+    start = offset - have.offset
+    if start >= 0 and start + reach(size, stride) <= t._v.numel and is_contiguous(t):
+        again: Any = (*t._blens, (TABLE["as_strided"], (*spelt[:2], start), {}))
+    else:
+        again = lens_from(base, layout(base), lens, want)
+    if again is not None:
+        return share_strided(t, out, lens, again)
     share(t, out, (), view=False)  # autograd knows no way to it from the base
     out._lens = lens
     return out
@@ -149,31 +150,14 @@ def _in_rows(storage: Any, step: Any) -> tuple[Any, ...]:
     )
 
 
-def _reach(size: Any, stride: Any, offset: int) -> int:
-    """How many elements of the storage it takes."""
-    if 0 in tuple(size):
-        return 0
-    return int(offset + 1 + sum((n - 1) * k for n, k in zip(size, stride, strict=True)))
-
-
 def _read_storage(
     input: Any, storage: Any, size: Any, stride: Any, offset: int, shape: Any, strides: Any,
     start: int,
 ) -> Any:  # fmt: skip
     """`input` put into its storage, which is then read by size and stride."""
-    own = places(shape, strides, start)
+    own = places(Layout(shape, strides, start))
     whole = storage.reshape(-1).at[own.reshape(-1)].set(input.reshape(-1))
     return _AS_STRIDED(whole, size, stride, offset)
-
-
-def places(shape: Any, strides: Any, offset: int) -> Any:
-    """Where in the storage each element lies."""
-    found = np.full(shape, offset, np.int64)
-    for dim, step in enumerate(strides):
-        along = [1] * len(shape)
-        along[dim] = shape[dim]
-        found += (np.arange(shape[dim]) * step).reshape(along)
-    return found
 
 
 _AS_STRIDED = TABLE["as_strided"].fn

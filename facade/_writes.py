@@ -61,9 +61,15 @@ def repeats(t: Any) -> bool:
     return any(op.name in REPEATING for op, _, _ in t._lens)
 
 
-def write_view(t: Any, whole: Value) -> None:
-    """After a recorded write through a view: `whole` is what its base now holds."""
+def write_view(t: Any, whole: Value, own: Value | None = None) -> None:
+    """After a recorded write through a view: `whole` is what its base now holds.
+
+    Args:
+      own: what the view now holds, for one that reaches out of its base.
+    """
     trace, base = local.trace, t._base_
+    if own is not None:
+        _write_cell(trace, t, own, t._lens, counts=False)
     bump(t)
     if t._retains:  # at the node that it gets when it is asked for
         from ._graph import unretain
@@ -76,7 +82,7 @@ def write_view(t: Any, whole: Value) -> None:
     _outdate(t._store, base)
 
 
-def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens) -> None:
+def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens, counts: bool = True) -> None:
     """Put `raw` at `lens` in the cell; versions go on counting as the cell's."""
     cell, store = t._store.cell, t._store
     old = enter(cell, trace)
@@ -84,7 +90,7 @@ def _write_cell(trace: Trace, t: Any, raw: Value, lens: Lens) -> None:
         structure, flat = spell(lens)
         call = writer(structure, False)
         raw = without_grad(lambda: record(call, (old, raw, *flat), {}, budget=False)[0].value)
-    version = old.version + (1 if t._vc is store.vc else 0)
+    version = old.version + (1 if counts and t._vc is store.vc else 0)
     kind = raw
     if raw.inference != old.inference:  # written in another mode than it was made in
         kind = resting(raw.aval, False, NOWHERE, old.inference, raw.strides)

@@ -460,6 +460,31 @@ FOUND = {
         ("x = c.tanh()", "y = x.cumprod(0)", "w = x * x", "x.add_(1)",
          "y.sum().backward(inputs=[y])", "cut()", "w.sum().backward(inputs=[w])"),
     ),
+    "views that reach out of their base": (
+        ("x = a.view(3, 2)", "a.resize_(2)", "a.requires_grad_()", "y = a * 1",
+         "(x * 2).sum().backward()"),
+        ("w = d.detach()[1]", "w.requires_grad_()", "x = w.as_strided((2, 2), (2, 1), 0)",
+         "see(x._is_view(), x._base is w)", "(x * x).sum().backward()"),
+        ("v = a.detach()[1]", "x = v.as_strided((2, 2), (2, 1), 0)", "x.mul_(c[:2])", "see(v)",
+         "(v * v).sum().backward()", "v.mul_(c)", "cut()", "x.sum()"),
+    ),
+    "memory that grows does so for all that share it": (
+        ("x = a[0]", "y = a[1].detach()", "x.resize_(8)", "see(x[:6], x._base is a)", "x.add_(1)",
+         "cut()", "a.mul_(2)", "see(x[:6], a.untyped_storage().nbytes())"),
+        ("x = a.t() * 1", "y = x[1:]", "x.resize_(9)", "see(x[:6], y.stride())", "y.mul_(2)",
+         "see(x[:6])", "del x"),
+        ("x = torch.tensor([[1 + 1j], [0.5]])", "y = x.narrow(0, torch.tensor(0), 1)",
+         "torch.sum(a, 0, out=y)"),
+        ("x = z.as_strided((2,), (1,))", "with torch.no_grad(): torch.mul(b, d, out=x)"),
+    ),
+    "`out=` tensors of another type": (
+        tuple(f"torch.{call}, out=torch.empty(2))" for call in (
+            "eq(a, a", "mul(a, a", "sum(a, 0", "all(a, 0", "any(a, 0", "signbit(a", "outer(c, a[0]",
+            "addmm(a[:, :2], a, a.t()", "outer(a[0], a[0]", "nan_to_num(a", "logsumexp(a, 0",
+            "linalg.vector_norm(a", "scatter(a, 0, torch.zeros(1, 3, dtype=torch.int64), a",
+            "renorm(a, 2, 0, 1",
+        )),
+    ),
     "nothing is dropped of no complex numbers": (
         ("d[2:] = z[:0, :1]", "x = z[:0].double()", "y = z[:0].float()", "d[2:].fill_(z[0, 0])",
          "d[2:] = z[0, 0]"),
