@@ -12,13 +12,14 @@ import numpy as np
 
 from leafax.functional import TABLE, default_float
 
-from ._dtype import as_dtype, complex64, complex128, int64, of
+from ._dtype import as_dtype, complex64, int64, of
 from ._dtype import bool as bool_dtype
 from ._dtype import dtype as dtype_class
 from ._enter import from_array
 from ._handle import Handle
 from ._host import TEMPORARY, is_own, snapshot
 from ._memory_format import preserve_format
+from ._python_data import read
 from ._random import key as random_key
 from ._record import apply
 from ._trace import local
@@ -31,56 +32,29 @@ def wrap(array: Any, requires_grad: bool = False) -> Any:
 
 def _numpy(data: Any, dtype: Any) -> np.ndarray:
     """Python data with PyTorch's default dtypes."""
-    if isinstance(data, (list, tuple)):
-        data = _nested(data)
-    if isinstance(data, Handle):
-        data = data.numpy()  # type: ignore[attr-defined]
-    given = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
-    if isinstance(data, str):
-        raise TypeError("new(): invalid data type 'str'")
+    want = None if dtype is None else _np(dtype, "tensor")
+    if isinstance(data, (list, tuple)) or not hasattr(data, "__array__"):
+        return read(data, want)
     array = np.asarray(data)
-    if array.dtype == object:
-        raise TypeError(_object_error(data))
-    if dtype is not None:
-        want = _np(dtype, "tensor")
-        return array.astype(want) if array.dtype != want else array
-    if given:
-        return array
-    if array.dtype.kind == "f":
-        return array.astype(default_float())
-    if array.dtype.kind == "c":
-        wide = default_float() == np.dtype("float64")
-        return array.astype((complex128 if wide else complex64).np)
-    if array.dtype.kind in "iu":
-        return array.astype(int64.np)
-    if array.size == 0:
-        return array.astype(default_float())
-    return array
+    _check_dtype(array)
+    return array if want is None or array.dtype == want else array.astype(want)
 
 
-def _nested(data: Any) -> Any:
-    """Lists with tensors in them as lists of numbers; ragged ones are PyTorch's error."""
-    if not isinstance(data, (list, tuple)):
-        return data.item() if isinstance(data, Handle) and data.dim() == 0 else data  # type: ignore[attr-defined]
-    items = [_nested(x) for x in data]
-    if items and isinstance(items[0], Handle):
-        items = [x.tolist() for x in items]  # type: ignore[attr-defined]
-    lengths = [
-        len(x) if isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) else None for x in items
-    ]
-    for i, n in enumerate(lengths):
-        if n != lengths[0]:
-            if n is None or lengths[0] is None:
-                bad = items[i] if n is not None else items[0]
-                if lengths[0] is not None:
-                    raise TypeError(f"not a sequence: {bad!r}")
-                raise ValueError("only one element tensors can be converted to Python scalars")
-            raise ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {n})")
-    return items
-
-
-def _object_error(data: Any) -> str:
-    return f"Could not infer dtype of {type(data).__name__}"
+def _check_dtype(array: np.ndarray) -> None:
+    if not array.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported."
+        )
+    try:
+        of(array.dtype)
+    except KeyError:
+        raise TypeError(
+            f"can't convert np.ndarray of type {array.dtype.type.__module__}."
+            f"{array.dtype.type.__name__}. The only supported types are: float64, float32, "
+            "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
+            "uint8, and bool."
+        ) from None
 
 
 def tensor(
@@ -164,15 +138,7 @@ def from_numpy(array: np.ndarray) -> Any:
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    try:
-        of(array.dtype)
-    except KeyError:
-        raise TypeError(
-            f"can't convert np.ndarray of type {array.dtype.type.__module__}."
-            f"{array.dtype.type.__name__}. The only supported types are: float64, float32, "
-            "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
-            "uint8, and bool."
-        ) from None
+    _check_dtype(array)
     if getrefcount(array) == TEMPORARY and is_own(array):
         return wrap(array)
     return wrap(snapshot(array))
@@ -236,6 +202,11 @@ def full(
     """A tensor of `size` filled with a number; its dtype follows the number's kind."""
     if isinstance(fill_value, Handle):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
+    if not isinstance(fill_value, (int, float, complex, np.number, np.bool_, Handle)):
+        raise TypeError(
+            "full(): argument 'fill_value' (position 2) must be Number, not "
+            f"{type(fill_value).__name__}"
+        )
     if dtype is None:
         kinds: dict[type, np.dtype] = {bool: bool_dtype.np, int: int64.np}
         np_dtype = kinds.get(type(fill_value), default_float())

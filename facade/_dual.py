@@ -55,9 +55,13 @@ def seeing(levels: tuple[int, ...]) -> Iterator[None]:
 
 def switch(enabled: bool) -> None:
     opened.enabled = enabled
-    levels = tuple(range(1, len(opened.levels) + 1)) if enabled else ()
     now = local.mode
-    local.set_mode(Mode.of(now.grad, now.inference, now.autocast, dual=levels))
+    local.set_mode(Mode.of(now.grad, now.inference, now.autocast, dual=open_levels()))
+
+
+def open_levels() -> tuple[int, ...]:
+    """The levels that ops carry tangents of outside of inference mode."""
+    return tuple(range(1, len(opened.levels) + 1)) if opened.enabled else ()
 
 
 @contextmanager
@@ -78,7 +82,9 @@ def enter_level() -> int:
     opened.levels.append([])
     number = len(opened.levels)
     mode = local.mode
-    levels = (*mode.dual, number) if opened.enabled else mode.dual
+    levels = mode.dual
+    if opened.enabled and not mode.inference:
+        levels = (*levels, number)
     local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels))
     return number
 

@@ -58,8 +58,9 @@ def after_accumulation(node: Any, grads: Grads) -> None:
     """The hooks of a leaf whose gradient was accumulated, then those of its node."""
     hooks = node.variable._post_accumulate_hooks
     for hook in list(hooks.values()) if hooks else ():
-        if hook(node.variable) is not None:
-            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        returned = hook(node.variable)
+        if returned is not None and not isinstance(returned, Handle):
+            raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")
     for hook in list(node.post_hooks.values()):
         hook((), tuple(grads or [None]))
 

@@ -10,6 +10,7 @@ from leafax.functional import default_float
 
 from . import _dtype
 from ._handle import Handle
+from ._python_data import is_sequence
 
 
 def legacy_tensor(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -39,7 +40,7 @@ def _make(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any, name: str) 
         return first.detach()  # type: ignore[attr-defined]
     if len(args) == 1 and isinstance(first, _dtype.Size):
         return zeros(tuple(first), dtype=dtype)
-    if len(args) == 1 and isinstance(first, (list, tuple, np.ndarray)):
+    if len(args) == 1 and is_sequence(first):
         return tensor(first, dtype=dtype)
     if all(isinstance(a, (int, np.integer)) and not isinstance(a, bool) for a in args):
         return zeros(*args, dtype=dtype)

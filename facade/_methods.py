@@ -20,6 +20,7 @@ from . import (
     _matrices,
     _numeric,
     _products,
+    _readonly,
     _reduce,
     _removed,
     _set,
@@ -111,3 +112,5 @@ Tensor.imag = property(_composites.imag, _set_part("imag"))  # type: ignore[attr
 for _name in ("square", "multiply"):
     if not hasattr(Tensor, _name + "_"):
         setattr(Tensor, _name + "_", _table.inplace_method(TABLE[_name]))
+
+_readonly.protect(Tensor)

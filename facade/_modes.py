@@ -130,7 +130,12 @@ class set_grad_enabled(_Scope):
     """Set grad mode at once; as a context manager, until the block's end."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(
+                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
+        self.mode = mode
         self._prev = local.mode
         local.set_mode(self._mode(local.mode))
 
@@ -168,8 +173,12 @@ class inference_mode(_Scope):
 
     def _mode(self, now: Mode) -> Mode:
         if self.mode:
-            return Mode.of(False, True, now.autocast)
-        return Mode.of(True if now.inference else now.grad, False, now.autocast)
+            return Mode.of(False, True, now.autocast, dual=())
+        if not now.inference:
+            return Mode.of(now.grad, False, now.autocast)
+        from ._dual import open_levels
+
+        return Mode.of(True, False, now.autocast, dual=open_levels())
 
     def _copy(self) -> inference_mode:
         return inference_mode(self.mode)

@@ -20,22 +20,40 @@ SET_BY_HAND = float(1 << 62)  # stands for a trace later than any
 
 
 class RemovableHandle:
-    """Removes a hook; also a context manager."""
+    """Removes a hook; also a context manager.
 
-    def __init__(self, hooks: dict[int, Any], extra: Any = None) -> None:
+    Args:
+      hooks_dict: the hooks by number; this one's number is `id`.
+      extra_dict: a dictionary, or a list of them, with more that `remove` takes off.
+    """
+
+    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
         self.id = next(_hook_ids)
-        self._hooks = hooks
-        self._extra = extra
+        self._hooks = hooks_dict
+        self._extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()
 
     def remove(self) -> None:
         """Take the hook off; calling it again does nothing."""
-        self._hooks.pop(self.id, None)
+        for hooks in (self._hooks, *self._extra):
+            hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
 
     def __exit__(self, *exc: Any) -> None:
         self.remove()
+
+
+RemovableHandle.__module__ = "leafax.utils.hooks"
+_SEEN = (
+    "_input_metadata", "_sequence_nr", "_set_sequence_nr", "metadata", "name", "next_functions",
+    "register_hook", "register_prehook", "requires_grad",
+)  # fmt: skip
+
+
+def _seen(node: Any, *more: str) -> list[str]:
+    """What `dir` tells of a node: PyTorch's attributes, not the engine's."""
+    return [name for name in object.__dir__(node) if name.startswith("__")] + [*_SEEN, *more]
 
 
 class Node:
@@ -205,6 +223,12 @@ class Node:
             return saved_attribute(self, name[len("_saved_") :])
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
+    def __dir__(self) -> list[str]:
+        saves = getattr(getattr(self.state.call, "op", None), "saves", ())
+        return _seen(
+            self, *(f"{kind}_{name}" for name in saves for kind in ("_saved", "_raw_saved"))
+        )
+
     def unpack(self, index: int) -> Any:
         """The tensor of operand `index` (or of result `-1 - index`), as it was saved."""
         if self.saved is not None and index in self.saved:
@@ -344,6 +368,12 @@ class AccumulateGrad:
     def output_kinds(self) -> list[Any]:
         """What is known of the leaf."""
         return [self.variable._v]
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1  # before all nodes that wait
+
+    def __dir__(self) -> list[str]:
+        return _seen(self, "variable")
 
     def hooked(self) -> bool:
         """Whether a hook waits here, the leaf's own included."""

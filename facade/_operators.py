@@ -56,6 +56,18 @@ def install(cls: Any) -> None:
         setattr(cls, f"__{name}__", _fast.binary(TABLE[name], cls))
     for name, op_name in _UNARY.items():
         setattr(cls, f"__{name}__", _fast.unary(TABLE[op_name], cls))
+    cls.__invert__ = _of_integers(cls.__invert__)
+
+
+def _of_integers(invert: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(self: Any) -> Any:
+        if self._v.dtype.kind not in "biu":
+            raise TypeError(
+                "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+            )
+        return invert(self)
+
+    return checked
 
 
 def _cast(name: str) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ._device_mixin import DeviceMixin
 from ._dual import tangent
 from ._facts_mixin import FactsMixin
 from ._graph import gradient_edge
+from ._handle import Handle
 from ._host import raw
 from ._inplace import apply_inplace
 from ._operators import install
@@ -122,7 +124,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def _scalar(self, kind: str) -> Any:
         if self.numel() != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        if self.requires_grad:
+        if self.requires_grad and kind != "int":
             _warn_scalar()
         return self.item()
 
@@ -137,7 +139,12 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return iter(self.unbind(0))
 
     def __contains__(self, x: Any) -> bool:
-        return bool((self == x).any())
+        if not isinstance(x, (Handle, Number)):
+            raise RuntimeError(
+                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                f"{type(x)}."
+            )
+        return bool(self.eq(x).any())  # type: ignore[attr-defined]
 
     __hash__ = object.__hash__  # not Python's `id`: optimizers look their state up every step
 

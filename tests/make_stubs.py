@@ -183,7 +183,7 @@ def _method_lines() -> list[str]:
             kind = "Tensor" if name in ("T", "mT", "H", "mH", "real", "imag", "data") else kind
             kind = "Tensor | None" if name == "grad" else kind
             lines += ["    @property", _line(name, "self", kind, "    ")]
-            if value.fset is not None:
+            if value.fset is not None and value.fset.__module__ != "leafax._readonly":
                 lines += [f"    @{name}.setter", _line(name, "self, value: Any", "None", "    ")]
             continue
         if isinstance(value, classmethod | staticmethod) or not callable(value):

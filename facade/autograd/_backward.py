@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +21,19 @@ from .._once import warn_once
 from .._trace import NOWHERE, local
 
 
-class GradientEdge(tuple[Any, ...]):
-    """A place in the graph: `(node, output_nr)`."""
+class GradientEdge(NamedTuple):
+    """A place in the graph: an output of a node.
 
-    def __new__(cls, node: Any, output_nr: int, ownership_token: Any = None) -> GradientEdge:
-        return super().__new__(cls, (node, output_nr))
+    Attributes:
+      ownership_token: whatever keeps the graph alive in PyTorch; nodes do that by themselves.
+    """
 
-    node = property(lambda self: self[0])
-    output_nr = property(lambda self: self[1])
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+GradientEdge.__module__ = "leafax.autograd.graph"
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .._dual import copy_duals
 from .._enter import enter, from_array, make
 from .._grad_dtype import wanted
 from .._handle import Handle
@@ -295,7 +296,13 @@ class FunctionCtx(CustomNode):
             raise modified(t._v, version, now, where)
         if out is None or not out[1]:
             return t
-        return set_history(snapshot(t), self, out[0])
+        return set_history(copy_duals(t, snapshot(t)), self, out[0])
+
+    def keep_tangents(self, outs: list[Any]) -> None:
+        """Let the outputs that were saved carry the tangents that `outs` have been given."""
+        for saved in self._saved or ():
+            if isinstance(saved, tuple) and saved[1] is not None:
+                copy_duals(outs[saved[1][0]], saved[0][0])
 
     # ------------------------------------------------------------ in the engine's walk
 

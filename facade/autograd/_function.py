@@ -155,6 +155,7 @@ class Function(metaclass=FunctionMeta):
             made = ctx._finish(outs, tensors, records)
         if local.mode.dual:
             carry(cls, ctx, args, made)
+            ctx.keep_tangents(made)
         ctx._forget()
         return tuple(made) if isinstance(output, tuple) else made[0]
 

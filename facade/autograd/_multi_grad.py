@@ -13,7 +13,7 @@ from .._tasks import will_execute
 from .._trace import local
 
 
-class MultiHandle:
+class _MultiHandle:
     """Removes the hooks of one `register_multi_grad_hook`."""
 
     def __init__(self, handles: Sequence[Any]) -> None:
@@ -24,16 +24,19 @@ class MultiHandle:
         for handle in self.handles:
             handle.remove()
 
-    def __enter__(self) -> MultiHandle:
+    def __enter__(self) -> _MultiHandle:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
 
 
+_MultiHandle.__module__ = "leafax.autograd.graph"
+
+
 def register_multi_grad_hook(
     tensors: Sequence[Any], fn: Callable[..., None], *, mode: str = "all"
-) -> MultiHandle:
+) -> _MultiHandle:
     """Call `fn` when the gradients of several tensors are known.
 
     Args:
@@ -64,7 +67,7 @@ def register_multi_grad_hook(
                 seen.add(task)
             fn(grad)
 
-        return MultiHandle([t.register_hook(first) for t in tensors if t.requires_grad])
+        return _MultiHandle([t.register_hook(first) for t in tensors if t.requires_grad])
 
     if not all(t.requires_grad for t in tensors):
         raise AssertionError("Expected gradient function to be set")
@@ -86,7 +89,7 @@ def register_multi_grad_hook(
 
         return inner_hook
 
-    return MultiHandle([t.register_hook(get_inner_hook(k)) for k, t in enumerate(tensors)])
+    return _MultiHandle([t.register_hook(get_inner_hook(k)) for k, t in enumerate(tensors)])
 
 
 def current_task() -> Any:

@@ -61,6 +61,13 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if _active.disabled is not None:
             raise RuntimeError(_active.disabled)
+        if not (callable(self.pack_hook) and callable(self.unpack_hook)):
+            raise TypeError(
+                "_push_saved_tensors_default_hooks(): incompatible function arguments. The "
+                "following argument types are supported:\n    1. (arg0: collections.abc.Callable, "
+                "arg1: collections.abc.Callable) -> None\n\nInvoked with: "
+                f"{self.pack_hook!r}, {self.unpack_hook!r}"
+            )
         local.pack_hooks += ((self.pack_hook, self.unpack_hook),)
         _switch()
 

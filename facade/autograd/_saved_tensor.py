@@ -100,6 +100,9 @@ class SavedTensor:
         return self._place.unpack()
 
 
+SavedTensor.__module__ = "leafax._C._autograd"
+
+
 class AtNode:
     """The tensor of operand `index` (or of result `-1 - index`) of a node of the recorder."""
 

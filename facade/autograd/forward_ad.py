@@ -78,6 +78,8 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+    if level and level >= len(_NUMBERS):
+        raise RuntimeError("Invalid level given to _make_dual")
     return _dual.make_dual(tensor, tangent, _number(level))
 
 
@@ -115,7 +117,7 @@ class dual_level(_Scope):
 
 def _is_fwd_grad_enabled() -> bool:
     """Whether ops carry tangents on; within `_set_fwd_grad_enabled(False)` they do not."""
-    return _dual.opened.enabled
+    return _dual.opened.enabled and not local.mode.inference
 
 
 _set_fwd_grad_enabled = _dual.switched

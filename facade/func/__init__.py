@@ -3,6 +3,7 @@
 from ._forward import jvp as jvp
 from ._forward import linearize as linearize
 from ._functional_call import functional_call as functional_call
+from ._functional_call import stack_module_state as stack_module_state
 from ._functionalize import functionalize as functionalize
 from ._grad import grad as grad
 from ._grad import grad_and_value as grad_and_value

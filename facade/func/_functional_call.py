@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from leafax.functional import TABLE
+
 _NONE = object()
 
 
@@ -49,6 +51,52 @@ def functional_call(
         return module.functional_call(given, *args, **kwargs)
     with _swapped(module, given, tensors):
         return module(*args, **kwargs)
+
+
+def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters and the buffers of models of one class, stacked for `vmap`.
+
+    Args:
+      models: anything with PyTorch's `named_parameters()` and `named_buffers()`.
+
+    Returns:
+      Two dicts of tensors by dotted path, of shape `(len(models), *shape)`; what requires grad is
+      a new leaf.
+
+    Raises:
+      RuntimeError: for no model, for different classes or modes, and for a parameter that
+        requires grad in some of them only.
+
+    >>> import leafax
+    >>> class Scale:
+    ...     def __init__(self, x): self.factor = leafax.tensor(x, requires_grad=True)
+    ...     def named_parameters(self): return [("factor", self.factor)]
+    ...     def named_buffers(self): return []
+    >>> leafax.func.stack_module_state([Scale(1.0), Scale(2.0)])
+    ({'factor': tensor([1., 2.], requires_grad=True)}, {})
+    """
+    if len(models) == 0:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({bool(getattr(m, "training", True)) for m in models}) > 1:
+        raise RuntimeError(
+            "stack_module_state: Expected all models to have the same training/eval mode."
+        )
+    if len({type(m) for m in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    found = []
+    for method in ("named_parameters", "named_buffers"):
+        own = [dict(getattr(m, method)()) for m in models]
+        found.append({name: _stacked(name, [tensors[name] for tensors in own]) for name in own[0]})
+    return found[0], found[1]
+
+
+def _stacked(name: str, tensors: list[Any]) -> Any:
+    from .._record import apply
+
+    if len({t.requires_grad for t in tensors}) > 1:
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+    out = apply(TABLE["stack"], tuple(tensors))
+    return out.detach().requires_grad_() if tensors[0].requires_grad else out
 
 
 def _merged(dicts: Any) -> dict[str, Any]:

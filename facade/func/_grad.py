@@ -8,6 +8,7 @@ function captured stays connected, so these functions nest.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -213,6 +214,17 @@ def grad(
     return wrapper
 
 
+def _cotangent(g: Any, out: Any) -> Any:
+    """What `vjp_fn` was given for an output: None stands for 1 where that is of one element."""
+    if g is None:
+        if out.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        return out.detach().new_ones(out.shape)
+    if not isinstance(g, Handle):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    return g.clone() if g._v.inference else g  # type: ignore[attr-defined]
+
+
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """`func`'s value, and the function that pulls cotangents of it back.
 
@@ -243,15 +255,17 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 prefix + f"expected f(*primals) to return only tensors, got unsupported type "
                 f"{type(o)}"
             )
+        if not (o.is_floating_point() or o.is_complex()):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
+                f"Tensor with dtype {o.dtype}"
+            )
     private = [t for t in flat if t.is_leaf]
     for t in private:
         t._ended = True
 
-    def wrapper(
-        cotangents: Any, *more: Any, retain_graph: bool = True, create_graph: Any = None
-    ) -> Any:
-        if more:
-            cotangents = (cotangents, *more)
+    def wrapper(cotangents: Any, retain_graph: Any = True, create_graph: Any = None) -> Any:
+        operator.index(retain_graph)  # a second cotangent is none
         given, tree = flatten(cotangents)
         if tree != structure:
             raise RuntimeError(
@@ -260,13 +274,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 f"{starred(structure)}"
             )
         with tracked():
-            given = [g.clone() if g._v.inference else g for g in given]
+            given = [_cotangent(g, o) for g, o in zip(given, outs, strict=True)]
             found = iter(gradients(outs, flat, given))
         grads = tuple(
             unflatten(tree, [lower(next(found), private) for _ in range(n)]) for tree, n in trees
         )
         return grads
 
+    wrapper.__qualname__ = "_vjp_with_argnums.<locals>.wrapper"
     value = unflatten(structure, [lower(o, private) for o in outs])
     if has_aux:
         return value, wrapper, lower_tree(aux, private)

@@ -231,12 +231,14 @@ class Optimizer(ParamGroups):
 
     def state_of(self, p: Any, group: ParamGroup) -> dict[str, Any]:
         """The parameter's state as tensors; made at its first step."""
-        state = self.state[p]
-        if not state:
-            with jax.enable_x64(True):
-                for name, array in self.init_state(p, group).items():
-                    state[name] = from_array(array)
-        return state
+        state = self.state.get(p)
+        if state:
+            return state
+        with jax.enable_x64(True):
+            made = {name: from_array(a) for name, a in self.init_state(p, group).items()}
+        if made:
+            self.state[p] = made
+        return made
 
     def _op(
         self, group: ParamGroup, states: list[dict[str, Any]], fixed: tuple[float | None, ...]

@@ -3,3 +3,4 @@
 from . import _pytree as _pytree
 from . import checkpoint as checkpoint
 from . import dlpack as dlpack
+from . import hooks as hooks

@@ -12,6 +12,11 @@ from .._handle import Handle
 from .._step import UNSAVED
 from .._trace import local
 from ..autograd._saved_hooks import check_checkpoint, saving
+from ._checkpoint_states import DefaultDeviceType as DefaultDeviceType
+from ._checkpoint_states import check_backward_validity as check_backward_validity
+from ._checkpoint_states import detach_variable as detach_variable
+from ._checkpoint_states import get_device_states as get_device_states
+from ._checkpoint_states import set_device_states as set_device_states
 from ._frame import Frame, StopRecomputation
 from ._group import GraphExecGroup as GraphExecGroup
 from ._mismatch import CheckpointError as CheckpointError

@@ -1,0 +1,231 @@
+"""Short sessions: each statement is tried under both libraries, and what it shows is compared.
+
+What a statement shows is the value of an expression, what it prints, its warnings, and its error;
+the session goes on after an error. This is for what a user types: mistakes above all.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import io
+import re
+import textwrap
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import leafax
+
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)")
+_NOISE = re.compile(r"0x[0-9a-f]+|\s*\(Triggered internally at [^)]*\)")
+_START = {
+    "np": np, "math": importlib.import_module("math"), "copy": importlib.import_module("copy"),
+}  # fmt: skip
+
+SESSIONS = {
+    "python data": """
+        t = torch.tensor
+        t([1, None]); t(None); t({1: 2}); t([{1: 2}]); t({1, 2}); t(object()); t(x for x in "a")
+        t([1, "a"]); t(["a"]); t("a"); t(b"a"); t([[1, 2], [3, "a"]]); t(torch.float)
+        t([[1, 2], {}])
+        t([[1], 2]); t([1, [2]]); t((1, (2,))); t([[1, 2], [3]]); t([[[1, 2]], [[1, 2], [3, 4]]])
+        t([[], [1]]); t([[1], []]); t([[[]]]).shape; t([range(2), range(2)]); t(bytearray(b"ab"))
+        t(np.float64(3)); t([np.float64(3), 1]); t([np.float32(3), 1.0])
+        t([np.int8(3), np.int16(2)])
+        t([np.array(3), 2]); t([np.array([3.0]), [1]]); t([np.bool_(True)]); t([np.complex64(1)])
+        t(np.array(["a"])); t(np.array([1], ">i4")); t([True, 2.5]); t([1, 2.5, 1j]); t([1e400])
+        t(1e39)
+        t(2**70); t(2**63, dtype=torch.uint64); t(2**63, dtype=torch.float)
+        t([2**40], dtype=torch.int32)
+        t([300], dtype=torch.uint8); t([-1], dtype=torch.uint8); t([-1.5], dtype=torch.uint8)
+        t([1.5], dtype=torch.int); t([math.nan], dtype=torch.int); t([1e30], dtype=torch.int64)
+        t([1j], dtype=torch.float); t([1j], dtype=torch.int); t([0.5, 0, 2], dtype=torch.bool)
+        t([None], dtype=torch.bool); t([2, "3"], dtype=torch.float); t([1e30], dtype=torch.half)
+        torch.as_tensor([1, None]); torch.Tensor([1, "a"]); torch.Tensor([[1], 2])
+        torch.Tensor({1: 2})
+        torch.Tensor(range(3)); torch.LongTensor([1.7]); torch.LongTensor([None])
+        torch.ByteTensor([300])
+    """,
+    "tensors in lists are numbers": """
+        t, x = torch.tensor, torch.tensor([1.0, 2.0], requires_grad=True)
+        t([torch.ones(2), torch.ones(2)]); t([torch.ones(1), 2.0]); t([torch.tensor([[3.0]]), 2])
+        t([torch.tensor(3), 2.0]); t([torch.tensor(3.0, dtype=torch.double), 2.0]); t([x[0], 2.0])
+        t([[x[0]], [x[1]]]); t([x[0], x[1]], requires_grad=True)
+        t([torch.tensor(3.0)], dtype=torch.int)
+        t([torch.tensor([1, 2])]); t([torch.ones(()), [1.0]]); t([[1.0], torch.ones(())])
+        t([[1.0], torch.ones(1)]); complex(x[0]); float(x[0]); int(x[0])
+    """,
+    "what is not writable, not there, or of another type": """
+        x = torch.ones(2, requires_grad=True)
+        x.grad_fn = 3; x.shape = 3; x.dtype = torch.int; x.is_leaf = 3; x.T = 3
+        torch.set_grad_enabled("a"); torch.set_grad_enabled(3); torch.is_grad_enabled()
+        "a" in x; None in x; 1 in x; x[0] in x; ~x; ~torch.tensor([1, 0]); torch.full((2,), "a")
+        with torch.autograd.graph.saved_tensors_hooks(3, 4): x * 2
+    """,
+    "hooks": """
+        x = torch.ones(2, requires_grad=True)
+        h = x.register_post_accumulate_grad_hook(lambda x: 3); x.sum().backward(); h.remove()
+        h = x.register_post_accumulate_grad_hook(lambda x: x); x.sum().backward(); h.remove()
+        h; torch.autograd.graph.register_multi_grad_hook([x], print)
+        torch.utils.hooks.RemovableHandle is type(h); (x * x).grad_fn._raw_saved_self
+        from torch.utils.hooks import RemovableHandle, unserializable_hook, warn_if_has_hooks
+        h = x.register_hook(unserializable_hook(print)); warn_if_has_hooks(x)
+        h = x.register_hook(len); warn_if_has_hooks(x)
+        a, b = __import__("collections").OrderedDict(), __import__("collections").OrderedDict()
+        h = RemovableHandle(a, extra_dict=b); a[h.id] = 1; b[h.id] = 2; h.remove(); a, b
+    """,
+    "nodes": """
+        x = torch.ones(2, requires_grad=True)
+        inner = ("_register_hook_dict", "__")
+        [d for d in dir((x * x).grad_fn) if not d.startswith(inner)]
+        [d for d in dir(x.exp().grad_fn) if not d.startswith(inner)]
+        (x * x).grad_fn.next_functions[0][0]._sequence_nr()
+        e = torch.autograd.graph.get_gradient_edge(x * 2)
+        len(e), e.output_nr, e.ownership_token, type(e); torch.autograd.graph.GradientEdge(3, 0)
+    """,
+    "forward mode and inference mode": """
+        import torch.autograd.forward_ad as fw
+        p, t = torch.tensor([1.0, 2.0]), torch.ones(2)
+        fw.make_dual(p, t, level=3); fw.unpack_dual(p, level=3)
+        with fw.dual_level(): fw.make_dual(p, t, level=1)
+        with fw.dual_level():
+            d = fw.make_dual(p, t)
+            with torch.inference_mode():
+                print(fw._is_fwd_grad_enabled(), fw.unpack_dual(d), d, d * 2)
+                d.mul_(2)
+                with torch.inference_mode(False):
+                    print(d * 2, fw._is_fwd_grad_enabled())
+            print(d)
+        with torch.inference_mode():
+            with fw.dual_level(): print(fw.make_dual(p, t) * 2)
+            print(torch.func.jvp(torch.sin, (p,), (t,)), torch.func.jacfwd(torch.sin)(p))
+    """,
+    "cotangents": """
+        x = torch.tensor([1.0, 2.0]); vjp = torch.func.vjp
+        vjp(lambda x: x.int(), x); torch.func.jacrev(lambda x: (x, x.int()))(x)
+        torch.func.hessian(lambda x: x.int().sum())(x)
+        vjp(torch.sum, x)[1](None); vjp(torch.sin, x)[1](None); vjp(torch.sin, x)[1](3)
+        vjp(torch.sin, x)[1](x, x); vjp(torch.sin, x)[1](x, torch.tensor(1)); vjp(torch.sin, x)[1]()
+        vjp(lambda x: (x, x), x)[1]((x, None)); vjp(torch.sin, x)[1]([x])
+    """,
+    "a saved result carries its tangent": """
+        class Cube(torch.autograd.Function):
+            generate_vmap_rule = True
+            @staticmethod
+            def forward(x):
+                return x**3, 3 * x**2
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_backward(inputs[0], output[1])
+                ctx.save_for_forward(inputs[0], output[1])
+            @staticmethod
+            def backward(ctx, g, h):
+                x, dx = ctx.saved_tensors
+                return g * dx + h * 6 * x
+            @staticmethod
+            def jvp(ctx, t):
+                x, dx = ctx.saved_tensors
+                return t * dx, t * 6 * x
+        cube, x = (lambda x: Cube.apply(x)[0]), torch.tensor(2.0)
+        torch.func.hessian(cube)(x); torch.func.jvp(torch.func.grad(cube), (x,), (x,))
+        import torch.autograd.forward_ad as fw
+        x.requires_grad_()
+        with fw.dual_level(): print(torch.autograd.grad(cube(fw.make_dual(x, torch.ones(()))), x))
+    """,
+    "checkpoints' neighbours": """
+        from torch.utils.checkpoint import check_backward_validity, detach_variable
+        from torch.utils.checkpoint import DefaultDeviceType
+        x = torch.ones(2, requires_grad=True)
+        detach_variable((x * 2, x.detach(), 3)); detach_variable(x)
+        check_backward_validity([x.detach(), 3])
+        DefaultDeviceType.get_device_type()
+    """,
+    "stacks of models": """
+        class Scale:
+            training = True
+            def __init__(self, x, grad=True):
+                self.a, self.b = torch.tensor(x, requires_grad=grad), torch.tensor(1.0)
+            def named_parameters(self): return [("a", self.a)]
+            def named_buffers(self): return [("b", self.b)]
+        stack, one = torch.func.stack_module_state, Scale(1.0)
+        stack([one, Scale(2.0)]); stack([]); stack([one, Scale(2.0, False)])
+        other = Scale(1.0); other.training = False; stack([one, other])
+        other = type("Other", (Scale,), {})(1.0); stack([one, other])
+        many = torch.func.vmap(lambda p, x: p["a"] * x, (0, None))
+        many(stack([one, one])[0], torch.tensor(2.0)).detach()
+    """,
+    "a step without state": """
+        x = torch.ones(2, requires_grad=True)
+        o = torch.optim.SGD([x], lr=0.1); x.sum().backward(); o.step(); o.step(); len(o.state), x
+        o = torch.optim.SGD([x], lr=0.1, momentum=0.9); o.step()
+        len(o.state), o.state_dict()["state"]
+    """,
+}
+
+
+class _Pretend:
+    """`import torch` inside of a session gives the library that it is run with."""
+
+    def __init__(self, lib: Any) -> None:
+        self.lib = lib
+
+    def __call__(self, name: str, globals: Any, locals: Any, names: Any, level: int) -> Any:
+        if not name.startswith("torch"):
+            return __import__(name, globals, locals, names, level)
+        made = importlib.import_module(self.lib.__name__ + name[len("torch") :])
+        return made if names else self.lib
+
+    def plain(self, tree: ast.stmt) -> ast.stmt:
+        """`import torch.a.b as c` as a statement that imports names."""
+        if isinstance(tree, ast.Import) and tree.names[0].asname:
+            module, _, name = tree.names[0].name.rpartition(".")
+            made = ast.ImportFrom(module, [ast.alias(name, tree.names[0].asname)], 0)
+            return ast.copy_location(made, tree)
+        return tree
+
+
+def _shown(source: str, lib: Any) -> list[str]:
+    pretend = _Pretend(lib)
+    names = {**_START, "torch": lib, "__name__": "session"}
+    names["__builtins__"] = {**vars(importlib.import_module("builtins")), "__import__": pretend}
+    shown = []
+    for tree in ast.parse(textwrap.dedent(source)).body:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                if isinstance(tree, ast.Expr):
+                    print(repr(eval(compile(ast.Expression(tree.value), "session", "eval"), names)))
+                else:
+                    exec(compile(ast.Module([pretend.plain(tree)], []), "session", "exec"), names)
+            except Exception as e:
+                print(f"{type(e).__name__}: {e}")
+        text = [out.getvalue().split("\nException raised from")[0].strip()]
+        text += [
+            f"{w.category.__name__}: {w.message}" for w in caught if "jit" not in str(w.message)
+        ]
+        shown.append(
+            f"{ast.unparse(tree)}\n" + _NOISE.sub("", "\n".join(text)).replace("leafax", "torch")
+        )
+    return shown
+
+
+def _rounded(text: str) -> str:
+    return re.sub(r"\s+", " ", _NUMBER.sub(lambda m: f"{float(m[0]):.3g}", text))
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_session(name: str) -> None:
+    always = torch.is_warn_always_enabled(), leafax.is_warn_always_enabled()
+    torch.set_warn_always(True), leafax.set_warn_always(True)
+    try:
+        theirs, ours = _shown(SESSIONS[name], torch), _shown(SESSIONS[name], leafax)
+    finally:
+        torch.set_warn_always(always[0]), leafax.set_warn_always(always[1])
+    for a, b in zip(ours, theirs, strict=True):
+        assert _rounded(a) == _rounded(b)
