@@ -16,7 +16,7 @@ from ._modes import no_grad
 from ._record import apply
 from ._table import function, inplace_method, plain
 from .nn import _pooling
-from .nn._norms import _with_statistics
+from .nn._norms import _with_statistics, in_order
 from .nn._sparse import _renorm
 from .nn._sparse import bilinear as bilinear
 
@@ -39,7 +39,7 @@ def group_norm(
     """Standardize groups of channels of each sample."""
     batch, channels, spatial = input.size(0), input.size(1), input.shape[2:]
     sizes = (batch, channels, math.prod(spatial), num_groups)
-    return apply(TABLE["native_group_norm"], input, weight, bias, *sizes, eps)[0]
+    return apply(TABLE["native_group_norm"], in_order(input), weight, bias, *sizes, eps)[0]
 
 
 def batch_norm(

@@ -21,6 +21,7 @@ from ._saved import (
     wraps,
 )  # fmt: skip
 from ._saved_arguments import saved_argument
+from ._saved_names import may_have
 from ._saved_views import as_view
 from ._trace import local
 
@@ -37,7 +38,7 @@ def saved_attribute(node: Node, name: str) -> Any:
     """
     call = node.state.call
     op = getattr(call, "op", None)
-    if op is None:
+    if op is None or not may_have(node.name(), name):
         raise AttributeError(f"'{node.name()}' object has no attribute '_saved_{name}'")
     if name not in op.saves:
         return _kept(node, name)

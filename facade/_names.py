@@ -28,6 +28,8 @@ _EDGES = {
     "nn.functional._native_batch_norm": ("input", "weight", "bias"),
     "nn.functional.native_batch_norm": ("input", "weight", "bias"),
     "nn.functional.group_norm": ("input", "weight", "bias"),
+    "native_layer_norm": ("input", "weight", "bias"),
+    "native_group_norm": ("input", "weight", "bias"),
     **{f"conv{d}d": ("input", "weight", "bias") for d in "123"},
     **{f"conv_transpose{d}d": ("input", "weight", "bias") for d in "123"},
 }

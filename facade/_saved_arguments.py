@@ -16,14 +16,6 @@ from leafax.functional import Slot
 
 from ._saved import slots_of, static_argument
 
-_SIZES = frozenset({
-    "index", "mean", "sum", "expand", "broadcast_to", "view", "reshape", "select", "slice",
-    "narrow", "index_select", "max.dim", "min.dim", "topk", "sort", "repeat", "squeeze",
-    "diagonal", "split", "kthvalue", "mode", "median.dim", "trace", "interpolate",
-    "_unsafe_view", "squeeze_", "mm", "addmm", "addbmm", "embedding", "unfold", "flatten",
-    "unflatten", "tile", "nanmedian.dim", "var_mean",
-})  # fmt: skip
-_STRIDES = frozenset({"mm", "addmm"})  # gradients lie as the operands do
 _SIZE = re.compile(r"(\w+)_sym_(?:(sizes_opt|sizes|numel|strides)|argsize_(minus_)?(\d))")
 _ALIASES = {
     ("embedding", "indices"): "input", ("masked_select", "self"): "input",
@@ -32,8 +24,6 @@ _SEVERAL = frozenset({  # whose `dim` may be several
     "sum", "mean", "var", "std", "amax", "amin", "logsumexp", "var_mean", "std_mean", "nansum",
     "norm", "linalg.vector_norm",
 })  # fmt: skip
-# Whose formulas do not read an operand that is a number.
-_NUMBERS_UNREAD = frozenset({"add", "sub", "rsub", "floor_divide", "remainder"})
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _SPATIAL = frozenset({"kernel_size", "stride", "padding", "dilation", "output_padding"})
 _UNSIGNED = frozenset({"ignore_index", "index", "start", "padding_idx", "source_dim"})
@@ -71,6 +61,8 @@ class _Kept:
             if self.shapes[value.index] or name == self.call.op.parameters[0] != "exponent":
                 raise KeyError(name)  # a tensor that the gradient does not read
             return self.unpack(value.index).item()
+        if isinstance(value, (tuple, list)) and any(isinstance(v, Slot) for v in value):
+            raise KeyError(name)  # tensors that the gradient does not read
         return value
 
     def shape(self, name: str) -> tuple[int, ...] | None:
@@ -89,15 +81,13 @@ def saved_argument(
       KeyError: if the node has none of that name.
     """
     kept = _Kept(call, shapes, unpack, strides)
-    if name in ("self", "other") and kept.op in _NUMBERS_UNREAD:
-        raise KeyError(name)
     rule = _RULES.get((kept.op, name))
     if rule is not None:
         return rule(kept)
     if kept.op.startswith("conv") and name in _CONVOLUTION:
         return _CONVOLUTION[name](kept)
     sized = _SIZE.fullmatch(name)
-    if sized is not None and kept.op in _SIZES:
+    if sized is not None:
         return _size(kept, sized)
     parameter = kept.parameter(name)
     if parameter is None:
@@ -110,9 +100,7 @@ def saved_argument(
 def _size(kept: _Kept, sized: re.Match[str]) -> Any:
     name, what, minus, place = sized.groups()
     shape = kept.shape(name)
-    if shape is None or what == "strides" and kept.op not in _STRIDES:
-        raise KeyError(name)
-    if kept.op == "addmm" and name == "self":  # what is added
+    if shape is None:
         raise KeyError(name)
     if what == "numel":
         return math.prod(shape)
@@ -227,6 +215,16 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ("mT", "dim0"): lambda k: unsigned(-2), ("mT", "dim1"): lambda k: unsigned(-1),
     ("cross", "dim"): _cross_dim, ("movedim", "dims"): _moved,
     ("split", "split_size"): lambda k: k.static("split_size_or_sections"),
+    ("split", "split_sizes"): lambda k: k.static("split_size_or_sections"),
+    ("chunk", "split_size"): lambda k: _split_size(k),
+    ("unsafe_chunk", "split_size"): lambda k: _split_size(k),
+    ("square", "exponent"): lambda k: 2,
+    ("T", "dims"): lambda k: tuple(reversed(range(len(k.shape("self") or ())))),
+    ("tile", "repeats"): lambda k: _repeats(k),
+    ("relu6", "min_val"): lambda k: 0, ("relu6", "max_val"): lambda k: 6,
+    ("selu", "alpha"): lambda k: 1.6732632423543772,
+    ("selu", "scale"): lambda k: 1.0507009873554805, ("selu", "input_scale"): lambda k: 1,
+    ("index_copy", "source_dim"): lambda k: len(k.shape("source") or ()),
     ("index_add", "source_dim"): lambda k: len(k.shape("source") or ()),
     ("elu", "scale"): lambda k: 1, ("elu", "input_scale"): lambda k: 1,
     ("embedding", "padding_idx"): lambda k: (
@@ -238,6 +236,7 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ("norm", "ord"): lambda k: 2 if k.static("p") in ("fro", None) else k.static("p"),
     ("var", "correction"): lambda k: _correction(k),
     ("std", "correction"): lambda k: _correction(k),
+    ("var", "dim"): lambda k: _dim_of_variance(k), ("std", "dim"): lambda k: _dim_of_variance(k),
     ("group_norm", "N"): lambda k: (k.shape("self") or ())[0],
     ("group_norm", "C"): lambda k: (k.shape("self") or ())[1],
     ("group_norm", "HxW"): lambda k: math.prod((k.shape("self") or ())[2:]),
@@ -245,10 +244,27 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
 }  # fmt: skip
 
 
+def _repeats(kept: _Kept) -> tuple[int, ...]:
+    dims, count = kept.static("dims"), len(kept.shape("self") or ())
+    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    return (1,) * (count - len(dims)) + dims
+
+
+def _split_size(kept: _Kept) -> int:
+    size, chunks = (kept.shape("self") or ())[kept.static("dim")], kept.static("chunks")
+    return -(-size // int(chunks))
+
+
+def _dim_of_variance(kept: _Kept) -> Any:
+    dim = kept.static("dim")
+    return None if isinstance(dim, bool) else _as_kept(kept, "dim", dim)  # `var(False)`
+
+
 def _correction(kept: _Kept) -> Any:
     if kept.static("correction") is not None:
         return kept.static("correction")
-    unbiased = kept.static("unbiased")
+    dim = kept.static("dim")
+    unbiased = dim if isinstance(dim, bool) else kept.static("unbiased")
     if unbiased is not None:
         return int(unbiased)
     return None if kept.static("dim") is None else 1

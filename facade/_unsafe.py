@@ -12,6 +12,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from ._dual import tangent
 from ._lens import pick
 from ._storage import share
 from ._table import function
@@ -30,17 +31,24 @@ def _pieces(name: str) -> Callable[..., Any]:
     @functools.wraps(whole)
     def pieces(input: Any, *args: Any, **kwargs: Any) -> Any:
         outs = whole(input, *args, **kwargs)
-        if local.look is not None or local.mode.dual:
+        if local.look is not None:
             return outs
         given = args[0] if args else kwargs[second]
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
         given = given if isinstance(given, int) else tuple(given)
-        for k, out in enumerate(outs):
-            share(input, out, ((pick(view, k), (given, dim), {}),), view=False)
-            out._vc = [0]
+        _share(view, input, outs, given, dim)
+        for level in local.mode.dual:
+            if (whole_tangent := tangent(input, level)) is not None:
+                _share(view, whole_tangent, [tangent(out, level) for out in outs], given, dim)
         return outs
 
     return pieces
+
+
+def _share(view: Any, whole: Any, pieces: Any, given: Any, dim: int) -> None:
+    for k, piece in enumerate(pieces):
+        share(whole, piece, ((pick(view, k), (given, dim), {}),), view=False)
+        piece._vc = [0]
 
 
 FUNCTIONS = {name: _pieces(name) for name in _SAFE}

@@ -489,6 +489,20 @@ FOUND = {
         ("d[2:] = z[:0, :1]", "x = z[:0].double()", "y = z[:0].float()", "d[2:].fill_(z[0, 0])",
          "d[2:] = z[0, 0]"),
     ),
+    "group norms of what does not lie row by row are of a copy": (
+        ("x = F.group_norm(b.chunk(2, -1)[0][None], 1)", "x.sum().backward()",
+         "y = F.group_norm(torch.ones(2, 3, 4, 4).double().permute(0, 3, 1, 2) * c.sum(), 2)",
+         "see(y.grad_fn)", "w = torch.group_norm(b.t()[None], 3)"),
+    ),
+    "unsafe splits share memory while a level is open, tangents too": (
+        ("with fw.dual_level(): x, y = a.unsafe_chunk(2, -1)", "x[..., 0] *= 2"),
+        ("with fw.dual_level():\n    t = fw.make_dual(a, a * 3)\n    x, y = t.unsafe_split(1)\n"
+         "    x.mul_(2)\n    see(fw.unpack_dual(x), fw.unpack_dual(t))",),
+    ),
+    "nodes tell only what torch's have": (
+        ("see(saved(torch.stack([a, d]).grad_fn))", "see(saved(d.square().grad_fn))",
+         "see(saved(torch.where(a > 0, d, 1.0).grad_fn))"),
+    ),
 }  # fmt: skip
 
 

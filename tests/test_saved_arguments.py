@@ -39,6 +39,10 @@ torch.threshold(a, threshold=1.0, value=1.0) | torch.threshold(a, threshold=1 + 
 {F}grid_sample(x, torch.zeros(1, 2, 2, 2), align_corners=False)
 torch.cross(a.new_ones(3) * a[0, 0], torch.ones(3), 0)
 {F}leaky_relu(a) | {F}gelu(a) | {F}softplus(a) | {F}glu(a) | {F}pad(a, (1, 1)) | torch.diag_embed(a)
+a.square() | a.chunk(2)[1] | a.unsafe_chunk(2, 1)[0] | a.split([1, 1])[0] | a.std(False)
+a.split_with_sizes([1, 1])[0] | a.T | {F}relu6(a) | {F}selu(a) | a.tile(2) | a.narrow_copy(0, 0, 1)
+torch.view_copy(a, (4,)) | torch.masked_scatter(a, a > 0, a) | a.var(True)
+a.index_copy(0, i, torch.ones(2, 2))
 """
 EXPRESSIONS = [e.strip() for line in CASES.strip().splitlines() for e in line.split(" | ")]
 
@@ -116,3 +120,26 @@ def test_operands_are_saved_whatever_requires_grad(op: str, written: int) -> Non
         with torch.no_grad():
             operands[written].add_(1)
         log.attempt(y.sum().backward)
+
+
+def test_names_of_what_nodes_keep() -> None:
+    """The table says of each of torch's nodes what torch's class has."""
+    from leafax._saved_names import _kept
+
+    for node, names in _kept().items():
+        theirs = getattr(torch._C._functions, node, None)
+        for name in (f"{node}Backward0", f"{node[:-1]}Backward{node[-1]}"):
+            theirs = theirs or getattr(torch._C._functions, name, None)
+        assert names == {n[7:] for n in dir(theirs) if n.startswith("_saved_")}, node
+
+
+@pytest.mark.parametrize("expression", [
+    "torch.stack([a, a.detach()])", "torch.block_diag(a, a)", "torch.where(a > 0, 1.0, a)",
+    "a.cumsum(0, dtype=torch.float64)", "a.softmax(0, dtype=torch.float64)", "a.to(torch.float64)",
+    "a.copysign(2.0)", "a.clone()", "a.round()",
+])  # fmt: skip
+def test_nodes_have_nothing_else(expression: str) -> None:
+    node, theirs = _node(leafax, expression), _node(torch, expression)
+    parameters = (*node.state.call.op.parameters, "self", "other", "dtype")
+    for name in parameters:
+        assert hasattr(node, f"_saved_{name}") == hasattr(theirs, f"_saved_{name}"), name

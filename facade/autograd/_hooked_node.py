@@ -85,12 +85,14 @@ class HookedNode(CustomNode):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_"):
+            from .._saved_names import may_have
+
             for saved, index in self.__dict__.get("saves", ()):
                 if saved == name[len("_saved_") :]:
                     if self.freed:
                         raise RuntimeError(FREED)
                     return self.packed[index].unpack(self)
-            if "call" in self.__dict__:
+            if "call" in self.__dict__ and may_have(self.name(), name[len("_saved_") :]):
                 return self._argument(name[len("_saved_") :])
         if name.startswith("_raw_saved_"):
             from ._saved_tensor import AtHooked, SavedTensor

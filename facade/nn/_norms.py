@@ -6,6 +6,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._memory_format import channels_last, channels_last_3d
 from .._record import apply
 from .._roles import alias
 from .._trace import NOWHERE, local, resting
@@ -119,7 +120,15 @@ def group_norm(
             f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
         )
     _verify_batch_size([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
-    return apply(TABLE[_F + "group_norm"], input, num_groups, weight, bias, eps)
+    return apply(TABLE[_F + "group_norm"], in_order(input), num_groups, weight, bias, eps)
+
+
+def in_order(input: Any) -> Any:
+    """What group norms compute of: a copy unless it lies row by row, or with channels last."""
+    last = {4: channels_last, 5: channels_last_3d}.get(input.dim())
+    if last is not None and input.is_contiguous(memory_format=last):
+        return input
+    return input.contiguous()
 
 
 def layer_norm(
