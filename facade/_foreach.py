@@ -58,7 +58,7 @@ def _call(op: str, t: Any, args: list[Any], options: dict[str, Any], inplace: bo
 def _over_lists(op: str, inplace: bool) -> Callable[..., Any]:
     name = f"_foreach_{op}" + "_" * inplace
 
-    def foreach(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def foreach(self: Any, *args: Any, **kwargs: Any) -> Any:
         if op == "pow" and not isinstance(self, (tuple, list)):
             return tuple([self**t for t in _tensors(name, args[0])])
         tensors = _tensors(name, self)
@@ -69,7 +69,7 @@ def _over_lists(op: str, inplace: bool) -> Callable[..., Any]:
         for i, t in enumerate(tensors):
             options = {k: v[i] for k, v in named.items()}
             made.append(_call(op, t, [a[i] for a in given], options, inplace))
-        return tuple(made)
+        return self if inplace else tuple(made)
 
     foreach.__name__ = foreach.__qualname__ = name
     foreach.__doc__ = f"`{op}` of each tensor of a list; other lists go along with it."

@@ -121,6 +121,9 @@ def step(
         refuse_complex(op, avals)
     values = []
     strides = strides_of(call, inputs, avals) if overwrites is None else None
+    kept = None if overwrites is None else overwrites.strides
+    if op is not None and op.name == "set_":  # takes the memory of another tensor, or none
+        kept = inputs[1].strides if len(inputs) > 1 else None
     constant = () if op is None else op.constant_outputs
     for k, aval in enumerate(avals):
         needs = tracks and is_differentiable(aval.dtype) and k not in constant
@@ -141,7 +144,7 @@ def step(
                 version=version,
                 inference=inference,
                 strides=(
-                    overwrites.strides
+                    kept
                     if k == 0 and overwrites is not None
                     else strides[k]
                     if strides is not None

@@ -12,6 +12,7 @@ import numpy as np
 
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
+from ._make_tensor import make_tensor as make_tensor
 
 # (relative, absolute) tolerances by dtype, as PyTorch has them; 0 for all others.
 _TOLERANCES = {

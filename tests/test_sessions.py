@@ -137,6 +137,74 @@ SESSIONS = {
         x.requires_grad_()
         with fw.dual_level(): print(torch.autograd.grad(cube(fw.make_dual(x, torch.ones(()))), x))
     """,
+    "set_ takes the strides of its source": """
+        x = torch.zeros(2, 2).t_(); x.set_(torch.ones(2)); x.as_strided((2,), (1,)); x.stride()
+        x = torch.zeros(2, 2); x.set_((torch.ones(3, 2) * 2).t()); x.stride(); x.add_(1)
+        x = torch.ones(3, 2).t_(); x.set_(); x.stride(), x.shape
+    """,
+    "made tensors": """
+        make = torch.testing.make_tensor
+        t = make((2, 3), dtype=torch.float, device="cpu", requires_grad=True); t.shape, t.is_leaf
+        t = make(4, dtype=torch.int64, device="cpu", low=2, high=3); t
+        t = make(2, 3, dtype=torch.cdouble, device="cpu", noncontiguous=True); t.dtype, t.stride()
+        make(3, dtype=torch.int8, device="cpu", low=0, high=1, exclude_zero=True)
+        make(3, dtype=torch.bfloat16, device="cpu", low=1, high=2).dtype
+        make(2, dtype=torch.int, device="cpu", requires_grad=True)
+        make(2, dtype=torch.float, device="cpu", low=3, high=2)
+        make(2, dtype=torch.uint8, device="cpu", low=300, high=400)
+        make(2, dtype=torch.float, device="cpu", low=math.nan)
+        make(2, dtype=torch.float, device="cpu", low=3, high=3)
+        t = [torch.ones(2)]; torch._foreach_add_(t, 1) is t
+    """,
+    "gradcheck counts and says what PyTorch's does": """
+        import itertools
+        class Two(torch.autograd.Function):
+            count = 0
+            @staticmethod
+            def forward(ctx, x, y): return x.clone(), y.clone()
+            @staticmethod
+            def jvp(ctx, a, b):
+                Two.count += 1
+                return a, b
+        class Random(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x * 2
+            @staticmethod
+            def vjp(ctx, g): return g * 2
+            @staticmethod
+            def jvp(ctx, t):
+                torch.randn_like(t)
+                return t * 2
+        def counted(y, undefined, batched):
+            x, Two.count = torch.ones(1, dtype=torch.double, requires_grad=True), 0
+            y = torch.ones(1, dtype=torch.double, requires_grad=y)
+            torch.autograd.gradcheck(
+                Two.apply, (x, y), check_forward_ad=True, check_undefined_grad=undefined,
+                check_backward_ad=False, check_batched_forward_grad=batched)
+            return Two.count
+        [counted(*which) for which in itertools.product((True, False), repeat=3)]
+        x, check = torch.ones(2, dtype=torch.double, requires_grad=True), torch.autograd.gradcheck
+        check(Random.apply, (x,), check_forward_ad=True, check_batched_forward_grad=True)
+        class Turns(torch.autograd.Function):
+            count = 0
+            @staticmethod
+            def forward(ctx, x): return x * 1
+            @staticmethod
+            def backward(ctx, g):
+                Turns.count += 1
+                return g * (1 + 1e-3 * (Turns.count % 2))
+        check(Turns.apply, (x,), atol=0.1)
+    """,
+    "nodes of writes": """
+        class Dirty(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.mark_dirty(x)
+                return x.mul_(2)
+            @staticmethod
+            def backward(ctx, g): return g * 2
+        x = torch.ones(1, requires_grad=True).clone(); y = Dirty.apply(x[:]); x.grad_fn
+    """,
     "checkpoints' neighbours": """
         from torch.utils.checkpoint import check_backward_validity, detach_variable
         from torch.utils.checkpoint import DefaultDeviceType

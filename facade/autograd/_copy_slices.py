@@ -34,6 +34,9 @@ class CopySlices(CustomNode):
         """The node's name."""
         return "torch::autograd::CopySlices"
 
+    def __repr__(self) -> str:
+        return f"<CopySlices object at {hex(id(self))}>"
+
     def output_kinds(self) -> list[Any]:
         """What is known of the base."""
         return [self._kind]

@@ -126,7 +126,7 @@ class Function(metaclass=FunctionMeta):
                 "jacrev, ...), it must override the setup_context staticmethod. For more details, "
                 "please see https://pytorch.org/docs/main/notes/extending.func.html"
             )
-        if local.look is not None:
+        if local.look is not None and active.depth:
             from . import _function_vmap
 
             if _function_vmap.applies(args):

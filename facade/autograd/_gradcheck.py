@@ -18,6 +18,7 @@ from ._jacobians import (
     check_batched_forward,
     check_multiplied,
     check_undefined,
+    check_undefined_forward,
     forward,
     numerical,
     parts_of_inputs,
@@ -85,6 +86,8 @@ def gradcheck(
             _backward(func, args, outputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
         if check_forward_ad:
             _forward(func, args, eps, atol, rtol, check_grad_dtypes)
+            if check_undefined_grad:
+                check_undefined_forward(func, args)
         if check_batched_forward_grad:
             check_batched_forward(func, args)
         if check_backward_ad:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE
+from leafax.functional import TABLE, is_differentiable
 
+from .._active import allowed
 from .._creation import tensor
 from .._handle import Handle
 from .._modes import no_grad
@@ -21,6 +22,7 @@ from . import forward_ad
 from ._backward import grad
 from ._context import zeros
 from ._function import Function
+from ._gradcheck_messages import BATCHED, BATCHED_FORWARD, NOT_REENTRANT, RANDOM_INSIDE, differs
 
 UNDEFINED = (
     'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
@@ -139,6 +141,7 @@ def analytical(args: Any, out: Any, nondet_tol: float, dtypes: bool) -> list[Any
                 "Backward is not reentrant, i.e., running backward with same input and "
                 "grad_output multiple times gives different values, although analytical gradient "
                 f"matches numerical gradient.The tolerance for nondeterminism was {nondet_tol}."
+                + NOT_REENTRANT
             )
         found.append(pair[0])
     return found
@@ -204,24 +207,28 @@ def check_batched(args: Any, out: Any, output: int) -> None:
     rng = np.random.default_rng(0)
     cts = [tensor(rng.normal(size=tuple(out.shape)), dtype=out.dtype) for _ in range(2)]
     each = [grad(out, wanted, ct, retain_graph=True, allow_unused=True) for ct in cts]
-    both = grad(
-        out, wanted, apply(TABLE["stack"], tuple(cts), 0), retain_graph=True, allow_unused=True,
-        is_grads_batched=True,
-    )  # fmt: skip
+    try:
+        both = grad(
+            out, wanted, apply(TABLE["stack"], tuple(cts), 0), retain_graph=True,
+            allow_unused=True, is_grads_batched=True,
+        )  # fmt: skip
+    except RuntimeError as e:
+        raise Mismatch(f"While computing batched gradients, got: {e}\n\n{BATCHED}") from e
     for i, b in enumerate(both):
-        if b is None:
-            continue
-        expected = np.stack([_array(e[i]) for e in each])
-        if not np.allclose(_array(b), expected):
-            raise Mismatch(
-                f"For output {output} and input {i}:\n\ngradcheck or gradgradcheck failed while "
-                "testing batched gradient computation."
-            )
+        if b is not None:
+            _same_batch(output, i, BATCHED, b, [e[i] for e in each])
+
+
+def _same_batch(output: int, i: int, advice: str, got: Any, each: list[Any]) -> None:
+    expected = apply(TABLE["stack"], tuple(each), 0)
+    if not np.allclose(_array(got), _array(expected)):
+        raise Mismatch(differs(output, i, advice, got, expected))
 
 
 def check_batched_forward(func: Any, args: Any) -> None:
     """Whether tangents of several directions at once are those of one at a time."""
     from ..func import vmap
+    from ..func._levels import RANDOM
 
     rng = np.random.default_rng(0)
     for i, x in enumerate(args):
@@ -232,17 +239,46 @@ def check_batched_forward(func: Any, args: Any) -> None:
             with forward_ad.dual_level():
                 full = list(args)
                 full[i] = forward_ad.make_dual(x.detach(), along)
-                pairs = [forward_ad.unpack_dual(o) for o in _outputs(func(*full))]
+                with allowed():  # Functions need no rule for this
+                    pairs = [forward_ad.unpack_dual(o) for o in _outputs(func(*full))]
                 return tuple(zeros(p._v) if t is None else t for p, t in pairs)
 
         tangents = [tensor(rng.normal(size=tuple(x.shape)), dtype=x.dtype) for _ in range(2)]
         each = [push(t) for t in tangents]
-        both = vmap(push)(apply(TABLE["stack"], tuple(tangents), 0))
+        try:
+            both = vmap(push)(apply(TABLE["stack"], tuple(tangents), 0))
+        except RuntimeError as e:
+            text = RANDOM_INSIDE if str(e) == RANDOM else str(e)
+            advice = f"While computing batched gradients, got: {text}\n\n{BATCHED_FORWARD}"
+            raise Mismatch(advice) from e
         for o, b in enumerate(both):
-            if not np.allclose(_array(b), np.stack([_array(e[o]) for e in each])):
+            _same_batch(o, i, BATCHED_FORWARD, b, [e[o] for e in each])
+
+
+def check_undefined_forward(func: Any, args: Any) -> None:
+    """Whether an input without a tangent counts as one whose tangent is zero."""
+    rng = np.random.default_rng(0)
+    wanted = [i for i, x in enumerate(args) if _needs(x)]
+    with forward_ad.dual_level():
+        duals = list(args)
+        for i in wanted:
+            along = tensor(rng.normal(size=tuple(args[i].shape)), dtype=args[i].dtype)
+            duals[i] = forward_ad.make_dual(args[i].detach(), along)
+        for i in wanted:
+            x = args[i].detach()
+            found = []
+            for given in (forward_ad.make_dual(x, zeros(x._v)), x):
+                outs = _outputs(func(*duals[:i], given, *duals[i + 1 :]))
+                floats = [
+                    o for o in outs if isinstance(o, Handle) and is_differentiable(o._v.dtype)
+                ]
+                found.append([forward_ad.unpack_dual(o).tangent for o in floats])
+            for k, (zero, none) in enumerate(zip(*found, strict=True)):
+                if zero is None or none is None or np.allclose(_array(zero), _array(none)):
+                    continue
                 raise Mismatch(
-                    f"For output {o} and input {i}:\n\ngradcheck failed while testing batched "
-                    "forward mode."
+                    f"Mismatch in tangent values for output with index: {k} when input: {args[i]} "
+                    f"has an undefined tangent value.  Got: {zero} but expected: {none}"
                 )
 
 

@@ -41,6 +41,9 @@ class CustomNode:
         """The node's name."""
         return type(self).__name__
 
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {hex(id(self))}>"
+
     @property
     def metadata(self) -> dict[str, Any]:
         """A dictionary for the user's own notes."""
