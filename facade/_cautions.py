@@ -45,16 +45,15 @@ def enough_elements(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     def spread(input: Any, *args: Any, **kwargs: Any) -> Any:
         out = fn(input, *args, **kwargs)
         result = out if name in ("var", "std") else out[0]
-        if result.numel():
-            correction = _correction(args, kwargs)
-            few = correction >= input.numel() // result.numel()
-            for _ in range(few * (2 if input.is_complex() else 1)):  # each part is a call
-                warnings.warn(
-                    f"{name}(): degrees of freedom is <= 0. Correction should be strictly less "
-                    "than the reduction factor (input numel divided by output numel).",
-                    UserWarning,
-                    stacklevel=2,
-                )
+        numbers = input.numel() // result.numel() if result.numel() else 0
+        few = _correction(args, kwargs) >= numbers
+        for _ in range(few * (2 if input.is_complex() else 1)):  # each part is a call
+            warnings.warn(
+                f"{name}(): degrees of freedom is <= 0. Correction should be strictly less "
+                "than the reduction factor (input numel divided by output numel).",
+                UserWarning,
+                stacklevel=2,
+            )
         return out
 
     return spread

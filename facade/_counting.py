@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -20,10 +21,19 @@ from ._indexing import nonzero
 from ._record import apply
 from ._trace import local
 
-_INDEX = TABLE["index"]
+_BROADCAST = TABLE["broadcast_tensors"]
+
+
+def _selected(input: jax.Array, mask: jax.Array, indices: Any) -> jax.Array:
+    """What a mask takes, as `indices` say where it is True."""
+    whole = _BROADCAST.fn((input, mask))[0]
+    return whole.reshape(whole.shape or 1)[tuple(indices)]
+
+
 _MASKED_SELECT = Op(
-    _INDEX.fn, name="masked_select", backward="MaskedSelectBackward0", saves=_INDEX.saves
-)
+    _selected, name="masked_select", backward="MaskedSelectBackward0",
+    saves={"self": "self", "mask": "self"},
+)  # fmt: skip
 
 
 def _values(x: Any) -> np.ndarray:
@@ -33,15 +43,11 @@ def _values(x: Any) -> np.ndarray:
 def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     """The elements where `mask` is True, as a vector."""
     if str(mask.dtype) != "torch.bool":
-        raise RuntimeError(
-            "masked_select: expected BoolTensor for mask"
-            if str(mask.dtype) != "torch.uint8"
-            else "masked_select: expected BoolTensor for mask"
-        )
-    x, m = apply(TABLE["broadcast_tensors"], (input, mask))
-    if x.dim() == 0:
-        x, m = x.reshape(1), m.reshape(1)
-    made = apply(_MASKED_SELECT, x, nonzero(m, as_tuple=True))
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    whole = apply(_BROADCAST, (input.detach(), mask))[1]
+    made = apply(
+        _MASKED_SELECT, input, mask, nonzero(whole.reshape(whole.shape or 1), as_tuple=True)
+    )
     return made if out is None else out.resize_(tuple(made.shape)).copy_(made)
 
 

@@ -126,9 +126,14 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
             share(source, out, ((step, args[1:], kwargs),), view=False)
             continue
         share(source, out, ((step, args[1:], kwargs),), view=True)
-        out._creation = creation or source._creation
+        out._creation = _passed_on(source, creation)
         if not out._v.requires_grad and out._base_.requires_grad:
             flag(out, True)
+
+
+def _passed_on(source: Any, creation: str) -> str:
+    """What a view of `source` is said to be made by: inference mode stays."""
+    return source._creation if source._creation == "inference" else creation or source._creation
 
 
 def share_strided(source: Any, out: Any, lens: Lens, blens: Lens) -> Any:
@@ -139,7 +144,7 @@ def share_strided(source: Any, out: Any, lens: Lens, blens: Lens) -> Any:
     out._lens, out._blens = lens, blens
     mode = local.mode
     creation = "inference" if mode.inference else "" if mode.grad else "no_grad"
-    out._creation = creation or source._creation
+    out._creation = _passed_on(source, creation)
     if not out._v.requires_grad and out._base_.requires_grad:
         flag(out, True)
     return out

@@ -69,6 +69,8 @@ def refuse(state: State, wanted: tuple[int, ...]) -> None:
         refuse_parts(op)
     if op.backward == "CopySlices" and (1 if op.random else 0) in wanted:
         _refuse_repeating(state)
+    if op.name in _BY_INDEX:
+        _refuse_short_index(state, wanted)
     if has_no_formula(state):
         name = f"aten::{op.name}{'_' if op.overwrites else ''}"
         name = op.name if op.name == "set_" else name
@@ -79,6 +81,36 @@ def refuse(state: State, wanted: tuple[int, ...]) -> None:
             what = _PARTLY.get((op.qualified, name), what)
     if what is not None:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
+
+# The gradient of `src` has the shape of `index`, and PyTorch's engine takes no smaller one.
+_BY_INDEX = frozenset({"scatter", "scatter_add", "scatter_reduce"})
+
+
+def _refuse_short_index(state: State, wanted: tuple[int, ...]) -> None:
+    from ._names import node_name
+
+    given = dict(zip(state.call.op.parameters, state.call.args, strict=False)) | state.call.kwargs
+    src = given.get("src")
+    if not isinstance(src, Slot) or src.index not in wanted:
+        return
+    if given.get("reduce") not in (None, "sum", "mean"):  # others are broadcast
+        return
+    have, want = (state.operands[a.index].shape for a in (given["index"], src))
+    if have != want:
+        raise RuntimeError(invalid_gradient(node_name(state), 1, have, want))
+
+
+def invalid_gradient(name: str, place: int, have: Any, want: Any) -> str:
+    """What the engine says of a gradient whose shape does not fit.
+
+    Args:
+      place: of the edge that it goes along, counted from 0.
+    """
+    return (
+        f"Function {name} returned an invalid gradient at index {place} - got {list(have)} "
+        f"but expected shape compatible with {list(want)}"
+    )
 
 
 def _refuse_repeating(state: State) -> None:

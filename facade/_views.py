@@ -83,7 +83,8 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
     out._viewed = root, lens
     out._shares = True
     if source._creation or not state.mode.grad:
-        out._creation = source._creation if state.mode.grad else "no_grad"
+        kept = state.mode.grad or source._creation == "inference"
+        out._creation = source._creation if kept else "no_grad"
     me = ref(out)
     trace.refs.append(me)
     viewers.append(me)

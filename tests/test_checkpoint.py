@@ -35,6 +35,53 @@ def test_values_and_gradients(reentrant: bool) -> None:
         log.gradients(x.grad, w.grad)
 
 
+@pytest.mark.parametrize("where", ["forward", "backward", "both"])
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_hooks_around_it_see_its_arguments_alone(where: str, reentrant: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return 2 * g * ctx.saved_tensors[0]
+
+        seen: list[str] = []
+
+        def pack(t: Any) -> Any:
+            seen.append("pack")
+            return t * 2
+
+        def unpack(t: Any) -> Any:
+            seen.append("unpack")
+            return t / 2
+
+        graph = torch.autograd.graph
+        contexts = (
+            lambda: graph.saved_tensors_hooks(pack, unpack), graph.save_on_cpu,
+            graph.allow_mutation_on_saved_tensors,
+        )  # fmt: skip
+        functions = (torch.exp, lambda v: (v * z).sin() * v, lambda v: Square.apply(v) * v)
+        for context in contexts:
+            for fn in functions:
+                z = torch.tensor([0.5, -2.0, 1.5], dtype=torch.float64, requires_grad=True)
+                with context() if where != "backward" else contextlib.nullcontext() as outer:
+                    x = torch.utils.checkpoint.checkpoint(fn, z, use_reentrant=reentrant)
+                    if where == "both":
+                        (x * x).sum().backward()
+                del outer
+                if where != "both" and not (where == "forward" and context is contexts[2]):
+                    with context() if where == "backward" else contextlib.nullcontext():
+                        (x * x).sum().backward()
+                log.gradients(z.grad)
+                log(seen)
+                seen.clear()
+
+
 def test_nested_and_second_derivatives() -> None:
     @same
     def program(torch: Any, log: Log) -> Any:

@@ -23,7 +23,36 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "parts": lambda lib, x, y: lib.stack([x[0], y[:, 1]]) * x.expand(3, 2, 2),
     "choices": lambda lib, x, y: lib.where(x > y, x, y * 2) + lib.maximum(x, y),
     "casts": lambda lib, x, y: x.double() * y,
-}
+    "sorted": lambda lib, x, y: x.sort(0)[0] + y.topk(2)[0] + x.sort(stable=True, dim=0)[0],
+    "selected": lambda lib, x, y: (
+        x.max(1)[0] + y.min(0)[0] + x.kthvalue(1, 1, True)[0] + y.median(0)[0] + x.mode(-1)[0]
+        + y.nanmedian(1)[0] + x.sum().max(0)[0] + x.cummax(0)[0] + y.cummin(1)[0]
+    ),
+    "extremes": lambda lib, x, y: (
+        x.amax() + y.amin(1) + x.amax(0, True) + y.amax((0, 1)) + x.sum().amin() + y.amax(-1)
+    ),
+    "gathered": lambda lib, x, y: (
+        x.gather(0, lib.tensor([[1, 1], [0, 1]])) + y.index_select(1, lib.tensor([1, 1]))
+        + x.take(lib.tensor([3, 0])) + y[lib.tensor([0, 0])] + x[lib.tensor([1]), lib.tensor([0])]
+        + y[:, lib.tensor([1, 0])]
+    ),
+    "scattered": lambda lib, x, y: (
+        x.scatter(0, lib.tensor([[1, 0], [0, 1]]), y)
+        + y.scatter_add(1, lib.tensor([[1], [1]]), x[:, :1])
+        + x.scatter(1, lib.tensor([[1], [0]]), 3.0) + x.put(lib.tensor([1, 2]), y[0])
+        + y.put(lib.tensor([1, 1]), x[0], True) + x.index_put((lib.tensor([0]),), y[1])
+        + y.index_put((lib.tensor([1, 1]),), x, accumulate=True)
+    ),
+    "rows": lambda lib, x, y: (
+        x.index_add(0, lib.tensor([1]), y[:1], alpha=3) + y.index_copy(1, lib.tensor([0]), x[:, 1:])
+        + x.index_fill(0, lib.tensor([1, 1]), y[0, 0]) + y.index_fill(1, lib.tensor([0]), 2.0)
+    ),
+    "masked": lambda lib, x, y: (
+        x.masked_fill(y > 1, 0) + y.masked_fill(x > 2, x[0, 0]) + x.masked_select(y == 0.5)
+        + y[0].masked_select(lib.tensor([[True, False]])) + x.sum().masked_select(x == 1)
+    ),
+    "between": lambda lib, x, y: x.lerp(y, 0.3) + y.lerp(x, x.detach()) + x.lerp(y, y),
+}  # fmt: skip
 
 
 def described(node: Any) -> str:

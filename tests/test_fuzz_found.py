@@ -469,8 +469,8 @@ FOUND = {
          "(v * v).sum().backward()", "v.mul_(c)", "cut()", "x.sum()"),
     ),
     "memory that grows does so for all that share it": (
-        ("x = a[0]", "y = a[1].detach()", "x.resize_(8)", "see(x[:6], x._base is a)", "x.add_(1)",
-         "cut()", "a.mul_(2)", "see(x[:6], a.untyped_storage().nbytes())"),
+        ("x = a[0]", "y = a[1].detach()", "x.resize_(8)", "x[6:] = 2", "see(x[:6], x._base is a)",
+         "x.add_(1)", "cut()", "a.mul_(2)", "see(x[:6], a.untyped_storage().nbytes())"),
         ("x = a.t() * 1", "y = x[1:]", "x.resize_(9)", "see(x[:6], y.stride())", "y.mul_(2)",
          "see(x[:6])", "del x"),
         ("x = torch.tensor([[1 + 1j], [0.5]])", "y = x.narrow(0, torch.tensor(0), 1)",
@@ -484,6 +484,41 @@ FOUND = {
             "linalg.vector_norm(a", "scatter(a, 0, torch.zeros(1, 3, dtype=torch.int64), a",
             "renorm(a, 2, 0, 1",
         )),
+    ),
+    "no element is no degree of freedom": (
+        ("x = b[:0].std(-1)", "y = b[:0].var(0, correction=0)", "y = torch.std_mean(b[:0], 1)"),
+    ),
+    "views made in inference mode stay so": (
+        tuple(f"with torch.{first}(): x = b[0]\nwith torch.{then}(): y = x.split(1)[0]\ny.mul_(2)"
+              for first in ("inference_mode", "no_grad")
+              for then in ("inference_mode", "no_grad", "enable_grad")),
+        tuple(f"with torch.{first}(): x = b[0]\nwith torch.{then}(): y = x[1:]\ny.mul_(2)"
+              for first in ("inference_mode", "no_grad")
+              for then in ("inference_mode", "no_grad", "enable_grad")),
+    ),
+    "gradients read the indices that hooks give back": (
+        *((f"with hooks(): x = {call}", "x.sum().backward()") for call in (
+            "d.sort(0)[0]", "d.max(0)[0]", "d.cummax(1)[0]", "d.take(torch.tensor([1]))",
+            "d.scatter_add(0, torch.tensor([[0, 1, 0], [1, 1, 1]]), b)",
+            "d.index_add(0, torch.tensor([1]), b[:1])", "d.index_copy(0, torch.tensor([1]), b[:1])",
+            "d.put(torch.tensor([1]), c[:1])", "F.nll_loss(d, torch.tensor([0, 2]))",
+            "F.embedding(torch.tensor([0, 1]), d)", "d.masked_fill(a > 0, 1)",
+            "torch.where(a > 0, d, b)", "d.masked_scatter(a > 0, b)",
+        )),
+        *(("def whole(): return torch.autograd.graph.saved_tensors_hooks(\n"
+           "    lambda t: t, lambda t: t.int())",
+           f"with whole(): x = {call}", "x.sum().backward()") for call in (
+            "d.gather(0, torch.tensor([[0, 1, 0]]))", "d.index_fill(0, torch.tensor([1]), 0)",
+            "d.masked_fill(a > 0, 1)",
+        )),
+    ),
+    "what is scattered has no more elements than its index if it is differentiated": (
+        ("x = d.scatter(0, torch.tensor([[0, 1, 0]]), b)", "x.sum().backward()"),
+        ("x = a.scatter_add(0, torch.tensor([[0, 1, 0]]), b)", "x.sum().backward()"),
+        ("x = d.scatter_reduce(0, torch.tensor([[0, 1, 0]]), a, 'sum')", "x.sum().backward()"),
+        ("x = d.scatter_reduce(0, torch.tensor([[0, 1, 0]]), b, 'mean')", "x.sum().backward()"),
+        ("x = d.scatter(0, torch.tensor([[0, 1, 0]]), b)",
+         "torch.autograd.grad(x.sum(), b, create_graph=True)"),
     ),
     "nothing is dropped of no complex numbers": (
         ("d[2:] = z[:0, :1]", "x = z[:0].double()", "y = z[:0].float()", "d[2:].fill_(z[0, 0])",

@@ -16,7 +16,7 @@ from .._inplace import check_inplace
 from .._roles import alias
 from .._saved import FREED, modified, short
 from .._trace import LEAF, NOWHERE, local, resting
-from .._underived import COMPLEX_FOR_REAL
+from .._underived import COMPLEX_FOR_REAL, invalid_gradient
 from .._writes import bump, touch, write
 from ._anomaly import parent_now, stack_now
 from ._node import CustomNode, edge_from, external, set_history
@@ -397,10 +397,7 @@ def fit(name: str, i: int, grad: Any, kind: Any) -> Any:
     if have != want:
         lead = len(have) - len(want)
         if lead < 0 or any(w not in (1, h) for h, w in zip(have[lead:], want, strict=True)):
-            raise RuntimeError(
-                f"Function {name} returned an invalid gradient at index {i} - got {list(have)} "
-                f"but expected shape compatible with {list(want)}"
-            )
+            raise RuntimeError(invalid_gradient(name, i, have, want))
         grad = grad.sum_to_size(want)
     if grad._v.dtype != kind.dtype:
         from .._dtype import of

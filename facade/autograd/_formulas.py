@@ -18,7 +18,7 @@ from leafax.functional import TABLE, Call, Input, Op, Slot
 
 from .._record import apply
 from .._underived import refuse_parts
-from . import _scatter_formulas
+from . import _index_formulas, _scatter_formulas
 from ._context import fit
 
 
@@ -51,6 +51,14 @@ class Saved:
     def result(self) -> Any:
         """The op's (first) result."""
         return self.node.unpack(-1)
+
+    def output(self, k: int) -> Any:
+        """The op's `k`-th result, counted from 0."""
+        return self.node.unpack(-1 - k)
+
+    def scaled(self, grad: Any, name: str) -> Any:
+        """`grad` times the number that the op was given by that name."""
+        return _factor(self, grad, name)
 
 
 def number(node: Any, index: int) -> Any:
@@ -253,6 +261,14 @@ def _factor(s: Saved, grad: Any, name: str) -> Any:
     return grad if factor == 1 else _times(grad, _conj(factor))
 
 
+def _weighed(s: Saved, start: bool) -> Any:
+    """The gradient of one of the two that `lerp` is between."""
+    weight = s["weight"]
+    if isinstance(weight, (int, float, complex)):
+        return _times(s.g, _conj(1 - weight if start else weight))
+    return s.g * _conj(apply(TABLE["sub"], 1, weight) if start else weight)
+
+
 _VIEWED: dict[str, Formula] = {"input": lambda s: s.g.reshape(s.shape())}
 _MOVED: dict[str, Formula] = {
     "input": lambda s: s.g.movedim(s.static("destination"), s.static("source")),
@@ -358,12 +374,18 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "expand": {"input": lambda s: s.g.sum_to_size(s.shape())},
     "scatter_reduce": {"input": _scatter_formulas.for_input, "src": _scatter_formulas.for_src},
     "index_reduce": {"input": _scatter_formulas.for_input, "source": _scatter_formulas.for_src},
+    "lerp": {
+        "input": lambda s: _weighed(s, True),
+        "end": lambda s: _weighed(s, False),
+        "weight": lambda s: s.g * _conj(s["end"] - s["input"]),
+    },
     "zero": _FILLED,
     "fill": _FILLED,
     "fill_": _FILLED,
     "where": {"input": lambda s: _where(s, True), "other": lambda s: _where(s, False)},
 }
 
+FORMULAS |= _index_formulas.FORMULAS
 FORMULAS |= {f"{name}_": FORMULAS[name] for name in ("t", "transpose", "squeeze", "unsqueeze")}
 
 
@@ -404,13 +426,15 @@ def differentiate(
         return None
     edges = node.next_edges()
     passed: list[Any] = [None] * len(edges)
+    order = node.next_places()
 
     def put(index: int, grad: Any) -> None:
         kind = state.operands[index]
         if kind.dtype.kind != "c" and grad._v.dtype.kind == "c":
             refuse_parts(call.op)
             grad = grad.real
-        passed[index] = fit(node.name(), index, grad, kind)
+        place = order.index(index) if index in order else index
+        passed[index] = fit(node.name(), place, grad, kind)
 
     wanted = {k for k, e in enumerate(edges) if e is not None and e[0] in needed}
     if lists is not None:

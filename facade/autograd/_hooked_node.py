@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from leafax.functional import scalar_name, vjp_of
+from leafax.functional import vjp_of
 
 from .._dtype import of
 from .._enter import enter, make
@@ -20,8 +20,10 @@ from .._roles import alias
 from .._saved import FREED, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ._context import fit
+from ._index_formulas import FORMULAS as INDEXED
 from ._node import CustomNode, external
 from ._saved_hooks import Packed, hooks_now
+from ._unpacked import check_unpacked
 
 
 class Recorded(NamedTuple):
@@ -43,18 +45,6 @@ RESULT_RULES: dict[str, Any] = {
     "reciprocal": lambda r, g: -g * (r * r).conj(),
     "relu": lambda r, g: g * (r > 0),
 }
-
-
-_KEYS = (IndexError, "tensors used as indices must be long, int, byte or bool tensors")
-# What gradients say of indices that an unpack hook gave back as floats.
-_NO_INDEX = {
-    "index": _KEYS, "index_put": _KEYS,
-    "gather": (RuntimeError, "scatter(): Expected dtype int32/int64 for index"),
-    "index_fill": (IndexError, "index_fill_(): Expected dtype int64 for index."),
-    "index_select": (
-        RuntimeError, "index_add_(): Expected dtype int32/int64 for index but got: {}",
-    ),
-}  # fmt: skip
 
 
 class HookedNode(CustomNode):
@@ -118,9 +108,7 @@ class HookedNode(CustomNode):
     def _operand(self, i: int) -> Any:
         """Saved operand `i`, in the dtype that the op had it in."""
         t, want = self.packed[i].unpack(self), self.avals[i].dtype
-        if want.kind == "i" and t._v.dtype.kind == "f" and self.call.op.name in _NO_INDEX:
-            kind, text = _NO_INDEX[self.call.op.name]
-            raise kind(text.format(scalar_name(t._v.dtype)))
+        check_unpacked(self.call.op, want, t)
         return t if t._v.dtype == want else t.to(of(want))
 
     def output_kinds(self) -> list[Any]:
@@ -141,7 +129,8 @@ class HookedNode(CustomNode):
         wanted = tuple(
             k for k, e in enumerate(self._edges) if e is not None and e[0] in needed_nodes
         )
-        spelled = self._spelled(grads, needed_nodes) if local.mode.grad else None
+        by_index = self.call.op.qualified in INDEXED
+        spelled = self._spelled(grads, needed_nodes) if local.mode.grad or by_index else None
         if spelled is not None:
             return spelled
         passed: list[Any] = [None] * len(self._edges)
@@ -201,6 +190,7 @@ class _Spelling:
             _Operand(a.shape, a.dtype, w) for a, w in zip(node.avals, node.weak, strict=True)
         ]
         self.name, self.next_edges = node.name, node.next_edges
+        self.next_places = node.next_places
 
     def unpack(self, index: int) -> Any:
         if index not in self._seen:
@@ -208,7 +198,8 @@ class _Spelling:
             if index in node.kept:
                 self._seen[index] = node.kept[index]
             elif index < 0:
-                self._seen[index] = node.packed[index].unpack(node)
+                self._seen[index] = t = node.packed[index].unpack(node)
+                check_unpacked(node.call.op, node.outs[-1 - index].dtype, t)
             else:
                 self._seen[index] = node._operand(index)
         return self._seen[index]

@@ -38,6 +38,18 @@ def _switch() -> None:
     local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, bool(local.pack_hooks)))
 
 
+@contextmanager
+def unhooked() -> Iterator[None]:
+    """Within the block none of the hooks around it are in force: a checkpoint has its own."""
+    hooks, local.pack_hooks = local.pack_hooks, ()
+    _switch()
+    try:
+        yield
+    finally:
+        local.pack_hooks = hooks
+        _switch()
+
+
 class saved_tensors_hooks:
     """Within the block, saved tensors are replaced by what `pack_hook` makes of them.
 
@@ -189,6 +201,15 @@ def pack_one(t: Any, own: int | None) -> Any:
 
     edge = edge_from(t) if own is None else (own if t.requires_grad else None)
     return Packed(t, local.pack_hooks[-1], edge)
+
+
+def pack_argument(a: Any) -> Any:
+    """What the hooks in force make of an argument of a checkpointed function."""
+    if not local.pack_hooks or not isinstance(a, Handle):
+        return a
+    from ._node import edge_from
+
+    return Packed(a, local.pack_hooks[-1], edge_from(a))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ not before. What was computed in between is freed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -24,7 +24,7 @@ from .._region import Region
 from .._roles import alias, keep_edge
 from .._saved import modified, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
-from ..autograd._saved_hooks import saving
+from ..autograd._saved_hooks import Packed, pack_argument, saving, unhooked
 from ._group import owner
 from ._mismatch import CheckpointError, compare, report
 from ._recomputed import Latest, Recomputed
@@ -49,16 +49,17 @@ class Frame:
         self, fn: Callable[..., Any], args: Any, kwargs: Any, *, preserve: bool,
         context: AbstractContextManager[Any], metadata_fn: Any, early_stop: bool, debug: bool,
     ) -> None:  # fmt: skip
-        self.fn, self.args, self.kwargs = fn, args, kwargs
+        self.fn, self.kwargs = fn, kwargs
+        self.args = [pack_argument(a) for a in args]
         self.preserve, self.context = preserve, context
         self.metadata_fn, self.early_stop, self.debug = metadata_fn, early_stop, debug
         self.versions = [
-            t._version if isinstance(t, Handle) and not t._v.inference else None for t in args
+            t._version if isinstance(t, Handle) and not t._v.inference else None for t in self.args
         ]
         generator = _random.default_generator
         self.rng = generator._state, generator._seed
         now = local.mode
-        self.mode = Mode.of(now.grad, now.inference, now.autocast, counted=False)
+        self.mode = Mode.of(now.grad, now.inference, now.autocast, False, counted=False)
         self.region = Region()
         self.steps: list[State] = []
         self.metadata: list[Any] = []
@@ -132,10 +133,11 @@ class Frame:
             if version is not None and t._version != version:
                 raise modified(t._v, version, t._version, origin(t))
         self.found = []
+        unpacked = [a.unpack(None) if isinstance(a, Packed) else a for a in self.args]
         try:
             with uncut():
                 region = Region()
-                self._call()
+                self._call(unpacked)
             found = self.found
         finally:
             self.found = None
@@ -148,12 +150,12 @@ class Frame:
         inner = dict(local.trace.frames or {})
         kept = self.context.kept(steps) if isinstance(self.context, Cached) else {}
         self._compare(steps, found)
-        args = {enter(a, local.trace).index for a in self.args if isinstance(a, Handle)}
+        args = {enter(a, local.trace).index for a in unpacked if isinstance(a, Handle)}
         made = dict(zip(_bearing(self.steps), _bearing(steps), strict=False))
         env, states = replay(steps, kept, grads, env, args)
         return Latest(made, inner, env, states, found)
 
-    def _call(self) -> None:
+    def _call(self, args: Sequence[Any]) -> None:
         generator = _random.default_generator
         before = generator._state, generator._seed
         mode, recorded = local.mode, local.recorded
@@ -163,8 +165,8 @@ class Frame:
         try:
             if self.preserve:
                 generator._state, generator._seed = self.rng
-            with self.context, saving(self):
-                self.fn(*self.args, **self.kwargs)
+            with unhooked(), self.context, saving(self):
+                self.fn(*args, **self.kwargs)
         except StopRecomputation:
             pass
         finally:

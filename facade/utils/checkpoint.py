@@ -11,7 +11,7 @@ from .._budget import uncut
 from .._handle import Handle
 from .._step import UNSAVED
 from .._trace import local
-from ..autograd._saved_hooks import check_checkpoint, saving
+from ..autograd._saved_hooks import check_checkpoint, saving, unhooked
 from ._checkpoint_states import DefaultDeviceType as DefaultDeviceType
 from ._checkpoint_states import check_backward_validity as check_backward_validity
 from ._checkpoint_states import detach_variable as detach_variable
@@ -137,7 +137,7 @@ def checkpoint(
             early_stop=early_stop if _early_stop is None else _early_stop,
         )  # fmt: skip
         try:
-            with forward, saving(frame):
+            with unhooked(), forward, saving(frame):
                 completed.append(function(*args, **kwargs))
         except StopRecomputation:  # of a checkpoint around this one
             if frame.region.intact():
@@ -150,7 +150,7 @@ def checkpoint(
             "checkpoint cannot return a value for a failed forward."
         )
     mode = local.mode
-    if frame.region.intact() and not mode.hooks and not mode.dual:
+    if frame.region.intact() and not mode.dual:
         frame.close()
         if isinstance(forward, Caching):
             forward.decide(frame.steps, local.trace)
