@@ -15,7 +15,7 @@ from ._handle import Handle
 from ._node import RemovableHandle
 from ._reading import drop_grad_fn
 from ._roles import alias, keep_edge
-from ._silent import replaced
+from ._silent import moved, replaced
 from ._storage import adopt, flag, flag_views, leave
 from ._storage import detach as _detach
 from ._trace import LEAF, NODE, NOWHERE, local, resting
@@ -323,6 +323,7 @@ class AutogradMixin(Handle):
         """Hold the value of `other`; the way of the gradient stays."""
         old, trace = self._v, local.trace
         here = self._trace is trace and old.index >= 0
+        moved(self)
         if here:
             replaced(trace, self, old.storage)
         aval, strides = other._v.aval, other._v.strides

@@ -8,6 +8,7 @@ anew, from the storage as it is now.
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import ref
 
 from ._enter import enter, make
 from ._modes import within
@@ -15,6 +16,9 @@ from ._record import record
 from ._roles import keep_edge
 from ._saved import saved_places
 from ._trace import Mode, State, Trace, Value, local
+
+# Tensors whose `.data` was set, by their id.
+_moved: dict[int, ref[Any]] = {}
 
 
 class Silent(NamedTuple):
@@ -24,11 +28,14 @@ class Silent(NamedTuple):
       depth: where in the trace it happened.
       source: the tensor to read what was saved from: a storage's cell.
       numbers: what the trace calls the storages of the tensors that share it.
+      memory: it went to the memory; False if a tensor got other memory. Saved results stay with
+        the memory that they were in, operands with their tensor.
     """
 
     depth: int
     source: Any
     numbers: frozenset[int]
+    memory: bool
 
 
 class Fresh:
@@ -46,16 +53,23 @@ def note(trace: Trace, store: Any, members: list[Any]) -> None:
     store.silent = True
     numbers = {(m._stale if m._stale is not None else m._v).storage for m in members}
     numbers.add(store.cell._v.storage)
-    _add(trace, store.cell, numbers)
+    _add(trace, store.cell, numbers, True)
 
 
 def replaced(trace: Trace, t: Any, storage: int) -> None:
     """`t.data` was set: who saved `t` in its old `storage` reads the new one."""
-    _add(trace, t, {storage})
+    _add(trace, t, {storage}, False)
 
 
-def _add(trace: Trace, source: Any, numbers: set[int]) -> None:
-    trace.silent = (*trace.silent, Silent(trace.state.depth, source, frozenset(numbers)))
+def moved(t: Any) -> None:
+    """`t.data` was set: so do nodes of earlier programs."""
+    key = id(t)
+    _moved[key] = ref(t, lambda _: _moved.pop(key, None))
+
+
+def _add(trace: Trace, source: Any, numbers: set[int], memory: bool) -> None:
+    silent = Silent(trace.state.depth, source, frozenset(numbers), memory)
+    trace.silent = (*trace.silent, silent)
 
 
 def changed(node: Any) -> dict[int, Fresh]:
@@ -74,7 +88,7 @@ def changed(node: Any) -> dict[int, Fresh]:
         if overwrites and name == "self":
             continue
         for silent in later:
-            if value.storage in silent.numbers:
+            if value.storage in silent.numbers and (silent.memory or index >= 0):
                 fresh = _now(trace, silent.source, value)
                 if fresh is not None:
                     found[index] = Fresh(make(_linked(trace, fresh, value), trace))
@@ -126,10 +140,14 @@ def _kept(node: Any) -> dict[int, Fresh]:
         if saved is None:
             continue
         holder = saved.holder() if saved.holder is not None else None
-        store = holder._store if holder is not None else None
-        if holder is None or store is None:
+        if holder is None:
             continue
-        if store.silent and holder is not saved.tensor:
+        moved = index >= 0 and id(holder) in _moved
+        if moved and holder is saved.tensor:
+            found[index] = Fresh(holder)
+            continue
+        store = holder._store
+        if moved or (store is not None and store.silent and holder is not saved.tensor):
             fresh = holder.detach()
             if index >= 0 and saved.tensor.requires_grad:
                 from .autograd._node import edge_from, set_history

@@ -534,6 +534,21 @@ FOUND = {
         ("with fw.dual_level():\n    t = fw.make_dual(a, a * 3)\n    x, y = t.unsafe_split(1)\n"
          "    x.mul_(2)\n    see(fw.unpack_dual(x), fw.unpack_dual(t))",),
     ),
+    "what `.data` changed of operands and of results that were saved": (
+        ("x = b.prod()", "with keeping(): b.data = b.data * 2", "x.backward()", "y = d.norm()",
+         "w = d.prod(0)", "cut()", "d.data = d.data * 2", "(y * w).sum().backward()"),
+        ("x = z.prod() * z.norm()", "z.data = z * 2", "x.backward()",
+         "x = d.std(-1) * d.logsumexp(1) * d.amax(1)", "y = d.norm(3) + d.norm(float('inf'))",
+         "d.data = d.detach() * a.sign()", "(x.sum() * y).backward()"),
+        ("x = d.norm(); y = d.expm1() + d.exp2() + d.softmax(0); w = b.tanh()",
+         "x.data = x * 2; y.data = y * 2; w.data = w * 2", "(x * y * w).sum().backward()"),
+        ("x = d.max() + d.softmax(0) + 2 ** d + d.hypot(a)", "cut()", "d.data = d.detach().clone()",
+         "x.sum().backward()"),
+        ("with keeping(): x = d.norm(3) * d.std(False) * (d - 1).prod(0) * d.prod() + d.min()",
+         "x.sum().backward()",
+         "with keeping(): y = z.prod(1).abs() + d.norm(1.5, 0)[:2] + d.norm(0.5) + d.tan().sum()",
+         "y.sum().backward()", "b.norm(dtype=torch.complex128).abs().backward()"),
+    ),
     "nodes tell only what torch's have": (
         ("see(saved(torch.stack([a, d]).grad_fn))", "see(saved(d.square().grad_fn))",
          "see(saved(torch.where(a > 0, d, 1.0).grad_fn))"),

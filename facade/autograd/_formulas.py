@@ -399,8 +399,9 @@ _VIEWING = frozenset({
 
 
 def differentiate(
-    node: Any, grads: list[Any], needed: set[Any], views: bool = False
-) -> list[Any] | None:
+    node: Any, grads: list[Any], needed: set[Any], views: bool = False,
+    table: dict[str, dict[str, Formula]] | None = None,
+) -> list[Any] | None:  # fmt: skip
     """The gradients that `node` passes on, by its formula; None if it has none.
 
     Args:
@@ -408,6 +409,7 @@ def differentiate(
       needed: the nodes whose gradients are wanted.
       views: ask for those formulas alone that make views, for somebody who looks at strides and
         writes in place.
+      table: other formulas than those for graphs that are differentiated again.
     """
     state = node.state
     call = state.call
@@ -417,8 +419,8 @@ def differentiate(
         return None
     if call.op.overwrites and FORMULAS.get(call.op.qualified) is not _FILLED:
         return None
-    formulas = FORMULAS.get(call.op.qualified)
-    lists = _LISTS.get(call.op.qualified)
+    formulas = (FORMULAS if table is None else table).get(call.op.qualified)
+    lists = _LISTS.get(call.op.qualified) if table is None else None
     if (formulas is None and lists is None) or grads[0] is None or state.mode.autocast is not None:
         return None
     s = Saved(node, grads[0])

@@ -139,6 +139,12 @@ class HookedNode(CustomNode):
             grad = rule(self.packed[-1].unpack(self), grads[0])
             passed[wanted[0]] = fit(self.name(), 0, grad, self.kinds[0])
             return passed
+        if -1 in self.packed and grads[0] is not None:
+            from ._by_result import gradients
+
+            spelled = gradients(_Spelling(self), grads, needed_nodes)
+            if spelled is not None:
+                return spelled
         given = tuple(k for k in self.given if k < len(grads) and grads[k] is not None)
         present = dict(self.kept)
         present.update({i: self._operand(i) for i in self.packed if i >= 0})

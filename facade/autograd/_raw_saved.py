@@ -53,6 +53,12 @@ def apply_packed(
             node.name(), 0, rule(packed[-1].unpack(node), grads[0]), state.operands[0]
         )
         return passed
+    if any(index == -1 for _, index in saved_places(state)) and grads[0] is not None:
+        from ._by_result import Unpacked, gradients
+
+        spelled = gradients(Unpacked(node, packed), grads, needed_nodes)
+        if spelled is not None:
+            return spelled
     given = tuple(k for k in given_of(state) if k < len(grads) and grads[k] is not None)
     present = {i: packed[i].unpack(node) if i in packed else node.unpack(i) for i in needed(state)}
     absent = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
