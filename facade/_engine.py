@@ -18,7 +18,7 @@ from typing import Any
 from ._dtype import of
 from ._enter import enter, make
 from ._grad_dtype import wanted
-from ._gradients import apply, idle
+from ._gradients import apply, fitted, idle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
 from ._node import AccumulateGrad, Node
@@ -233,6 +233,8 @@ class GraphTask:
             passed = [None] * len(node.next_edges())
         else:
             passed = apply(self, node, grads, needed)
+            if local.turned:
+                passed = fitted(node, passed)
         if node.post_hooks:
             passed = post_hooks(node, passed, grads if had_hooks else [])
         if not self.keep_graph:

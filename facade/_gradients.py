@@ -153,6 +153,27 @@ def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any
     return outs
 
 
+def fitted(node: Any, passed: list[Any]) -> list[Any]:
+    """What a node passes on in the shapes of what it goes to.
+
+    `t_()` in `no_grad` leaves the history that a tensor had in its old shape.
+
+    Raises:
+      RuntimeError: if that cannot be.
+    """
+    from .autograd._context import fit
+
+    for number, k in enumerate(node.next_places()):
+        edge = None if k is None else node.next_edges()[k]
+        if k is None or edge is None or passed[k] is None or edge[0].accumulates:
+            continue
+        kinds = edge[0].output_kinds()
+        kind = kinds[edge[1]] if edge[1] < len(kinds) else None
+        if kind is not None and tuple(kind.shape) != tuple(passed[k].shape):
+            passed[k] = fit(node.name(), number, passed[k], kind)
+    return passed
+
+
 def _fit(grad: Any, value: Value) -> Any:
     """`grad` in the shape and dtype of the output that it belongs to."""
     if tuple(grad.shape) != tuple(value.shape):

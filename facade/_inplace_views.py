@@ -20,7 +20,7 @@ from ._roles import keep_edge, tag
 from ._storage import storage_of
 from ._strides import layout
 from ._table import named, uniform
-from ._trace import NODE, NOWHERE, resting
+from ._trace import NODE, NOWHERE, local, resting
 from ._writes import bump, make_stale, rebind
 
 # The number in the node's name: PyTorch lists these after the op's own derivatives.
@@ -77,6 +77,7 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
     recorded = value.role == NODE
     old = enter(t, trace)
     if old.requires_grad and not value.requires_grad and old.role:
+        local.turned = True
         value = keep_edge(trace, value, old)
         if value.edge in trace.sources:
             trace.sources[value] = trace.sources[value.edge]

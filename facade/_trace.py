@@ -282,6 +282,7 @@ class Local(threading.local):
         self.mode = Mode.of(hooks=False, dual=(), anomaly=False, counted=False)
         self.trace = Trace(self.root(self.mode))
         self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
+        self.turned = False  # a tensor got another shape behind autograd's back, once
         self.look: Any = None  # inside vmap: reads a tensor without cutting, see `_levels.look`
         self.uncut = False  # a stretch that must stay in one program is being recorded
         self.turn_end: State | None = None  # where the last turns of that loop ended

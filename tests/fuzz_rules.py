@@ -50,7 +50,7 @@ def _data_of_view(form: str, given: list[Any], space: Any) -> bool:
     if "inference_mode()" in form and not form.endswith("{x}.data = {y}"):
         return not x.is_inference()  # what is made there is an inference tensor
     apart = x.shape != y.shape or x.is_inference() != y.is_inference()
-    apart = apart or x.is_inference() and "{x}.data * 2" in form
+    apart = apart or y.is_inference() and ("{x}.data * 2" in form or "{y}.clone()" in form)
     return apart or any(_tied_by_views(t, space) for t in (x, y))
 
 

@@ -549,6 +549,11 @@ FOUND = {
          "with keeping(): y = z.prod(1).abs() + d.norm(1.5, 0)[:2] + d.norm(0.5) + d.tan().sum()",
          "y.sum().backward()", "b.norm(dtype=torch.complex128).abs().backward()"),
     ),
+    "what was transposed in no_grad has its history in the old shape": (
+        ("with torch.no_grad(): d.t_()", "x = d.sum()", "x.backward(retain_graph=True)",
+         "x.backward(retain_graph=True, create_graph=True)", "y = d.unbind(0)[0]", "cut()",
+         "y.sum().backward()", "with keeping(): w = d * a.t()", "w.sum().backward()"),
+    ),
     "nodes tell only what torch's have": (
         ("see(saved(torch.stack([a, d]).grad_fn))", "see(saved(d.square().grad_fn))",
          "see(saved(torch.where(a > 0, d, 1.0).grad_fn))"),
