@@ -55,12 +55,15 @@ def post_hooks(node: Any, passed: Grads, grads: Grads) -> Grads:
 
 
 def after_accumulation(node: Any, grads: Grads) -> None:
-    """The hooks of a leaf whose gradient was accumulated, then those of its node."""
+    """The hooks of a leaf whose gradient was accumulated, then those of its node.
+
+    Raises:
+      RuntimeError: if one of the leaf's returns another tensor.
+    """
     hooks = node.variable._post_accumulate_hooks
     for hook in list(hooks.values()) if hooks else ():
-        returned = hook(node.variable)
-        if returned is not None and not isinstance(returned, Handle):
-            raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")
+        if replaced(hook, node.variable) is not node.variable:
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     for hook in list(node.post_hooks.values()):
         hook((), tuple(grads or [None]))
 

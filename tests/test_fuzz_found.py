@@ -554,6 +554,17 @@ FOUND = {
          "x.backward(retain_graph=True, create_graph=True)", "y = d.unbind(0)[0]", "cut()",
          "y.sum().backward()", "with keeping(): w = d * a.t()", "w.sum().backward()"),
     ),
+    "hooks behind accumulation return nothing": (
+        ("b.register_post_accumulate_grad_hook(lambda p: p.detach().sub_(p.grad * 0.1))",
+         "d.sum().backward(retain_graph=True)",
+         "b.register_post_accumulate_grad_hook(lambda p: see(1))", "d.sum().backward()",
+         "c.register_post_accumulate_grad_hook(lambda p: p)", "c.sum().backward()",
+         "c.register_post_accumulate_grad_hook(lambda p: p.sum())", "c.sum().backward()"),
+    ),
+    "complex bounds": (
+        ("x = z[:, :1].detach()", "a.clamp_(x)", "a.clamp_max_(x)", "a.clamp_(x, x)", "a.clamp(x)",
+         "a.clamp(a, x)", "a.clamp(max=x)", "a.clamp_(x[0, 0])", "x.clone().clamp_(x, x)"),
+    ),
     "nodes tell only what torch's have": (
         ("see(saved(torch.stack([a, d]).grad_fn))", "see(saved(d.square().grad_fn))",
          "see(saved(torch.where(a > 0, d, 1.0).grad_fn))"),

@@ -80,8 +80,9 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
     bound = min if max is None else max
     by_tensor = len(bounds) == 1 and hasattr(bound, "dtype") and not is_number(bound)
     if is_complex(x.dtype):
-        if by_tensor:
-            name = "maximum_cpu" if max is None else "minimum_cpu"
+        tensors = all(hasattr(b, "dtype") and not is_number(b) for b in (min, max))
+        if by_tensor or tensors:
+            name = "clamp_cpu" if tensors else "maximum_cpu" if max is None else "minimum_cpu"
             raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(x.dtype)}'")
         raise NotImplementedError("clamp is not supported for complex types")
     if x.dtype == BOOL and not by_tensor:
@@ -103,9 +104,14 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
 def _clamp_in_place(input: Array, min: Any = None, max: Any = None) -> None:
     """With numbers as bounds the message names the target as C++ does."""
     bounds = [b for b in (min, max) if b is not None]
-    if any(hasattr(b, "dtype") and not is_number(b) for b in bounds):
-        return
     wide = aligned(input, *bounds)[0].dtype
+    if any(hasattr(b, "dtype") and not is_number(b) for b in bounds):
+        if is_complex(wide) and not is_complex(input.dtype):
+            raise RuntimeError(
+                f"result type {scalar_name(wide)} can't be cast to the desired output type "
+                f"{scalar_name(input.dtype)}"
+            )
+        return
     if category(wide) > category(input.dtype) and not is_complex(wide):
         raise RuntimeError(
             f"result type {scalar_name(wide)} can't be cast to the desired output type "
