@@ -58,12 +58,15 @@ def after_accumulation(node: Any, grads: Grads) -> None:
     """The hooks of a leaf whose gradient was accumulated, then those of its node.
 
     Raises:
-      RuntimeError: if one of the leaf's returns another tensor.
+      RuntimeError: if one of the leaf's returns another tensor; the next sees that one.
     """
     hooks = node.variable._post_accumulate_hooks
+    seen, kept = node.variable, True
     for hook in list(hooks.values()) if hooks else ():
-        if replaced(hook, node.variable) is not node.variable:
-            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        before, seen = seen, replaced(hook, seen)
+        kept = kept and seen is before
+    if not kept:
+        raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     for hook in list(node.post_hooks.values()):
         hook((), tuple(grads or [None]))
 

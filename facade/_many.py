@@ -14,7 +14,7 @@ from ._enter import NUMBER, add_input, make
 from ._inplace import check_inplace
 from ._modes import no_grad
 from ._record import over_budget, record
-from ._roles import keep_edge
+from ._roles import keep_edge, tag
 from ._trace import local
 from ._writes import write
 
@@ -45,5 +45,6 @@ def update_many(
         results = iter(state.values)
         for t in targets:
             value = next(results)
-            write(t, keep_edge(trace, value, t._v) if t._v.role else value)
+            old = t._v
+            write(t, keep_edge(trace, value, old) if old.role else tag(trace, value, old))
         return [make(value, trace) for value in results]

@@ -565,6 +565,11 @@ FOUND = {
         ("x = z[:, :1].detach()", "a.clamp_(x)", "a.clamp_max_(x)", "a.clamp_(x, x)", "a.clamp(x)",
          "a.clamp(a, x)", "a.clamp(max=x)", "a.clamp_(x[0, 0])", "x.clone().clamp_(x, x)"),
     ),
+    "clipping in inference mode": (
+        ("(c * b).sum().backward()", "with torch.inference_mode(): "
+         "x = torch.nn.utils.clip_grad_norm_([b, c], 1.0); "
+         "torch.nn.utils.clip_grad_value_([b, c], 0.1)", "c.grad.mul_(2)", "x * c"),
+    ),
     "nodes tell only what torch's have": (
         ("see(saved(torch.stack([a, d]).grad_fn))", "see(saved(d.square().grad_fn))",
          "see(saved(torch.where(a > 0, d, 1.0).grad_fn))"),
