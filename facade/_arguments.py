@@ -32,8 +32,12 @@ class Parameter(NamedTuple):
     keyword: bool
 
 
-def check(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise PyTorch's TypeError where the arguments suit none of its signatures."""
+def check(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], spelt: bool = False) -> None:
+    """Raise PyTorch's TypeError where the arguments suit none of its signatures.
+
+    Args:
+      spelt: they are as the caller wrote them, so there must be a place for each.
+    """
     lines = _signatures(op)
     if lines and (of_lens := arguments_of_lens(op)):  # through a view: its own follow the caller's
         args = args[:-of_lens]
@@ -41,14 +45,16 @@ def check(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         # The whole slices of an index assignment are None.
         args = (args[0], tuple(a for a in args[1] if a is not None), *args[2:])
     if lines and not op.random:
-        check_lines(lines, args, kwargs, _PREFIX.get(op.namespace, "") + op.name)
+        check_lines(lines, args, kwargs, _PREFIX.get(op.namespace, "") + op.name, spelt)
 
 
 def check_lines(
-    lines: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
-) -> None:
+    lines: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any], said: str,
+    spelt: bool = False,
+) -> None:  # fmt: skip
     """Raise PyTorch's TypeError, for the function called `said`, where no signature suits."""
-    if not any(_fits(parameters(x), args, kwargs) for x in lines):
+    spelt = spelt and len(lines) > 1  # of one signature only what is required is known
+    if not any(_fits(parameters(x), args, kwargs, spelt) for x in lines):
         raise TypeError(_complaint(lines, args, kwargs, said))
 
 
@@ -83,7 +89,7 @@ def reworded(
       method: the method that was called, whose first argument is the tensor itself.
     """
     try:
-        check(op, args, kwargs)
+        check(op, args, kwargs, spelt=True)
     except TypeError as error:
         if not method:
             return error
@@ -123,10 +129,14 @@ def _without_self(line: str) -> str:
     return ", ".join(parts[:-1] if parts[-1:] == ["*"] else parts)
 
 
-def _fits(wanted: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _fits(
+    wanted: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any], spelt: bool
+) -> bool:
     if len(args) + len(kwargs) < sum(p.required for p in wanted):
         return False
     places = [p for p in wanted if not p.keyword]
+    if spelt and (len(args) > len(places) or not {p.name for p in wanted} >= kwargs.keys()):
+        return False
     if any(p.name in kwargs for p in places[: len(args)]):
         return False
     if not all(_suits(p, x) for p, x in zip(places, args, strict=False)):
@@ -144,7 +154,9 @@ def _suits(p: Parameter, x: Any) -> bool:
         return "!" in p.kind and isinstance(x, _NUMBERS)
     if p.kind == "tuple of Tensors":
         return isinstance(x, (tuple, list)) and all(isinstance(y, (Handle, Value)) for y in x)
-    if p.kind in ("int", "float", "bool", "tuple of ints"):
+    if p.kind in ("int", "tuple of ints"):
+        return not isinstance(x, (str, float))
+    if p.kind in ("float", "bool"):
         return not isinstance(x, str)
     return p.kind != "Number" or not isinstance(x, (str, tuple, list, dict))
 
@@ -157,6 +169,8 @@ def _complaint(
     if len(lines) == 1 or len(plausible) == 1:
         return _first_wrong(parameters((plausible or lines)[0]), args, kwargs, said)
     got = ", ".join([_type(a) for a in args] + [f"{k}={_type(a)}" for k, a in kwargs.items()])
+    if kwargs and not args:
+        got += ", "  # as PyTorch has it
     text = f"{said}() received an invalid combination of arguments - got ({got}), but expected "
     text += "one of:\n"
     for line in lines:
@@ -186,6 +200,12 @@ def _first_wrong(
             return f"expected Tensor as element {at} in argument 0, but got {_type(x[at])}"
         kind = p.kind.rstrip("!?")
         return f"{said}(): argument '{p.name}'{place} must be {kind}, not {_type(x)}"
+    most = sum(not p.keyword for p in wanted)
+    if len(args) > most:
+        least = sum(p.required and not p.keyword for p in wanted)
+        return (
+            f"{said}() takes from {least} to {most} positional arguments but {len(args)} were given"
+        )
     missing = [f'"{p.name}"' for p in wanted[len(args) :] if p.required and p.name not in kwargs]
     plural = "s" if len(missing) == 1 else ""  # as PyTorch has it
     return (

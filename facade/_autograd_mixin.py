@@ -43,6 +43,8 @@ class AutogradMixin(Handle):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError("requires_grad must be a bool")
         if value and self._known().role > LEAF:
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(value, _setter=True)
@@ -59,6 +61,11 @@ class AutogradMixin(Handle):
             or complex.
         """
         v = self._v
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                f"{type(requires_grad).__name__}"
+            )
         if active.depth:
             raise RuntimeError(
                 "You are attempting to call Tensor.requires_grad_() (or perhaps using "

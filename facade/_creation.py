@@ -144,10 +144,21 @@ def from_numpy(array: np.ndarray) -> Any:
     return wrap(snapshot(array))
 
 
-def size_of(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """`zeros(2, 3)` and `zeros((2, 3))` alike."""
+def size_of(args: tuple[Any, ...], name: str) -> tuple[int, ...]:
+    """`zeros(2, 3)` and `zeros((2, 3))` alike, for the function of this name."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
+    elif args and isinstance(args[0], (float, str)):
+        raise TypeError(
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not "
+            f"{type(args[0]).__name__}"
+        )
+    for k, a in enumerate(args):
+        if isinstance(a, (float, str)):
+            raise TypeError(
+                f"{name}(): argument 'size' failed to unpack the object at pos {k + 1} with error "
+                f'"type must be tuple of ints,but got {type(a).__name__}"'
+            )
     sizes = tuple(int(a) for a in args)
     for n in sizes:
         if n < 0:
@@ -177,7 +188,7 @@ def _filled(name: str) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         if "size" in _:
             size = (_["size"],)
-        made = apply(TABLE[name], size_of(size), _np(dtype, name))
+        made = apply(TABLE[name], size_of(size, name), _np(dtype, name))
         made = finish(made, requires_grad, device)
         return made if out is None else out.copy_(made)
 
@@ -202,6 +213,10 @@ def full(
     """A tensor of `size` filled with a number; its dtype follows the number's kind."""
     if isinstance(fill_value, Handle):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
+    if isinstance(size, (int, float)):
+        raise TypeError(
+            f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
+        )
     if not isinstance(fill_value, (int, float, complex, np.number, np.bool_, Handle)):
         raise TypeError(
             "full(): argument 'fill_value' (position 2) must be Number, not "
@@ -214,7 +229,7 @@ def full(
             np_dtype = complex64.np
     else:
         np_dtype = _np(dtype, "full")
-    made = apply(TABLE["full"], size_of((size,)), fill_value, np_dtype)
+    made = apply(TABLE["full"], size_of((size,), "full"), fill_value, np_dtype)
     return finish(made, requires_grad, device)
 
 
@@ -279,7 +294,7 @@ def _random(name: str) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         if "size" in named:
             size = (named["size"],)
-        made = apply(TABLE[name], random_key(generator), size_of(size), _np(dtype, name))
+        made = apply(TABLE[name], random_key(generator), size_of(size, name), _np(dtype, name))
         return finish(made, requires_grad, device)
 
     factory.__name__ = name
@@ -304,7 +319,9 @@ def randint(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
     np_dtype = int64.np if dtype is None else _np(dtype, "randint")
-    made = apply(TABLE["randint"], random_key(generator), low, high, size_of((size,)), np_dtype)
+    made = apply(
+        TABLE["randint"], random_key(generator), low, high, size_of((size,), "randint"), np_dtype
+    )
     return finish(made, requires_grad, device)
 
 

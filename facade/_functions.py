@@ -84,7 +84,9 @@ from ._reduce import norm as norm  # noqa: E402
 from ._reduce import trapezoid as trapezoid  # noqa: E402
 from ._reduce import trapezoid as trapz  # noqa: E402
 from ._reduce import where as where  # noqa: E402
+from ._removed import DEPRECATED as _DEPRECATED  # noqa: E402
 from ._removed import FUNCTIONS as _REMOVED  # noqa: E402
+from ._removed import warned as _warned  # noqa: E402
 from ._shapes import COPIES as _COPIES  # noqa: E402
 from ._shapes import atleast_1d as atleast_1d  # noqa: E402
 from ._shapes import atleast_2d as atleast_2d  # noqa: E402
@@ -234,6 +236,7 @@ _INPLACE = tuple(
     if hasattr(Tensor, f"{name}_")
 )
 globals().update({name: getattr(Tensor, name) for name in _INPLACE})
+globals().update({name: _warned(name, globals()[name]) for name in _DEPRECATED})
 
 __all__ = [  # noqa: PLE0604
     *_TABLE_FUNCTIONS, *_COPIES, *_INPLACE, *_FOREACH, *_COMPOSED,

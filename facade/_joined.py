@@ -9,6 +9,7 @@ from typing import Any
 from leafax.functional import TABLE
 
 from ._handle import Handle
+from ._once import warn_once
 from ._record import apply
 from ._shapes import atleast_1d, atleast_2d, atleast_3d
 from ._table import function
@@ -37,7 +38,12 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
       indexing: "ij" for matrix order; "xy" swaps the first two dims.
     """
     tensors = _packed(tensors)
-    indexing = "ij" if indexing is None else indexing
+    if indexing is None:
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument."
+        )
+        indexing = "ij"
     if not isinstance(indexing, str):
         name = type(indexing).__name__
         raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {name}")

@@ -113,4 +113,6 @@ for _name in ("square", "multiply"):
     if not hasattr(Tensor, _name + "_"):
         setattr(Tensor, _name + "_", _table.inplace_method(TABLE[_name]))
 
+for _name in _removed.DEPRECATED:
+    setattr(Tensor, _name, _removed.warned(_name, getattr(Tensor, _name)))
 _readonly.protect(Tensor)

@@ -1,9 +1,13 @@
-"""What PyTorch took out and still has words about."""
+"""What PyTorch took out, or is about to, and has words about."""
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
 from typing import Any
+
+from ._once import warn_once
 
 _SINCE = "This function was deprecated since version 1.9 and is now removed."
 
@@ -131,3 +135,47 @@ def _by(sizes: Any) -> str:
 
 FUNCTIONS = {f.__name__: f for f in (solve, lstsq, symeig, eig, matrix_rank)}
 METHODS = {f.__name__: f for f in (solve, lstsq, symeig, eig, reinforce, resize, resize_as)}
+
+
+_SOON = "will be removed in a future PyTorch release.\n"
+DEPRECATED = {
+    "cholesky": (
+        f"torch.cholesky is deprecated in favor of torch.linalg.cholesky and {_SOON}"
+        "L = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\nand\n"
+        "U = torch.cholesky(A, upper=True)\nshould be replaced with\n"
+        "U = torch.linalg.cholesky(A).mH\n"
+        "This transform will produce equivalent results for all valid (symmetric positive "
+        "definite) inputs."
+    ),
+    "qr": (
+        f"torch.qr is deprecated in favor of torch.linalg.qr and {_SOON}"
+        "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\n"
+        "Q, R = torch.qr(A, some)\nshould be replaced with\n"
+        "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"
+    ),
+    "lu": (
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex "
+        f"and {_SOON}"
+        "LU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\n"
+        "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\n"
+        "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\n"
+        "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)"
+    ),
+    "triangular_solve": (
+        "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand "
+        f"{_SOON}torch.linalg.solve_triangular has its arguments reversed and does not return a "
+        "copy of one of the inputs.\nX = torch.triangular_solve(B, A).solution\n"
+        "should be replaced with\nX = torch.linalg.solve_triangular(A, B)."
+    ),
+}
+
+
+def warned(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn`, which warns once of what is to be used instead."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        warn_once(DEPRECATED[name])
+        return fn(*args, **kwargs)
+
+    return call

@@ -21,6 +21,7 @@ from ._cautions import ANSWERS, answers
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, known_write
+from ._older import newer
 from ._out import check_out as check_out
 from ._out import write_out as write_out
 from ._record import apply, known
@@ -83,6 +84,8 @@ def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if k not in names and not (op.random and k == "generator"):
                 raise TypeError(f"{op.name}() got an unexpected keyword argument '{k}'")
             made[k] = plain(v)
+        if op.view and not plain_args and names[0] in made:
+            plain_args = (made.pop(names[0]),)
         kwargs = made
     offset = 1 if op.random else 0
     if len(plain_args) > len(op.parameters) - offset and not any(
@@ -133,6 +136,9 @@ def function(op: Op) -> Callable[..., Any]:
             try:
                 return call(op, args, kwargs)
             except TypeError:
+                older = newer(op.name, args, kwargs)
+                if older is not None:
+                    return fn(*older[0], **older[1])
                 wrong = reworded(op, args, kwargs)
                 if wrong is None:
                     raise
@@ -191,6 +197,9 @@ def method(op: Op) -> Callable[..., Any]:
         try:
             return call(op, (self, *args), kwargs)
         except TypeError:
+            older = newer(op.name, (self, *args), kwargs, op.name)
+            if older is not None:
+                return fn(*older[0], **older[1])
             wrong = None if variadic else reworded(op, (self, *args), kwargs, op.name)
             if wrong is None:
                 raise
@@ -204,10 +213,25 @@ def _one_size(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
     if len(args) == 1 and not isinstance(args[0], (int, np.integer, Handle)):
         return (tuple(args[0]),) if isinstance(args[0], tuple) else args  # also of a `Size`
     if args:
-        return (tuple([a if type(a) is int else int(a) for a in args]),)
+        return (tuple([a if type(a) is int else _one(op, args, a) for a in args]),)
     if not kwargs:
         raise TypeError(_no_sizes(op))
     return ()
+
+
+def _one(op: Op, args: tuple[Any, ...], a: Any) -> int:
+    if not isinstance(a, float):
+        return int(a)
+    if op.name == "view":
+        kinds = ", ".join(type(x).__name__ for x in args)
+        raise TypeError(
+            f"view() received an invalid combination of arguments - got ({kinds}), but expected "
+            "one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n"
+        )
+    raise TypeError(
+        f"{op.name}(): argument '{op.parameters[1]}' (position 1) must be tuple of ints, not "
+        f"{type(args[0]).__name__}"
+    )
 
 
 def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -246,12 +270,15 @@ def inplace_method(op: Op) -> Callable[..., Any]:
         if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
             check_inplace(self)
         said = args, kwargs
-        args, kwargs = uniform(op, (self, *args), kwargs)
-        if op.random:  # the key comes first
-            return apply_inplace(op, self, *args[2:], _key=args[0], **kwargs)
         try:
+            args, kwargs = uniform(op, (self, *args), kwargs)
+            if op.random:  # the key comes first
+                return apply_inplace(op, self, *args[2:], _key=args[0], **kwargs)
             return apply_inplace(op, *args, **kwargs)
         except TypeError:
+            older = newer(op.name, (self, *said[0]), said[1], op.name + "_")
+            if older is not None:
+                return fn(*older[0], **older[1])
             wrong = reworded(op, (self, *said[0]), said[1], op.name + "_")
             if wrong is None:
                 raise

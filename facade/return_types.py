@@ -23,6 +23,8 @@ def _classes() -> dict[str, type]:
             short = name.removesuffix(".dim").replace(".", "_")
             cls._torch_name = short  # type: ignore[attr-defined]
             setattr(cls, "__repr__", _show)  # noqa: B010
+            cls.__name__ = cls.__qualname__ = short
+            cls.__module__ = __name__
             found[short] = cls
     return found
 

@@ -24,6 +24,35 @@ def conj(x: Any) -> Any:
     return jnp.conj(x) if category(x.dtype) == 3 else x
 
 
+def _upright(x: Any) -> Any:
+    """The conjugate, but with 0 where that has -0: PyTorch's formulas conjugate operands."""
+    if category(x.dtype) != 3:
+        return x
+    return jax.lax.complex(jnp.real(x), 0 - jnp.imag(x))
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+_MOVING = frozenset({"joins", "shape", "slices", "slice_writes", "nn_pad", "reduction", "scans"})
+_SIGNS = frozenset({"neg", "negative", "positive", "add", "sub", "subtract", "rsub"})
+_PLACES = frozenset({"index", "indices", "condition", "mask"})
+
+
+def _moves(call: Any) -> bool:
+    """Whether a call's gradient is its cotangent's numbers, summed, in other places."""
+    op = getattr(call, "op", None)
+    if op is None:
+        return False
+    if op.name in _SIGNS:  # `alpha` is a factor
+        return len(call.args) <= 2 and not call.kwargs
+    if op.view:
+        return True
+    module = op.fn.__module__.rpartition(".")[2]
+    return module in _MOVING and not op.saves or bool(op.saves) and set(op.saves) <= _PLACES
+
+
 def differentiate(
     evaluate: Callable[..., tuple[Any, ...]], arrays: Sequence[Any], wanted: Sequence[int]
 ) -> tuple[tuple[Any, ...], Callable[[Sequence[Any]], tuple[Any, ...]]]:
@@ -50,13 +79,17 @@ def differentiate(
     it_float, it_rest = iter(floats), iter(rest)
     for k in range(len(box["avals"])):
         outs.append(next(it_float) if k in box["floats"] else next(it_rest))
-    meta = PullMeta(tuple(box["floats"]), tuple(box["avals"]))
+    kinds = {category(box["avals"][k][1]) for k in box["floats"]}
+    kinds |= {category(arrays[i].dtype) for i in wanted}
+    moves = kinds == {3} and _moves(getattr(evaluate, "__self__", None))
+    meta = PullMeta(tuple(box["floats"]), tuple(box["avals"]), moves)
     return tuple(outs), Pullback(pull, meta)
 
 
 class PullMeta(NamedTuple):
     floats: tuple[int, ...]  # which outputs are differentiable
     avals: tuple[tuple[tuple[int, ...], Any], ...]  # shape and dtype of every output
+    moves: bool  # complex gradients change places and signs only: no need to conjugate them
 
 
 class Pullback:
@@ -68,13 +101,14 @@ class Pullback:
         self.pull, self.meta = pull, meta
 
     def __call__(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        there, back = (_same, _same) if self.meta.moves else (conj, _upright)
         filled = []
         for k in self.meta.floats:
             shape, dtype = self.meta.avals[k]
             ct = cotangents[k]
-            filled.append(jnp.zeros(shape, dtype) if ct is None else conj(ct))
+            filled.append(jnp.zeros(shape, dtype) if ct is None else there(ct))
         grads = self.pull(tuple(filled))
-        return tuple(g if g.dtype == float0 else conj(g) for g in grads)
+        return tuple(g if g.dtype == float0 else back(g) for g in grads)
 
 
 class VjpCall:

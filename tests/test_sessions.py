@@ -205,6 +205,38 @@ SESSIONS = {
             def backward(ctx, g): return g * 2
         x = torch.ones(1, requires_grad=True).clone(); y = Dirty.apply(x[:]); x.grad_fn
     """,
+    "zeros of complex gradients are positive where PyTorch's are": """
+        z = torch.ones(2, dtype=torch.cdouble, requires_grad=True)
+        w = torch.tensor([1 + 0j, 2j], requires_grad=True)
+        g = lambda f: (torch.autograd.grad(f(z), z), torch.autograd.grad(f(w), w))
+        g(lambda z: z.sum().abs()); g(lambda z: z.real.sum()); g(lambda z: (z * z).sum().abs())
+        g(lambda z: (z * 2).real.sum()); g(lambda z: (z * 2j).real.sum())
+        g(lambda z: z.exp().real.sum()); g(lambda z: (z / 2).abs().sum()); g(lambda z: z[0].abs())
+        g(lambda z: (-z).sum().abs()); g(lambda z: z.mean().abs()); g(lambda z: (z @ z).abs())
+        g(lambda z: torch.fft.fft(z).abs().sum()); g(lambda z: z.cumsum(0).abs().sum())
+        g(lambda z: torch.add(z, z, alpha=2j).abs().sum()); g(lambda z: z.conj().abs().sum())
+        g(lambda z: torch.view_as_real(z).sum()); g(lambda z: z.expand(2, 2).sum().abs())
+        z.sum().abs().backward(); z.grad; torch.func.grad(lambda z: z.abs().sum())(z.detach())
+    """,
+    "older forms of calls": """
+        a = torch.eye(2)
+        a.add(2, a); a.clone().add_(2, a); torch.add(a, 2, 3); torch.sub(a, 2, a)
+        a.addcmul(2, a, a); a.clone().addcdiv_(-2, a, a + 1); torch.addcmul(a, 2.0, a, a)
+        a.addmm(1, 2, a, a); a.addmm(1, a, a); a.clone().addmm_(1, 2, a, a)
+        torch.addmm(1, a, a, a); torch.addr(1, a, 2, a[0], a[0]); torch.addmv(1, a[0], 2, a, a[0])
+        torch.baddbmm(1, a[None], 2, a[None], a[None]); a.addbmm(1, 2, a[None], a[None])
+        a.cholesky(); torch.qr(a)[1].abs(); torch.lu(a)[0]; torch.triangular_solve(a, a)[0]
+        torch.meshgrid(a[0], a[1]); type(a.max(0)), torch.return_types.max
+    """,
+    "keywords and sizes": """
+        a = torch.ones(2, 2)
+        torch.transpose(input=a, dim0=0, dim1=1); torch.reshape(input=a, shape=(4,))
+        torch.select(input=a, dim=0, index=1); torch.unsqueeze(dim=0, input=a).shape
+        torch.squeeze(input=a); torch.zeros(2.0); torch.zeros((2, 1.5)); torch.ones(2, "a")
+        torch.full(2, 1); torch.randn("a"); a.view(2.0, 2); a.topk(1.5); a.unsqueeze(1.0)
+        a.narrow(0, 0.5, 1); a.sum(0.5); a.requires_grad_(3); a.requires_grad = 3
+        a.sum("a"); torch.sum(a, dims=0); a.sum(foo=1); a.sum(0, True, 3)
+    """,
     "checkpoints' neighbours": """
         from torch.utils.checkpoint import check_backward_validity, detach_variable
         from torch.utils.checkpoint import DefaultDeviceType
