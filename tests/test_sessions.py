@@ -237,6 +237,19 @@ SESSIONS = {
         a.narrow(0, 0.5, 1); a.sum(0.5); a.requires_grad_(3); a.requires_grad = 3
         a.sum("a"); torch.sum(a, dims=0); a.sum(foo=1); a.sum(0, True, 3)
     """,
+    "paths in trees": """
+        import torch.utils._pytree as pt
+        from collections import OrderedDict, defaultdict, namedtuple
+        Pair = namedtuple("Pair", "x y")
+        tree = {"b": [1, (2, Pair(3, 4))], "a": OrderedDict(z=5), "c": defaultdict(list, {0: None})}
+        pt.tree_map_with_path(lambda p, v: (pt.keystr(p), v), tree)
+        found, spec = pt.tree_flatten_with_path(tree); found; pt.key_get(tree, found[3][0])
+        pt.tree_map_with_path(lambda p, v, w: (len(p), v + w), [1, (2,)], [3, (4,)])
+        list(pt.tree_iter(tree)); pt.tree_is_leaf(3), pt.tree_is_leaf([3]), pt.tree_is_leaf(None)
+        pt.tree_leaves_with_path([1, [2]], is_leaf=lambda x: x == [2])
+        pt.tree_all_only(int, lambda x: x > 0, tree), pt.tree_any_only(int, lambda x: x > 4, tree)
+        pt.tree_map_only_(int, print, [1, "a"])
+    """,
     "checkpoints' neighbours": """
         from torch.utils.checkpoint import check_backward_validity, detach_variable
         from torch.utils.checkpoint import DefaultDeviceType
