@@ -51,6 +51,11 @@ _SEEN = (
 )  # fmt: skip
 
 
+def not_pickled(node: Any, protocol: Any) -> Any:
+    """`__reduce_ex__` of nodes: a graph cannot be copied or pickled."""
+    raise TypeError(f"cannot pickle '{type(node).__name__}' object")
+
+
 def _seen(node: Any, *more: str) -> list[str]:
     """What `dir` tells of a node: PyTorch's attributes, not the engine's."""
     return [name for name in object.__dir__(node) if name.startswith("__")] + [*_SEEN, *more]
@@ -68,6 +73,7 @@ class Node:
     )  # fmt: skip
     accumulates = False
     _name = "Node"
+    __reduce_ex__ = not_pickled
 
     def __init__(self, trace: Trace, state: State) -> None:
         self.trace: Trace | None = trace
@@ -336,6 +342,7 @@ class AccumulateGrad:
     next_functions = ()
     trace = None
     _name = "torch::autograd::AccumulateGrad"
+    __reduce_ex__ = not_pickled
 
     def __init__(self, variable: Any) -> None:
         self.variable = variable

@@ -86,6 +86,7 @@ SESSIONS = {
         [d for d in dir(x.exp().grad_fn) if not d.startswith(inner)]
         (x * x).grad_fn.next_functions[0][0]._sequence_nr()
         e = torch.autograd.graph.get_gradient_edge(x * 2)
+        copy.copy(x.exp().grad_fn); copy.deepcopy((x * 2).grad_fn.next_functions[0][0])
         len(e), e.output_nr, e.ownership_token, type(e); torch.autograd.graph.GradientEdge(3, 0)
     """,
     "forward mode and inference mode": """
@@ -249,6 +250,23 @@ SESSIONS = {
         pt.tree_leaves_with_path([1, [2]], is_leaf=lambda x: x == [2])
         pt.tree_all_only(int, lambda x: x > 0, tree), pt.tree_any_only(int, lambda x: x > 4, tree)
         pt.tree_map_only_(int, print, [1, "a"])
+    """,
+    "a generated rule for vmap passes missing tangents": """
+        class Power(torch.autograd.Function):
+            generate_vmap_rule = True
+            @staticmethod
+            def forward(x, k): return x**k, x + 1
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.k = inputs[1]
+                ctx.save_for_forward(inputs[0])
+                ctx.mark_non_differentiable(output[1])
+            @staticmethod
+            def jvp(ctx, t, _):
+                (x,) = ctx.saved_tensors
+                return t * ctx.k * x ** (ctx.k - 1), None
+        x = torch.tensor([1.0, 2.0])
+        torch.func.vmap(lambda x: torch.func.jvp(lambda x: Power.apply(x, 3)[0], (x,), (x,)))(x)
     """,
     "checkpoints' neighbours": """
         from torch.utils.checkpoint import check_backward_validity, detach_variable

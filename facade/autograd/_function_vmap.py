@@ -175,15 +175,22 @@ def _generated(cls: Any, level: Level, in_dims: tuple[Any, ...]) -> Any:
         given = [t for t in tangents if t is not None]
         dims = tuple(d for t, d in zip(tangents, in_dims, strict=True) if t is not None)
         group = 1 if ctx.inner._for_forward is not None else 0
+        box: dict[str, Any] = {}
 
         def push(saved: Any, some: Any) -> Any:
             it = iter(some)
-            return cls.jvp(
+            found = cls.jvp(
                 _Saved(ctx.inner, filled(ctx, group, saved)),
                 *[None if t is None else next(it) for t in tangents],
             )
+            box["many"] = isinstance(found, tuple)
+            found = found if isinstance(found, tuple) else (found,)
+            box["none"] = [t is None for t in found]
+            return tuple([t for t in found if t is not None])
 
-        return mapped(push, (0, dims))(tuple(ctx.saved_tensors), tuple(given))
+        out = iter(mapped(push, (0, dims))(tuple(ctx.saved_tensors), tuple(given)))
+        results = [None if none else next(out) for none in box["none"]]
+        return tuple(results) if box["many"] else results[0]
 
     members = {
         "forward": staticmethod(forward), "setup_context": staticmethod(setup_context),

@@ -11,7 +11,7 @@ from weakref import ref
 
 from .._enter import Source, enter
 from .._graph import gradient_edge
-from .._node import SET_BY_HAND, Node, RemovableHandle
+from .._node import SET_BY_HAND, Node, RemovableHandle, not_pickled
 from .._roles import alias
 from .._trace import EXTERNAL, LEAF, NOWHERE, Value, local, resting
 
@@ -21,6 +21,7 @@ class CustomNode:
 
     accumulates = False
     trace = None
+    __reduce_ex__ = not_pickled
     state: Any = None
 
     def __init__(self) -> None:
