@@ -11,6 +11,7 @@ from leafax.functional import Slot
 
 from ._enter import from_array
 from ._layout import laid
+from ._modes import enable_grad
 from ._saved import (
     FREED,
     WRAPPING,
@@ -54,7 +55,8 @@ def saved_attribute(node: Node, name: str) -> Any:
     if found:
         if found[0] >= 0 and node.state.operands[found[0]].weak and op.name not in WRAPPING:
             return node.unpack(found[0]).item()
-        return _tensor(node, found[0])
+        t = _tensor(node, found[0])
+        return _copied(t) if op.overwrites and name == "self" else t
     if wraps(call, given):
         return wrapped(given)
     return None if given is None else _kept(node, name)
@@ -68,6 +70,14 @@ def _tensor(node: Node, index: int) -> Any:
     elif node.trace is local.trace:
         check_versions(node, latest_versions(local.trace.state), index)
     return as_view(node, index, node.unpack(index))
+
+
+def _copied(t: Any) -> Any:
+    """What an in-place op overwrites is saved as a copy, which has a node of its own."""
+    if not t.requires_grad:
+        return t
+    with enable_grad():
+        return t.clone()
 
 
 def _kept(node: Node, name: str) -> Any:

@@ -485,6 +485,10 @@ FOUND = {
             "renorm(a, 2, 0, 1",
         )),
     ),
+    "what an in-place op overwrites is saved as a copy": (
+        ("d.pow_(2)", "see(saved(d.grad_fn))", "see(d.grad_fn._saved_self.grad_fn)", "a.mul_(b)",
+         "see(saved(a.grad_fn))"),
+    ),
     "no element is no degree of freedom": (
         ("x = b[:0].std(-1)", "y = b[:0].var(0, correction=0)", "y = torch.std_mean(b[:0], 1)"),
     ),

@@ -22,6 +22,7 @@ class Unpacked:
         self._node, self._packed = node, packed
         self.state, self.trace = node.state, node.trace
         self.name, self.next_edges = node.name, node.next_edges
+        self.next_places = node.next_places
         self._seen: dict[int, Any] = {}
 
     def unpack(self, index: int) -> Any:
