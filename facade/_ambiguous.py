@@ -44,21 +44,33 @@ def ambiguous(t: Any, what: str) -> str:
     why = t._creation
     maker = f"Output {node[1]} of {node[0]}" if node else ""
     if why in ("no_grad", "inference") or not maker:
-        begin = f"{maker} is a view of a view which was" if maker else "A view was"
-        if why == "inference":
-            begin += f" created in inference mode and {what} modified inplace in normal mode."
-        else:
-            begin += f" created in no_grad mode and {what} modified inplace with grad mode enabled."
+        begin = _begin(f"{maker} is a view of a view which" if maker else "A view", what, why)
     else:
         begin = f"{maker} is a view and {what} modified inplace."
-    scope = "inference_mode" if why == "inference" else "no_grad"
-    return f"{begin} {_ADVICE.get(why) or _SCOPED.format(scope=scope)}"
+    return f"{begin} {_ADVICE.get(why) or _scoped(why)}"
 
 
-def multiple(name: str, out: int) -> str:
-    """PyTorch's words for one of several views, whose base was written to."""
+def unseen(inference: bool) -> str:
+    """PyTorch's words for a view from without grad mode, whose base was written to."""
+    why = "inference" if inference else "no_grad"
+    begin = _begin("A view", "its base or another view of its base has been", why)
+    return f"{begin} {_scoped(why)}"
+
+
+def _begin(view: str, what: str, why: str) -> str:
+    if why == "inference":
+        return f"{view} was created in inference mode and {what} modified inplace in normal mode."
+    return f"{view} was created in no_grad mode and {what} modified inplace with grad mode enabled."
+
+
+def _scoped(why: str) -> str:
+    return _SCOPED.format(scope="inference_mode" if why == "inference" else "no_grad")
+
+
+def multiple(name: str, out: int, why: str = "multi") -> str:
+    """PyTorch's words for one of several views (or a Function's), whose base was written to."""
     what = "its base or another view of its base has been modified inplace."
-    return f"Output {out} of {name} is a view and {what} {_ADVICE['multi']}"
+    return f"Output {out} of {name} is a view and {what} {_ADVICE[why]}"
 
 
 def _maker(t: Any, value: Value) -> tuple[str, int] | None:

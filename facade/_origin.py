@@ -10,7 +10,7 @@ from typing import Any
 
 from leafax.functional import is_differentiable
 
-from ._ambiguous import multiple
+from ._ambiguous import multiple, unseen
 from ._graph import grad_fn
 from ._layout import followed, laid
 from ._lens import BY_NAME, inner_of, is_seen_by
@@ -33,21 +33,24 @@ def origin_of(value: Value, node: Any, index: int, saved: Any = None) -> str:
         seen = saved.holder or saved.mate
         holder = seen() if seen is not None else None
     edge = node.next_edges()[index]
-    view = _view_op(edge)
+    view, why = _view_op(edge), _creation(edge)
     if holder is not None and is_differentiable(value.dtype) and value.role > LEAF:
-        if (holder._base_ is None) == (view is not None) and holder._v is not value:
+        viewed = view is not None or why is not None
+        if (holder._base_ is None) == viewed and holder._v is not value:
             holder = None  # another tensor on that memory
     maker = grad_fn(holder) if holder is not None else None
     out = edge[1] if edge is not None else 0
     if maker is not None:
         return _told(out, short(maker.name()))
+    if holder is None and edge is None:
+        _refuse_unseen(value)
     if holder is not None or edge is None or edge[0].accumulates:
         return ""
     name = short(edge[0].name())
-    if view is None or view.name in BY_NAME:
+    if why:
+        raise RuntimeError(multiple(name, out, why))
+    if why is None and (view is None or view.name in BY_NAME):
         return _told(out, name)
-    if view.name in MANY:
-        raise RuntimeError(multiple(name, out))
     return _told(0, "AsStrided")
 
 
@@ -60,6 +63,32 @@ def _view_op(edge: Any) -> Any:
     call = getattr(getattr(edge[0], "state", None), "call", None) if edge is not None else None
     op = getattr(call, "op", None)
     return op if op is not None and op.view else None
+
+
+def _refuse_unseen(value: Value) -> None:
+    """Raise for a view that autograd did not see being made, of what requires grad."""
+    state = value.state
+    op = getattr(getattr(state, "call", None), "op", None)
+    if op is None or not op.view or not state.operands[0].requires_grad:
+        return
+    if state.mode.inference or not state.mode.grad:
+        raise RuntimeError(unseen(state.mode.inference))
+
+
+def _creation(edge: Any) -> str | None:
+    """What forbids to write to the view that an edge leads to; None for what is no view."""
+    found = None
+    while edge is not None:
+        views = getattr(edge[0], "_views", None)
+        if views is not None:
+            return views.get(edge[1], found)  # type: ignore[no-any-return]
+        view = _view_op(edge)
+        if view is None:
+            break
+        if view.name in MANY:
+            return "multi"
+        found, edge = "", edge[0].next_edges()[0]  # a view of it: as what it is a view of
+    return found
 
 
 def _of_result(node: Any, out: int) -> str:

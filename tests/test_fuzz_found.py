@@ -524,6 +524,18 @@ FOUND = {
         ("x = d.scatter(0, torch.tensor([[0, 1, 0]]), b)",
          "torch.autograd.grad(x.sum(), b, create_graph=True)"),
     ),
+    "views that are gone, whose base was written to": (
+        ("x = Through.apply(d)", "y = x.sin()", "del x", "d.mul_(2)", "see(saved(y.grad_fn))",
+         "y.sum().backward()"),
+        ("w = Part.apply(d).sin()", "cut()", "with torch.no_grad(): d.mul_(2)",
+         "w.sum().backward()"),
+        ("x, y = TwoParts.apply(d)", "w = x * y", "del x, y", "d.mul_(2)", "w.sum().backward()"),
+        ("x = d.chunk(2)[0].view(-1)", "w = x * x", "del x", "d.mul_(2)", "w.sum().backward()"),
+        ("with torch.inference_mode(): x = d[:1]", "y = x * c", "del x", "cut()", "d.mul_(2)",
+         "y.sum().backward()"),
+        ("with torch.no_grad(): x = d[:1]", "y = x * c", "del x", "d.mul_(2)",
+         "y.sum().backward()"),
+    ),
     "nothing is dropped of no complex numbers": (
         ("d[2:] = z[:0, :1]", "x = z[:0].double()", "y = z[:0].float()", "d[2:].fill_(z[0, 0])",
          "d[2:] = z[0, 0]"),

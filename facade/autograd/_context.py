@@ -233,6 +233,7 @@ class FunctionCtx(CustomNode):
             for o in outs:
                 if isinstance(o, Handle) and o._base_ is not None:
                     o._creation = "multi"
+        self._views = {k: o._creation for k, o in enumerate(outs) if _is_view(o)}
         self._save(outs)
         return outs
 
@@ -435,3 +436,7 @@ def origin(t: Any) -> str:
 
 def _own_origin(node: Any, out: Any) -> str:
     return f", which is output {out[0]} of {short(node.name())},"
+
+
+def _is_view(o: Any) -> bool:
+    return isinstance(o, Handle) and o._base_ is not None  # type: ignore[attr-defined]
