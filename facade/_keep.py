@@ -13,7 +13,7 @@ from leafax.functional import is_differentiable, needed_inputs, residual_arrays,
 
 from ._enter import from_array
 from ._graph import edge_of, node_of
-from ._saved import Saved, holder_of, saved_places
+from ._saved import Saved, holder_of, lens_of, saved_places
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
 
 
@@ -156,7 +156,12 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         held = None if holder is None else ref(holder)
         mate = holder_of(value, live) if holder is None else None
         mate = None if mate is None else ref(mate)
-        return Saved(tensor, version, vc, held, value in trace.detached, mate)
+        of = None
+        if holder is None:
+            lens, whole = lens_of(value)
+            base = holders.get(id(whole)) if lens else None
+            of = None if base is None else ref(base)
+        return Saved(tensor, version, vc, held, value in trace.detached, mate, of)
 
     for node in nodes:
         state = node.state

@@ -38,6 +38,7 @@ class Saved(NamedTuple):
     holder: Any = None  # weak reference to the tensor that held it
     detached: bool = False  # `detach_()` cut that tensor off
     mate: Any = None  # weak reference to what errors take for that tensor after a write
+    of: Any = None  # weak reference to what it is a view of, where nobody else has that view
 
     @property
     def now(self) -> int:
@@ -224,6 +225,25 @@ def _cut_off(value: Value, saved: Saved) -> bool:
     """Whether the tensor that was saved has lost its history since."""
     holder = saved.holder() if saved.holder is not None else None
     return saved.detached or (value.role > LEAF and holder is not None and not holder.requires_grad)
+
+
+def is_view(value: Value) -> bool:
+    """Whether a step made it that views its first operand, with arguments that are no tensors."""
+    state = value.state
+    call = getattr(state, "call", None)
+    if not isinstance(call, Call) or not call.op.view or state.values[value.out] is not value:
+        return False
+    return not any(isinstance(a, Slot) for a in (*call.args[1:], *call.kwargs.values()))
+
+
+def lens_of(value: Value) -> tuple[Any, Value]:
+    """How a view among the values of a program is seen, and of which value."""
+    lens: Any = ()
+    while is_view(value) and not value.state.call.many:
+        call = value.state.call
+        lens = ((call.op, call.args[1:], call.kwargs), *lens)
+        value = value.state.operands[0]
+    return lens, value
 
 
 def holder_of(value: Value, living: Any = None) -> Any:

@@ -11,13 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from leafax.functional import Call, Slot
-
 from ._enter import from_array
 from ._lens import Lens
 from ._modes import within
 from ._node import find, tensor_of
 from ._record import results
+from ._saved import is_view, lens_of
 from ._storage import share
 from ._trace import Trace, Value, local, resting
 
@@ -27,28 +26,23 @@ def as_view(node: Any, index: int, tensor: Any) -> Any:
     if index < 0 or tensor._base_ is not None or tensor._v.inference:
         return tensor
     value = node.state.operands[index]
-    if not _is_view(value):
+    if not is_view(value):
         return tensor
     trace = node.trace
     if trace is local.trace and trace is not None:
         return _again(trace, value)
+    saved = (node.saved or {}).get(index)
+    base = None if saved is None or saved.of is None else saved.of()
+    if saved is not None and base is not None and base._vc is saved.vc:
+        return share(base, tensor, lens_of(value)[0], view=True)
     return _of_the_past(value, node.next_edges()[index], tensor)
-
-
-def _is_view(value: Value) -> bool:
-    """Whether a step made it that views its first operand, with arguments that are no tensors."""
-    state = value.state
-    call = getattr(state, "call", None)
-    if not isinstance(call, Call) or not call.op.view or state.values[value.out] is not value:
-        return False
-    return not any(isinstance(a, Slot) for a in (*call.args[1:], *call.kwargs.values()))
 
 
 def _again(trace: Trace, value: Value) -> Any:
     """The view that is this value of the running trace, made anew from its base."""
     state = value.state
     above = state.operands[0]
-    known = not _is_view(above) or find(trace, above) is not None
+    known = not is_view(above) or find(trace, above) is not None
     base = tensor_of(trace, above) if known else _again(trace, above)
     with within(state.mode):
         made = results(state.call.op, (base, *state.call.args[1:]), state.call.kwargs, state, trace)
@@ -57,12 +51,9 @@ def _again(trace: Trace, value: Value) -> Any:
 
 def _of_the_past(value: Value, edge: Any, tensor: Any) -> Any:
     """A view whose program has run: of the leaf that it leads to, or of what it shows in full."""
-    lens: Lens = ()
-    while _is_view(value) and not value.state.call.many:
-        call = value.state.call
-        lens = ((call.op, call.args[1:], call.kwargs), *lens)
+    lens, value = lens_of(value)
+    for _ in lens:
         edge = None if edge is None else edge[0].next_edges()[0]
-        value = value.state.operands[0]
     if not lens:
         return tensor
     if edge is not None and edge[0].accumulates and edge[0].variable._v.shape == value.shape:

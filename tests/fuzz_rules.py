@@ -193,7 +193,11 @@ def _frozen(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _bits(form: str, given: list[Any], space: Any) -> bool:
-    """The bits of a number that was rounded, the sign of a complex product's zero."""
+    """The bits of a number that was rounded, the sign of a complex product's zero: XLA knows
+    that a product with 1 is the other factor.
+    """
+    if "repr(" in form:
+        return given[0].is_complex() and bool((torch.view_as_real(_plain(given[0])) == 0).any())
     if ".view(torch." not in form or given[0].dtype not in (torch.float64, torch.complex128):
         return False
     x = torch.view_as_real(_plain(given[0])) if given[0].is_complex() else _plain(given[0])

@@ -536,6 +536,18 @@ FOUND = {
         ("with torch.no_grad(): x = d[:1]", "y = x * c", "del x", "d.mul_(2)",
          "y.sum().backward()"),
     ),
+    "what nodes saved": (
+        ("x = b.square()", "see(saved(x.grad_fn))", "d.square_()", "see(saved(d.grad_fn))", "cut()",
+         "see(saved(x.grad_fn), saved(d.grad_fn))"),
+        ("x, y = d[:1] * c, d.t() * c[:2]", "cut()",
+         "see(x.grad_fn._saved_self._base is d, y.grad_fn._saved_other._base is c)",
+         "see(saved(x.grad_fn), y.grad_fn._saved_other)", "d.add_(1)", "see(saved(x.grad_fn))"),
+        ("x = torch.ones(2)", "x.mul_(c[:2])", "see(saved(x.grad_fn))"),
+    ),
+    "a Function's write counts twice": (
+        ("x = c.log_softmax(0)", "y = x.sin()", "Dirty.apply(x)", "y.sum().backward()",
+         "x.sum().backward()"),
+    ),
     "nothing is dropped of no complex numbers": (
         ("d[2:] = z[:0, :1]", "x = z[:0].double()", "y = z[:0].float()", "d[2:].fill_(z[0, 0])",
          "d[2:] = z[0, 0]"),

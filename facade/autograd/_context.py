@@ -13,7 +13,7 @@ from .._enter import enter, from_array, make
 from .._grad_dtype import wanted
 from .._handle import Handle
 from .._inplace import check_inplace
-from .._roles import alias
+from .._roles import alias, tag
 from .._saved import FREED, modified, short
 from .._trace import LEAF, NOWHERE, local, resting
 from .._underived import COMPLEX_FOR_REAL, invalid_gradient
@@ -260,7 +260,10 @@ class FunctionCtx(CustomNode):
 
             rebase(self, t, place)
             return
-        write(t, external(enter(t, local.trace), self, k))
+        trace = local.trace
+        value = enter(t, trace)
+        value = tag(trace, value, value, value.storage, value.version + 1)
+        write(t, external(value, self, k))
         t._grad_fn, t._out = self, k
 
     def _save(self, outs: list[Any]) -> None:
