@@ -234,7 +234,6 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ("grid_sample", "padding_mode"): lambda k: _MODES[k.static("padding_mode")],
     ("grid_sample", "align_corners"): lambda k: bool(k.static("align_corners")),
     ("norm", "ord"): lambda k: 2 if k.static("p") in ("fro", None) else k.static("p"),
-    ("square", "exponent"): lambda k: 2,
     ("var", "correction"): lambda k: _correction(k),
     ("std", "correction"): lambda k: _correction(k),
     ("var", "dim"): lambda k: _dim_of_variance(k), ("std", "dim"): lambda k: _dim_of_variance(k),
