@@ -14,7 +14,7 @@ from ._ambiguous import ambiguous
 from ._enter import enter
 from ._names import node_name, qualified
 from ._node import AccumulateGrad, Node
-from ._trace import LEAF, NODE, State, Trace, Value, local
+from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local
 
 
 def accumulator(t: Any) -> AccumulateGrad:
@@ -92,6 +92,17 @@ def gradient_edge(t: Any) -> tuple[Any, int]:
     if value.index >= 0 and not t._trace.done:
         return edge_of(t._trace, value)  # type: ignore[no-any-return]
     return fn, t._out
+
+
+def true_edge(t: Any) -> tuple[Any, int]:
+    """`gradient_edge(t)` of a tensor that gradients reach.
+
+    Raises:
+      AssertionError: for a view that was made without grad mode.
+    """
+    if t.requires_grad and grad_fn(t) is None and t._v.role == NOWHERE:
+        raise AssertionError("Expected gradient function to be set")
+    return gradient_edge(t)
 
 
 def retain(t: Any, edge: Value, trace: Trace) -> None:

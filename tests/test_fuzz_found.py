@@ -548,6 +548,10 @@ FOUND = {
         ("x = c.log_softmax(0)", "y = x.sin()", "Dirty.apply(x)", "y.sum().backward()",
          "x.sum().backward()"),
     ),
+    "no gradients reach views from without grad mode": (
+        ("with torch.inference_mode(): x = b[1:]", "with torch.no_grad(): y = d[1:]", "edge(x)",
+         "every(b, y)", "some(x)", "torch.autograd.grad(b.sum(), x, allow_unused=True)"),
+    ),
     "nothing is dropped of no complex numbers": (
         ("d[2:] = z[:0, :1]", "x = z[:0].double()", "y = z[:0].float()", "d[2:].fill_(z[0, 0])",
          "d[2:] = z[0, 0]"),

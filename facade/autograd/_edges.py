@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .._graph import gradient_edge
+from .._graph import true_edge
 from .._handle import Handle
 from .._writes import touch
 from ._backward import GradientEdge
@@ -18,7 +18,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require "
             "gradients"
         )
-    return GradientEdge(*gradient_edge(tensor))
+    return GradientEdge(*true_edge(tensor))
 
 
 def increment_version(tensor: Any | Iterable[Any]) -> None:

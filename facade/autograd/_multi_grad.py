@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from .._graph import gradient_edge
+from .._graph import true_edge
 from .._tasks import will_execute
 from .._trace import local
 
@@ -71,7 +71,7 @@ def register_multi_grad_hook(
 
     if not all(t.requires_grad for t in tensors):
         raise AssertionError("Expected gradient function to be set")
-    nodes = [gradient_edge(t)[0] for t in tensors]
+    nodes = [true_edge(t)[0] for t in tensors]
     state: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def get_inner_hook(k: int) -> Callable[[Any], None]:  # PyTorch's names: a warning has them
