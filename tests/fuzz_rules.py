@@ -245,9 +245,14 @@ def _taken_over(form: str, given: list[Any], space: Any) -> bool:
     return any(word in node.name() for node in seen for word in ("View", "queeze", "Alias"))
 
 
+def _endless(form: str, given: list[Any], space: Any) -> bool:
+    """A loop that makes anew what it counts the writes of."""
+    return form.startswith("while ") and "{x} = " in form
+
+
 RULES = (
     _bits, _rounded_to_nothing, _logit_of_nothing, _integers_with_history, _taken_over,
-    _index_of_a_number,
+    _index_of_a_number, _endless,
     _ends_unwritten, _data_of_view, _over_itself, _gradient_with_history, _tied, _overlapping,
     _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen,
