@@ -20,7 +20,7 @@ from ._keep import given_of, needed, reads
 from ._node import Node
 from ._opaque import reached
 from ._record import over_budget
-from ._saved import FREED
+from ._saved import FREED, argument
 from ._silent import by_result, changed
 from ._step import step
 from ._trace import State, Trace, Value, local
@@ -189,10 +189,27 @@ def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
         return False
     if any(c.requires_grad for c in cts):
         return True
+    if _takes_input(call):
+        return any(v.requires_grad for v in values)
     if linear(call):
         return False
     read = reads(call, tuple(v.aval for v in values))
     return any(values[i].requires_grad for i in read)
+
+
+def _takes_input(call: Any) -> bool:
+    """Whether PyTorch's gradient is an op of the gradient and of the input, whose values it does
+    not read."""
+    inner = getattr(call, "call", None)
+    op = getattr(inner, "op", None)
+    if inner is None or op is None:
+        return False
+    if op.name == "pad":
+        return argument(inner, "mode") in ("reflect", "replicate")
+    return op.name in _POOLS
+
+
+_POOLS = frozenset({"avg_pool1d", "avg_pool2d", "avg_pool3d"})
 
 
 # What tells where, and takes no part in differentiating again.

@@ -73,6 +73,11 @@ def _split(a: Arguments) -> str:
     return "SplitBackward0" if isinstance(sizes, int) else "SplitWithSizesBackward0"
 
 
+def _pad(a: Arguments) -> str:
+    kind = {"reflect": "Reflection", "replicate": "Replication"}.get(a.get("mode", "constant"))
+    return f"{kind}Pad{len(a['pad']) // 2}DBackward0" if kind else "ConstantPadNdBackward0"
+
+
 def _scatter(a: Arguments) -> str:
     if a.get("reduce") is not None:
         return "NotImplemented"
@@ -137,6 +142,8 @@ def node_name(state: State) -> str:
             return op.backward
         if op.name == "interpolate":
             return _interpolate(state)
+        if op.name == "pad":
+            return _pad(arguments(state))
         if op.name == "movedim" and not state.operands[0].shape:
             return "AliasBackward0"  # nothing to permute
         if has_no_formula(state):

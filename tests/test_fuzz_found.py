@@ -602,6 +602,20 @@ FOUND = {
          "x = torch.nn.utils.clip_grad_norm_([b, c], 1.0); "
          "torch.nn.utils.clip_grad_value_([b, c], 0.1)", "c.grad.mul_(2)", "x * c"),
     ),
+    "gradients of gradients by PyTorch's formulas": tuple(
+        (f"x = {op}", "g = torch.autograd.grad(x.sum(), b, torch.tensor(1.5).double()."
+         "requires_grad_(), create_graph=True)[0]", "see(g.grad_fn, g.stride(), g.detach())",
+         "see.gradients(*torch.autograd.grad((g * g).sum(), b))")
+        for op in ("torch.addcmul(d, b, c)", "torch.addcdiv(d, b, c, value=2)",
+                   "a.fmod(d) + a.remainder(b)", "d.frac()", "a.xlogy(d) + d.xlogy(a + 3)",
+                   "torch.linalg.cross(d, c.expand(2, 3)) + torch.linalg.cross(a, b)")
+    ),
+    "gradients that are ops of the input, too": (
+        *((f"x = {op}", "g = torch.autograd.grad(x.sum(), b, create_graph=True)[0]",
+           "see(x.grad_fn, g.requires_grad, g.stride())")
+          for op in ("F.pad(b, (1, 1), mode='reflect')", "F.avg_pool2d(b[None], 2)",
+                     "F.pad(b[None], (1, 1, 1, 0), mode='replicate')", "b.xlogy(a)")),
+    ),
     "nodes tell only what torch's have": (
         ("see(saved(torch.stack([a, d]).grad_fn))", "see(saved(d.square().grad_fn))",
          "see(saved(torch.where(a > 0, d, 1.0).grad_fn))"),

@@ -229,6 +229,22 @@ def _where(s: Saved, first: bool) -> Any:
     return s.g.where(there, zero) if first else zero.where(there, s.g)
 
 
+def _value(s: Saved) -> Any:
+    return s["value"] if "value" in s.given else 1
+
+
+def _xlogy(s: Saved) -> Any:
+    x, other = s["input"], s["other"]
+    grad = s.g.xlogy(other)
+    if isinstance(other, (int, float)):
+        return grad if other > 0 else grad.masked_fill(x == 0, 0.0)
+    return grad.masked_fill((x == 0) & (other <= 0), 0.0)
+
+
+def _cross(s: Saved, x: Any, y: Any) -> Any:
+    return apply(TABLE["linalg.cross"], x, y, s.static("dim", -1))
+
+
 def _chosen(s: Saved, mine: str, other: str, ordered: str) -> Any:
     """The gradient of `maximum` or `minimum`: equal elements share it."""
     a, b = s[mine], s[other]
@@ -292,9 +308,32 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "input": lambda s: s.g / _conj(s["other"]),
         "other": lambda s: -s.g * _conj((s["input"] / s["other"]) / s["other"]),
     },
-    "addcmul": {"input": lambda s: s.g},
-    "addcdiv": {"input": lambda s: s.g},
-    "fmod": {"input": lambda s: s.g},
+    "addcmul": {
+        "input": lambda s: s.g,
+        "tensor1": lambda s: s.g * _conj(_times(s["tensor2"], _value(s))),
+        "tensor2": lambda s: s.g * _conj(_times(s["tensor1"], _value(s))),
+    },
+    "addcdiv": {
+        "input": lambda s: s.g,
+        "tensor1": lambda s: s.g * _conj(s.g.new_tensor(_value(s)) / s["tensor2"]),
+        "tensor2": lambda s: (
+            -s.g * _conj(_times(s["tensor1"], _value(s)) / (s["tensor2"] * s["tensor2"]))
+        ),
+    },
+    "fmod": {
+        "input": lambda s: s.g,
+        "other": lambda s: -s.g * s["input"].div(s["other"], rounding_mode="trunc"),
+    },
+    "remainder": {
+        "input": lambda s: s.g,
+        "other": lambda s: -s.g * s["input"].div(s["other"], rounding_mode="floor"),
+    },
+    "frac": {"input": lambda s: s.g},
+    "xlogy": {"input": _xlogy, "other": lambda s: s.g * s["input"] / s["other"]},
+    "linalg.cross": {
+        "input": lambda s: _cross(s, _conj(s["other"]), s.g),
+        "other": lambda s: _cross(s, s.g, _conj(s["input"])),
+    },
     "neg": {"input": lambda s: -s.g},
     "pow": {"input": _pow_base, "exponent": _pow_exponent},
     "square": {"input": lambda s: s.g * _conj(_times(s["input"].pow(1), 2))},
@@ -394,7 +433,7 @@ _VIEWING = frozenset({
     "add", "sub", "sum", "cat", "stack", "clone", "contiguous", "_to_copy", "t", "transpose",
     "swapaxes", "swapdims", "T", "mT", "movedim", "moveaxis", "permute", "view", "reshape",
     "_unsafe_view", "flatten", "ravel", "unflatten", "unsqueeze", "squeeze", "squeeze_", "addcmul",
-    "addcdiv", "fmod",
+    "addcdiv", "fmod", "remainder", "frac",
 })  # fmt: skip
 
 

@@ -252,7 +252,10 @@ def _cross(input: Array, other: Array, dim: int) -> Array:
         raise RuntimeError(
             f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(other.dtype)}"
         )
-    return jnp.cross(input, other, axis=axis)
+    # Spelled out: a gradient of `jnp.cross` seems to read both operands.
+    x, y = ([lax.index_in_dim(t, k, axis) for k in range(3)] for t in (input, other))
+    pairs = ((1, 2), (2, 0), (0, 1))
+    return jnp.concatenate([x[j] * y[k] - x[k] * y[j] for j, k in pairs], axis)
 
 
 _CROSS = {"backward": "LinalgCrossBackward0", "saves": {"self": "other", "other": "self"}}
