@@ -9,6 +9,7 @@ import fuzz
 import fuzz_programs
 import pytest
 
+PROGRAMS = 1000
 BLOCK = 50  # programs a test: small enough to share among processes
 
 # What the fuzzer once found, as it was shrunk.
@@ -27,7 +28,7 @@ ONCE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("first", range(0, 300, BLOCK))
+@pytest.mark.parametrize("first", range(0, PROGRAMS, BLOCK))
 def test_programs(first: int) -> None:
     for seed in range(first, first + BLOCK):
         drawn = fuzz.draw(seed, most=10)
