@@ -202,6 +202,9 @@ def cast(x: Any, dtype: Any) -> Any:
             return x
         if category(x.dtype) == _COMPLEX and category(dtype) not in (_COMPLEX, _BOOL):
             x = jnp.real(x)
+        if x.dtype == bool and category(dtype) >= _FLOAT:
+            # Of `y * x.astype(dtype)` XLA makes a choice between y and 0, which loses NaN and -0.
+            return jnp.where(x, jnp.ones((), dtype), jnp.zeros((), dtype))
     return (
         jnp.asarray(x).astype(dtype)
         if not isinstance(x, (bool, int, float, complex))

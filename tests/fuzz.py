@@ -54,7 +54,7 @@ def draw(seed: int, most: int) -> Drawn:
 
 def ways_of(seed: int) -> Sequence[int]:
     """The ways for a seed: to compile whole programs takes longest, so one in four is met again."""
-    return (0, 1, 2) if seed % 4 == 0 else (0, 2)
+    return ((0, 1, 2), (0,), (0,), (2,))[seed % 4]
 
 
 def difference(drawn: Drawn, ways: Sequence[int] = range(len(WAYS))) -> Difference | None:

@@ -489,6 +489,10 @@ FOUND = {
         ("d.pow_(2)", "see(saved(d.grad_fn))", "see(d.grad_fn._saved_self.grad_fn)", "a.mul_(b)",
          "see(saved(a.grad_fn))"),
     ),
+    "what a mask does not choose is multiplied by 0": (
+        ("x = torch.tensor([float('inf'), float('nan'), -1.0])", "y = x * (x > 3)",
+         "m = (x > 3).double()", "y = x * m", "cut()", "y = (x > 3) * x * (x > 4).float()"),
+    ),
     "no element is no degree of freedom": (
         ("x = b[:0].std(-1)", "y = b[:0].var(0, correction=0)", "y = torch.std_mean(b[:0], 1)"),
     ),

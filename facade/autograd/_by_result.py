@@ -12,7 +12,8 @@ from typing import Any
 from leafax.functional import TABLE
 
 from .._record import apply
-from ._formulas import FORMULAS, Formula, Saved, _dims
+from ._formula_tools import Formula, dims_of
+from ._formulas import FORMULAS, Saved
 
 
 class Unpacked:
@@ -54,7 +55,7 @@ def _whole(s: Saved) -> tuple[Any, Any, list[int]]:
     ndim = len(s.shape())
     if dim is None or isinstance(dim, bool):
         return grad, result, list(range(ndim))
-    dims = _dims(dim, ndim)
+    dims = dims_of(dim, ndim)
     if not s.static("keepdim", False):
         for d in dims:
             grad, result = grad.unsqueeze(d), result.unsqueeze(d)
@@ -125,12 +126,6 @@ def _std(s: Saved) -> Any:
     return (2.0 / over if over else math.inf) * grad * (x - mean)
 
 
-def _extreme(s: Saved) -> Any:
-    x, (grad, result, dims) = s["input"], _whole(s)
-    chosen = x == result
-    return grad * chosen / chosen.sum(dims, keepdim=True)
-
-
 def _extreme_of_all(s: Saved) -> Any:
     x, result = s["input"], s.result
     chosen = (x == result) | (x.isnan() & result.isnan())
@@ -144,8 +139,6 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
     "linalg.norm": {"input": _norm},
     "logsumexp": {"input": _logsumexp},
     "std": {"input": _std},
-    "amax": {"input": _extreme},
-    "amin": {"input": _extreme},
     "max": {"input": _extreme_of_all},
     "min": {"input": _extreme_of_all},
     "median": {"input": _extreme_of_all},
@@ -153,5 +146,8 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
         "input": lambda s: s.g * (s["input"] / s.result),
         "other": lambda s: s.g * (s["other"] / s.result),
     },
-    **{name: FORMULAS[name] for name in ("pow", "exp2", "expm1", "tan", "softmax", "log_softmax")},
+    **{
+        name: FORMULAS[name]
+        for name in ("pow", "exp2", "expm1", "tan", "softmax", "log_softmax", "amax", "amin")
+    },
 }

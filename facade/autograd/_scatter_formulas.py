@@ -48,3 +48,9 @@ def for_src(s: Any) -> Any:
         name = s.node.state.call.op.name
         return DelayedError(_TWICE.format(op=name, src=_source(s)), 1)(grad)
     return grad
+
+
+FORMULAS = {
+    "scatter_reduce": {"input": for_input, "src": for_src},
+    "index_reduce": {"input": for_input, "source": for_src},
+}

@@ -1,0 +1,63 @@
+"""Gradients of products of matrices and vectors, as PyTorch's formulas spell them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE
+
+from .._record import apply
+from ._formula_tools import Formula, conj
+
+
+def _turned(t: Any) -> Any:
+    return conj(t.t())
+
+
+def _by_columns(s: Any, name: str) -> bool:
+    """Whether a matrix lies in memory column after column."""
+    kind = s.node.state.operands[s.given[name].index]
+    strides = getattr(kind, "strides", None)
+    return bool((strides or (kind.shape[1], 1)) == (1, kind.shape[0]))
+
+
+def _left_factor(s: Any, left: str = "input") -> Any:
+    if _by_columns(s, left):
+        return conj(s["mat2"]).mm(s.g.t()).t()
+    return s.g.mm(_turned(s["mat2"]))
+
+
+def _right_factor(s: Any, left: str = "input") -> Any:
+    if _by_columns(s, "mat2"):
+        return s.g.t().mm(conj(s[left])).t()
+    return _turned(s[left]).mm(s.g)
+
+
+def _cross(s: Any, x: Any, y: Any) -> Any:
+    return apply(TABLE["linalg.cross"], x, y, s.static("dim", -1))
+
+
+FORMULAS: dict[str, dict[str, Formula]] = {
+    "linalg.cross": {
+        "input": lambda s: _cross(s, conj(s["other"]), s.g),
+        "other": lambda s: _cross(s, s.g, conj(s["input"])),
+    },
+    "mm": {"input": _left_factor, "mat2": _right_factor},
+    "addmm": {
+        "input": lambda s: s.scaled(s.g, "beta"),
+        "mat1": lambda s: s.scaled(_left_factor(s, "mat1"), "alpha"),
+        "mat2": lambda s: s.scaled(_right_factor(s, "mat1"), "alpha"),
+    },
+    "bmm": {
+        "input": lambda s: s.g.bmm(conj(s["mat2"].transpose(1, 2))),
+        "mat2": lambda s: conj(s["input"].transpose(1, 2)).bmm(s.g),
+    },
+    "mv": {
+        "input": lambda s: s.g.reshape(-1, 1) * conj(s["vec"]),
+        "vec": lambda s: _turned(s["input"]).mv(s.g),
+    },
+    "dot": {
+        "input": lambda s: s.g * conj(s["tensor"]),
+        "tensor": lambda s: s.g * conj(s["input"]),
+    },
+}

@@ -1,0 +1,110 @@
+"""Gradients of sums and of what moves or copies elements, as PyTorch's formulas spell them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._record import apply
+from ._formula_tools import DIV, Formula, dims_of
+
+
+def _spread(s: Any) -> Any:
+    """The gradient of a sum: the same number wherever one was summed."""
+    shape, dim, grad = s.shape(), s.static("dim"), s.g
+    if dim is not None and not s.static("keepdim", False):
+        for d in dims_of(dim, len(shape)):
+            grad = grad.unsqueeze(d)
+    return grad.expand(shape)
+
+
+def _mean(s: Any) -> Any:
+    shape, dim = s.shape(), s.static("dim")
+    dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
+    return apply(DIV, _spread(s), math.prod(shape[d] for d in dims))
+
+
+def _unsqueezed(s: Any) -> Any:
+    return s.g.reshape(s.shape()) if s.static("dim") is None else _back_in(s)
+
+
+def _back_in(s: Any) -> Any:
+    shape, grad = s.shape(), s.g
+    for d in dims_of(s.static("dim"), len(shape)):
+        if shape[d] == 1:
+            grad = grad.unsqueeze(d)
+    return grad
+
+
+def _permuted(s: Any) -> Any:
+    dims = s.static("dims")
+    inverse = [0] * len(dims)
+    for k, d in enumerate(dims):
+        inverse[d % len(dims)] = k
+    return s.g.permute(tuple(inverse))
+
+
+def _pieces(s: Any) -> list[Any]:
+    """The gradient of `cat`, cut into its operands'."""
+    dim, start, found = s.static("dim", 0), 0, []
+    for a in s.given["tensors"]:
+        n = s.node.state.operands[a.index].shape[dim]
+        found.append(s.g.narrow(dim, start, n))
+        start += n
+    return found
+
+
+# The gradient of each tensor of a list.
+LISTS: dict[str, Formula] = {
+    "cat": _pieces,
+    "stack": lambda s: [s.g.select(s.static("dim", 0), k) for k in range(len(s.given["tensors"]))],
+}
+
+_VIEWED: dict[str, Formula] = {"input": lambda s: s.g.reshape(s.shape())}
+_MOVED: dict[str, Formula] = {
+    "input": lambda s: s.g.movedim(s.static("destination"), s.static("source")),
+}
+
+# What was written over gets a zero that depends on nothing.
+FILLED: dict[str, Formula] = {
+    "input": lambda s: s.g.new_zeros(s.shape()), "value": lambda s: s.g.sum(),
+}  # fmt: skip
+
+FORMULAS: dict[str, dict[str, Formula]] = {
+    "sum": {"input": _spread},
+    "mean": {"input": _mean},
+    "clone": {"input": lambda s: s.g},
+    "contiguous": {"input": lambda s: s.g},
+    "_to_copy": {"input": lambda s: s.g},
+    "t": {"input": lambda s: s.g.t()},
+    "transpose": {"input": lambda s: s.g.transpose(s.static("dim0"), s.static("dim1"))},
+    "swapaxes": {"input": lambda s: s.g.transpose(s.static("axis0"), s.static("axis1"))},
+    "swapdims": {"input": lambda s: s.g.transpose(s.static("dim0"), s.static("dim1"))},
+    "T": {"input": lambda s: s.g.permute(*range(s.g.dim())[::-1])},
+    "mT": {"input": lambda s: s.g.transpose(-2, -1)},
+    "movedim": _MOVED,
+    "moveaxis": _MOVED,
+    "permute": {"input": _permuted},
+    "view": _VIEWED,
+    "_unsafe_view": _VIEWED,
+    "reshape": _VIEWED,
+    "flatten": _VIEWED,
+    "ravel": _VIEWED,
+    "unflatten": _VIEWED,
+    "unsqueeze": {"input": lambda s: s.g.squeeze(s.static("dim"))},
+    "squeeze": {"input": _unsqueezed},
+    "expand": {"input": lambda s: s.g.sum_to_size(s.shape())},
+    "zero": FILLED,
+    "fill": FILLED,
+    "fill_": FILLED,
+}
+
+FORMULAS |= {f"{name}_": FORMULAS[name] for name in ("t", "transpose", "squeeze", "unsqueeze")}
+
+# What these pass on is the incoming gradient itself, or a view of it.
+VIEWING = frozenset({
+    "add", "sub", "sum", "cat", "stack", "clone", "contiguous", "_to_copy", "t", "transpose",
+    "swapaxes", "swapdims", "T", "mT", "movedim", "moveaxis", "permute", "view", "reshape",
+    "_unsafe_view", "flatten", "ravel", "unflatten", "unsqueeze", "squeeze", "squeeze_", "addcmul",
+    "addcdiv", "fmod", "remainder", "frac",
+})  # fmt: skip
