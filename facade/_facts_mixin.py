@@ -60,8 +60,6 @@ class FactsMixin(Handle):
         """Bytes all elements take."""
         return self.numel() * self.itemsize
 
-    names = property(lambda self: (None,) * self.dim())
-
     def is_floating_point(self) -> bool:
         """Whether the dtype is floating point."""
         return self.dtype.is_floating_point

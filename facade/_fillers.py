@@ -11,13 +11,14 @@ from ._arguments import check_lines, reworded
 from ._beyond import grow, lens_from
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
+from ._modes import within
 from ._out import write_out
 from ._overlap import check_overlap
 from ._random import key
 from ._record import apply
 from ._storage import storage_of
 from ._table import plain
-from ._trace import local
+from ._trace import Mode, local
 from ._writes import touch
 
 
@@ -158,6 +159,12 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
 
 def reshaped_storage(self: Any, shape: tuple[int, ...]) -> None:
     """Give a tensor another shape; elements beyond the old ones are zeros."""
+    # What is an inference tensor remains one, what is none remains none.
+    with within(Mode.of(False, bool(self._v.inference), local.mode.autocast)):
+        _reshape_storage(self, shape)
+
+
+def _reshape_storage(self: Any, shape: tuple[int, ...]) -> None:
     from ._strides import layout
 
     count = math.prod(shape)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import default_float, set_default_float
+from leafax.functional import TABLE, default_float, set_default_float
 from leafax.functional import promote_types as _promote_types
 from leafax.functional import result_type as _result_type
 
 from . import _table
+from ._arguments import parsed
 from ._dtype import dtype, of
 from ._indexing import nonzero as nonzero
 from ._tensor import Tensor
@@ -222,9 +223,9 @@ Tensor.nonzero = nonzero  # type: ignore[attr-defined]
 Tensor.equal = equal  # type: ignore[attr-defined]
 Tensor.allclose = allclose  # type: ignore[attr-defined]
 
-# In-place methods that PyTorch has as functions too.
-_INPLACE = tuple(
-    f"{name}_"
+# What PyTorch has as functions that write in place, most of them as methods too.
+_INPLACE = {
+    f"{name}_": parsed(getattr(Tensor, f"{name}_", None) or _table.inplace_method(TABLE[name]))
     for name in (
         "abs acos acosh addmv alpha_dropout arccos arccosh arcsin arcsinh arctan arctanh "
         "as_strided asin asinh atan atanh ceil celu clamp clamp_max clamp_min clip conj_physical "
@@ -233,9 +234,9 @@ _INPLACE = tuple(
         "resize_as round rrelu rsqrt selu sigmoid sin sinc sinh sqrt square tan tanh threshold "
         "trunc xlogy zero"
     ).split()
-    if hasattr(Tensor, f"{name}_")
-)
-globals().update({name: getattr(Tensor, name) for name in _INPLACE})
+    if hasattr(Tensor, f"{name}_") or name in TABLE
+}
+globals().update(_INPLACE)
 globals().update({name: _warned(name, globals()[name]) for name in _DEPRECATED})
 
 __all__ = [  # noqa: PLE0604

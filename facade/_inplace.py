@@ -18,7 +18,7 @@ from ._handle import Handle
 from ._lens import spell, writing
 from ._modes import within
 from ._names import WRAPS
-from ._overlap import check_overlap
+from ._overlap import ASKS_ARGUMENTS, check_overlap
 from ._reading import plain_kind, without_grad
 from ._record import known, record
 from ._roles import alias, keep_edge
@@ -177,9 +177,14 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         if tangents:
             _dual_ops.written(t, tangents)
         return t
-    if t._shares or len(args) > 1:
-        check_overlap(op, t, args)
     before = () if _key is None else (_key,)
+    if t._shares or len(args) > 1:
+        try:
+            check_overlap(op, t, args)
+        except RuntimeError:
+            if op.name in ASKS_ARGUMENTS:
+                _plainly(op, t, before, args, kwargs)  # for what it says of its arguments
+            raise
     if tracked and t._base_ is not None:
         if t._base_._store is not t._store:
             raise RuntimeError(

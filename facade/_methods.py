@@ -40,7 +40,7 @@ _METHODS = {
         "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided", "tensor_split",
     ),
     _reduce: (
-        "max", "min", "median", "nanmedian", "norm", "diff", "cov", "corrcoef", "isin", "msort",
+        "max", "min", "median", "nanmedian", "norm", "diff", "cov", "corrcoef", "msort",
     ),
     _numeric: ("index_reduce", "index_reduce_", "as_strided_scatter", "lu"),
     _histogram: ("histogram",),

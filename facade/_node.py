@@ -12,6 +12,7 @@ from ._enter import from_array, make
 from ._names import gradient_places, places
 from ._noted import note
 from ._saved import Saved, active_saves
+from ._saved_names import names_of
 from ._together import tell
 from ._trace import EXTERNAL, State, Trace, local, resting
 
@@ -230,10 +231,11 @@ class Node:
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
-        saves = getattr(getattr(self.state.call, "op", None), "saves", ())
-        return _seen(
-            self, *(f"{kind}_{name}" for name in saves for kind in ("_saved", "_raw_saved"))
-        )
+        tensors = frozenset(getattr(getattr(self.state.call, "op", None), "saves", ()))
+        names = names_of(self.name())
+        every = tensors if names is None else names
+        raw = [f"_raw_saved_{name}" for name in tensors & every]
+        return _seen(self, *raw, *(f"_saved_{name}" for name in every))
 
     def unpack(self, index: int) -> Any:
         """The tensor of operand `index` (or of result `-1 - index`), as it was saved."""

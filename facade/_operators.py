@@ -29,6 +29,12 @@ _REFLECTED = {"add": "add", "mul": "mul", "and": "bitwise_and", "or": "bitwise_o
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _UNARY = {"neg": "neg", "abs": "abs", "invert": "bitwise_not", "pos": "positive"}
 
+# Functions write in place (`torch.celu_(x)`), tensors have no such methods.
+_NO_METHOD = frozenset({
+    "alpha_dropout", "celu", "dropout", "feature_alpha_dropout", "feature_dropout", "rrelu",
+    "selu", "threshold",
+})  # fmt: skip
+
 
 def install(cls: Any) -> None:
     """Give the tensor class what follows from the table; what it defines itself stays."""
@@ -38,7 +44,7 @@ def install(cls: Any) -> None:
             continue
         if op.method and name not in own:
             setattr(cls, name, _table.method(op))
-        if op.inplace and name + "_" not in own:
+        if op.inplace and name not in _NO_METHOD and name + "_" not in own:
             setattr(cls, name + "_", _table.inplace_method(op))
     for name, dtype_name in _CASTS.items():
         setattr(cls, name, _cast(dtype_name))

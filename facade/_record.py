@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from leafax.functional import Op
+from leafax.functional import Op, is_differentiable
 
 from ._ambiguous import AmbiguousView
 from ._dtype import dtype as dtype_class
@@ -52,7 +52,7 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
     try:
         out = known(op, args, kwargs)
     except AmbiguousView:
-        if op.differentiable:
+        if op.differentiable and not (op.name == "_to_copy" and not is_differentiable(args[1])):
             raise
         return _without_grad(op, args, kwargs)
     if out is not None:

@@ -125,8 +125,9 @@ def isin(
     """Whether each element is among `test_elements`."""
     if not isinstance(elements, Handle):
         elements = test_elements.new_full((), elements)
+    elements = elements.detach()
     if isinstance(test_elements, Handle):
-        found = (elements.unsqueeze(-1) == test_elements.flatten()).any(-1)
+        found = (elements.unsqueeze(-1) == test_elements.detach().flatten()).any(-1)
     else:
         found = elements == test_elements
     return found.logical_not() if invert else found

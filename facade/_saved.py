@@ -249,8 +249,8 @@ def lens_of(value: Value) -> tuple[Any, Value]:
 def holder_of(value: Value, living: Any = None) -> Any:
     """The tensor that held `value`, if it is still there.
 
-    After a write it holds another value; then it is what shares its storage and shape, by
-    preference with the same `requires_grad`.
+    After a write it holds another value, which was made of this one; else it is what shares its
+    storage and shape, by preference with the same `requires_grad`.
     """
     second = None
     if local.trace.together:
@@ -259,7 +259,7 @@ def holder_of(value: Value, living: Any = None) -> Any:
         if t is None or (t._store is not None and t is t._store.cell):
             continue
         v = t._stale if t._stale is not None else t._v
-        if v is value:
+        if v is value or _made_of(v, value):
             return t
         if v.storage == value.storage and v.shape == value.shape:
             if second is None or (
@@ -268,6 +268,18 @@ def holder_of(value: Value, living: Any = None) -> Any:
             ):
                 second = t
     return second
+
+
+def _made_of(written: Value, value: Value) -> bool:
+    """Whether writes made `written` of `value`, one after the other."""
+    while written.storage == value.storage and written.state is not None:
+        op = getattr(written.state.call, "op", None)
+        if op is None or not op.overwrites:
+            return False
+        written = written.state.operands[1 if op.random else 0]
+        if written is value:
+            return True
+    return False
 
 
 def short(name: str) -> str:

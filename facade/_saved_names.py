@@ -10,9 +10,9 @@ import functools
 # `names: nodes`, a node without "Backward" and a zero after it.
 _NAMES = """\
 : Alias Bernoulli Bernoulli2 BlockDiag Cauchy Ceil Clone Conj ConjPhysical ConjPhysical1
-  CopyBackwards Deg2Rad Eq Exponential Fill Fill2 Fill3 Floor Fmod Frac Ge Geometric Geqrf Gt Le
-  LogNormal Lt Ne Neg NegView Normal NotImplemented Poisson Rad2Deg Random2 Remainder Round Sign T
-  ToCopy Trunc Uniform ViewAsComplex ViewAsReal Zero
+  CopyBackwards CopySlices Deg2Rad Eq Exponential Fill Fill2 Fill3 Floor Fmod Frac Ge Geometric
+  Geqrf Gt Le LogNormal Lt Ne Neg NegView Normal NotImplemented Poisson Rad2Deg Random2
+  Remainder Round Sign T ToCopy Trunc Uniform ViewAsComplex ViewAsReal Zero
 A LU left pivots result: LinalgSolveEx
 A LU pivots result: LinalgDet
 A LU pivots sign: LinalgSlogdet
@@ -183,9 +183,14 @@ def _kept() -> dict[str, frozenset[str]]:
     return found
 
 
-def may_have(node: str, name: str) -> bool:
-    """Whether a node of this name has `_saved_<name>`; yes if PyTorch has no such node."""
+def names_of(node: str) -> frozenset[str] | None:
+    """The names that nodes of this name save; None if PyTorch has no such node."""
     node = node.rpartition(":")[2]
     head, found, number = node.rpartition("Backward")
-    names = _kept().get(head + ("" if number == "0" else number) if found else node)
+    return _kept().get(head + ("" if number == "0" else number) if found else node)
+
+
+def may_have(node: str, name: str) -> bool:
+    """Whether a node of this name has `_saved_<name>`; yes if PyTorch has no such node."""
+    names = names_of(node)
     return names is None or name in names

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.dtypes import float0
+from jax.interpreters.ad import Zero
 
 from ._dtypes import category, is_differentiable
 from ._op import Fault
@@ -86,6 +87,11 @@ def differentiate(
     return tuple(outs), Pullback(pull, meta)
 
 
+def _zero(shape: tuple[int, ...], dtype: Any) -> Any:
+    """No gradient at all: of zeros, JAX would make NaN where a derivative is not finite."""
+    return Zero(jax.core.ShapedArray(shape, dtype))
+
+
 class PullMeta(NamedTuple):
     floats: tuple[int, ...]  # which outputs are differentiable
     avals: tuple[tuple[tuple[int, ...], Any], ...]  # shape and dtype of every output
@@ -104,9 +110,8 @@ class Pullback:
         there, back = (_same, _same) if self.meta.moves else (conj, _upright)
         filled = []
         for k in self.meta.floats:
-            shape, dtype = self.meta.avals[k]
             ct = cotangents[k]
-            filled.append(jnp.zeros(shape, dtype) if ct is None else there(ct))
+            filled.append(_zero(*self.meta.avals[k]) if ct is None else there(ct))
         grads = self.pull(tuple(filled))
         return tuple(g if g.dtype == float0 else back(g) for g in grads)
 

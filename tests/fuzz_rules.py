@@ -215,6 +215,14 @@ def _rounded_to_nothing(form: str, given: list[Any], space: Any) -> bool:
     return any(((t != 0) & (t.abs() < 1e-12)).any() for t in parts if t.is_floating_point())
 
 
+def _periodic(form: str, given: list[Any], space: Any) -> bool:
+    """The sine of a large number tells how that was rounded."""
+    if not any(word in form for word in ("sin", "cos", "tan")):
+        return False
+    most = 10 if "exp" in form else 1e6
+    return any(bool((t.abs() > most).any()) for t in map(_plain, given))
+
+
 def _index_of_a_number(form: str, given: list[Any], space: Any) -> bool:
     """PyTorch looks up the size of the dim that a 0-dim tensor does not have."""
     return "{x}[-1]" in form and not given[0].dim()
@@ -254,7 +262,7 @@ def _endless(form: str, given: list[Any], space: Any) -> bool:
 
 RULES = (
     _bits, _rounded_to_nothing, _logit_of_nothing, _integers_with_history, _taken_over,
-    _index_of_a_number, _endless,
+    _periodic, _index_of_a_number, _endless,
     _ends_unwritten, _data_of_view, _over_itself, _gradient_with_history, _tied, _overlapping,
     _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen,

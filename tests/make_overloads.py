@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from leafax import _torch_functions
+from leafax import _functions, _torch_functions
 from leafax.functional import TABLE
 
 PATH = Path(__file__).parent.parent / "facade" / "_overloads.py"
@@ -101,6 +101,7 @@ def source() -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         names = {op.qualified for op in TABLE.values() if op.function and op.name[0] != "_"}
+        names |= _functions._INPLACE.keys()
         for name in sorted(names | _torch_functions.FUNCTIONS.keys()):
             found = overloads(theirs(name)) if callable(theirs(name)) else []
             if any("Tensor" in line for line in found) or name in _torch_functions.FUNCTIONS:

@@ -617,6 +617,56 @@ FOUND = {
           for op in ("F.pad(b, (1, 1), mode='reflect')", "F.avg_pool2d(b[None], 2)",
                      "F.pad(b[None], (1, 1, 1, 0), mode='replicate')", "b.xlogy(a)")),
     ),
+    "arguments are looked at before memory": (
+        ("x = (a - a).expand(2, 2, 3)", "x.addmm_(x.clone(), a.clone())"),
+        ("x = a[0].expand(2, 3)", "x.addmm_(a, a)"), ("x = a[0].expand(2, 3)", "x.addr_(c, c)"),
+        ("x = a[0].expand(2, 3)", "x.cumsum_(5)"), ("x = a[0].expand(2, 3)", "x.normal_(0, -1)"),
+        ("x = a[0].expand(2, 3)", "x.index_add_(5, torch.tensor([0]), a[:1])"),
+        ("x = a[0].expand(2, 3)", "x.add_(torch.ones(5))"), ("d[:0].expand(2, 0, 3).add_(1)",),
+    ),
+    "in-place products have the shape they write to": (
+        ("a[0].addmm_(d, d.t())",), ("a[:1].addmm_(d @ d.t(), d)",), ("a[0, :1].addmv_(d, c)",),
+        ("a[None, :1].baddbmm_((d @ d.t())[None], d[None])",), ("a.addr_(c, c)",),
+        ("a[0].addr_(c, c)",), ("a[:1].addr_(c, c)",),
+    ),
+    "probabilities": (
+        ("a.bernoulli_(torch.ones(5))",), ("c.detach().bernoulli_(a.abs())",),
+        ("see((a * a.bernoulli_(torch.zeros(3)) * -1).signbit())",),
+    ),
+    "zeros of the identity": (("see((torch.eye(3) * -1).signbit())",),),
+    "batched gradients call hooks once": (
+        ("x = b * 2", "x.register_hook(lambda g: (see(g.shape), g * 2)[1])",
+         "x.register_hook(lambda g: g + 1)",
+         "see.gradients(*torch.autograd.grad(x.sin(), b, torch.ones(2, 2, 3, dtype=b.dtype),"
+         " is_grads_batched=True))"),
+        ("x = once(b)",
+         "see.gradients(*torch.autograd.grad(b, b, torch.ones(2, 2, 3, dtype=b.dtype),"
+         " is_grads_batched=True))"),
+    ),
+    "views whose history is gone, as integers": (
+        ("x, y = a.chunk(2, -1)", "a.mul_(b)", "see(y.bool(), y.int(), torch.isin(y, y))", "y * 2"),
+    ),
+    "nodes that wrote through a view save nothing": (
+        ("x = d.clone()", "x[:1].view(-1).add_(1)", "see(saved(x.grad_fn))",
+         "see([n for n in dir(x.grad_fn) if 'saved' in n])",
+         "see(sorted(n for n in dir((d * b).grad_fn) if 'saved' in n))"),
+    ),
+    "who wrote to what was packed": (
+        ("x = a.dist(b)", "a.mul_(x)", "y = a.detach()",
+         "with torch.autograd.graph.save_on_cpu(): z = (a * a).sum()",
+         "torch.autograd.grad(x, b, create_graph=True)"),
+    ),
+    "what is resized in inference mode": (
+        ("with torch.inference_mode(): x = torch.cat([c, c], out=a)", "see(a.is_inference())"),
+        ("with torch.inference_mode(): c.resize_(6)", "see(c.is_inference(), c._version)"),
+    ),
+    "inference tensors that functions save": (
+        ("with torch.inference_mode(): x = b * 2", "Needs.apply(x, b, 2)"),
+    ),
+    "numbers without dims": (
+        ("with keeping(): x = c[0].log_softmax(-1)", "x.backward()"),
+        ("with keeping(): x = c[0].softmax(-1)", "x.backward()"),
+    ),
     "nodes tell only what torch's have": (
         ("see(saved(torch.stack([a, d]).grad_fn))", "see(saved(d.square().grad_fn))",
          "see(saved(torch.where(a > 0, d, 1.0).grad_fn))"),

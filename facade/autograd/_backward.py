@@ -298,20 +298,18 @@ def _one(
 def _batched(
     outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
 ) -> list[Any]:
-    """A walk for each row of `grads`; the results of all, stacked."""
-    from leafax.functional import TABLE
+    """One walk, mapped over the rows of `grads`: hooks are called once, as in PyTorch."""
+    from ..func import vmap
 
-    from .._record import apply
+    tensors = [g for g in grads if g is not None]
 
-    n = next(g for g in grads if g is not None).shape[0]
-    rows = [
-        _one(
-            outs, ins, [None if g is None else g[i] for g in grads],
-            True if i < n - 1 else keep, create_graph, allow_unused,
-        )
-        for i in range(n)
-    ]  # fmt: skip
-    return [
-        None if column[0] is None else apply(TABLE["stack"], tuple(column), 0)
-        for column in zip(*rows, strict=True)
-    ]
+    def one(*rows: Any) -> list[Any]:
+        given = iter(rows)
+        rest = [None if g is None else next(given) for g in grads]
+        found = _one(outs, ins, rest, keep, create_graph, allow_unused)
+        there[:] = [g is not None for g in found]
+        return [g for g in found if g is not None]
+
+    there: list[bool] = []
+    results = iter(vmap(one)(*tensors))
+    return [next(results) if held else None for held in there]

@@ -15,6 +15,7 @@ from .._handle import Handle
 from .._inplace import check_inplace
 from .._roles import alias, tag
 from .._saved import FREED, modified, short
+from .._step import UNSAVED
 from .._trace import LEAF, NOWHERE, local, resting
 from .._underived import COMPLEX_FOR_REAL, invalid_gradient
 from .._writes import bump, touch, write
@@ -275,6 +276,8 @@ class FunctionCtx(CustomNode):
             if t is None:
                 saved.append(None)
                 continue
+            if t.is_inference():
+                raise RuntimeError(UNSAVED)
             out = place.get(id(t))
             packed = pack_one(t, out)
             if packed is not None:

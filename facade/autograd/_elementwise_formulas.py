@@ -39,11 +39,15 @@ _THRESHOLD = _of_result("threshold_backward", _threshold_backward)
 
 def _softmax_backward(grad_output: Any, result: Any, dim: int) -> Any:
     inner = grad_output * result
-    return inner - result * inner.sum(dim, keepdims=True)
+    return inner - result * _summed(inner, dim)
 
 
 def _log_softmax_backward(grad_output: Any, result: Any, dim: int) -> Any:
-    return grad_output - jnp.exp(result) * grad_output.sum(dim, keepdims=True)
+    return grad_output - jnp.exp(result) * _summed(grad_output, dim)
+
+
+def _summed(x: Any, dim: int) -> Any:
+    return x.sum(dim, keepdims=True) if x.ndim else x
 
 
 _SOFTMAX = _of_result("_softmax_backward_data", _softmax_backward)

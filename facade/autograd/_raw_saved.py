@@ -10,6 +10,7 @@ from leafax.functional import Slot, vjp_of
 from .._enter import enter
 from .._keep import given_of, needed
 from .._saved import FREED, argument, saved_places
+from .._saved_names import may_have
 from .._trace import local
 from ._context import fit
 from ._hooked_node import RESULT_RULES
@@ -23,7 +24,7 @@ def attribute(node: Any, name: str) -> Any:
     wanted = name[len("_raw_saved_") :]
     found = [index for saved, index in saved_places(node.state) if saved == wanted]
     call = node.state.call
-    if wanted in getattr(getattr(call, "op", None), "saves", ()):
+    if wanted in getattr(getattr(call, "op", None), "saves", ()) and may_have(node.name(), wanted):
         given = argument(call, wanted)
         if isinstance(given, (tuple, list)) and not isinstance(given, Slot):
             places = iter(found)

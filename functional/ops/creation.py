@@ -156,7 +156,7 @@ def eye(n: int, m: int | None = None, dtype: np.dtype | None = None) -> Array:
     for name, length in (("n", n), ("m", m)):
         if length < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {length}")
-    return jnp.eye(n, m, dtype=dtype or default_float())
+    return cast(jnp.eye(n, m, dtype=bool), dtype or default_float())
 
 
 def _triangle(row: int, col: int, mask: Any, dtype: np.dtype | None) -> Array:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._dtypes import cast
 from .._op import Fault, op
 from .linalg import LINALG, _need_float, _need_matrix, _singular, _t
 from .linalg_solve import _batched, _info
@@ -76,7 +77,7 @@ def _unpacked(lu: Array, permutation: Array) -> LU:
     k = min(rows, columns)
     lower = jnp.tril(lu[..., :, :k], -1) + jnp.eye(rows, k, dtype=lu.dtype)
     upper = jnp.triu(lu[..., :k, :])
-    p = (permutation[..., None, :] == jnp.arange(rows)[:, None]).astype(lu.dtype)
+    p = cast(permutation[..., None, :] == jnp.arange(rows)[:, None], lu.dtype)
     return LU(p, lower, upper)
 
 

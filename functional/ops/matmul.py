@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -180,6 +181,15 @@ def _blend(input: Array, product: Array, beta: Any, alpha: Any) -> Array:
     return total + jnp.broadcast_to(scaled(cast(input, dtype), beta), out)
 
 
+def _need_same_size(have: Sequence[int], out: Sequence[int]) -> None:
+    """Raise if a product is written to what has not its shape: these do not broadcast."""
+    if tuple(have) != tuple(out):
+        raise RuntimeError(
+            f"Bad in-place call: input tensor size {list(have)} and output tensor size "
+            f"{list(out)} should match"
+        )
+
+
 def _check_addmm_dtypes(input: Array, mat1: Array, mat2: Array) -> None:
     for name, x in (("self", input), ("mat1", mat1)):
         if x.dtype != mat2.dtype:
@@ -189,10 +199,22 @@ def _check_addmm_dtypes(input: Array, mat1: Array, mat2: Array) -> None:
             )
 
 
+def _check_addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> None:
+    if mat1.ndim == mat2.ndim == 2 and mat1.shape[1] == mat2.shape[0]:
+        _need_same_size(input.shape, (mat1.shape[0], mat2.shape[1]))
+
+
+def _check_addmv(input: Array, mat: Array, vec: Array, beta: Any = 1, alpha: Any = 1) -> None:
+    if mat.ndim == 2 and vec.ndim == 1 and input.ndim < 2 and mat.shape[1:] == vec.shape:
+        if input.size in (1, mat.shape[0]):
+            _need_same_size(input.shape, mat.shape[:1])
+
+
 _SCALES = ("beta", "alpha")
 
 
-@op(inplace=True, saves={"mat1": "mat2", "mat2": "mat1"}, numbers=_SCALES)
+@op(inplace=True, inplace_check=_check_addmm, numbers=_SCALES,
+    saves={"mat1": "mat2", "mat2": "mat1"})  # fmt: skip
 def addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * (mat1 @ mat2)`."""
     _check_addmm_dtypes(input, mat1, mat2)
@@ -206,7 +228,8 @@ def addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1)
     return _blend(input, lax.dot(mat1, mat2), beta, alpha)
 
 
-@op(inplace=True, saves={"mat": "vec", "vec": "mat"}, numbers=_SCALES)
+@op(inplace=True, inplace_check=_check_addmv, numbers=_SCALES,
+    saves={"mat": "vec", "vec": "mat"})  # fmt: skip
 def addmv(input: Array, mat: Array, vec: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * (mat @ vec)`."""
     if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
@@ -223,12 +246,29 @@ def addmv(input: Array, mat: Array, vec: Array, beta: Any = 1, alpha: Any = 1) -
     return _blend(input, lax.dot(mat, vec), beta, alpha)
 
 
-@op(inplace=True, saves={"vec1": "vec2", "vec2": "vec1"}, numbers=_SCALES)
+def _need_1d(name: str, x: Array) -> None:
+    if x.ndim != 1:
+        raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {x.ndim}-D")
+
+
+def _check_addr(input: Array, vec1: Array, vec2: Array, beta: Any = 1, alpha: Any = 1) -> None:
+    for name, x in (("vec1", vec1), ("vec2", vec2)):
+        _need_1d(name, x)
+    if input.ndim != 2:
+        raise RuntimeError(f"2D tensor expected, got {input.ndim}D tensor for input")
+    if input.shape != (vec1.shape[0], vec2.shape[0]):
+        raise RuntimeError(
+            f"size mismatch, input: {list(input.shape)}, v1: {list(vec1.shape)}, "
+            f"v2: {list(vec2.shape)}"
+        )
+
+
+@op(inplace=True, inplace_check=_check_addr, numbers=_SCALES,
+    saves={"vec1": "vec2", "vec2": "vec1"})  # fmt: skip
 def addr(input: Array, vec1: Array, vec2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * outer(vec1, vec2)`, with type promotion."""
-    for name, x in (("vec1", vec1), ("vec2", vec2)):
-        if x.ndim != 1:
-            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {x.ndim}-D")
+    _need_1d("vec1", vec1)
+    _need_1d("vec2", vec2)
     input, vec1, vec2 = promote(input, vec1, vec2)
     for name, x in (("beta", beta), ("alpha", alpha)):
         if is_integral(input.dtype) and np.result_type(x).kind == "f":
@@ -241,7 +281,16 @@ def addr(input: Array, vec1: Array, vec2: Array, beta: Any = 1, alpha: Any = 1) 
 _BATCH_SAVES = {"batch1": "batch2", "batch2": "batch1"}
 
 
-@op(inplace=True, saves=_BATCH_SAVES, numbers=_SCALES)
+def _check_baddbmm(
+    input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1
+) -> None:
+    if batch1.ndim == batch2.ndim == 3 and batch1.shape[::2] == batch2.shape[:2]:
+        out = (*batch1.shape[:2], batch2.shape[2])
+        _dims.expand_size(input.shape, out, scalar_name(input.dtype))
+        _need_same_size(input.shape, out)
+
+
+@op(inplace=True, inplace_check=_check_baddbmm, saves=_BATCH_SAVES, numbers=_SCALES)
 def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
     # PyTorch expands `input` before it checks the ranks.

@@ -19,6 +19,7 @@ from .._dtypes import (
     scalar_name,
 )
 from .._op import Fault, op
+from . import _dims
 from .creation import need_size
 
 Array = jax.Array
@@ -97,7 +98,7 @@ _BAD_P = (
 
 
 def _draw(key: Array, p: Any, shape: Sequence[int], dtype: np.dtype) -> Array:
-    return (jax.random.uniform(key, shape, jnp.float32) < p).astype(dtype)
+    return cast(jax.random.uniform(key, shape, jnp.float32) < p, dtype)
 
 
 def _need_p(p: Any) -> None:
@@ -235,9 +236,18 @@ def normal_fill(key: Array, input: Array, mean: Any = 0.0, std: Any = 1.0) -> Ar
     return noise * cast(std, input.dtype) + cast(mean, input.dtype)
 
 
-@op(name="bernoulli", namespace="fill", numbers=("p",), backward="BernoulliBackward2", **_FILLER)
+def _check_p(key: Array, input: Array, p: Any = 0.5) -> list[Fault]:
+    return _check_bernoulli(key, p) if hasattr(p, "shape") and p.shape else []
+
+
+@op(
+    name="bernoulli", namespace="fill", numbers=("p",), check=_check_p,
+    backward="BernoulliBackward2", **_FILLER,
+)  # fmt: skip
 def bernoulli_fill(key: Array, input: Array, p: Any = 0.5) -> Array:
     """Fill with ones with probability `p`, a number or a tensor, `bernoulli_`."""
+    if hasattr(p, "shape") and p.shape:
+        _dims.expand_size(p.shape, input.shape, scalar_name(p.dtype))
     _need_p(p)
     return _draw(key, p, input.shape, input.dtype)
 

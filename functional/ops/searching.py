@@ -13,6 +13,7 @@ from .._dtypes import cast, is_complex, is_floating, promote, real_of, scalar_na
 from .._op import op
 from ._nn import wrap_dim
 from .arithmetic import no_bool_difference
+from .norms import vector_norm
 
 Array = jax.Array
 
@@ -235,10 +236,6 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
         )
     dim = wrap_dim(dim, input.ndim)
     axes = tuple(i for i in range(input.ndim) if i != dim)
-    size = jnp.abs(input)
-    if np.isinf(p):
-        norms = size.max(axes, keepdims=True)
-    else:
-        norms = (size**p).sum(axes, keepdims=True) ** (1 / p)
+    norms = vector_norm(input, p, axes, True)
     factor = jnp.where(norms > maxnorm, maxnorm / (norms + 1e-7), jnp.ones((), norms.dtype))
     return input * cast(factor, input.dtype)
