@@ -302,6 +302,8 @@ class AutogradMixin(Handle):
             )
         if _is_same_memory(self, other):
             return
+        if self._v.role == LEAF and self._v.dtype != other._v.dtype:
+            _graph.part(self)
         store = self._store  # views that were made before see the old memory
         for member in [] if store is None else [m() for m in store.members]:
             if member is None or member is self or member._creation:
@@ -331,8 +333,9 @@ class AutogradMixin(Handle):
         old, trace = self._v, local.trace
         here = self._trace is trace and old.index >= 0
         moved(self)
-        if here:
-            replaced(trace, self, old.storage)
+        held = self._known()
+        if self._trace is trace and held.index >= 0:
+            replaced(trace, self, held)
         aval, strides = other._v.aval, other._v.strides
         kind = resting(aval, old.requires_grad, old.role, other._v.inference, strides)
         if here and old.role > LEAF:

@@ -14,6 +14,7 @@ from ._handle import Handle
 from ._once import warn_once
 from ._record import apply
 from ._trace import local
+from ._writes import written_once
 
 
 def real(input: Any) -> Any:
@@ -43,7 +44,7 @@ def clone_of(method: Callable[..., Any]) -> Callable[..., Any]:
     def clone(self: Any, *args: Any, **kwargs: Any) -> Any:
         out = method(self, *args, **kwargs)
         if self._v.inference and not local.mode.inference:
-            out._vc = [1]
+            written_once(out)
         return out
 
     return clone

@@ -283,12 +283,15 @@ class GraphTask:
         leaf = node.variable
         grad = grads[0] if grads else None
         if grad is not None and leaf.requires_grad:
-            grad = _as_grad_dtype(leaf, grad)
+            grad = _as_grad_dtype(leaf, grad, node.left)
             # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
             alone = bool(node.post_hooks) and sys.getrefcount(grad) <= 4
             with accumulating:
                 if leaf._grad is None:
-                    leaf._grad = _first(leaf, grad, self.create_graph, alone)
+                    if node.left is not None and grad._v.shape != leaf._v.shape:
+                        grad = leaf.detach().to(grad.dtype, copy=True).copy_(grad)
+                    strides = leaf._v.strides if node.left is None else None
+                    leaf._grad = _first(grad, self.create_graph, alone, strides)
                 elif not self.create_graph:
                     leaf._grad.add_(grad)
                 else:
@@ -303,21 +306,21 @@ def _shown(node: Any) -> bool:
     return node.hooked() or hasattr(node, "apply_custom")
 
 
-def _as_grad_dtype(leaf: Any, grad: Any) -> Any:
-    """`grad` in the dtype that the leaf's `grad_dtype` asks for."""
-    want = wanted(leaf)
+def _as_grad_dtype(leaf: Any, grad: Any, left: Any) -> Any:
+    """`grad` in the dtype that the leaf's `grad_dtype` asks for, or in what the leaf was."""
+    want = wanted(leaf) if left is None else left.dtype
     if want is None or grad._v.dtype == want:
         return grad
     return grad.to(of(want))
 
 
-def _first(leaf: Any, grad: Any, create_graph: bool, share: bool) -> Any:
+def _first(grad: Any, create_graph: bool, share: bool, strides: Any) -> Any:
     """What a leaf's `.grad` becomes; with a graph a copy, as `CopyBackwards` says."""
     if share and not create_graph:
         return detach(grad)
     if create_graph and grad.requires_grad:
         return grad.detach().clone().copy_(grad)
-    return _own(grad, create_graph, leaf._v.strides)
+    return _own(grad, create_graph, strides)
 
 
 def _own(grad: Any, create_graph: bool, strides: Any = None) -> Any:

@@ -26,6 +26,23 @@ def accumulator(t: Any) -> AccumulateGrad:
     return node  # type: ignore[no-any-return]
 
 
+def part(leaf: Any) -> None:
+    """Let `leaf`, about to get other memory, have another `AccumulateGrad` from now on.
+
+    Graphs that were recorded before keep the one that they have. Their program runs first: its
+    values know their leaf as the tensor only.
+    """
+    trace = local.trace
+    if trace.together or any(t is leaf for t in trace.sources.values()):
+        from ._run import cut
+
+        cut("a leaf that gets other memory")
+    node = leaf._accumulator() if leaf._accumulator is not None else None
+    if node is not None:
+        node.left = leaf._v.resting
+    leaf._accumulator = None
+
+
 def edge_of(trace: Trace, value: Value) -> Any:
     """Where the gradient of `value` goes: `(node, output number)`, or None."""
     if not value.requires_grad:

@@ -316,7 +316,7 @@ class InputMetadata:
     """What the engine knows of one gradient that a node takes.
 
     Attributes:
-      shape, dtype, device: of the output that it belongs to.
+      shape (a list), dtype, device: of the output that it belongs to.
       is_nested_tensor, is_cpp_nested_tensor: False, leafax has no nested tensors.
     """
 
@@ -325,7 +325,7 @@ class InputMetadata:
     def __init__(self, value: Any) -> None:
         from ._dtype import device, of
 
-        self.shape = value.shape
+        self.shape = list(value.shape)
         self.dtype = of(value.dtype)
         self.device = device("cpu")
 
@@ -339,7 +339,9 @@ class Edges(list[Any]):
 class AccumulateGrad:
     """The end of a path: adds what arrives to its leaf's `.grad`."""
 
-    __slots__ = ("variable", "tensor_hooks", "pre_hooks", "post_hooks", "_metadata", "__weakref__")
+    __slots__ = (
+        "variable", "tensor_hooks", "pre_hooks", "post_hooks", "left", "_metadata", "__weakref__",
+    )  # fmt: skip
     accumulates = True
     next_functions = ()
     trace = None
@@ -350,6 +352,7 @@ class AccumulateGrad:
         self.variable = variable
         self.pre_hooks: dict[int, Any] = {}
         self.post_hooks: dict[int, Any] = {}
+        self.left: Any = None  # what the leaf was when it got other memory and another node
         self._metadata: Any = None
 
     @property
@@ -376,7 +379,7 @@ class AccumulateGrad:
 
     def output_kinds(self) -> list[Any]:
         """What is known of the leaf."""
-        return [self.variable._v]
+        return [self.variable._v if self.left is None else self.left]
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1  # before all nodes that wait

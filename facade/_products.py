@@ -22,6 +22,7 @@ from ._record import apply
 from ._strides import must_copy, stride
 from ._table import function, method, named, two_tensors
 from ._trace import local
+from ._writes import written_once
 
 _MATMUL, _MM, _MV = TABLE["matmul"], TABLE["mm"], TABLE["mv"]
 _DOT, _BMM = TABLE["dot"], TABLE["bmm"]
@@ -66,10 +67,7 @@ def _composed(input: Any, other: Any) -> Any:
 
 def _written_once(out: Any) -> Any:
     """`out`, whose version says that something was done to it in place."""
-    if not out._v.inference:
-        out._vc = [1]
-        local.trace.versions[out._v.storage] = 1
-    return out
+    return out if out._v.inference else written_once(out)
 
 
 def _ranks(input: Any, other: Any) -> tuple[int, int]:

@@ -7,13 +7,14 @@ from typing import Any
 from leafax.functional import Op, contiguous_strides, cpp_name
 
 from ._enter import enter
+from ._graph import part
 from ._handle import Handle
 from ._inplace import check_inplace, frozen, written_anyway
 from ._record import record
 from ._roles import keep_edge
 from ._storage import adopt, leave
 from ._storages import UntypedStorage, check_source
-from ._trace import NODE, local
+from ._trace import LEAF, NODE, local
 from ._writes import touch, write
 
 _FORMS = """, but expected one of:
@@ -92,8 +93,12 @@ def set_(
             "go to memory that it no longer reads. Call it in torch.no_grad(), or on a clone."
         )
     if source is self and not tracked:
+        if self._v.role == LEAF:
+            part(self)
         touch(self)
         return self
+    if self._v.role == LEAF:
+        part(self)
     old = enter(self, local.trace)
     if source is None:
         state, trace = record(_EMPTY, (self,), {})

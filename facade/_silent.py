@@ -10,6 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from weakref import ref
 
+from leafax.functional import TABLE
+
+from ._dtype import of
 from ._enter import enter, make
 from ._modes import within
 from ._record import record
@@ -28,14 +31,25 @@ class Silent(NamedTuple):
       depth: where in the trace it happened.
       source: the tensor to read what was saved from: a storage's cell.
       numbers: what the trace calls the storages of the tensors that share it.
-      memory: it went to the memory; False if a tensor got other memory. Saved results stay with
-        the memory that they were in, operands with their tensor.
+      held: None if it went to the memory; else a tensor that held this got other memory. Saved
+        results stay with the memory that they were in, operands with their tensor.
     """
 
     depth: int
     source: Any
     numbers: frozenset[int]
-    memory: bool
+    held: Value | None
+
+    def changes(self, value: Value, index: int) -> bool:
+        """Whether what was saved as `value`, operand `index` or result, is another now."""
+        if value.storage not in self.numbers:
+            return False
+        held = self.held
+        if held is None:
+            return True
+        # What views it or was detached from it keeps the memory, and has another edge or number.
+        same = value.edge is held.edge and (held.edge is not None or value.index == held.index)
+        return same and index >= 0
 
 
 class Fresh:
@@ -53,12 +67,12 @@ def note(trace: Trace, store: Any, members: list[Any]) -> None:
     store.silent = True
     numbers = {(m._stale if m._stale is not None else m._v).storage for m in members}
     numbers.add(store.cell._v.storage)
-    _add(trace, store.cell, numbers, True)
+    _add(trace, store.cell, numbers, None)
 
 
-def replaced(trace: Trace, t: Any, storage: int) -> None:
-    """`t.data` was set: who saved `t` in its old `storage` reads the new one."""
-    _add(trace, t, {storage}, False)
+def replaced(trace: Trace, t: Any, held: Value) -> None:
+    """`t.data` was set: who saved `t`, which held this, reads the new one."""
+    _add(trace, t, {held.storage}, held)
 
 
 def moved(t: Any) -> None:
@@ -67,8 +81,8 @@ def moved(t: Any) -> None:
     _moved[key] = ref(t, lambda _: _moved.pop(key, None))
 
 
-def _add(trace: Trace, source: Any, numbers: set[int], memory: bool) -> None:
-    silent = Silent(trace.state.depth, source, frozenset(numbers), memory)
+def _add(trace: Trace, source: Any, numbers: set[int], held: Value | None) -> None:
+    silent = Silent(trace.state.depth, source, frozenset(numbers), held)
     trace.silent = (*trace.silent, silent)
 
 
@@ -87,12 +101,12 @@ def changed(node: Any) -> dict[int, Fresh]:
         value = state.operands[index] if index >= 0 else state.values[-1 - index]
         if overwrites and name == "self":
             continue
-        for silent in later:
-            if value.storage in silent.numbers and (silent.memory or index >= 0):
-                fresh = _now(trace, silent.source, value)
-                if fresh is not None:
-                    found[index] = Fresh(make(_linked(trace, fresh, value), trace))
-                break
+        writes = [s for s in later if s.changes(value, index)]
+        if writes:  # once its tensor has other memory, the old one does not matter
+            silent = next((s for s in writes if s.held is not None), writes[0])
+            fresh = _now(trace, silent.source, value)
+            if fresh is not None:
+                found[index] = Fresh(make(_linked(trace, fresh, value), trace))
     return found
 
 
@@ -130,7 +144,12 @@ def _read(trace: Trace, cell: Any, value: Value) -> Value | None:
         if base is None:
             return None
         return record(op, (base, *call.args[1:]), call.kwargs, budget=False)[0].value
-    return enter(cell, trace) if tuple(value.shape) == tuple(cell._v.shape) else None
+    if tuple(value.shape) != tuple(cell._v.shape):
+        return None
+    now = enter(cell, trace)
+    if now.dtype == value.dtype:
+        return now
+    return record(TABLE["_to_copy"], (now, value.dtype), {}, budget=False)[0].value
 
 
 def _kept(node: Any) -> dict[int, Fresh]:
@@ -143,12 +162,13 @@ def _kept(node: Any) -> dict[int, Fresh]:
         if holder is None:
             continue
         moved = index >= 0 and id(holder) in _moved
-        if moved and holder is saved.tensor:
+        dtype = node.state.operands[index].dtype if index >= 0 else holder._v.dtype
+        if moved and holder is saved.tensor and holder._v.dtype == dtype:
             found[index] = Fresh(holder)
             continue
         store = holder._store
         if moved or (store is not None and store.silent and holder is not saved.tensor):
-            fresh = holder.detach()
+            fresh = holder.detach().to(of(dtype))
             if index >= 0 and saved.tensor.requires_grad:
                 from .autograd._node import edge_from, set_history
 

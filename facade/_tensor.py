@@ -26,6 +26,7 @@ from ._repr import format_tensor
 from ._run import observe
 from ._storage import of_mode, share_views
 from ._trace import local
+from ._writes import written_once
 
 
 class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
@@ -189,8 +190,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             )
         if id(self) in memo:
             return memo[id(self)]
-        out = self.detach().clone()
-        out._vc = [1]  # PyTorch sets its memory
+        out = written_once(self.detach().clone())
         if type(self) is not Tensor:
             out.__class__ = type(self)
         memo[id(self)] = out
@@ -201,8 +201,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
 
     def __copy__(self) -> Any:
         _warn_of_hooks(self)
-        out = of_mode(self.data)
-        out._vc = [1]
+        out = written_once(of_mode(self.data))
         if type(self) is not Tensor:
             out.__class__ = type(self)
         return out.requires_grad_() if self.requires_grad else out
@@ -318,8 +317,7 @@ def _default_np() -> np.dtype:
 def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
     from ._creation import from_numpy
 
-    out = from_numpy(np.asarray(array))
-    out._vc = [1]
+    out = written_once(from_numpy(np.asarray(array)))
     return out.requires_grad_() if requires_grad else out
 
 

@@ -148,6 +148,14 @@ def bump(t: Any) -> None:
     t._vc[0] += 1
 
 
+def written_once(out: Any) -> Any:
+    """`out`, new, whose version says that it was written to once: PyTorch made it in place."""
+    out._vc = [1]
+    if out._v.index >= 0:
+        local.trace.versions[out._v.storage] = 1
+    return out
+
+
 def touch(t: Any) -> None:
     """Count a write that changed no values."""
     trace = local.trace

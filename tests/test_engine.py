@@ -162,7 +162,7 @@ def test_what_nodes_know_of_their_gradients() -> None:
         x = torch.rand(2, 3, requires_grad=True)
         for t in (x * 2, torch.var_mean(x, 0)[1], x.max(1)[0], x.double()):
             for m in t.grad_fn._input_metadata:
-                log(list(m.shape), m.dtype, m.is_nested_tensor, str(m.device))
+                log(m.shape, type(m.shape).__name__, m.dtype, m.is_nested_tensor, str(m.device))
 
 
 def test_edges_as_roots_and_inputs() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -232,3 +234,79 @@ def test_a_view_that_lies_apart_from_its_base_is_not_written_to_under_autograd()
     with pytest.raises(RuntimeError, match="so that the two lie in memory apart"):
         view.mul_(2)
     assert (x == 0).all() and (view == 2).all()
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_leaf_with_other_memory_has_another_end_of_its_path(cut: bool) -> None:
+    """`set_()` and `.data = ` of another dtype; graphs from before keep the node that they had."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        other = ("x.set_(torch.ones(2))", "x.set_(torch.ones(3))", "x.set_(x)",
+                 "x.data = torch.ones(2).double()", "x.data = torch.ones(2)")  # fmt: skip
+        for line in other:
+            x = torch.tensor([1.0, 2.0], requires_grad=True)
+            out = x.clone() + x.detach()
+            edge = torch.autograd.graph.get_gradient_edge(x)
+            if cut:
+                log(out)
+            x.register_hook(lambda g: log(g.dtype))
+            with torch.no_grad():
+                exec(line, {"x": x, "torch": torch})
+            log(edge.node is torch.autograd.graph.get_gradient_edge(x).node)
+            try:
+                log(torch.autograd.grad(out.sum(), x, retain_graph=True))
+            except RuntimeError as e:
+                log(str(e))
+            log(torch.autograd.grad(out.sum(), edge, retain_graph=True))
+            out.sum().backward()
+            log.gradients(x.grad)
+            if x.grad.shape == x.shape:
+                (x * 2).sum().backward()
+                log.gradients(x.grad)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_what_was_detached_or_viewed_keeps_the_memory(cut: bool) -> None:
+    """`x.data = ` changes what nodes saved as `x`, and nothing else."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        saved = ("x * x", "x[:1] * x[:1]", "x.clone() * x.detach()", "x * w", "x * w[:]",
+                 "x * w.detach()", "x * x.detach()[:]")  # fmt: skip
+        writes = ("x.data = torch.ones(2) * 5", "x.data = torch.ones(2).double() * 5",
+                  "x.data.mul_(1); x.data = torch.ones(2) * 5", "w.data = torch.ones(2) * 7",
+                  "x.data = torch.ones(2) * 5; x.data.mul_(3)")  # fmt: skip
+        for what in saved:
+            for write in writes:
+                names = {"torch": torch, "w": torch.tensor([3.0, 4.0])}
+                x = names["x"] = torch.tensor([1.0, 2.0], requires_grad=True)
+                out = eval(what, names).sum()
+                if cut:
+                    log(out)
+                exec(write, names)
+                out.backward()
+                log.gradients(x.grad)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_copies_are_of_version_1_and_backward_knows(cut: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        with torch.inference_mode():
+            i = torch.ones(2)
+        makers = (copy.copy, copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a)))
+        for make in (*makers, lambda a: i.clone().requires_grad_()):
+            for a in (torch.ones(2), torch.ones(2) * 2):
+                b = make(a.requires_grad_())
+                y = (b * b).sum()
+                if cut:
+                    log(y)
+                y.backward(retain_graph=True)
+                log(b._version)
+                log.gradients(b.grad)
+                with torch.no_grad():
+                    b.add_(1)
+                with pytest.raises(RuntimeError) as e:
+                    y.backward()
+                log(str(e.value))
