@@ -285,7 +285,8 @@ class GraphTask:
         if grad is not None and leaf.requires_grad:
             grad = _as_grad_dtype(leaf, grad, node.left)
             # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
-            alone = bool(node.post_hooks) and sys.getrefcount(grad) <= 4
+            asked = bool(node.post_hooks) or not local.grad_layout
+            alone = asked and sys.getrefcount(grad) <= 3
             with accumulating:
                 if leaf._grad is None:
                     if node.left is not None and grad._v.shape != leaf._v.shape:

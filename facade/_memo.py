@@ -61,6 +61,7 @@ def run(root: Any, keep_graph: bool) -> None:
         and value.index >= 0
         and root._trace is trace
         and not trace.hooked
+        and local.grad_layout
         and not (trace.retains and _retained(trace))
     )
     if not memorable:

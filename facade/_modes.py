@@ -221,6 +221,50 @@ def is_multithreading_enabled() -> bool:
     return local.multithreading
 
 
+class enforce_grad_layout_policy(_Scope):
+    """Whether a new `.grad` lies in memory as its tensor does; else as it came from backward.
+
+    Holds at once; as a context manager, until the block's end. Only a gradient that nobody else
+    holds is taken as it is: for others there is a copy, which lies as the tensor does.
+
+    >>> import leafax
+    >>> p = leafax.ones(3, 2).t().requires_grad_()
+    >>> with leafax.autograd.enforce_grad_layout_policy(False):
+    ...     (p.contiguous() * leafax.ones(2, 3)).sum().backward()
+    >>> p.stride(), p.grad.stride()
+    ((1, 2), (3, 1))
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        self.prev, self.mode = local.grad_layout, enable
+        local.grad_layout = enable
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        local.grad_layout = self.prev
+
+    def __call__(self, fn: Any) -> Any:
+        local.grad_layout = self.prev
+        return super().__call__(fn)
+
+    def _copy(self) -> _Scope:
+        return type(self)(self.mode)
+
+    clone = _copy
+
+
+def is_grad_layout_enforced() -> bool:
+    """What `enforce_grad_layout_policy` was told last in this thread."""
+    return local.grad_layout
+
+
+def set_grad_layout_enforced(enable: bool) -> None:
+    """Tell what `enforce_grad_layout_policy` does, for good."""
+    local.grad_layout = enable
+
+
 class _force_original_view_tracking(_Scope):
     """Whether views that are made from now on repeat their own ops after a write to their base.
 

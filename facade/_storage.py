@@ -93,7 +93,7 @@ def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
     if view:
         out._base_ = source if source._base_ is None else source._base_
         out._blens = source._blens + lens
-        if local.view_replay:
+        if local.view_replay or type(source._blens) is Replayed:
             out._blens = Replayed(out._blens)
     if source._dual_root is not None and view:
         out._dual_root = source._dual_root

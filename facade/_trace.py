@@ -291,6 +291,7 @@ class Local(threading.local):
         self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
         self.tasks: list[Any] = []  # backward passes that are walking, outermost first
         self.multithreading = True  # what users were told; nothing here depends on it
+        self.grad_layout = True  # a new `.grad` lies in memory as its tensor does
         self.view_replay = False  # views made now are made again by their own ops
         self.guard: Any = None  # called before a tensor is written to
         self.recorded: Any = None  # called with the state of each op in a counted mode

@@ -8,6 +8,7 @@ import pytest
 from sameness import Log, assert_equal, run
 
 import leafax
+from leafax.autograd._jacobians import analytical
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 
@@ -121,3 +122,32 @@ def test_arguments() -> None:
         log(check(lambda x: x.sin(), x, check_forward_ad=True, check_batched_forward_grad=True))
 
     both(program)
+
+
+def test_functions_that_are_not_handed_what_they_read() -> None:
+    """Differences are taken in the memory of the inputs."""
+
+    def program(torch: Any, log: Log) -> Any:
+        x, _ = numbers(torch)
+        z = torch.tensor([1 + 2j], dtype=torch.complex128, requires_grad=True)
+        check, version = torch.autograd.gradcheck, x._version
+        whole = torch.arange(4.0, dtype=torch.float64)
+        view = whole[1:3].requires_grad_()
+        for f, args in (
+            (lambda a: x * x * x, (x,)), (lambda a, b: a * x, (x, x)), (lambda a: z * z.conj(), z),
+            (lambda a: whole[2:] * view[1], view),
+        ):  # fmt: skip
+            log.attempt(lambda f=f, args=args: check(f, args))
+        log.attempt(lambda: torch.autograd.gradgradcheck(lambda a: x**3, x))
+        log(x, z, whole, x._version - version)
+
+    both(program)
+
+
+def test_the_same_backward_is_the_same_program() -> None:
+    x = leafax.rand(3, 3, dtype=leafax.float64, requires_grad=True)
+    out = x.exp().sum(0).sin()
+    leafax.explain(clear=True)
+    analytical((x,), out, 0.0, False)
+    runs = [run.how for run in leafax.explain()]
+    assert len(runs) == 3 and runs[2] == "cached"

@@ -99,6 +99,49 @@ def test_a_leafs_gradient_lies_as_the_leaf_does() -> None:
     assert program(leafax) == program(torch)
 
 
+def test_a_gradient_may_lie_as_it_came() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        kept = []
+
+        class Rows(lib.autograd.Function):  # type: ignore[misc,name-defined]
+            @staticmethod
+            def forward(ctx: Any, x: Any, keep: bool) -> Any:
+                ctx.keep = keep
+                return x.sum()
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                rows = lib.ones(2, 3)
+                kept.extend([rows] * ctx.keep)
+                return rows, None
+
+        x = lib.ones(3, 2).t().requires_grad_()
+        policy = lib.autograd.enforce_grad_layout_policy
+        backward = {
+            "Function": lambda: Rows.apply(x, False).backward(),
+            "one that keeps it": lambda: Rows.apply(x, True).backward(),
+            "product": lambda: (x.contiguous() * lib.ones(2, 3)).sum().backward(),
+            "twice": lambda: [(x.contiguous() * lib.ones(2, 3)).sum().backward() for _ in "ab"],
+        }
+        for enabled in (True, False, True):
+            for name, run in backward.items():
+                for _ in range(2):  # the second time it is met
+                    x.grad = None
+                    with policy(enabled):
+                        run()
+                    log(name, x.grad.stride(), x.grad.tolist())
+        enforced = lib._C._is_grad_layout_enforcement_enabled
+        decorated = policy(False)(enforced)
+        log(enforced(), decorated(), enforced())
+        policy(False)
+        log(enforced(), policy(True).clone().prev, enforced())
+        lib._C._set_grad_layout_enforcement_enabled(True)
+        with pytest.raises(KeyError), policy(False):
+            raise KeyError
+        log(enforced())
+
+
 def test_new_tensors_lie_as_what_they_are_like() -> None:
     def program(lib: Any) -> Any:
         x = lib.ones(2, 3).t()

@@ -67,3 +67,19 @@ def test_with_other_numbers() -> None:
             log(v._view_func_unsafe(other, lambda n: n - 1))
         log(base._view_func(other), base.detach()._view_func(other))
         log.attempt(v._view_func, 3)
+
+
+def test_views_of_both_kinds() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        track = torch.autograd._force_original_view_tracking
+        for first, second in ((True, False), (False, True)):
+            base = torch.arange(12.0).view(2, 6).clone()
+            with track(first):
+                part = base.split([2, 4], 1)[1]
+            with track(second):
+                views = part.chunk(2, 0)
+            for v in views:
+                log(v._view_func(base * 10))
+                whole = v._rev_view_func_unsafe(v.detach())
+                log(tuple(whole.shape), whole.stride(), whole.storage_offset())

@@ -2,7 +2,9 @@
 
 from .._dual import switch as _set_fwd_grad_enabled
 from .._modes import is_grad_enabled as is_grad_enabled
+from .._modes import is_grad_layout_enforced as _is_grad_layout_enforcement_enabled
 from .._modes import is_inference_mode_enabled as is_inference_mode_enabled
+from .._modes import set_grad_layout_enforced as _set_grad_layout_enforcement_enabled
 from .._tasks import current_node as _current_autograd_node
 from .._tasks import execution_order as _current_graph_task_execution_order
 from .._tasks import task_number as _current_graph_task_id
@@ -18,7 +20,8 @@ from ._weak import WeakTensorRef as _WeakTensorRef
 __all__ = [
     "_WeakTensorRef", "_autograd", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
-    "_get_obj_in_tls", "_is_key_in_tls", "_remove_obj_from_tls", "_set_fwd_grad_enabled",
+    "_get_obj_in_tls", "_is_grad_layout_enforcement_enabled", "_is_key_in_tls",
+    "_remove_obj_from_tls", "_set_fwd_grad_enabled", "_set_grad_layout_enforcement_enabled",
     "_stash_obj_in_tls",
     "_will_engine_execute_node", "is_grad_enabled", "is_inference_mode_enabled",
 ]  # fmt: skip
