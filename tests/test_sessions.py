@@ -296,6 +296,45 @@ SESSIONS = {
         o = torch.optim.SGD([x], lr=0.1, momentum=0.9); o.step()
         len(o.state), o.state_dict()["state"]
     """,
+    "what a context was told": """
+        names = ("to_save", "saved_for_forward", "dirty_tensors", "non_differentiable",
+                 "needs_input_grad", "saved_tensors", "_materialize_non_diff_grads")
+        def look(ctx): print({n: getattr(ctx, n) for n in names})
+        class F(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                look(ctx)
+                ctx.save_for_backward(x, None); ctx.save_for_forward(y)
+                a, b = x * 2, y * 3
+                ctx.mark_non_differentiable(b)
+                ctx.mark_dirty(y.add_(1))
+                look(ctx)
+                return a, b, y
+            @staticmethod
+            def backward(ctx, g, h, k):
+                look(ctx)
+                return g, k
+        x = torch.ones(1, requires_grad=True)
+        a, b, y = F.apply(x, torch.ones(1))
+        look(a.grad_fn); a.backward()
+        f = F()
+        f.name(), f.next_functions, f._input_metadata, f.metadata, f.saved_tensors, f.to_save
+        x._backward_hooks = {}; f._register_hook_dict(x); f.register_hook(print).id >= 0
+        f._set_sequence_nr(2)
+        f._sequence_nr(), f.needs_input_grad, f.requires_grad; f.save_for_backward(x); f.to_save
+        f.nothing
+    """,
+    "batches of gradients and their shapes": """
+        x = torch.ones(2, requires_grad=True); y = x * 2; t = torch.ones
+        edge = torch.autograd.graph.get_gradient_edge(y)
+        shapes = torch.autograd._calculate_shape
+        shapes(y, t(3, 2), True); shapes(edge, t(2), False); shapes(edge, t(2, 2), True)
+        def batched(out, grad):
+            return torch.autograd.grad(out, x, grad, is_grads_batched=True, retain_graph=True)
+        batched(y, t(())); batched(y, t(2)); batched(y, t(0, 2)); batched(y, t(2, 3))
+        batched(edge, t(2, 2)); batched(edge, t(2, 3)); batched(y.sum(), t(2, 1))
+        torch.autograd.grad(edge, x, t(3))
+    """,
 }
 
 

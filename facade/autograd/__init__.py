@@ -20,6 +20,7 @@ from . import graph as graph
 from . import variable as variable
 from ._anomaly import detect_anomaly as detect_anomaly
 from ._anomaly import set_detect_anomaly as set_detect_anomaly
+from ._backward import _calculate_shape as _calculate_shape
 from ._backward import backward as backward
 from ._backward import grad as grad
 from ._function import Function as Function

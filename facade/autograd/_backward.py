@@ -72,9 +72,11 @@ def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = Fa
             raise TypeError(
                 f"gradients can be either Tensors or None, but got {type(grad).__name__}"
             )
-        kind, shape = _kind(out), Size(grad._v.shape)
+        kind, shape = _kind(out), grad._v.shape
+        if batched and not all(shape[:1] or (0,)):
+            grad[0]  # type: ignore[index]  # raises
         if tuple(shape[1:] if batched else shape) != tuple(kind.shape):
-            _mismatch(i, shape, out, kind, batched)
+            _mismatch(i, grad, out, batched)
         dtype = grad._v.dtype
         if (kind.dtype.kind == "c") != (dtype.kind == "c"):
             raise RuntimeError(
@@ -86,20 +88,27 @@ def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = Fa
     return made
 
 
-def _mismatch(i: int, shape: Any, out: Any, kind: Any, batched: bool) -> None:
+def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Size, Size]:
+    """The shapes of `output` and of `grad`, without its batch dimension, which are compared."""
+    if isinstance(output, GradientEdge) and is_grads_batched:
+        raise RuntimeError("Batched grads are not supported with GradientEdge")
+    shape = grad._v.shape
+    return Size(_kind(output).shape), Size(shape[1:] if is_grads_batched else shape)
+
+
+def _mismatch(i: int, grad: Any, out: Any, batched: bool) -> None:
+    want, have = _calculate_shape(out, grad[0] if batched else grad, batched)
     if not batched:
         raise RuntimeError(
-            f"Mismatch in shape: grad_output[{i}] has a shape of {shape} and output[{i}] has a "
-            f"shape of {Size(kind.shape)}."
+            f"Mismatch in shape: grad_output[{i}] has a shape of {have} and output[{i}] has a "
+            f"shape of {want}."
         )
-    if isinstance(out, GradientEdge):
-        raise RuntimeError("Batched grads are not supported with GradientEdge")
     raise RuntimeError(
         "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
         "batch dimension. The sizes of the remaining dimensions are expected to match the shape "
         f"of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
-        f"{Size(shape[2:])} and output[{i}] has a shape of {Size(kind.shape)}. If you only want "
-        "some tensors in `grad_output` to be considered batched, consider using vmap."
+        f"{have} and output[{i}] has a shape of {want}. If you only want some tensors in "
+        "`grad_output` to be considered batched, consider using vmap."
     )
 
 

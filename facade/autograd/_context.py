@@ -45,20 +45,22 @@ class FunctionCtx(CustomNode):
 
     Attributes:
       needs_input_grad: for each argument of forward, whether a gradient for it is needed.
+      to_save, saved_for_forward, dirty_tensors, non_differentiable: what forward told the
+        methods below; None once it has returned.
     """
 
     _forward_cls: Any
-    needs_input_grad: tuple[bool, ...] = ()
+    needs_input_grad: tuple[bool, ...] | None = None
+    to_save: tuple[Any, ...] | None = None
+    saved_for_forward: tuple[Any, ...] | None = None
+    dirty_tensors: tuple[Any, ...] | None = None
+    non_differentiable: tuple[Any, ...] | None = None
 
     def __init__(self) -> None:
         super().__init__()
-        self._to_save: tuple[Any, ...] = ()
         self._saved: list[Any] | None = []
         self._accessed = False
-        self._dirty: tuple[Any, ...] = ()
-        self._plain: tuple[Any, ...] = ()
         self._materialize = True
-        self._for_forward: tuple[Any, ...] | None = None
         self._in_forward_mode = False
         self._materialize_non_diff_grads = True
         self._is_tensor: tuple[bool, ...] = ()
@@ -74,7 +76,7 @@ class FunctionCtx(CustomNode):
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Save tensors (or None) for `ctx.saved_tensors`; writes to them are noticed."""
-        self._to_save = tensors
+        self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
         """Save tensors (or None) for `ctx.saved_tensors` in `jvp`."""
@@ -84,21 +86,21 @@ class FunctionCtx(CustomNode):
                     f"save_for_forward expects all arguments to be tensors; you should save "
                     f"non-tensors as attributes on ctx. argument {i}"
                 )
-        self._for_forward = tensors
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
         """Say which inputs forward wrote to; they must be outputs as well."""
-        self._dirty = args
+        self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
         """Say which outputs need no gradient."""
-        self._plain = args
+        self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether missing gradients reach backward as zeros (the default) or as None."""
         self._materialize = value
 
-    materialize_grads = property(lambda self: self._materialize, set_materialize_grads)
+    materialize_grads = property(None, set_materialize_grads)
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -107,8 +109,8 @@ class FunctionCtx(CustomNode):
         Raises:
           RuntimeError: once backward freed them, or if one was written to since.
         """
-        if self._in_forward_mode:
-            return self._for_forward or ()
+        if self._in_forward_mode or self.saved_for_forward is not None:
+            return self.saved_for_forward or ()
         once = getattr(self._forward_cls, "clear_saved_tensors_on_access", False)
         if once and self._accessed:
             raise RuntimeError(
@@ -154,8 +156,9 @@ class FunctionCtx(CustomNode):
 
     def refuse_inputs_saved(self, outputs: tuple[Any, ...], tensors: list[Any]) -> None:
         """With a `setup_context`, an input that is an output must not be saved, unless written."""
-        kept = {id(t) for t in (*self._to_save, *(self._for_forward or ())) if t is not None}
-        kept &= {id(t) for t in tensors} - {id(t) for t in self._dirty}
+        saved = (*(self.to_save or ()), *(self.saved_for_forward or ()))
+        kept = {id(t) for t in saved if t is not None}
+        kept &= {id(t) for t in tensors} - {id(t) for t in self.dirty_tensors or ()}
         if any(id(o) in kept for o in outputs):
             raise RuntimeError(
                 "An input that has been returned as-is as output is being saved for backward. This "
@@ -166,23 +169,23 @@ class FunctionCtx(CustomNode):
 
     def _prepare(self, outputs: tuple[Any, ...], tensors: list[Any]) -> list[Any]:
         """The outputs, none of them an untouched input: those are viewed."""
-        for i, t in enumerate(self._to_save):
+        for i, t in enumerate(self.to_save or ()):
             if t is not None and not isinstance(t, Handle):
                 raise TypeError(
                     f"save_for_backward can only save variables, but argument {i} is of type "
                     f"{type(t).__name__}"
                 )
-        for t in self._dirty:
+        for t in self.dirty_tensors or ():
             if not isinstance(t, Handle):
                 raise RuntimeError("mark_dirty can only accept variables, but argument ")
-        for t in self._plain:
+        for t in self.non_differentiable or ():
             if not isinstance(t, Handle):
                 raise RuntimeError(
                     "mark_non_differentiable only accepts variable arguments, but got "
                 )
         inputs = {id(t) for t in tensors}
-        dirty = {id(t) for t in self._dirty}
-        plain = {id(t) for t in self._plain}
+        dirty = {id(t) for t in self.dirty_tensors or ()}
+        plain = {id(t) for t in self.non_differentiable or ()}
         if not dirty <= {id(o) for o in outputs}:
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as "
@@ -195,14 +198,14 @@ class FunctionCtx(CustomNode):
                 cut = lost or id(o) in plain
                 viewed = o.detach() if cut else o.view_as(o)  # type: ignore[attr-defined]
                 if id(o) in plain:
-                    self._plain += (viewed,)
+                    self.non_differentiable = (*(self.non_differentiable or ()), viewed)
                 o = viewed
             outs.append(o)
         return outs
 
     def _finish(self, outs: list[Any], tensors: list[Any], records: bool) -> list[Any]:
-        plain = {id(t) for t in self._plain}
-        dirty = {id(t) for t in self._dirty}
+        plain = {id(t) for t in self.non_differentiable or ()}
+        dirty = {id(t) for t in self.dirty_tensors or ()}
         pure = getattr(self, "_is_pure_view", False)
         if pure and (len(tensors) != 1 or len(outs) != 1):
             raise RuntimeError(PURE_VIEW)
@@ -210,8 +213,8 @@ class FunctionCtx(CustomNode):
             if isinstance(o, Handle) and o._base_ is not None and id(o) not in dirty:
                 o._creation = "" if pure and records else "function"
         if not records:
-            self._to_save = ()
-            for t in self._dirty:
+            self.to_save = None
+            for t in self.dirty_tensors or ():
                 touch(t)
             return outs
         self._outputs = [o._v.resting if isinstance(o, Handle) else None for o in outs]
@@ -272,7 +275,7 @@ class FunctionCtx(CustomNode):
         saved: list[Any] = []
         from ._saved_hooks import pack_one
 
-        for t in self._to_save:
+        for t in self.to_save or ():
             if t is None:
                 saved.append(None)
                 continue
@@ -289,7 +292,7 @@ class FunctionCtx(CustomNode):
                 vc = t._vc if t._vc is not None else [0]
                 t._vc = vc
                 saved.append(((snapshot(t), t._version, vc), (out, t.requires_grad)))
-        self._saved, self._to_save = saved, ()
+        self._saved, self.to_save = saved, None
 
     def _unpack(self, saved: Any) -> Any:
         if saved is None:
@@ -319,8 +322,7 @@ class FunctionCtx(CustomNode):
 
     def _forget(self) -> None:
         """The call is over: what only it needed may close a cycle."""
-        self._dirty = self._plain = ()
-        self._for_forward = None
+        self.dirty_tensors = self.non_differentiable = self.saved_for_forward = None
 
     def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
         boxed = getattr(self._forward_cls, "boxed_grads_call", False)

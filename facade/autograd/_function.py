@@ -67,6 +67,26 @@ class Function(metaclass=FunctionMeta):
             stacklevel=2,
         )
 
+    def __getattr__(self, attribute: str) -> Any:
+        """What a context has: to PyTorch an instance is one, of a call that never takes place."""
+        if not attribute.startswith("__"):
+            if "_ctx" not in self.__dict__:
+                self._ctx = self._backward_cls()  # type: ignore[attr-defined]
+            if hasattr(self._ctx, attribute):
+                return getattr(self._ctx, attribute)
+        raise AttributeError(
+            f"'{type(self).__name__}' object has no attribute '{attribute}'",
+            name=attribute,
+            obj=self,
+        )
+
+    def name(self) -> str:
+        """The class's name."""
+        return type(self).__name__
+
+    def _register_hook_dict(self, tensor: Any) -> None:
+        """Nothing: no gradient will arrive here."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use "

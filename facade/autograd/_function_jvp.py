@@ -46,7 +46,7 @@ def _level(
                 f"expected Variable or None (got {type(t).__name__}) for grad output {k}."
             )
     inputs = {id(a): i for i, a in enumerate(args) if isinstance(a, Handle)}
-    dirty = {id(t) for t in ctx._dirty}
+    dirty = {id(t) for t in ctx.dirty_tensors or ()}
     for k, (out, along) in enumerate(zip(outs, found, strict=True)):
         if not isinstance(out, Handle):
             continue
@@ -68,7 +68,7 @@ def _level(
 
 
 def _differentiable(ctx: Any, out: Any) -> bool:
-    return not any(out is t for t in ctx._plain) and _floats(out)
+    return not any(out is t for t in ctx.non_differentiable or ()) and _floats(out)
 
 
 def _floats(t: Any) -> bool:

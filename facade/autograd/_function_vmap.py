@@ -134,7 +134,7 @@ def _generated(cls: Any, level: Level, in_dims: tuple[Any, ...]) -> Any:
             inner.needs_input_grad = ctx.needs_input_grad
             cls.setup_context(inner, ins, out if isinstance(output, tuple) else out[0])
             box["inner"] = inner
-            groups = [inner._to_save, inner._for_forward or ()]
+            groups = [inner.to_save or (), inner.saved_for_forward or ()]
             box["none"] = [[t is None for t in g] for g in groups]
             return tuple([t for g in groups for t in g if t is not None])
 
@@ -142,7 +142,7 @@ def _generated(cls: Any, level: Level, in_dims: tuple[Any, ...]) -> Any:
         n = box["none"][0].count(False)
         ctx.inner, ctx.none = box["inner"], box["none"]
         ctx.save_for_backward(*saved[:n])
-        if box["inner"]._for_forward is not None:
+        if box["inner"].saved_for_forward is not None:
             ctx.save_for_forward(*saved[n:])
         ctx.set_materialize_grads(box["inner"]._materialize)
 
@@ -174,7 +174,7 @@ def _generated(cls: Any, level: Level, in_dims: tuple[Any, ...]) -> Any:
     def jvp(ctx: Any, *tangents: Any) -> Any:
         given = [t for t in tangents if t is not None]
         dims = tuple(d for t, d in zip(tangents, in_dims, strict=True) if t is not None)
-        group = 1 if ctx.inner._for_forward is not None else 0
+        group = 1 if ctx.inner.saved_for_forward is not None else 0
         box: dict[str, Any] = {}
 
         def push(saved: Any, some: Any) -> Any:
