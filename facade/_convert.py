@@ -9,13 +9,14 @@ import jax
 from leafax.functional import TABLE
 
 from ._cautions import drops_imaginary
+from ._channels_last import is_in, strides_in
 from ._dtype import as_dtype
 from ._dtype import device as device_class
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
-from ._memory_format import check as check_memory_format
 from ._record import apply
 from ._run import observe
+from ._strides import layout
 
 _BACKENDS = {"cuda": ("gpu", "cuda", "rocm"), "cpu": ("cpu",), "tpu": ("tpu",)}
 
@@ -32,10 +33,18 @@ def jax_device(where: device_class) -> Any:
     raise RuntimeError(f"no device of type {where} is available to JAX on this machine")
 
 
+def copied_as(t: Any, dtype: Any, memory_format: Any = None) -> Any:
+    """A copy of another dtype or in a memory format."""
+    if memory_format is None:
+        return apply(TABLE["_to_copy"], t, dtype)
+    strides_in(t.shape, memory_format)  # or raise
+    return apply(TABLE["_to_copy"], t, dtype, memory_format)
+
+
 def to(t: Any, *args: Any, **kwargs: Any) -> Any:
     """`t.to(dtype)`, `t.to(device)`, `t.to(device, dtype)`, `t.to(other)`."""
     kwargs.pop("non_blocking", None)
-    check_memory_format(kwargs.pop("memory_format", None), t.dim())
+    memory_format = kwargs.pop("memory_format", None)
     copy = kwargs.pop("copy", False)
     dtype, where = kwargs.pop("dtype", None), kwargs.pop("device", None)
     if "other" in kwargs:
@@ -67,5 +76,7 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
         dtype = as_dtype("to", dtype)
     if dtype is not None and dtype.np != t._v.dtype:
         drops_imaginary(t._v.dtype, dtype.np, t._v.numel)
-        return apply(TABLE["_to_copy"], out, dtype.np)
+        return copied_as(out, dtype.np, memory_format)
+    if memory_format is not None and (copy or not is_in(layout(out), memory_format)):
+        return copied_as(out, t._v.dtype, memory_format)
     return out.clone() if copy and out is t else out

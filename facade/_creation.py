@@ -12,13 +12,14 @@ import numpy as np
 
 from leafax.functional import TABLE, default_float
 
+from ._channels_last import strides_in
 from ._dtype import as_dtype, complex64, int64, of
 from ._dtype import bool as bool_dtype
 from ._dtype import dtype as dtype_class
 from ._enter import from_array
 from ._handle import Handle
 from ._host import TEMPORARY, is_own, snapshot
-from ._memory_format import preserve_format
+from ._memory_format import RANKS, contiguous_format, preserve_format
 from ._python_data import read
 from ._random import key as random_key
 from ._record import apply
@@ -203,7 +204,14 @@ ones = _filled("ones")
 
 def empty(*size: Any, memory_format: Any = None, **kwargs: Any) -> Any:
     """A tensor whose values mean nothing (zeros here)."""
-    return zeros(*size, **kwargs)
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
+    made = zeros(*size, **kwargs)
+    if memory_format not in RANKS:
+        return made
+    from ._strided import lie
+
+    return lie(made, strides_in(made.shape, memory_format))
 
 
 def full(
@@ -347,7 +355,14 @@ def batched_as(like: Any, made: Any) -> Any:
 
 def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
     def like(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
-        row_major = kwargs.pop("memory_format", None) not in (None, preserve_format)
+        wanted = kwargs.pop("memory_format", None)
+        if wanted in RANKS:
+            from ._strided import lie
+
+            strides = strides_in(input.shape, wanted)
+            made = like(input, *args, dtype=dtype, memory_format=contiguous_format, **kwargs)
+            return lie(made, strides)
+        row_major = wanted not in (None, preserve_format)
         dtype, shape = input.dtype if dtype is None else dtype, tuple(input.shape)
         if factory is randint:
             low, high = (0, *args) if len(args) == 1 else args

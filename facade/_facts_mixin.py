@@ -6,11 +6,11 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from ._channels_last import strides_in
 from ._dtype import Size, of, type_string
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
-from ._memory_format import channels_last, channels_last_3d, is_laid_out
-from ._memory_format import check as check_memory_format
+from ._memory_format import RANKS, is_laid_out, preserve_format
 from ._record import apply
 
 
@@ -75,7 +75,7 @@ class FactsMixin(Handle):
         """Whether the strides are those of a row-major array."""
         from ._strides import is_contiguous
 
-        if memory_format in (channels_last, channels_last_3d):
+        if memory_format in RANKS:
             return is_laid_out(self.shape, self.stride(), memory_format)
         return self.numel() == 0 or is_contiguous(self)
 
@@ -85,13 +85,21 @@ class FactsMixin(Handle):
         return bool(same and self.stride() == tensor.stride())
 
     def contiguous(self, memory_format: Any = None) -> Any:
-        """This tensor, or a row-major copy of a view that is laid out differently.
+        """This tensor, or a copy in the memory format, row by row by default.
 
         Raises:
-          NotImplementedError: for `channels_last`: XLA chooses layouts by itself.
+          RuntimeError: for `channels_last`, which takes tensors of 4 dims.
         """
-        check_memory_format(memory_format, self.dim())
-        return self if self.is_contiguous() else apply(TABLE["contiguous"], self)
+        if memory_format in RANKS:
+            if self.is_contiguous(memory_format=memory_format):
+                return self
+            strides_in(self.shape, memory_format)
+            return apply(TABLE["contiguous"], self, memory_format)
+        if self.is_contiguous():
+            return self
+        if memory_format is preserve_format:
+            raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+        return apply(TABLE["contiguous"], self)
 
     def stride(self, dim: int | None = None) -> Any:
         """Elements between neighbours, for each dimension or one."""

@@ -9,8 +9,10 @@ from leafax.functional import TABLE, Op, contiguous_strides
 
 from ._arguments import check_lines, reworded
 from ._beyond import grow, lens_from
+from ._channels_last import strides_in, suggested
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
+from ._memory_format import preserve_format
 from ._modes import within
 from ._out import write_out
 from ._overlap import check_overlap
@@ -147,24 +149,36 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
         if count >= 1 << 63:
             raise RuntimeError("numel: integer multiplication overflow")
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
-    if shape != tuple(self.shape):
+    if memory_format is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    strides = strides_in(shape, memory_format) or contiguous_strides(shape)
+    laid_out = memory_format is not None and strides != self.stride()
+    if shape != tuple(self.shape) or laid_out:
         if frozen(self):
             with written_anyway():
-                return resize_(self, shape)
+                return resize_(self, shape, memory_format=memory_format)
         check_inplace(self, False)
-        reshaped_storage(self, shape)
-        touch(self)
+        resized = shape != tuple(self.shape)
+        reshaped_storage(self, shape, strides)
+        if resized:
+            touch(self)
     return self
 
 
-def reshaped_storage(self: Any, shape: tuple[int, ...]) -> None:
-    """Give a tensor another shape; elements beyond the old ones are zeros."""
+def reshaped_storage(
+    self: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None = None
+) -> None:
+    """Give a tensor another shape; elements beyond the old ones are zeros.
+
+    Args:
+      strides: how it is to lie in memory; None is row by row.
+    """
     # What is an inference tensor remains one, what is none remains none.
     with within(Mode.of(False, bool(self._v.inference), local.mode.autocast)):
-        _reshape_storage(self, shape)
+        _reshape_storage(self, shape, strides or contiguous_strides(shape))
 
 
-def _reshape_storage(self: Any, shape: tuple[int, ...]) -> None:
+def _reshape_storage(self: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     from ._strides import layout
 
     count = math.prod(shape)
@@ -175,12 +189,11 @@ def _reshape_storage(self: Any, shape: tuple[int, ...]) -> None:
         if all(m() is None or m() is self for m in store.members):  # memory of its own
             flat = self.detach().reshape(-1)
             flat = apply(TABLE["cat"], (flat, flat.new_zeros(count - flat.shape[0])))
-            self.data = flat.reshape(shape).clone()
+            self.data = flat.as_strided(shape, strides, start).clone()
             self._base_, self._blens = base, before
             return
         grow(store, start + count)
     views = [m for m in (r() for r in store.members) if m is not None and m._base_ is self]
-    strides = contiguous_strides(shape)
     self.data = self.detach().as_strided(shape, strides, start)
     have = layout(self)
     if base is not None:
@@ -192,5 +205,9 @@ def _reshape_storage(self: Any, shape: tuple[int, ...]) -> None:
 
 
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
-    """`resize_` to the shape of `other`."""
-    return resize_(self, tuple(other.shape))
+    """`resize_` to the shape of `other`; with `preserve_format` to its memory format, too."""
+    if memory_format is preserve_format:
+        from ._strides import layout
+
+        memory_format = suggested(layout(other))
+    return resize_(self, tuple(other.shape), memory_format=memory_format)

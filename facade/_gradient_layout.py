@@ -11,6 +11,7 @@ from typing import Any
 
 from leafax.functional import Layout, VjpCall
 
+from ._channels_last import ELSEWHERE, ON_IMAGES, in_format_of
 from ._layout import Strides, dense, elementwise, iterated, laid
 
 # Their gradients are elementwise in their input: a mask, or what was reduced spread out again.
@@ -35,6 +36,11 @@ def gradient_strides(call: VjpCall, inputs: list[Any], avals: Any) -> tuple[Stri
         return _like_base(call, operands, avals)
     if op.name in ("mm", "addmm"):
         return tuple(_of_product(call, inputs, k) for k in call.wanted)
+    if op.name in ON_IMAGES and op.name not in ELSEWHERE:
+        absent = {i for i, _ in call.missing}
+        by_gradient = op.name == "interpolate" or 0 in absent
+        seen = [laid(v) for v in (grads if by_gradient else operands)]
+        return in_format_of(op, seen, avals)
     if op.name == "sgn" or not (op.qualified in _SPREADING or elementwise(op, operands)):
         return None
     from ._keep import reads

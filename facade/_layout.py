@@ -11,8 +11,10 @@ from typing import Any
 
 from leafax.functional import TABLE, VIEW_RULES, Layout, Op, Slot, VjpCall, contiguous_strides
 
+from ._channels_last import ON_IMAGES, kept, memory_format_of
 from ._columns import columns
 from ._lens import PICKED, path_of
+from ._memory_format import preserve_format
 
 Strides = tuple[int, ...] | None
 
@@ -37,6 +39,7 @@ _COPYING = frozenset({"clone", "_to_copy", "flip", "fliplr", "flipud"})
 # These write into a copy that lies as what it is of; this one into one that is row-major.
 _INTO_A_COPY = frozenset({
     "index_fill", "index_put", "put", "select_scatter", "diagonal_scatter", "sort", "argsort",
+    "roll",
 })  # fmt: skip
 _INTO_ROWS = frozenset({"masked_fill"})
 _REDUCING = frozenset({"max", "min"})
@@ -67,6 +70,10 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return (_told(seen, avals[0].shape),)
     if op.name == "copy_slices":
         return (inputs[0].strides,)
+    if op.name in ON_IMAGES:
+        found_last = kept(op, call, [laid(v) for v in inputs], avals)
+        if found_last is not None:
+            return found_last
     by_columns = columns(op, call, avals)
     if by_columns is not None:
         return by_columns
@@ -76,7 +83,7 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return (copied(laid(inputs[0])),) * len(avals)
     if not elementwise(op, inputs):
         return None
-    if op.name == "clone" and (len(call.args) > 1 or call.kwargs):
+    if op.name in ("clone", "_to_copy") and _in_rows(op, call):
         return None
     if op.name in _COPYING:
         return (copied(laid(inputs[0])),)
@@ -84,6 +91,11 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
     if any(type(a) in (int, float, complex) for a in call.args[1:]):
         operands.append(Layout((), ()))
     return tuple(iterated(tuple(a.shape), operands) for a in avals)
+
+
+def _in_rows(op: Op, call: Any) -> bool:
+    """Whether a copy is asked to be row-major."""
+    return (memory_format_of(op, call) or preserve_format) is not preserve_format
 
 
 def laid(value: Any) -> Layout:

@@ -1,4 +1,4 @@
-"""Layouts and memory formats: tensors are dense, and lie row by row unless they are views."""
+"""Layouts and memory formats: names for how tensors lie in memory; all are dense."""
 
 from __future__ import annotations
 
@@ -27,30 +27,12 @@ contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
-_RANKS = {channels_last: 4, channels_last_3d: 5}
-
-
-def check(wanted: Any, dims: int | None = None) -> None:
-    """Refuse to lay a tensor out with channels last.
-
-    Raises:
-      RuntimeError: the tensor has too few or too many dims for it, in PyTorch's words.
-      NotImplementedError: it could have been.
-    """
-    rank = _RANKS.get(wanted)
-    if rank is None:
-        return
-    if dims is not None and dims != rank:
-        raise RuntimeError(f"required rank {rank} tensor to use {wanted._name} format")
-    raise NotImplementedError(
-        f"leafax does not lay tensors out as {wanted}: XLA chooses the layouts of a compiled "
-        "program by itself; leave `memory_format` out"
-    )
+RANKS = {channels_last: 4, channels_last_3d: 5}
 
 
 def is_laid_out(shape: Any, strides: Any, wanted: Any) -> bool:
     """Whether strides are those of a tensor with channels last."""
-    if len(shape) != _RANKS[wanted]:
+    if len(shape) != RANKS[wanted]:
         return False
     expected = 1
     for d in (1, *range(len(shape) - 1, 1, -1), 0):

@@ -81,6 +81,8 @@ def _cast(name: str) -> Callable[..., Any]:
     op = TABLE["_to_copy"]
 
     def cast(self: Any, memory_format: Any = None) -> Any:
+        if memory_format is not None:
+            return self.to(dtype, memory_format=memory_format)
         if self._v.dtype == dtype.np:
             return self
         drops_imaginary(self._v.dtype, dtype.np, self._v.numel)

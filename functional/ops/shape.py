@@ -223,7 +223,7 @@ def unsafe_view(input: Array, size: tuple[int, ...]) -> Array:
 
 
 @op(name="_to_copy", function=False, method=False, backward="ToCopyBackward0")
-def to_copy(input: Array, dtype: np.dtype | None = None) -> Array:
+def to_copy(input: Array, dtype: np.dtype | None = None, memory_format: Any = None) -> Array:
     """Copy with another dtype, `x.to(dtype)`."""
     return input if dtype is None else cast(input, dtype)
 
