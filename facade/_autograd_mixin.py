@@ -199,6 +199,8 @@ class AutogradMixin(Handle):
                 "the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
                 "retain_grad() outside of a function being transformed instead."
             )
+        if self._stale is not None and self._stale.role <= LEAF:
+            return  # PyTorch does not ask for the new history of a view: it was a leaf, so it is
         if self.is_leaf or self.retains_grad:
             return
         self._retains = True
@@ -280,6 +282,10 @@ class AutogradMixin(Handle):
                 "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
             )
         if self.requires_grad:
+            writer = self._store.writer if self._store is not None else None
+            view = writer() if writer is not None else None
+            if view is not None and view._stale is not None and not view._creation:
+                enter(view, local.trace)  # PyTorch makes its history anew when it is written to
             if self._v.role == NODE and self._trace is local.trace:
                 local.trace.detached |= {self._v}
             self._set_role(False)
@@ -332,6 +338,8 @@ class AutogradMixin(Handle):
         """Hold the value of `other`; the way of the gradient stays."""
         old, trace = self._v, local.trace
         here = self._trace is trace and old.index >= 0
+        if not here and old.role > LEAF and self._grad_fn is None:
+            self._grad_fn, self._out = _graph.gradient_edge(self)
         moved(self)
         held = self._known()
         if self._trace is trace and held.index >= 0:

@@ -41,7 +41,7 @@ def get(self: Any, index: Any) -> Any:
     """`self[index]`."""
     kind, shape = type(index), self._v.shape
     if kind is int and shape and -shape[0] <= index < shape[0]:
-        return apply(_SELECT, self, 0, index if index >= 0 else index + shape[0])
+        return apply(_SELECT, self, 0, index)
     if kind is slice and shape:
         return _slice(self, 0, index, False)  # no `alias`, as PyTorch has it
     keys: Any = index if kind is tuple else None
@@ -317,7 +317,7 @@ def _select(out: Any, dim: int, k: int, self: Any) -> Any:
             f"index {k} is out of bounds for dimension {self.dim() - out.dim() + dim} with size "
             f"{size}"
         )
-    return apply(_SELECT, out, dim, k if k >= 0 else k + size)
+    return apply(_SELECT, out, dim, k)  # as it was said: the node tells it
 
 
 def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
@@ -331,9 +331,11 @@ def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
     start, stop = _bound(k.start, 0, size), _bound(k.stop, size, size)
     if may_skip and step == 1 and stop == size and (k.start is None or k.start == 0):
         return out
-    if step == 1:
-        return apply(_SLICE, out, dim, start, max(stop - start, 0))
-    return apply(TABLE["slice"], out, dim, start, max(stop, start), step)
+    first = 0 if k.start is None else _whole(k.start)
+    last = None if k.stop is None else _whole(k.stop)
+    if step == 1 and first == start and last == stop and start <= stop:
+        return apply(_SLICE, out, dim, start, stop - start)
+    return apply(TABLE["slice"], out, dim, first, last, step)  # as it was said, for the node
 
 
 def _bool_index(k: bool) -> Any:

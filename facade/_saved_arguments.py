@@ -173,13 +173,19 @@ def _output_size(kept: _Kept) -> tuple[int, ...]:
     return tuple(int(n * s) for n, s in zip(sizes, scales, strict=True))
 
 
+def _start(kept: _Kept) -> int:
+    """Where a slice begins: as it was said, but `narrow` counts from the front."""
+    start = int(kept.static("start") or 0)
+    if start < 0 and kept.op == "narrow":
+        return start + (kept.shape("self") or ())[kept.static("dim")]
+    return int(unsigned(start))
+
+
 def _end(kept: _Kept) -> int:
-    if "end" in kept.call.op.parameters:
-        end = kept.static("end")
-    else:
-        end = kept.static("start") + kept.static("length")
-    whole = (kept.shape("self") or ())[kept.static("dim")]
-    return 2**63 - 1 if kept.op == "slice" and end == whole else int(end)
+    if "end" not in kept.call.op.parameters:
+        return _start(kept) + int(kept.static("length"))
+    end = kept.static("end")
+    return 2**63 - 1 if end is None else int(unsigned(end))
 
 
 def _step(kept: _Kept) -> int:
@@ -210,6 +216,7 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ("interpolate", "scales_w"): lambda k: _scale(len(k.shape("self") or ()) - 3)(k),
     ("interpolate", "scales_d"): _scale(0),
     ("interpolate", "align_corners"): lambda k: bool(k.static("align_corners")),
+    ("slice", "start"): _start, ("narrow", "start"): _start,
     ("slice", "end"): _end, ("narrow", "end"): _end,
     ("slice", "step"): _step, ("narrow", "step"): _step,
     ("mT", "dim0"): lambda k: unsigned(-2), ("mT", "dim1"): lambda k: unsigned(-1),

@@ -31,12 +31,13 @@ from ._writes import make_stale
 class Storage:
     """The cell and the tensors that read it."""
 
-    __slots__ = ("cell", "members", "vc", "silent")
+    __slots__ = ("cell", "members", "vc", "silent", "writer")
 
     def __init__(self, cell: Any, vc: list[int]) -> None:
         self.cell, self.vc = cell, vc
         self.members: list[ref[Any]] = []
         self.silent = False  # written to behind the back of a member's version counter
+        self.writer: ref[Any] | None = None  # the view that its base got a history through last
 
 
 def storage_of(t: Any) -> Storage:

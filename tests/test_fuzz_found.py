@@ -663,6 +663,26 @@ FOUND = {
     "inference tensors that functions save": (
         ("with torch.inference_mode(): x = b * 2", "Needs.apply(x, b, 2)"),
     ),
+    "indices as they were said": (
+        ("see(saved(b[-1].grad_fn), saved(b[0, -1].grad_fn))",
+         *(f"x = b[:, {k}].grad_fn; see(x._saved_start, x._saved_end, x._saved_step)"
+           for k in ("1:2", "1:", "-2:", "-30:-1", "1:9", "2:1", "1:3", "::2", "-3::2"))),
+        ("x = b.narrow(1, -2, 1).grad_fn", "see(x._saved_start, x._saved_end)"),
+    ),
+    "the view that was written to has its history at once": (
+        ("x = Dirty.apply(d[:1])", "d.detach_()"), ("x = d[:1]", "x.mul_(2)", "d.detach_()"),
+        ("x = d[:1]", "y = d[:1]", "x.mul_(2)", "d.detach_()"),
+    ),
+    "what inference tensors cannot tell": (
+        ("with torch.inference_mode(): x = c * 2",
+         "with torch.autograd.graph.allow_mutation_on_saved_tensors(): x += 1"),
+    ),
+    "the gradient of a leaf is not retained once it is a view of a result": (
+        ("x, y = a.split_with_sizes([1, 2], -1)", "a.addcmul_(b, b)", "x.retain_grad()"),
+        ("x = a[0]", "a.mul_(b)", "x.retain_grad()", "see(x.retains_grad)"),
+        ("x = a[0]", "a.mul_(b)", "x.grad_fn", "x.retain_grad()", "see(x.retains_grad)"),
+    ),
+    "other data, the same history": (("d.data.copy_(d)", "d.data = a"),),
     "numbers without dims": (
         ("with keeping(): x = c[0].log_softmax(-1)", "x.backward()"),
         ("with keeping(): x = c[0].softmax(-1)", "x.backward()"),

@@ -88,7 +88,7 @@ class _AllowMutationOnSavedContext:
 def _storage(t: Any) -> tuple[int, int]:
     if t._vc is None:
         t._vc = [0]
-    return id(t._vc), t._vc[0]
+    return id(t._vc), t._version  # which inference tensors have not
 
 
 @contextmanager

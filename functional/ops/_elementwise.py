@@ -151,9 +151,19 @@ def with_jvp(value: Callable[..., Any], tangent: Callable[..., Any]) -> Callable
     return smooth
 
 
+def select(mask: Array, x: Any) -> Any:
+    """`x` where `mask` holds, else 0: not a product, so what is left out may be anything."""
+    return x if x is NOTHING else jnp.where(mask, x, 0)
+
+
+def unmoved(x: Array) -> Array:
+    """`x`, with gradient 0 where it is NaN."""
+    return jnp.where(x == x, x, lax.stop_gradient(x))
+
+
 def _magnitude_tangent(result: Array, primals: Any, tangents: Any) -> Array:
     (x,), (dx,) = primals, tangents
-    return dx * lax.sign(x)
+    return dx * jnp.where(x == x, lax.sign(x), 0)  # the sign of NaN is 0 in PyTorch
 
 
 _magnitude = with_jvp(lambda x: lax.abs(x), _magnitude_tangent)

@@ -32,12 +32,31 @@ def copysign(input: Array, other: Any) -> Array:
     return _copysign(*jnp.broadcast_arrays(x, y))
 
 
+def _added(power: Any) -> Any:
+    """The tangent of `log(power(x) + power(y))`, by PyTorch's formulas."""
+
+    def tangent(result: Array, primals: Any, tangents: Any) -> Array:
+        (x, y), (dx, dy) = primals, tangents
+        return dx * (1 / (1 + power(y - x))) + dy * (1 / (1 + power(x - y)))
+
+    return tangent
+
+
+def _both(fn: Any, power: Any) -> Any:
+    smooth = with_jvp(fn, _added(power))
+    return lambda x, y: smooth(*jnp.broadcast_arrays(x, y))
+
+
+_logaddexp = _both(lambda x, y: jnp.logaddexp(x, y), jnp.exp)
+_logaddexp2 = _both(lambda x, y: jnp.logaddexp2(x, y), jnp.exp2)
+
+
 @op(saves={"self": "*", "other": "*"})
 def logaddexp(input: Array, other: Array) -> Array:
     """Take `log(exp(input) + exp(other))`, without overflow."""
     x, y = aligned(input, other)
     refuse("logaddexp_cpu", x.dtype, 0, 1)
-    return _complex_logaddexp(x, y) if is_complex(x.dtype) else jnp.logaddexp(x, y)
+    return _complex_logaddexp(x, y) if is_complex(x.dtype) else _logaddexp(x, y)
 
 
 def _complex_logaddexp(x: Array, y: Array) -> Array:
@@ -57,7 +76,7 @@ def logaddexp2(input: Array, other: Array) -> Array:
     """Take `log2(2**input + 2**other)`, without overflow."""
     x, y = aligned(input, other)
     refuse("logaddexp2_cpu", x.dtype, 0, 1, 3)
-    return jnp.logaddexp2(x, y)
+    return _logaddexp2(x, y)
 
 
 def _xlogy_value(x: Array, y: Array) -> Array:

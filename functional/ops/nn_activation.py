@@ -16,6 +16,7 @@ from jax.scipy.special import erf
 
 from .._dtypes import cast, finfo, is_complex, promote, scalar_name
 from .._op import op
+from ._elementwise import unmoved, with_jvp
 from ._nn import need_float, wide, wrap_dim
 
 Array = jax.Array
@@ -27,9 +28,9 @@ ALSO_FUNCTIONAL = ("relu", "selu", "celu", "hardshrink", "threshold", "prelu")
 
 
 def _clamped(x: Array, low: Any, high: Any) -> Array:
-    """Clamp with gradient 0 on the limits."""
+    """Clamp with gradient 0 on the limits, and for NaN."""
     low, high = cast(low, x.dtype), cast(high, x.dtype)
-    return jnp.where(x <= low, low, jnp.where(x >= high, high, x))
+    return jnp.where(x <= low, low, jnp.where(x >= high, high, unmoved(x)))
 
 
 def _no_complex(x: Array) -> None:
@@ -74,11 +75,15 @@ def leaky_relu(input: Array, negative_slope: Any = 0.01) -> Array:
     return cast(jnp.where(x > 0, x, x * cast(negative_slope, x.dtype)), input.dtype)
 
 
+# JAX's derivative is the result plus 1, of which little is left far below 0.
+_expm1 = with_jvp(lambda x: jnp.expm1(x), lambda r, x, dx: dx[0] * jnp.exp(x[0]))
+
+
 def _elu(input: Array, alpha: Any, scale: Any, input_scale: Any) -> Array:
     need_float(input, "elu_cpu")
     x = wide(input)
     below = jnp.where(x > 0, jnp.zeros((), x.dtype), x)
-    curve = jnp.expm1(below * input_scale) * (alpha * scale)
+    curve = _expm1(below * input_scale) * (alpha * scale)
     # At 0 itself PyTorch has the slope of the left side and no curvature.
     left = jnp.where(x < 0, curve, below * (alpha * scale * input_scale))
     return cast(jnp.where(x > 0, x * scale, left), input.dtype)
@@ -170,8 +175,9 @@ def hardswish(input: Array) -> Array:
     """Multiply by the hard sigmoid; the gradient is 0 up to -3 and 1 from 3 on."""
     need_float(input, "hardswish_cpu")
     x = wide(input)
-    middle = x * (x + 3) / 6
-    y = jnp.where(x <= -3, jnp.zeros((), x.dtype), jnp.where(x < 3, middle, x))
+    inner = jnp.where(jnp.abs(x) < 3, x, jnp.where(x == x, 0, x))  # infinity would give NaN
+    middle = inner * (inner + 3) / 6
+    y = jnp.where(x <= -3, jax.lax.stop_gradient(x * 0), jnp.where(x < 3, middle, x))
     return cast(y, input.dtype)
 
 
@@ -181,7 +187,7 @@ def hardshrink(input: Array, lambd: Any = 0.5) -> Array:
     need_float(input, "hardshrink_cpu")
     limit = cast(lambd, input.dtype)
     inside = (input >= -limit) & (input <= limit)
-    return jnp.where(inside, jnp.zeros((), input.dtype), input)
+    return jnp.where(inside, jnp.zeros((), input.dtype), unmoved(input))
 
 
 @op(namespace=F, saves={"self": "*"}, method=False, numbers=("lambd",))
@@ -197,7 +203,7 @@ def softshrink(input: Array, lambd: Any = 0.5) -> Array:
             )
     x = wide(input)
     step = cast(lambd, x.dtype)
-    inside = jnp.where(jnp.isnan(x), x, jnp.zeros((), x.dtype))
+    inside = jnp.where(jnp.isnan(x), jax.lax.stop_gradient(x), jnp.zeros((), x.dtype))
     y = jnp.where(x > step, x - step, jnp.where(x < -step, x + step, inside))
     return cast(y, input.dtype)
 

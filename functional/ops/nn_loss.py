@@ -13,16 +13,12 @@ from jax.custom_derivatives import SymbolicZero
 
 from .._dtypes import cast, category, promote, scalar_name
 from .._op import Fault, op
+from ._elementwise import magnitude
 from ._nn import broadcast, need_float, reduced, reduction_name, size_list, torch_size, wide
 
 Array = jax.Array
 
 F = "nn.functional"
-
-
-def _abs(x: Array) -> Array:
-    """Absolute value with gradient 0 at 0, where JAX's is 1."""
-    return x * jnp.sign(x)
 
 
 def _pair(input: Array, target: Array, kernel: str) -> tuple[Array, Array]:
@@ -49,11 +45,13 @@ def smooth_l1_loss(input: Array, target: Array, reduction: str = "mean", beta: A
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     x, y = _pair(input, target, "smooth_l1_cpu")
     off, beta = x - y, cast(beta, x.dtype)
-    size = _abs(off)
+    size = magnitude(off)
     # With beta = 0 nothing is below it, and 0 / 0 must not reach the gradient. The square is not
     # that of the size, which has no second derivative at 0.
-    square = 0.5 * off * off / jnp.where(beta > 0, beta, jnp.ones((), x.dtype))
-    return reduced(jnp.where(size < beta, square, size - 0.5 * beta), reduction)
+    far = size >= beta
+    near = jnp.where(far, 0, off)
+    square = 0.5 * near * near / jnp.where(beta > 0, beta, jnp.ones((), x.dtype))
+    return reduced(jnp.where(far, size - 0.5 * beta, square), reduction)
 
 
 @op(namespace=F, method=False, saves={"self": "*", "target": "*"}, numbers=("delta",))
@@ -64,8 +62,10 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any 
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     x, y = _pair(input, target, "huber_cpu")
     off, delta = x - y, cast(delta, x.dtype)
-    size = _abs(off)
-    loss = jnp.where(size < delta, 0.5 * off * off, delta * (size - 0.5 * delta))
+    size = magnitude(off)
+    far = size >= delta
+    near = jnp.where(far, 0, off)  # an infinite one would make NaN
+    loss = jnp.where(far, delta * (size - 0.5 * delta), 0.5 * near * near)
     return cast(reduced(loss, reduction), input.dtype)
 
 

@@ -29,6 +29,9 @@ def _pow_tangent(result: Array, primals: Any, tangents: Any) -> Array:
 _pow = with_jvp(lambda x, y: lax.pow(x, y), _pow_tangent)
 
 
+_rsqrt = with_jvp(lambda x: lax.rsqrt(x), lambda r, x, dx: dx[0] * (-0.5 * (r * r * r)))
+
+
 def _static_pow(x: Array, n: Any) -> Array | None:
     """`x ** n` for the Python numbers that have something faster than `pow`."""
     if n == 0:
@@ -37,7 +40,7 @@ def _static_pow(x: Array, n: Any) -> Array | None:
         return lax.integer_pow(x, int(n))
     if n == 0.5:
         return lax.sqrt(x)
-    return lax.rsqrt(x) if n == -0.5 else None
+    return _rsqrt(x) if n == -0.5 else None
 
 
 def _integer_pow(x: Array, n: Array) -> Array:
@@ -101,4 +104,4 @@ def sqrt(input: Array) -> Array:
 def rsqrt(input: Array) -> Array:
     """Divide one by the square root."""
     (x,) = promote(input, to_float=True)
-    return lax.rsqrt(x)
+    return _rsqrt(x)

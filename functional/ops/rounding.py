@@ -9,9 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import category, cpp_name, finfo, is_complex, is_integral, is_number, scalar_name
+from .._dtypes import (
+    category,
+    cpp_name,
+    finfo,
+    is_complex,
+    is_floating,
+    is_integral,
+    is_number,
+    scalar_name,
+)
 from .._op import op
-from ._elementwise import BOOL, aligned, refuse
+from ._elementwise import BOOL, aligned, refuse, select, unmoved, with_jvp
 
 Array = jax.Array
 
@@ -72,6 +81,21 @@ def _is_plain(bound: Any) -> bool:
     return isinstance(bound, (int, float)) and bound == bound
 
 
+def _between_value(x: Array, low: Array, high: Array) -> Array:
+    x = jnp.where((x < low) | (low != low) & (x == x), low, x)  # NaN of a bound is passed on
+    return jnp.where((x > high) | (high != high) & (x == x), high, x)
+
+
+def _between_tangent(result: Array, primals: Any, tangents: Any) -> Any:
+    """PyTorch's `clamp_backward` and `clamp_backward_min_max`."""
+    (x, low, high), (dx, dlow, dhigh) = primals, tangents
+    moved = select((x >= low) & (x <= high), dx) + select((low < high) & (x < low), dlow)
+    return moved + select((x > high) | (high < low), dhigh)
+
+
+_between = with_jvp(_between_value, _between_tangent)
+
+
 def _bounded(input: Any, min: Any, max: Any) -> Array:
     """Clamp; on the bounds the gradient is the input's, outside it is the bound's."""
     if is_complex(input.dtype):
@@ -89,6 +113,10 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
         given = "_min" if max is None else "_max" if min is None else ""
         scalar = "" if hasattr(bound, "shape") else "_scalar"
         refuse(f"clamp{given}{scalar}_cpu", x.dtype, 0)
+    if is_floating(x.dtype):
+        if len(bounds) == 2 and not (is_number(min) or is_number(max)):
+            return _between(*jnp.broadcast_arrays(x, *bounds))
+        x, bounds = unmoved(x), [unmoved(b) for b in bounds]  # where one is NaN, none moves
     if min is not None:
         low = bounds.pop(0)
         # PyTorch passes on the NaN of a bound.
@@ -146,19 +174,35 @@ def _pair(name: str, input: Array, other: Array) -> list[Array]:
     x, y = aligned(input, other)
     if is_complex(x.dtype):
         raise RuntimeError(f"{name} not implemented for complex tensors.")
-    return [x, y]
+    return jnp.broadcast_arrays(x, y)
+
+
+def _extreme(fn: Any, loses: Any) -> Any:
+    """`fn` of two, whose gradient goes to both where one is NaN, halved where they are equal."""
+
+    def tangent(result: Array, primals: Any, tangents: Any) -> Any:
+        (x, y), (dx, dy) = primals, tangents
+        share = jnp.where(x == y, 0.5, 1).astype(x.dtype)
+        return select(~loses(x, y), dx * share) + select(~loses(y, x), dy * share)
+
+    smooth = with_jvp(fn, tangent)
+    return lambda x, y: smooth(x, y) if is_floating(x.dtype) else fn(x, y)
+
+
+_maximum = _extreme(lambda x, y: jnp.maximum(x, y), jnp.less)
+_minimum = _extreme(lambda x, y: jnp.minimum(x, y), jnp.greater)
 
 
 @op(saves=_BOTH)
 def maximum(input: Array, other: Array) -> Array:
     """Take the larger, or NaN; equals share the gradient."""
-    return jnp.maximum(*_pair("maximum", input, other))
+    return _maximum(*_pair("maximum", input, other))
 
 
 @op(saves=_BOTH)
 def minimum(input: Array, other: Array) -> Array:
     """Take the smaller, or NaN; equals share the gradient."""
-    return jnp.minimum(*_pair("minimum", input, other))
+    return _minimum(*_pair("minimum", input, other))
 
 
 @op(saves=_BOTH)

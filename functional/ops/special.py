@@ -34,12 +34,12 @@ _SPECIAL: dict[str, Any] = {"namespace": "special", "method": False}
 
 
 def _by_one(x: Array, ratio: Array) -> Array:
-    """A derivative that is a half at 0, where its formula divides by `x`."""
-    return jnp.where(x == 0, jnp.full((), 0.5, x.dtype), ratio)
+    """A derivative that is a half at 0 (and NaN), where its formula divides by `x`."""
+    return jnp.where(jnp.abs(x) > 0, ratio, jnp.full((), 0.5, x.dtype))
 
 
 def _safe(x: Array) -> Array:
-    return jnp.where(x == 0, jnp.ones((), x.dtype), x)
+    return jnp.where(jnp.abs(x) > 0, x, jnp.ones((), x.dtype))
 
 
 # JAX's own derivatives are wrong at 0, where they pass through the absolute value.
@@ -63,30 +63,47 @@ _unary("i1", _i1, "Modified Bessel function of order 1.", backward="SpecialI1Bac
        **_SPECIAL)  # fmt: skip
 _unary("i1e", _i1e, "`i1` scaled by `exp(-|x|)`.", backward="SpecialI1EBackward0",
        **_SPECIAL)  # fmt: skip
-_unary("ndtri", special.ndtri, "Inverse of the normal distribution function.",
+_ndtri = with_jvp(
+    special.ndtri, lambda r, x, dx: dx[0] * (math.sqrt(2 * math.pi) * jnp.exp(r * r / 2))
+)
+_unary("ndtri", _ndtri, "Inverse of the normal distribution function.",
        backward="SpecialNdtriBackward0", **_SPECIAL)  # fmt: skip
 _unary("log_ndtr", special.log_ndtr, "Logarithm of the normal distribution function.",
        backward="SpecialLogNdtrBackward0", **_SPECIAL)  # fmt: skip
 _unary("ndtr", special.ndtr, "Normal distribution function.", backward="MulBackward0", **_SPECIAL)
 
 
-def _entr(x: Array) -> Array:
+def _entr_value(x: Array) -> Array:
     positive = x > 0
     value = -x * jnp.log(jnp.where(positive, x, 1))
     return jnp.where(jnp.isnan(x) | positive, value, jnp.where(x == 0, x, -jnp.inf))
 
 
+_entr = with_jvp(_entr_value, lambda r, x, dx: dx[0] * (-1 - jnp.log(x[0])))
+
 _unary("entr", _entr, "`-x log(x)`.", backward="SpecialEntrBackward0", **_SPECIAL)
+
+
+def _xlog1py_value(x: Array, y: Array) -> Array:
+    zero = x == 0
+    value = x * jnp.log1p(jnp.where(zero, jnp.zeros((), y.dtype), y))
+    return jnp.where(jnp.isnan(y), y, jnp.where(zero, jnp.zeros((), x.dtype) * x, value))
+
+
+def _xlog1py_tangent(result: Array, primals: Any, tangents: Any) -> Array:
+    (x, y), (dx, dy) = primals, tangents
+    flat = (x == 0) & (y <= -1)
+    return dx * jnp.where(flat, 0, jnp.log1p(jnp.where(flat, 0, y))) + dy * (x / (y + 1))
+
+
+_xlog1py = with_jvp(_xlog1py_value, _xlog1py_tangent)
 
 
 @op(namespace="special", method=False, backward="SpecialXlog1PyBackward0",
     saves={"self": "other", "other": "*"})  # fmt: skip
 def xlog1py(input: Any, other: Any) -> Array:
     """`input * log1p(other)`, 0 where `input` is 0."""
-    a, b = promote(input, other, to_float=True)
-    zero = a == 0
-    value = a * jnp.log1p(jnp.where(zero, jnp.zeros((), b.dtype), b))
-    return jnp.where(jnp.isnan(b), b, jnp.where(zero, jnp.zeros((), a.dtype) * a, value))
+    return _xlog1py(*jnp.broadcast_arrays(*promote(input, other, to_float=True)))
 
 
 @op(namespace="special", method=False, backward="SpecialZetaBackward0",
@@ -131,6 +148,7 @@ def _polygamma(n: int, x: Array) -> Array:
     terms = (jnp.where(left, x, 1)[..., None] + steps) ** -(n + 1)
     factor = jnp.full((), (-1) ** n * math.factorial(n), x.dtype)
     value = special.polygamma(n, jnp.where(left, x + 16, x))
+    value = jnp.where(x == jnp.inf, 0, jnp.where(x == -jnp.inf, jnp.nan, value))
     return jnp.where(left, value - factor * terms.sum(-1), value)
 
 

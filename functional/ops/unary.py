@@ -7,12 +7,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy import special
 
 from .._dtypes import cast, is_complex, promote
 from .._op import op
-from ._elementwise import BOOL, refuse
+from ._elementwise import BOOL, refuse, unmoved, with_jvp
 from ._nn import wide
 from .special import trigamma
 
@@ -60,6 +61,28 @@ def _digamma_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, 
     return _digamma(*primals), trigamma(*primals) * tangents[0]
 
 
+_lgamma = with_jvp(lambda x: lax.lgamma(x), lambda r, x, dx: dx[0] * _digamma(x[0]))
+
+
+def _sinc_tangent(result: Array, primals: Any, tangents: Any) -> Array:
+    """PyTorch's `sinc_backward`: exact enough near 0, where JAX's is a difference of ones."""
+    (x,), (dx,) = primals, tangents
+    t, square = x * np.pi, x * x * np.pi
+    slope = (t * jnp.cos(t) - jnp.sin(t)) / jnp.where(square == 0, 1, square)
+    return dx * jnp.where(square == 0, 0, slope)
+
+
+_sinc = with_jvp(lambda x: jnp.sinc(x), _sinc_tangent)
+
+
+def _logit_tangent(result: Array, primals: Any, tangents: Any) -> Array:
+    (x,), (dx,) = primals, tangents
+    return dx * jnp.where((x < 0) | (x > 1), jnp.nan, 1 / (x * (1 - x)))
+
+
+_logit = with_jvp(lambda x: lax.log(x / (1 - x)), _logit_tangent)
+
+
 exp = _entry("exp", lax.exp, "Raise e to it.", _RESULT)
 exp2 = _entry("exp2", _in_float32(jnp.exp2), "Raise 2 to it.", _RESULT)
 expm1 = _entry("expm1", lax.expm1, "Take `exp(x) - 1`, exact near 0.", _RESULT)
@@ -83,11 +106,9 @@ sigmoid = _entry("sigmoid", lax.logistic, "Take `1 / (1 + exp(-x))`.", _RESULT)
 erf = _entry("erf", lax.erf, "Take the error function.", no_complex="erf_vml_cpu")
 erfc = _entry("erfc", lax.erfc, "Take `1 - erf(x)`.", no_complex="erfc_vml_cpu")
 erfinv = _entry("erfinv", lax.erf_inv, "Invert `erf`.", no_complex="erfinv_vml_cpu")
-lgamma = _entry(
-    "lgamma", lax.lgamma, "Take the logarithm of |gamma(x)|.", no_complex="lgamma_vml_cpu"
-)
+lgamma = _entry("lgamma", _lgamma, "Take the logarithm of |gamma(x)|.", no_complex="lgamma_vml_cpu")
 digamma = _entry("digamma", _digamma, "Take the derivative of `lgamma`.", no_complex="digamma")
-sinc = _entry("sinc", _in_float32(jnp.sinc), "Take `sin(pi x) / (pi x)`, 1 at 0.")
+sinc = _entry("sinc", _in_float32(_sinc), "Take `sin(pi x) / (pi x)`, 1 at 0.")
 
 
 def _degrees(name: str, x: Array, factor: float) -> Array:
@@ -116,8 +137,8 @@ def logit(input: Array, eps: float | None = None) -> Array:
     (x,) = promote(input, to_float=True)
     if eps is not None:
         low, high = cast(eps, x.dtype), cast(1 - eps, x.dtype)
-        x = jnp.where(x < low, low, jnp.where(x > high, high, x))
-    return lax.log(x / (1 - x))
+        x = jnp.where(x < low, low, jnp.where(x > high, high, unmoved(x)))
+    return _logit(x)
 
 
 def _no_complex(name: str, x: Array) -> None:
