@@ -117,6 +117,11 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         node.retains = node.retains_of()
     holders = {id(t._v): t for t in live}
     stale = {id(t._stale): t for t in live if t._stale is not None}
+    sharers: dict[tuple[int, int], Any] = {}
+    for t in live:
+        v = t._v if t._stale is None else t._stale
+        if v.index >= 0 and (t._store is None or t is not t._store.cell):
+            sharers.setdefault((v.storage, v.index), t)
 
     def saved_result(value: Value) -> Saved:
         # Without its grad_fn, which would close a cycle; `unpack` puts it back.
@@ -158,8 +163,10 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         mate = None if mate is None else ref(mate)
         of = None
         if holder is None:
-            lens, whole = lens_of(value)
-            base = holders.get(id(whole)) if lens else None
+            _, whole = lens_of(value)
+            base = holders.get(id(whole))
+            if base is None:  # a tensor that it was detached from
+                base = sharers.get((whole.storage, whole.index))
             of = None if base is None else ref(base)
         return Saved(tensor, version, vc, held, value in trace.detached, mate, of)
 

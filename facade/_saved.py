@@ -38,7 +38,7 @@ class Saved(NamedTuple):
     holder: Any = None  # weak reference to the tensor that held it
     detached: bool = False  # `detach_()` cut that tensor off
     mate: Any = None  # weak reference to what errors take for that tensor after a write
-    of: Any = None  # weak reference to what it is a view of, where nobody else has that view
+    of: Any = None  # weak reference to what it views or shares, where nobody else has it
 
     @property
     def now(self) -> int:

@@ -15,13 +15,14 @@ from leafax.functional import TABLE
 from ._dtype import of
 from ._enter import enter, make
 from ._modes import within
-from ._record import record
+from ._record import apply, record
 from ._roles import keep_edge
-from ._saved import saved_places
+from ._saved import lens_of, saved_places
 from ._trace import Mode, State, Trace, Value, local
 
-# Tensors whose `.data` was set, by their id.
+# Tensors whose `.data` was set, and those that once shared memory with such writes, by their id.
 _moved: dict[int, ref[Any]] = {}
+_written: dict[int, ref[Any]] = {}
 
 
 class Silent(NamedTuple):
@@ -77,8 +78,23 @@ def replaced(trace: Trace, t: Any, held: Value) -> None:
 
 def moved(t: Any) -> None:
     """`t.data` was set: so do nodes of earlier programs."""
+    _remember(_moved, t)
+
+
+def alone(t: Any) -> None:
+    """`t` has its memory to itself from now on, which such a write went to."""
+    _remember(_written, t)
+
+
+def _remember(those: dict[int, ref[Any]], t: Any) -> None:
     key = id(t)
-    _moved[key] = ref(t, lambda _: _moved.pop(key, None))
+    if key not in those:
+        those[key] = ref(t, lambda _: those.pop(key, None))
+
+
+def _is_written(t: Any) -> bool:
+    """Whether memory of `t` was written to without its version counter, ever."""
+    return id(t) in _written or (t._store is not None and t._store.silent)
 
 
 def _add(trace: Trace, source: Any, numbers: set[int], held: Value | None) -> None:
@@ -160,20 +176,39 @@ def _kept(node: Any) -> dict[int, Fresh]:
             continue
         holder = saved.holder() if saved.holder is not None else None
         if holder is None:
+            again = _of_memory(node, index, saved)
+            if again is not None:
+                found[index] = Fresh(again)
             continue
         moved = index >= 0 and id(holder) in _moved
         dtype = node.state.operands[index].dtype if index >= 0 else holder._v.dtype
         if moved and holder is saved.tensor and holder._v.dtype == dtype:
             found[index] = Fresh(holder)
             continue
-        store = holder._store
-        if moved or (store is not None and store.silent and holder is not saved.tensor):
+        if moved or (holder is not saved.tensor and _is_written(holder)):
             fresh = holder.detach().to(of(dtype))
-            if index >= 0 and saved.tensor.requires_grad:
-                from .autograd._node import edge_from, set_history
-
-                edge = edge_from(saved.tensor)
-                if edge is not None:
-                    set_history(fresh, *edge)
-            found[index] = Fresh(fresh)
+            found[index] = Fresh(_with_history(fresh, saved.tensor) if index >= 0 else fresh)
     return found
+
+
+def _of_memory(node: Any, index: int, saved: Any) -> Any:
+    """What a view or detached tensor that only the node had would hold now, if that changed."""
+    base = saved.of() if saved.of is not None else None
+    if base is None or index < 0 or id(base) in _moved or not _is_written(base):
+        return None
+    mode, fresh = local.mode, base.detach()
+    with within(Mode.of(False, mode.inference, mode.autocast)):
+        for op, args, kwargs in lens_of(node.state.operands[index])[0]:
+            fresh = apply(op, fresh, *args, **kwargs)
+    return _with_history(fresh, saved.tensor)
+
+
+def _with_history(fresh: Any, tensor: Any) -> Any:
+    """`fresh` with the gradient's way of `tensor`."""
+    if tensor.requires_grad:
+        from .autograd._node import edge_from, set_history
+
+        edge = edge_from(tensor)
+        if edge is not None:
+            set_history(fresh, *edge)
+    return fresh

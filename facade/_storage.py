@@ -75,6 +75,10 @@ def unshare(t: Any) -> None:
         return
     if all(m() is None or m() is t for m in store.members):
         t._array, t._shares = store.cell._array, False
+        if store.silent:
+            from ._silent import alone
+
+            alone(t)
         del t._store
 
 

@@ -310,3 +310,18 @@ def test_copies_are_of_version_1_and_backward_knows(cut: bool) -> None:
                 with pytest.raises(RuntimeError) as e:
                     y.backward()
                 log(str(e.value))
+
+
+def test_a_write_that_no_version_counts_reaches_views_that_only_the_graph_has() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for what in ("x[:1] * x[:1]", "x.clone() * x.detach()", "x * w[:]"):
+            for write in ("x.data.mul_(2)", "w.data[0] = 7.0", "x.data = torch.ones(2) * 5"):
+                names = {"torch": torch, "w": torch.tensor([3.0, 4.0])}
+                x = names["x"] = torch.tensor([1.0, 2.0], requires_grad=True)
+                out = eval(what, names).sum()
+                log(out)
+                exec(write, names)
+                log.gradients(*torch.autograd.grad(out, x, create_graph=True))
+                out.backward()
+                log.gradients(x.grad)
