@@ -683,6 +683,10 @@ FOUND = {
         ("x = a[0]", "a.mul_(b)", "x.grad_fn", "x.retain_grad()", "see(x.retains_grad)"),
     ),
     "other data, the same history": (("d.data.copy_(d)", "d.data = a"),),
+    "what is written to is saved as a copy, by hooks too": (
+        ("with torch.autograd.graph.save_on_cpu(): d.sinh_()", "see(saved(d.grad_fn))"),
+        ("with keeping(): d.mul_(b)", "see(saved(d.grad_fn))", "d.sum().backward()"),
+    ),
     "numbers without dims": (
         ("with keeping(): x = c[0].log_softmax(-1)", "x.backward()"),
         ("with keeping(): x = c[0].softmax(-1)", "x.backward()"),

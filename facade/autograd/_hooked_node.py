@@ -21,7 +21,7 @@ from .._saved import FREED, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ._context import fit
 from ._index_formulas import FORMULAS as INDEXED
-from ._node import CustomNode, external
+from ._node import CustomNode, edge_from, external
 from ._saved_hooks import Packed, hooks_now
 from ._unpacked import check_unpacked
 
@@ -255,9 +255,15 @@ def _handles(state: State, args: Any, kwargs: Any, trace: Any) -> dict[Value, An
                 visit(x)
 
     visit((*args, *kwargs.values()))
-    if state.call.op.overwrites:
-        found.pop(state.operands[1 if state.call.op.random else 0], None)
+    place = _overwritten(state.call.op)
+    if place is not None:
+        found.pop(state.operands[place], None)
     return found
+
+
+def _overwritten(op: Any) -> int | None:
+    """Which operand an op writes to."""
+    return (1 if op.random else 0) if op.overwrites else None
 
 
 def _pack(
@@ -286,6 +292,9 @@ def _pack(
         i = next(iter(tensors))
         t = tensors.pop(i)
         edge = node._edges[i] if i >= 0 else (-1 - i if t.requires_grad else None)
+        if i == _overwritten(state.call.op) and edge is not None:
+            t = t.clone()  # as PyTorch saves it, with a node of its own
+            edge = edge_from(t)
         node.packed[i] = Packed(t, pair, edge)
 
 
