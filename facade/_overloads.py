@@ -288,6 +288,7 @@ OVERLOADS: dict[str, str] = {
     "linalg.vecdot": "Tensor x, Tensor y",
     "linalg.vector_norm": "Tensor input",
     "linspace": "Tensor start, Tensor end, int steps, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False\nNumber start, Tensor end, int steps, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False\nTensor start, Number end, int steps, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False\nNumber start, Number end, int steps, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False",
+    "lobpcg": "",
     "log": "Tensor input",
     "log10": "Tensor input",
     "log10_": "Tensor input",

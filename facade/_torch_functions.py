@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import _aten_layers, _aten_losses, _bags, _matrices, _periodic_windows, _recurrent
+from . import _aten_layers, _aten_losses, _bags, _lobpcg, _matrices, _periodic_windows, _recurrent
 from ._arguments import parsed
 
 _HOMES = {
@@ -24,6 +24,7 @@ _HOMES = {
         "bartlett_window blackman_window hamming_window hann_window kaiser_window range"
     ),
     _recurrent: ("lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"),
+    _lobpcg: "lobpcg",
     _matrices: "chain_matmul frobenius_norm nuclear_norm norm_except_dim orgqr vander",
 }
 
