@@ -6,6 +6,7 @@ the longer it is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,10 @@ from ._program import Aval, Input, Node, Program
 _ALONE = 25.0
 _WHOLE = 60.0
 _WHOLE_PER_NODE = 8.0
+# Op by op no buffer is written over, and what gives buffers away is mostly a loop's body that will
+# be met again: to compile it whole must be this much dearer, and the buffers no more than this.
+_DONATING = 3
+_DONATED = 64 << 20
 
 _known: set[Any] = set()  # ops with the shapes that they ran alone with
 _jitted: dict[Any, Any] = {}
@@ -39,12 +44,17 @@ class OpByOp:
 
     def is_cheaper(self, donate: Sequence[int]) -> bool:
         """Whether the program's values are there sooner than if it was compiled whole."""
-        if self.program.residuals or donate:
+        if self.program.residuals:
             return False
         if any(_is_whole_program(node.call) for node in self.nodes):
             return False  # a model or an optimizer's update is no little op
-        unknown = sum(1 for node in self._described() if node not in _known)
-        return unknown * _ALONE <= _WHOLE + _WHOLE_PER_NODE * len(self.nodes)
+        unknown = set(self._described()) - _known  # turns of a loop share what they compile
+        whole = _WHOLE + _WHOLE_PER_NODE * len(self.nodes)
+        if donate:
+            inputs = [e.avals[0] for e in self.program.entries if isinstance(e, Input)]
+            given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
+            whole = whole / _DONATING if given <= _DONATED else 0
+        return len(unknown) * _ALONE <= whole
 
     def run(
         self, args: Sequence[Any], side: Side, make_room: Callable[[], None]

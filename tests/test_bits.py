@@ -116,6 +116,12 @@ def test_forward_mode_can_be_switched_off() -> None:
             log(forward_ad.unpack_dual(off).tangent, forward_ad.unpack_dual(on).tangent)
 
 
+def test_factorizations_are_there() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        log(torch._C.has_lapack)
+
+
 def test_gradcheck_without_elements() -> None:
     @same
     def program(torch: Any, log: Log) -> Any:

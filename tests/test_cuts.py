@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,24 @@ def test_little_programs_run_op_by_op_first() -> None:
     ((a + 1) * 2).tolist()
     ((a + 1) * 2).tolist()
     assert [run.how for run in leafax.explain()] == ["op by op", "compiled", "cached"]
+
+
+def test_turns_that_repeat_few_ops_are_not_compiled_whole_at_first() -> None:
+    x = leafax.ones(1, 11)
+    leafax.synchronize()
+    expected = 0.0
+    for _ in range(60):
+        expected = math.sin(expected + 1) * 0.5
+    for how in ("op by op", "compiled", "cached"):
+        leafax.explain(clear=True)
+        other = leafax.zeros(1, 11)
+        other.add_(0)
+        leafax.synchronize()
+        for _ in range(60):
+            other.add_(x).sin_().mul_(0.5)  # gives its buffer away
+        np.testing.assert_allclose(other.numpy(), np.full((1, 11), expected), rtol=1e-5)
+        assert leafax.explain()[-1].how == how
+    assert leafax.explain()[-1].nodes == 180
 
 
 def test_temporaries_that_died_are_no_outputs() -> None:

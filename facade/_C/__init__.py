@@ -17,11 +17,13 @@ from ._tls import remove_obj_from_tls as _remove_obj_from_tls
 from ._tls import stash_obj_in_tls as _stash_obj_in_tls
 from ._weak import WeakTensorRef as _WeakTensorRef
 
+has_lapack = True  # what PyTorch's tests ask before they factorise: JAX has its own
+
 __all__ = [
     "_WeakTensorRef", "_autograd", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
     "_get_obj_in_tls", "_is_grad_layout_enforcement_enabled", "_is_key_in_tls",
     "_remove_obj_from_tls", "_set_fwd_grad_enabled", "_set_grad_layout_enforcement_enabled",
     "_stash_obj_in_tls",
-    "_will_engine_execute_node", "is_grad_enabled", "is_inference_mode_enabled",
+    "_will_engine_execute_node", "has_lapack", "is_grad_enabled", "is_inference_mode_enabled",
 ]  # fmt: skip

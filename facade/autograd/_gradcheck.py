@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._creation import tensor
-from .._handle import Handle
 from ._backward import grad
-from ._jacobians import (
-    Mismatch,
-    analytical,
+from ._gradcheck_fast import backward_fast, differ, forward_fast
+from ._gradcheck_others import (
     check_batched,
     check_batched_forward,
     check_multiplied,
     check_undefined,
     check_undefined_forward,
+)
+from ._jacobians import (
+    Mismatch,
+    analytical,
     forward,
+    needs,
     numerical,
+    outputs_of,
     parts_of_inputs,
     parts_of_outputs,
 )
@@ -53,7 +58,8 @@ def gradcheck(
         under `vmap`.
       check_forward_ad: check forward mode too.
       check_backward_ad: check backward mode.
-      fast_mode, masked: accepted for PyTorch's sake: all is checked in full.
+      fast_mode: compare products of the Jacobians with random vectors, not whole Jacobians.
+      masked: accepted for PyTorch's sake, it is about sparse tensors.
 
     Returns:
       True if the gradients agree.
@@ -83,9 +89,10 @@ def gradcheck(
         _check_inputs(args)
         outputs = func(*args)
         if check_backward_ad:
-            _backward(func, args, outputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+            how = (eps, atol, rtol, nondet_tol, check_grad_dtypes)
+            _backward(func, args, outputs, fast_mode, *how)
         if check_forward_ad:
-            _forward(func, args, eps, atol, rtol, check_grad_dtypes)
+            _forward(func, args, fast_mode, eps, atol, rtol, check_grad_dtypes)
             if check_undefined_grad:
                 check_undefined_forward(func, args)
         if check_batched_forward_grad:
@@ -106,9 +113,9 @@ def gradcheck(
 
 
 def _check_inputs(args: tuple[Any, ...]) -> None:
-    checked: list[Any] = [t for t in args if _needs(t)]
+    checked: list[Any] = [t for t in args if needs(t)]
     for i, x in enumerate(args):
-        if not _needs(x):
+        if not needs(x):
             continue
         t: Any = x
         if t._v.dtype.name not in ("float64", "complex128"):
@@ -132,28 +139,25 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
         )
 
 
-def _needs(x: Any) -> bool:
-    return isinstance(x, Handle) and bool(x.requires_grad)  # type: ignore[attr-defined]
-
-
 def _differentiable(out: Any) -> list[Any]:
-    outs = out if isinstance(out, (tuple, list)) else (out,)
-    return [o for o in outs if _needs(o)]
+    return [o for o in outputs_of(out) if needs(o)]
 
 
 def _backward(
-    func: Any, args: Any, outputs: Any, eps: float, atol: float, rtol: float, nondet_tol: float,
-    dtypes: bool,
+    func: Any, args: Any, outputs: Any, fast: bool, eps: float, atol: float, rtol: float,
+    nondet_tol: float, dtypes: bool,
 ) -> None:  # fmt: skip
-    outs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-    complex_outs = any(o._v.dtype.kind == "c" for o in outs)
-    parts = ("imaginary", "real") if complex_outs else (None,)
+    complex_outs = any(o._v.dtype.kind == "c" for o in outputs_of(outputs))
     which = [o._v.dtype.kind == "c" for o in _differentiable(outputs)]
-    for part in parts:
+    for part in ("imaginary", "real") if complex_outs else (None,):
         fn = func if part is None else parts_of_outputs(func, part)
-        got = fn(*args)
-        found = numerical(fn, args, eps)
-        flags = [_needs(o) for o in (got if isinstance(got, (tuple, list)) else (got,))]
+        got = outputs if part is None else fn(*args)
+        prefix = _Prefix(part, "outputs", which)
+        if fast:
+            backward_fast(fn, args, got, prefix, eps, atol, rtol, nondet_tol, dtypes)
+            continue
+        found = numerical(partial(fn, *args), args, eps)
+        flags = [needs(o) for o in outputs_of(got)]
         if not any(flags):
             if any((n != 0).any() for per_input in found for n in per_input):
                 raise Mismatch("Numerical gradient for function expected to be zero")
@@ -162,44 +166,45 @@ def _backward(
         for o, (out, k) in enumerate(zip(_differentiable(got), kept, strict=True)):
             rows = analytical(args, out, nondet_tol, dtypes)
             for i, a in enumerate(rows):
-                prefix = (
-                    f"While considering the {part} part of complex outputs only, "
-                    if part is not None and which[o]
-                    else ""
-                )
-                _compare(a, found[i][k], o, i, prefix, "", atol, rtol)
+                if not np.allclose(a, found[i][k], rtol, atol):
+                    raise Mismatch(differ(prefix(o), "", o, i, found[i][k], a))
 
 
-def _forward(func: Any, args: Any, eps: float, atol: float, rtol: float, dtypes: bool) -> None:
-    which = [t._v.dtype.kind == "c" for t in args if _needs(t)]
+def _forward(
+    func: Any, args: Any, fast: bool, eps: float, atol: float, rtol: float, dtypes: bool
+) -> None:
+    which = [t._v.dtype.kind == "c" for t in args if needs(t)]
     for part in ("imaginary", "real") if any(which) else (None,):
         fn, given = (func, args) if part is None else parts_of_inputs(func, args, part)
         got = fn(*given)
-        outs = got if isinstance(got, (tuple, list)) else (got,)
-        if not any(_needs(o) for o in outs):
+        prefix = _Prefix(part, "inputs", which)
+        if fast:
+            forward_fast(fn, given, got, prefix, eps, atol, rtol, dtypes)
             continue
-        found = numerical(fn, given, eps)
+        outs = outputs_of(got)
+        if not any(needs(o) for o in outs):
+            continue
+        found = numerical(partial(fn, *given), given, eps)
         made = forward(fn, given, dtypes)
-        kept = [k for k, o in enumerate(outs) if _needs(o)]
+        kept = [k for k, o in enumerate(outs) if needs(o)]
         for o, k in enumerate(kept):
             for i, rows in enumerate(made):
-                prefix = (
-                    f"While considering the {part} part of complex inputs only, "
-                    if part is not None and which[i]
-                    else ""
-                )
-                mode = "computed with forward mode "
-                _compare(rows[k], found[i][k], o, i, prefix, mode, atol, rtol)
+                if not np.allclose(rows[k], found[i][k], rtol, atol):
+                    mode = "computed with forward mode "
+                    raise Mismatch(differ(prefix(i), mode, o, i, found[i][k], rows[k]))
 
 
-def _compare(
-    a: Any, n: Any, o: int, i: int, prefix: str, mode: str, atol: float, rtol: float
-) -> None:
-    if not np.allclose(a, n, rtol, atol):
-        raise Mismatch(
-            f"{prefix}Jacobian {mode}mismatch for output {o} with respect to input {i},\n"
-            f"numerical:{tensor(n)}\nanalytical:{tensor(a)}\n"
-        )
+class _Prefix(NamedTuple):
+    """The words that go before a mismatch, by the number of the output or the input."""
+
+    part: str | None
+    element: str
+    which: list[bool]  # which of them are complex
+
+    def __call__(self, k: int) -> str:
+        if self.part is None or not self.which[k]:
+            return ""
+        return f"While considering the {self.part} part of complex {self.element} only, "
 
 
 def gradgradcheck(
@@ -240,8 +245,8 @@ def gradgradcheck(
     else:
         cts = list(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else [grad_outputs]
     n = len(args)
-    which = [_needs(x) for x in args]
-    which_cts = [_needs(c) for c in cts]
+    which = [needs(x) for x in args]
+    which_cts = [needs(c) for c in cts]
 
     def gradients(*both: Any) -> tuple[Any, ...]:
         xs = [_again(x, w) for x, w in zip(both[:n], which, strict=True)]
