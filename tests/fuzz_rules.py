@@ -26,13 +26,15 @@ def told_by_data(error: Exception) -> bool:
 
 
 def counts_its_own_writes(new: Any, *given: Any) -> bool:
-    """Whether `new` was written to by the function that made it, from inference tensors.
+    """Whether `new` was written to, or seen anew, by the function that made it, from inference
+    tensors.
 
     Which of them do is a matter of PyTorch's kernels: kept, see docs/differences.md.
     """
     if not any(x.is_inference() for x in given) or new.is_inference():
         return False
-    return bool(new._version > 0)
+    bases = [x if x._base is None else x._base for x in given]
+    return bool(new._version > 0 or new._is_view() and all(new._base is not b for b in bases))
 
 
 def _ends_unwritten(form: str, given: list[Any], space: Any) -> bool:

@@ -57,13 +57,13 @@ def _named(lib: Any, name: str) -> Any:
     return lib
 
 
-def _agree(fn: Callable[..., Any], *points: Any) -> None:
+def _agree(fn: Callable[..., Any], *points: Any, dtype: str = "float64") -> None:
     """`fn(lib, *tensors)` and its gradients, at every point, under both libraries."""
     found: list[list[np.ndarray]] = []
     for lib in (leafax, torch):
-        xs = [lib.tensor(p, dtype=lib.float64, requires_grad=True) for p in points]
+        xs = [lib.tensor(p, dtype=getattr(lib, dtype), requires_grad=True) for p in points]
         y = fn(lib, *xs)
-        y.backward(lib.ones_like(y))
+        y.backward(lib.ones_like(y) * (1 + 2j) if y.is_complex() else lib.ones_like(y))
         zeros = np.zeros(len(points[0]))
         grads = [zeros if x.grad is None else x.grad.numpy() for x in xs]
         found.append([y.detach().numpy(), *grads])
@@ -87,6 +87,30 @@ def test_functions_of_two(name: str) -> None:
 @pytest.mark.parametrize("name", TOGETHER)
 def test_compositions(name: str) -> None:
     _agree(TOGETHER[name], *zip(*PAIRS, strict=True))
+
+
+# Both sides of every branch cut: on it the sign of zero tells the side.
+SIDES = (0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0)
+PLANE = [complex(a, b) for a in SIDES for b in SIDES]
+COMPLEX: dict[str, Callable[..., Any]] = {
+    name: lambda t, x, name=name: _named(t, name)(x)
+    for name in (
+        "abs acos acosh angle asin asinh atan cos cosh exp log1p sgn sigmoid sin sinh square tan "
+        "tanh"
+    ).split()
+} | {
+    "sqrt": lambda t, x: t.where(x == 0, x, t.where(x == 0, 1, x).sqrt()),
+    "log": lambda t, x: t.where(x == 0, 1, x).log(),
+    "pow 1": lambda t, x: x**1.0, "pow 2.5": lambda t, x: x**2.5, "pow 1j": lambda t, x: x**1j,
+    "power of 0.5": lambda t, x: 0.5**x, "power of 0": lambda t, x: 0.0**x,
+    "power of itself": lambda t, x: x**x.detach().flip(0),
+    "exponent": lambda t, x: x.detach().flip(0) ** x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_functions_on_their_branch_cuts(name: str) -> None:
+    _agree(COMPLEX[name], PLANE, dtype="complex128")
 
 
 REPEATED: dict[str, Callable[..., Any]] = {

@@ -224,7 +224,7 @@ def sgn(input: Array) -> Array:
     if not is_complex(input.dtype):
         return sign(input)
     size = magnitude(input)
-    return input / jnp.where(size == 0, 1, size)
+    return jnp.where(size == 0, 0, input / jnp.where(size == 0, 1, size))
 
 
 @op(saves={"tensor1": "tensor2", "tensor2": "tensor1"}, inplace=True, numbers=("value",))

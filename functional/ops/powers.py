@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -9,24 +10,42 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import cast, category, is_integral, is_number, promote
+from .._dtypes import cast, category, is_complex, is_integral, is_number, promote
 from .._op import Fault, op
+from . import _branches
 from ._elementwise import BOOL, aligned, unsupported, with_jvp
 
 Array = jax.Array
 
 
-def _pow_tangent(result: Array, primals: Any, tangents: Any) -> Array:
+def _pow_tangent(result: Array, primals: Any, tangents: Any, power: Any = None) -> Array:
     """PyTorch's `pow_backward_self` and `pow_backward_exponent`."""
     (x, y), (dx, dy) = primals, tangents
     flat = y == 0
-    by_x = jnp.where(flat, 0, y * _pow(x, jnp.where(flat, 1, y - 1)))
+    by_x = jnp.where(flat, 0, y * (power or _pow)(x, jnp.where(flat, 1, y - 1)))
     zero = (x == 0) & (jnp.real(y) >= 0)
+    if is_complex(y.dtype):
+        zero &= jnp.imag(y) == 0
     by_y = jnp.where(zero, 0, result * jnp.log(jnp.where(zero, 1, x)))
     return dx * by_x + dy * by_y
 
 
-_pow = with_jvp(lambda x, y: lax.pow(x, y), _pow_tangent)
+def _power(x: Array, y: Array) -> Array:
+    """`x ** y`; of a complex 0 it is C's `exp(y * log(x))`."""
+    if not is_complex(x.dtype):
+        return lax.pow(x, y)
+    zero, direction = x == 0, jnp.real(y)
+    undefined = jnp.where(direction < 0, complex(np.inf, np.nan), complex(np.nan, np.nan))
+    at_zero = jnp.where(direction > 0, 0, undefined).astype(x.dtype)
+    return jnp.where(zero, at_zero, lax.pow(jnp.where(zero, 1, x), y))
+
+
+_pow = with_jvp(_power, _pow_tangent)
+# Of a number as exponent PyTorch looks first whether it is 0.
+_pow_number: Callable[..., Array] = with_jvp(
+    lambda x, y: jnp.where(y == 0, 1, _power(x, y)),
+    lambda r, primals, tangents: _pow_tangent(r, primals, tangents, _pow_number),
+)
 
 
 _rsqrt = with_jvp(lambda x: lax.rsqrt(x), lambda r, x, dx: dx[0] * (-0.5 * (r * r * r)))
@@ -39,7 +58,7 @@ def _static_pow(x: Array, n: Any) -> Array | None:
     if is_integral(x.dtype) or n in (1, 2, 3, 4, -1, -2):
         return lax.integer_pow(x, int(n))
     if n == 0.5:
-        return lax.sqrt(x)
+        return _branches.sqrt(x)
     return _rsqrt(x) if n == -0.5 else None
 
 
@@ -75,7 +94,9 @@ def pow(input: Any, exponent: Any) -> Array:
         if quick is not None:
             return quick
     x, y = jnp.broadcast_arrays(x, y)
-    return _integer_pow(x, y) if is_integral(x.dtype) else _pow(x, y)
+    if is_integral(x.dtype):
+        return _integer_pow(x, y)
+    return (_pow_number if is_complex(x.dtype) and is_number(exponent) else _pow)(x, y)
 
 
 @op(backward="PowBackward0", saves={"self": "*"}, inplace=True)
@@ -97,7 +118,7 @@ def reciprocal(input: Array) -> Array:
 def sqrt(input: Array) -> Array:
     """Take the square root."""
     (x,) = promote(input, to_float=True)
-    return lax.sqrt(x)
+    return _branches.sqrt(x)
 
 
 @op(saves={"result": "*"}, inplace=True)

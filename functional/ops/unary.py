@@ -13,6 +13,7 @@ from jax.scipy import special
 
 from .._dtypes import cast, is_complex, promote
 from .._op import op
+from . import _branches
 from ._elementwise import BOOL, refuse, unmoved, with_jvp
 from ._nn import wide
 from .special import trigamma
@@ -93,14 +94,14 @@ log1p = _entry("log1p", lax.log1p, "Take `log(1 + x)`, exact near 0.", backward=
 sin = _entry("sin", lax.sin, "Take the sine.")
 cos = _entry("cos", lax.cos, "Take the cosine.")
 tan = _entry("tan", lax.tan, "Take the tangent.", _RESULT)
-asin = _entry("asin", lax.asin, "Take the inverse sine.", aliases=("arcsin",))
-acos = _entry("acos", lax.acos, "Take the inverse cosine.", aliases=("arccos",))
+asin = _entry("asin", _branches.asin, "Take the inverse sine.", aliases=("arcsin",))
+acos = _entry("acos", _branches.acos, "Take the inverse cosine.", aliases=("arccos",))
 atan = _entry("atan", lax.atan, "Take the inverse tangent.", aliases=("arctan",))
 sinh = _entry("sinh", lax.sinh, "Take the hyperbolic sine.")
 cosh = _entry("cosh", lax.cosh, "Take the hyperbolic cosine.")
 tanh = _entry("tanh", lax.tanh, "Take the hyperbolic tangent.", _RESULT)
-asinh = _entry("asinh", lax.asinh, "Invert `sinh`.", aliases=("arcsinh",))
-acosh = _entry("acosh", lax.acosh, "Invert `cosh`.", aliases=("arccosh",))
+asinh = _entry("asinh", _branches.asinh, "Invert `sinh`.", aliases=("arcsinh",))
+acosh = _entry("acosh", _branches.acosh, "Invert `cosh`.", aliases=("arccosh",))
 atanh = _entry("atanh", lax.atanh, "Invert `tanh`.", aliases=("arctanh",))
 sigmoid = _entry("sigmoid", lax.logistic, "Take `1 / (1 + exp(-x))`.", _RESULT)
 erf = _entry("erf", lax.erf, "Take the error function.", no_complex="erf_vml_cpu")
