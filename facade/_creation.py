@@ -17,6 +17,7 @@ from ._dtype import as_dtype, complex64, int64, of
 from ._dtype import bool as bool_dtype
 from ._dtype import dtype as dtype_class
 from ._enter import from_array
+from ._factories import takes_out
 from ._handle import Handle
 from ._host import TEMPORARY, is_own, snapshot
 from ._memory_format import RANKS, contiguous_format, preserve_format
@@ -185,23 +186,30 @@ def _np(dtype: Any, function: str = "empty") -> np.dtype:
 def _filled(name: str) -> Callable[..., Any]:
     def factory(
         *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None,
-        out: Any = None, **_: Any,
+        layout: Any = None, pin_memory: bool = False, **named: Any,
     ) -> Any:  # fmt: skip
-        if "size" in _:
-            size = (_["size"],)
+        size = _named_size(name, size, named)
         made = apply(TABLE[name], size_of(size, name), _np(dtype, name))
-        made = finish(made, requires_grad, device)
-        return made if out is None else out.copy_(made)
+        return finish(made, requires_grad, device)
 
     factory.__name__ = name
     factory.__doc__ = f"A tensor of {name}, `size` ints or a tuple; dtype the default float."
-    return factory
+    return takes_out()(factory)
+
+
+def _named_size(name: str, size: Any, named: dict[str, Any]) -> Any:
+    """The size, which may come by its name; nothing else may."""
+    for k in named:
+        if k != "size":
+            raise TypeError(f"{name}() got an unexpected keyword argument '{k}'")
+    return (named["size"],) if named else size
 
 
 zeros = _filled("zeros")
 ones = _filled("ones")
 
 
+@takes_out("resized")
 def empty(*size: Any, memory_format: Any = None, **kwargs: Any) -> Any:
     """A tensor whose values mean nothing (zeros here)."""
     if memory_format is preserve_format:
@@ -214,6 +222,7 @@ def empty(*size: Any, memory_format: Any = None, **kwargs: Any) -> Any:
     return lie(made, strides_in(made.shape, memory_format))
 
 
+@takes_out()
 def full(
     size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False,
     device: Any = None, layout: Any = None, pin_memory: bool = False,
@@ -241,6 +250,7 @@ def full(
     return finish(made, requires_grad, device)
 
 
+@takes_out("count")
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None,
     requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
@@ -266,6 +276,7 @@ def _need_scalars(name: str, start: Any, end: Any) -> None:
         )
 
 
+@takes_out("count")
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False,
     device: Any = None, layout: Any = None, pin_memory: bool = False,
@@ -276,6 +287,7 @@ def linspace(
     return finish(made, requires_grad, device)
 
 
+@takes_out("count")
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
     requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
@@ -286,6 +298,7 @@ def logspace(
     return finish(made, requires_grad, device)
 
 
+@takes_out()
 def eye(
     n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False,
     device: Any = None, layout: Any = None, pin_memory: bool = False,
@@ -300,13 +313,12 @@ def _random(name: str) -> Callable[..., Any]:
         *size: Any, generator: Any = None, dtype: Any = None, requires_grad: bool = False,
         device: Any = None, layout: Any = None, pin_memory: bool = False, **named: Any,
     ) -> Any:  # fmt: skip
-        if "size" in named:
-            size = (named["size"],)
+        size = _named_size(name, size, named)
         made = apply(TABLE[name], random_key(generator), size_of(size, name), _np(dtype, name))
         return finish(made, requires_grad, device)
 
     factory.__name__ = name
-    return factory
+    return takes_out("resized" if name == "randn" else "shape")(factory)
 
 
 rand = _random("rand")
@@ -315,6 +327,7 @@ randn = _random("randn")
 randn.__doc__ = "Numbers drawn from the standard normal distribution, of shape `size`."
 
 
+@takes_out()
 def randint(
     low: int, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None,
     requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
@@ -333,6 +346,7 @@ def randint(
     return finish(made, requires_grad, device)
 
 
+@takes_out()
 def randperm(
     n: int, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
@@ -355,6 +369,8 @@ def batched_as(like: Any, made: Any) -> Any:
 
 def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
     def like(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        if "out" in kwargs:
+            raise TypeError(f"{like.__name__}() got an unexpected keyword argument 'out'")
         wanted = kwargs.pop("memory_format", None)
         if wanted in RANKS:
             from ._strided import lie

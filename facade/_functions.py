@@ -14,10 +14,12 @@ from leafax.functional import result_type as _result_type
 from . import _table
 from ._arguments import parsed
 from ._dtype import dtype, of
+from ._factories import placed
 from ._indexing import nonzero as nonzero
 from ._tensor import Tensor
 
 _TABLE_FUNCTIONS = _table.top_level()
+_TABLE_FUNCTIONS.update({k: placed(_TABLE_FUNCTIONS[k]) for k in ("tril_indices", "triu_indices")})
 globals().update(_TABLE_FUNCTIONS)
 
 from . import _methods as _methods  # noqa: E402

@@ -13,6 +13,7 @@ from leafax.functional import default_float
 
 from ._creation import _np, finish, from_numpy
 from ._dtype import of
+from ._factories import takes_out
 
 
 def _options(np_dtype: Any, layout: Any) -> str:
@@ -121,9 +122,10 @@ def kaiser_window(
     return _window("kaiser_window", window_length, periodic, *rest)
 
 
+@takes_out("count")
 def range(
-    start: Any, end: Any, step: Any = 1, *, out: Any = None, dtype: Any = None,
-    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Numbers from `start` to `end`, both included; deprecated in favour of `arange`."""
     warnings.warn(
@@ -139,14 +141,11 @@ def range(
         raise RuntimeError(f"unsupported range: {_number(start)} -> {_number(end)}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    np_dtype = out._v.dtype if out is not None and dtype is None else _np(dtype, "range")
+    np_dtype = _np(dtype, "range")
     if np_dtype.kind in "iu":
         start, end, step = int(start), int(end), int(step)
     made = start + step * np.arange(int((end - start) / step) + 1)
-    result = finish(from_numpy(made).to(of(np_dtype)), requires_grad, device)
-    if out is None:
-        return result
-    return out.resize_(result.shape).copy_(result)
+    return finish(from_numpy(made).to(of(np_dtype)), requires_grad, device)
 
 
 def _number(x: Any) -> str:

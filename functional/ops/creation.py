@@ -159,10 +159,13 @@ def eye(n: int, m: int | None = None, dtype: np.dtype | None = None) -> Array:
     return cast(jnp.eye(n, m, dtype=bool), dtype or default_float())
 
 
-def _triangle(row: int, col: int, mask: Any, dtype: np.dtype | None) -> Array:
-    for name, length in (("row", row), ("col", col)):
+def _triangle(name: str, row: int, col: int, mask: Any, dtype: np.dtype | None) -> Array:
+    if dtype is not None and np.dtype(dtype).name not in ("int32", "int64"):
+        kind = scalar_name(np.dtype(dtype))
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+    for side, length in (("row", row), ("col", col)):
         if length < 0:
-            raise RuntimeError(f"{name} must be non-negative, got{length}")
+            raise RuntimeError(f"{side} must be non-negative, got{length}")
     return jnp.asarray(np.stack(np.nonzero(mask)), dtype or np.dtype("int64"))
 
 
@@ -170,11 +173,11 @@ def _triangle(row: int, col: int, mask: Any, dtype: np.dtype | None) -> Array:
 def tril_indices(row: int, col: int, offset: int = 0, dtype: np.dtype | None = None) -> Array:
     """Row and column indices of a lower triangle."""
     mask = np.tri(max(row, 0), max(col, 0), offset, bool)
-    return _triangle(row, col, mask, dtype)
+    return _triangle("tril_indices", row, col, mask, dtype)
 
 
 @op(differentiable=False, method=False)
 def triu_indices(row: int, col: int, offset: int = 0, dtype: np.dtype | None = None) -> Array:
     """Row and column indices of an upper triangle."""
     mask = ~np.tri(max(row, 0), max(col, 0), offset - 1, bool)
-    return _triangle(row, col, mask, dtype)
+    return _triangle("triu_indices", row, col, mask, dtype)

@@ -176,13 +176,22 @@ op(name="ifftshift", namespace="fft", method=False, backward="RollBackward0")(
 )
 
 
+def _of_frequencies(name: str, dtype: Any) -> Any:
+    dtype = np.dtype(dtype or default_float())
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    if dtype.kind == "c":
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(dtype)}'")
+    return dtype
+
+
 @op(name="fftfreq", namespace="fft", method=False, differentiable=False)
 def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Array:
     """The frequencies of `fft` for `n` points `d` apart."""
-    return jnp.fft.fftfreq(n, d).astype(dtype or default_float())
+    return jnp.fft.fftfreq(n, d).astype(_of_frequencies("fftfreq", dtype))
 
 
 @op(name="rfftfreq", namespace="fft", method=False, differentiable=False)
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Array:
     """The frequencies of `rfft` for `n` points `d` apart."""
-    return jnp.fft.rfftfreq(n, d).astype(dtype or default_float())
+    return jnp.fft.rfftfreq(n, d).astype(_of_frequencies("rfftfreq", dtype))

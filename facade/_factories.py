@@ -1,0 +1,122 @@
+"""What functions that make tensors have in common: `out=`, and where a table's op knows no tensors.
+
+With `out=` a factory makes numbers of that tensor's dtype and writes them into it, so the dtype
+that it would have chosen by itself does not matter.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional import scalar_name
+
+from ._dtype import as_dtype, of
+from ._handle import Handle
+from ._inplace import check_inplace
+from ._modes import no_grad
+from ._trace import local
+
+Factory = Callable[..., Any]
+
+
+def takes_out(fits: str = "shape") -> Callable[[Factory], Factory]:
+    """Let a factory write into `out=`.
+
+    Args:
+      fits: "shape" if `out` gets the result's shape, "count" if it keeps its own where that has
+        as many elements, "resized" if it is resized as by `resize_`, before.
+    """
+
+    def decorate(factory: Factory) -> Factory:
+        name = factory.__name__
+
+        @functools.wraps(factory)
+        def made(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+            if out is None:
+                return factory(*args, **kwargs)
+            return _written(name, factory, fits, out, args, kwargs)
+
+        made.__signature__ = _with_out(factory)  # type: ignore[attr-defined]
+        return made
+
+    return decorate
+
+
+def _with_out(factory: Factory) -> inspect.Signature:
+    found = inspect.signature(factory)
+    parameters = list(found.parameters.values())
+    at = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Any)
+    return found.replace(parameters=[*parameters[:at], out, *parameters[at:]])
+
+
+def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs: Any) -> Any:
+    if not isinstance(out, Handle):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    have, asked = out._v.dtype, kwargs.get("dtype")
+    if asked is not None and (want := as_dtype(name, asked).np) != have:
+        raise RuntimeError(
+            f"dtype {scalar_name(want)} does not match dtype of out parameter ({scalar_name(have)})"
+        )
+    requires_grad = kwargs.pop("requires_grad", False)
+    result = factory(*args, **{**kwargs, "dtype": of(have)})
+    _make_room(name, fits, out, result)
+    with no_grad():
+        if name != "empty":
+            out.copy_(result.reshape(out.shape))
+    return out.requires_grad_() if requires_grad else out
+
+
+def _make_room(name: str, fits: str, out: Any, result: Any) -> None:
+    """Check that `out` may be written to, and give it the shape that it is to have."""
+    shape = tuple(result.shape)
+    if fits == "resized":
+        out.resize_(shape)
+    if out.requires_grad and local.mode.grad and name != "empty":
+        raise RuntimeError(
+            f"aten::{name}(): functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad."
+        )
+    check_inplace(out, False)
+    if tuple(out.shape) == shape or fits == "count" and out.numel() == result.numel():
+        return
+    if name == "arange" and out.numel():
+        warnings.warn(
+            f"The number of elements in the out tensor of shape {list(out.shape)} is "
+            f"{out.numel()} which does not match the computed number of elements "
+            f"{result.numel()}. Note that this may occur as a result of rounding error. The out "
+            f"tensor will be resized to a tensor of shape ({result.numel()},).",
+            UserWarning,
+            stacklevel=4,
+        )
+    from ._fillers import reshaped_storage
+
+    reshaped_storage(out, shape)
+
+
+def placed(function: Factory, out: bool = False) -> Factory:
+    """A function of the table that makes a tensor, with `device=`, `requires_grad=` and kin.
+
+    Args:
+      out: whether it takes `out=`, whose dtype is then that of the result.
+    """
+
+    @functools.wraps(function)
+    def made(
+        *args: Any, layout: Any = None, device: Any = None, pin_memory: bool = False,
+        requires_grad: bool = False, **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        from ._creation import finish
+
+        if "out" in kwargs and not out:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument 'out'")
+        target = kwargs.get("out")
+        if isinstance(target, Handle):
+            kwargs["dtype"] = kwargs.get("dtype") or of(target._v.dtype)
+        return finish(function(*args, **kwargs), requires_grad, device)
+
+    return made

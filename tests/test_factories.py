@@ -1,0 +1,103 @@
+"""Functions that make tensors: `out=`, and the arguments that all of them take."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from sameness import Log, same
+
+FACTORIES: dict[str, Any] = {
+    "zeros": lambda t, **k: t.zeros(2, 3, **k),
+    "ones": lambda t, **k: t.ones((2, 3), **k),
+    "full": lambda t, **k: t.full((2, 3), 2, **k),
+    "arange": lambda t, **k: t.arange(6, **k),
+    "range": lambda t, **k: t.range(0, 5, **k),
+    "linspace": lambda t, **k: t.linspace(0, 10, 6, **k),
+    "logspace": lambda t, **k: t.logspace(0, 5, 6, 2, **k),
+    "eye": lambda t, **k: t.eye(2, 3, **k),
+    "randint": lambda t, **k: t.randint(1, (2, 3), **k),
+    "randperm": lambda t, **k: t.randperm(6, **k),
+    "rand": lambda t, **k: t.rand(2, 3, **k),
+    "randn": lambda t, **k: t.randn(2, 3, **k),
+    "empty": lambda t, **k: t.empty(2, 3, **k),
+}
+OUTS: dict[str, Any] = {
+    "fits": lambda t: {"out": t.ones(2, 3) * 7},
+    "empty": lambda t: {"out": t.empty(0)},
+    "resized": lambda t: {"out": t.ones(5)},
+    "another dtype": lambda t: {"out": t.empty(0, dtype=t.int64)},
+    "the same dtype": lambda t: {"out": t.empty(0), "dtype": t.float32},
+    "not the dtype": lambda t: {"out": t.empty(0), "dtype": t.float64},
+    "requires grad": lambda t: {"out": t.empty(0, requires_grad=True)},
+    "shall require grad": lambda t: {"out": t.empty(0), "requires_grad": True},
+    "a view": lambda t: {"out": t.ones(6, 2)[:, 0]},
+    "columns": lambda t: {"out": t.ones(3, 2).t()},
+    "none": lambda t: {"out": None, "device": "cpu", "layout": t.strided},
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_out(name: str) -> None:
+    @same
+    def program(t: Any, log: Log) -> Any:
+        random = name.startswith("rand")
+        for how, make in OUTS.items():
+            if random and how in ("resized", "a view", "columns", "none", "the same dtype"):
+                continue  # these compile for long
+            named = make(t)
+            out = named["out"]
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                with log.catch():
+                    r = FACTORIES[name](t, **named)
+                    log(how, r is out, str(r.dtype), r.shape, r.stride(), r.requires_grad)
+                    log(r._version, "drawn" if random or name == "empty" else r.tolist())
+            words = [str(w.message).partition(" (Trig")[0] for w in told]
+            log([w for w in words if "jit" not in w and "torch.range" not in w])
+
+
+def test_random_numbers_are_written() -> None:
+    import leafax
+
+    for name in ("rand", "randn", "randperm"):
+        out = leafax.zeros(2, 3)
+        FACTORIES[name](leafax, out=out)
+        assert out.unique().numel() == 6
+
+
+REFUSED: dict[str, Any] = {
+    "out of a list": lambda t: t.zeros(2, out=[1]),
+    "zeros": lambda t: t.zeros(2, foo=1),
+    "ones": lambda t: t.ones(2, generator=None),
+    "zeros_like": lambda t: t.zeros_like(t.ones(2), out=t.ones(2)),
+    "out of tril_indices": lambda t: t.tril_indices(2, 2, out=None),
+    "triu_indices require grad": lambda t: t.triu_indices(2, 2, requires_grad=True),
+    "triangles of floats": lambda t: t.tril_indices(2, 2, dtype=t.float64),
+    "triangles of bytes": lambda t: t.triu_indices(2, 2, dtype=t.uint8),
+    "frequencies of ints": lambda t: t.fft.fftfreq(4, dtype=t.int32),
+    "complex frequencies": lambda t: t.fft.rfftfreq(4, dtype=t.complex64),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str) -> None:
+    @same
+    def program(t: Any, log: Log) -> Any:
+        log.attempt(REFUSED[name], t)
+
+
+def test_arguments() -> None:
+    @same
+    def program(t: Any, log: Log) -> Any:
+        for f in (t.tril_indices, t.triu_indices):
+            log(f(3, 4, device="cpu", layout=t.strided, pin_memory=False, requires_grad=False))
+            log(f(3, 4, 1, dtype=t.int32, device=t.device("cpu")), f(3, 3, dtype=None))
+        for f in (t.fft.fftfreq, t.fft.rfftfreq):
+            log(f(5, d=2.0, device="cpu", layout=t.strided), f(4, requires_grad=True))
+            log(f(4, out=t.empty(0, dtype=t.float64)), f(4, dtype=t.float64))
+        out = t.ones(6)
+        view = out[2:]
+        t.arange(6, out=out)
+        log(out, view, view._version)
