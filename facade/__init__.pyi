@@ -8,6 +8,7 @@ from typing import Any as Any
 
 from . import _C as _C
 from . import _VF as _VF
+from . import _collected as _collected
 from . import amp as amp
 from . import autograd as autograd
 from . import backends as backends

@@ -70,7 +70,8 @@ class Node:
 
     __slots__ = (
         "trace", "state", "_edges", "saved", "packed", "residual", "freed", "pre_hooks",
-        "tensor_hooks", "post_hooks", "retains", "frame", "_metadata", "_number", "__weakref__",
+        "tensor_hooks", "post_hooks", "retains", "frame", "_metadata", "_number", "led_to",
+        "__weakref__",
     )  # fmt: skip
     accumulates = False
     _name = "Node"

@@ -24,7 +24,7 @@ def forget_dead(trace: Trace) -> None:
     """
     reached: set[Any] = set()
     seen: set[State] = set()
-    stack: list[Any] = [t._stale if t._stale is not None else t._v for t in _living(trace)]
+    stack: list[Any] = [t._stale if t._stale is not None else t._v for t in living(trace)]
     while stack:
         value = stack.pop()
         edge = value.edge
@@ -40,7 +40,8 @@ def forget_dead(trace: Trace) -> None:
             del trace.sources[value]
 
 
-def _living(trace: Trace) -> Any:
+def living(trace: Trace) -> Any:
+    """The tensors in the trace that somebody holds."""
     for r in trace.refs:
         t = r()
         if t is not None and t._trace is trace:

@@ -97,3 +97,113 @@ def test_a_view_that_was_written_to_and_saved_dies_with_its_last_reference() -> 
     assert seen() is x
     del x
     assert seen() is None
+
+
+class _Kept:
+    """Somebody's object: whether it is still there tells of what holds it."""
+
+
+@pytest.mark.parametrize("of_tensor", [False, True])
+@pytest.mark.parametrize("custom", [False, True])
+def test_a_cycle_through_a_hook_is_collected(custom: bool, of_tensor: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g
+
+        def scope() -> Any:
+            x = torch.tensor(1.0, requires_grad=True)
+            y = Same.apply(x) if custom else x.clone()
+            node, kept = y.grad_fn, _Kept()
+
+            def hook(*args: Any) -> None:
+                calls.append((node, kept))
+
+            (y if of_tensor else node).register_hook(hook)
+            return y.clone(), ref(kept)
+
+        calls: list[Any] = []
+        out, seen = scope()
+        for _ in range(2):
+            out.backward(retain_graph=True)
+            gc.collect()
+        log(len(calls), seen() is None)
+        calls.clear()
+        del out
+        gc.collect()
+        log(seen() is None)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_cycle_through_ctx_is_collected(backward: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Keeps(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any, table: Any) -> Any:
+                ctx.table = table
+                y = x.clone()
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                log(ctx.saved_tensors[0], ctx.table["out"])
+                return g * 2, None
+
+        def scope() -> Any:
+            x = torch.tensor(3.0, requires_grad=True)
+            table = {"kept": _Kept()}
+            table["out"] = Keeps.apply(x, table)
+            gc.collect()
+            if backward:
+                table["out"].backward()
+                log(x.grad)
+            return ref(table["kept"])
+
+        seen = scope()
+        log(seen() is None)
+        gc.collect()
+        log(seen() is None)
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_what_somebody_holds_outlives_the_collector(observed: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                gc.collect()
+                return g * 2
+
+        def collect(*args: Any) -> None:
+            gc.collect()
+            calls.append(len(args))
+
+        calls: list[int] = []
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = Twice.apply(x)
+        z = y.exp().sin()
+        inner = z.grad_fn.next_functions[0][0]
+        inner.register_hook(collect)
+        y.register_hook(collect)
+        outer = torch.autograd.graph.get_gradient_edge(z)
+        del y, z
+        gc.collect()
+        if observed:
+            log(x.sum().item())
+            gc.collect()
+        log(outer.node.next_functions[0][0] is inner)
+        log(inner.next_functions[0][0].name())
+        log(torch.autograd.grad(outer, x, torch.ones(2)), calls)

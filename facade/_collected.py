@@ -1,0 +1,107 @@
+"""The garbage collector finds cycles of the user's that lead through a pending program.
+
+A trace holds the graph's nodes that somebody asked for until it is cut, since it does not know
+when a tensor dies. A cycle through a node's hook, or through what a Function's `ctx` holds, would
+outlive a `gc.collect()` so. For the time of a full collection each tensor and each node holds those
+that it leads to, and the trace none; those that are still there after it are the trace's again.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Any
+from weakref import ref
+
+from ._enter import Source
+from ._reach import living, onward
+from ._trace import State, Trace, Value, local
+
+_HELD = "_held_while_collecting"
+_loose: list[tuple[Any, Any, Any, Any]] = []  # of a node: trace, state or value, itself, output
+_holding: list[Any] = []  # references to the tensors that hold their nodes
+
+
+def _around(phase: str, info: dict[str, int]) -> None:
+    if info["generation"] < 2 or sys.is_finalizing():
+        return
+    if phase == "stop":
+        _hold_again()
+    elif not local.trace.weak and not _at_work():
+        _let_go(local.trace)
+
+
+def _at_work() -> bool:
+    """Whether the library is on the stack: the collector may come amid any of its lines."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "leafax":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _let_go(trace: Trace) -> None:
+    sources = [(v, s) for v, s in trace.sources.items() if type(s) is Source]
+    if not (trace.grad_fns or sources):
+        return
+    held: dict[Any, list[Any]] = {}  # what an edge or a state leads to
+    for t in living(trace):
+        edge = (t._stale if t._stale is not None else t._v).edge
+        if edge is not None:
+            t.__dict__[_HELD] = _led_to(trace, edge, held)
+            _holding.append(ref(t))
+    nodes = list(trace.grad_fns.items())
+    for state, node in nodes:
+        node.led_to = _led_to(trace, state, held)
+    trace.grad_fns.clear()
+    for state, node in nodes:
+        _loose.append((ref(trace), state, ref(node), None))
+    for value, source in sources:
+        del trace.sources[value]
+        _loose.append((ref(trace), value, ref(source._grad_fn), source._out))
+
+
+def _led_to(trace: Trace, start: Value, held: dict[Any, list[Any]]) -> list[Any]:
+    """A list of the node at an edge and of such lists for where it leads, made once each."""
+    if start in held:
+        return held[start]
+    first = held[start] = []
+    stack: list[Any] = [start]
+    while stack:
+        place = stack.pop()
+        here = held[place]
+        if isinstance(place, State):
+            here.append(trace.grad_fns.get(place))
+            further: list[Any] = [v.edge for v in place.operands if v.edge is not None]
+        else:
+            here.append(trace.sources.get(place))
+            further = onward(trace, place)
+        for other in further:
+            if other not in held:
+                held[other] = []
+                stack.append(other)
+            here.append(held[other])
+    return first
+
+
+def _hold_again() -> None:
+    # All that is there first: of some nodes only what is taken apart here knows.
+    found = [(r(), place, node(), out) for r, place, node, out in _loose]
+    tensors = [r() for r in _holding]
+    _loose.clear()
+    _holding.clear()
+    for trace, place, node, out in found:
+        if trace is None or node is None:
+            continue
+        if out is None:
+            trace.hold(place, node)
+            del node.led_to
+        else:
+            trace.sources.setdefault(place, Source(node, out))
+    for t in tensors:
+        if t is not None:
+            del t.__dict__[_HELD]
+
+
+gc.callbacks.append(_around)
