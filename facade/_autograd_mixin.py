@@ -337,6 +337,7 @@ class AutogradMixin(Handle):
     def _replace(self, other: Any) -> None:
         """Hold the value of `other`; the way of the gradient stays."""
         old, trace = self._v, local.trace
+        local.turned |= old.shape != other._v.shape
         here = self._trace is trace and old.index >= 0
         if not here and old.role > LEAF and self._grad_fn is None:
             self._grad_fn, self._out = _graph.gradient_edge(self)

@@ -25,6 +25,7 @@ from ._node import AccumulateGrad, Node
 from ._roles import alias, spread
 from ._saved import check_versions
 from ._storage import detach
+from ._strides import stride
 from ._trace import NOWHERE, Mode, State, local, resting
 
 Edge = tuple[Any, int]
@@ -289,8 +290,9 @@ class GraphTask:
             alone = asked and sys.getrefcount(grad) <= 3
             with accumulating:
                 if leaf._grad is None:
-                    if node.left is not None and grad._v.shape != leaf._v.shape:
-                        grad = leaf.detach().to(grad.dtype, copy=True).copy_(grad)
+                    if local.turned and grad._v.shape != leaf._v.shape:
+                        self.plain = False
+                        grad = _in_the_shape_of(leaf, grad)
                     strides = leaf._v.strides if node.left is None else None
                     leaf._grad = _first(grad, self.create_graph, alone, strides)
                 elif not self.create_graph:
@@ -305,6 +307,17 @@ class GraphTask:
 def _shown(node: Any) -> bool:
     """Whether the user sees the gradients that reach a node."""
     return node.hooked() or hasattr(node, "apply_custom")
+
+
+def _in_the_shape_of(leaf: Any, grad: Any) -> Any:
+    """The first gradient of a leaf that has got another shape since, copied if strides differ.
+
+    Raises:
+      RuntimeError: if it cannot be.
+    """
+    if stride(grad) == stride(leaf):
+        return grad
+    return leaf.detach().to(grad.dtype, copy=True).copy_(grad)
 
 
 def _as_grad_dtype(leaf: Any, grad: Any, left: Any) -> Any:

@@ -32,7 +32,7 @@ def part(leaf: Any) -> None:
     Graphs that were recorded before keep the one that they have. Their program runs first: its
     values know their leaf as the tensor only.
     """
-    trace = local.trace
+    trace, local.turned = local.trace, True
     if trace.together or any(t is leaf for t in trace.sources.values()):
         from ._run import cut
 

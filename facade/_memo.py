@@ -75,6 +75,10 @@ def run(root: Any, keep_graph: bool) -> None:
         leaves = [trace.sources[v] for v in head]
         with accumulating:
             held: list[Any] | None = []
+            if local.turned and any(
+                t._v.shape != v.shape for t, v in zip(leaves, head, strict=True)
+            ):
+                held, leaves = None, []
             for t in leaves:
                 hooks = t._hooks is t._accumulator is t._post_accumulate_hooks is None
                 if t._grad is None and hooks and t._grad_dtype is None:

@@ -325,3 +325,36 @@ def test_a_write_that_no_version_counts_reaches_views_that_only_the_graph_has() 
                 log.gradients(*torch.autograd.grad(out, x, create_graph=True))
                 out.backward()
                 log.gradients(x.grad)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_leaf_that_has_another_shape_when_its_gradient_comes(cut: bool) -> None:
+    """PyTorch copies the gradient into the leaf's shape, if it may not lie as it is."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        others = ("x.t_()", "x.data = torch.ones(3)", "x.data = torch.ones(3, 2)",
+                  "x.unsqueeze_(0)", "x.set_(torch.ones(3))")  # fmt: skip
+        for made in ("x * 2", "x.clone()", "x.view(-1) + 1", "x.sum(1)"):
+            for other in others:
+                names = {"torch": torch, "x": torch.arange(6.0).view(2, 3).requires_grad_()}
+                x, out = names["x"], eval(made, names).sum()
+                if cut:
+                    log(out)
+                with torch.no_grad():
+                    exec(other, names)
+                log.attempt(out.backward)
+                log.gradients(x.grad)
+
+
+def test_a_remembered_backward_looks_at_the_shapes_of_leaves() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for other in (False, False, False, True, False):
+            x = torch.ones(2, 3, requires_grad=True)
+            out = (x * 2).sum()
+            if other:
+                with torch.no_grad():
+                    x.data = torch.ones(3)
+            log.attempt(out.backward)
+            log.gradients(x.grad)
