@@ -126,7 +126,8 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     record = Run(
         reason, where, len(recipe.plan.nodes), outcome.how, outcome.seconds,
         len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(pending),
-        len(outcome.residuals) + len(recipe.places) - len(pending), len(recipe.plan.donated),
+        len(outcome.residuals) + len(recipe.places) - len(pending),
+        len(recipe.plan.donated) if outcome.how != "op by op" else 0,
     )  # fmt: skip
     history.append(record)
     _plans.append((record, recipe.plan))

@@ -205,7 +205,9 @@ def test_turns_that_repeat_few_ops_are_not_compiled_whole_at_first() -> None:
         for _ in range(60):
             other.add_(x).sin_().mul_(0.5)  # gives its buffer away
         np.testing.assert_allclose(other.numpy(), np.full((1, 11), expected), rtol=1e-5)
-        assert leafax.explain()[-1].how == how
+        run = leafax.explain()[-1]
+        assert run.how == how
+        assert run.donated == (how != "op by op")
     assert leafax.explain()[-1].nodes == 180
 
 
