@@ -199,8 +199,8 @@ class AutogradMixin(Handle):
                 "the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
                 "retain_grad() outside of a function being transformed instead."
             )
-        if self._stale is not None and self._stale.role <= LEAF:
-            return  # PyTorch does not ask for the new history of a view: it was a leaf, so it is
+        if self._store is not None and self._store.was_leaf(self):
+            return
         if self.is_leaf or self.retains_grad:
             return
         self._retains = True

@@ -104,8 +104,7 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
                 "a view of a leaf Variable that requires grad is being used in an in-place "
                 "operation."
             )
-    # A view that got its history from its base and has not been asked for it counts as a leaf.
-    unasked = base is not None and t._stale is not None and t._stale.role <= LEAF
+    unasked = base is not None and t._store is not None and t._store.was_leaf(t)
     if t._v.role == LEAF or unasked and t.requires_grad:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."

@@ -131,7 +131,14 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         held = None if holder is None else ref(holder)
         return Saved(from_array(array), version, counters.get(value.storage), held)
 
-    def saved(value: Value) -> Saved:
+    def holder_now(value: Value, state: State) -> Any:
+        """The tensor that `state` had as an operand, also if its `.data` was set since."""
+        for silent in reversed(trace.silent):
+            if silent.held is not None and silent.depth >= state.depth and silent.changes(value, 0):
+                return silent.source
+        return holders.get(id(value), stale.get(id(value)))
+
+    def saved(value: Value, state: State) -> Saved:
         version = trace.versions.get(value.storage, 0) + value.version
         tensor = tensors.get(value)
         if tensor is None:
@@ -157,7 +164,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         vc = counters.get(value.storage)
         if vc is None and tensor._vc is not None:
             vc = tensor._vc
-        holder = holders.get(id(value), stale.get(id(value)))
+        holder = holder_now(value, state)
         held = None if holder is None else ref(holder)
         mate = holder_of(value, live) if holder is None else None
         mate = None if mate is None else ref(mate)
@@ -175,10 +182,10 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         if trace.frames and state in trace.frames:
             node.frame, node.trace = trace.frames[state], None
             continue
-        node.saved = {i: saved(state.operands[i]) for i in needed(state)}
+        node.saved = {i: saved(state.operands[i], state) for i in needed(state)}
         for _, index in saved_places(state):
             if index >= 0:
-                node.saved[index] = saved(state.operands[index])
+                node.saved[index] = saved(state.operands[index], state)
             else:
                 node.saved[index] = saved_result(state.values[-1 - index])
         if state.call.residuals:

@@ -108,7 +108,7 @@ def changed(node: Any) -> dict[int, Fresh]:
     state: State = node.state
     if node.trace is not trace:
         return _kept(node)
-    later = [s for s in trace.silent if s.depth > state.depth]
+    later = [s for s in trace.silent if s.depth >= state.depth]
     found: dict[int, Fresh] = {}
     if not later:
         return found

@@ -23,7 +23,7 @@ from ._enter import enter, from_array, make
 from ._lens import PICKED, Lens, Replayed, pick
 from ._reading import plain_kind, without_grad
 from ._roles import alias, keep_edge, tag
-from ._trace import NOWHERE, local, resting
+from ._trace import LEAF, NOWHERE, local, resting
 from ._views import detached
 from ._writes import make_stale
 
@@ -31,13 +31,26 @@ from ._writes import make_stale
 class Storage:
     """The cell and the tensors that read it."""
 
-    __slots__ = ("cell", "members", "vc", "silent", "writer")
+    __slots__ = ("cell", "members", "vc", "silent", "writer", "written")
 
     def __init__(self, cell: Any, vc: list[int]) -> None:
         self.cell, self.vc = cell, vc
         self.members: list[ref[Any]] = []
         self.silent = False  # written to behind the back of a member's version counter
         self.writer: ref[Any] | None = None  # the view that its base got a history through last
+        self.written: dict[int, ref[Any]] = {}  # all such views, by their id
+
+    def writes(self, t: Any) -> None:
+        """Remember that a base got a history through the view `t`."""
+        key, written = id(t), self.written
+        self.writer = written[key] = ref(t, lambda _: written.pop(key, None))
+
+    def was_leaf(self, t: Any) -> bool:
+        """Whether the view `t` had no history when its base got one, and did not ask since.
+
+        PyTorch takes it for a leaf then; one that was written through has its history at once.
+        """
+        return t._stale is not None and t._stale.role <= LEAF and id(t) not in self.written
 
 
 def storage_of(t: Any) -> Storage:

@@ -78,7 +78,7 @@ def write_view(t: Any, whole: Value, own: Value | None = None) -> None:
     if base._retains:
         move_retain(base, whole, trace)
     rebind(base, whole)
-    t._store.writer = ref(t)
+    t._store.writes(t)
     _write_cell(trace, t, alias(trace, whole, plain_kind(whole)), base._lens)
     _outdate(t._store, base)
 

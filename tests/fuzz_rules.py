@@ -157,7 +157,8 @@ def _unsafe(form: str, given: list[Any], space: Any) -> bool:
 
 def _looked_at_by_hooks(form: str, given: list[Any], space: Any) -> bool:
     """Batched gradients cannot be looked at after the hook."""
-    hooked = any("hook" in line or "every(" in line or "some(" in line for line in space["lines"])
+    words = ("hook", "every(", "some(", "retain_grad")
+    hooked = any(word in line for word in words for line in space["lines"])
     return hooked and "is_grads_batched" in form
 
 

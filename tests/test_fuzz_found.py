@@ -687,6 +687,17 @@ FOUND = {
         ("with torch.autograd.graph.save_on_cpu(): d.sinh_()", "see(saved(d.grad_fn))"),
         ("with keeping(): d.mul_(b)", "see(saved(d.grad_fn))", "d.sum().backward()"),
     ),
+    "views that are written to again": (
+        ("x = a[0]", "x.mul_(c)", "x.mul_(c)"),
+        ("x = a[0]", "for _ in range(3): x[torch.tensor([0])] = c.mean()"),
+        ("x = a[0]", "y = a[0]", "x.mul_(c)", "y.mul_(c)"),
+        ("x = a[0]", "x.mul_(c)", "a.mul_(2)", "x.mul_(c)"),
+    ),
+    "data that was set after the last op": (
+        ("x = d.log1p()", "d.data = a", "x.sum().backward()"),
+        ("x = d.log1p()", "d.data = a", "cut()", "x.sum().backward()"),
+        ("x = d.log1p()", "b.data, d.data = d.data, b.data", "cut()", "x.sum().backward()"),
+    ),
     "numbers without dims": (
         ("with keeping(): x = c[0].log_softmax(-1)", "x.backward()"),
         ("with keeping(): x = c[0].softmax(-1)", "x.backward()"),
