@@ -20,6 +20,11 @@ from ._roles import keep_edge
 from ._saved import lens_of, saved_places
 from ._trace import Mode, State, Trace, Value, local
 
+_GONE = (
+    "a tensor of shape {} that was saved for backward has got memory of shape {} since, by "
+    "`.data = `, so its gradient cannot be computed. Call backward() before, or save a clone()."
+)
+
 # Tensors whose `.data` was set, and those that once shared memory with such writes, by their id.
 _moved: dict[int, ref[Any]] = {}
 _written: dict[int, ref[Any]] = {}
@@ -181,12 +186,17 @@ def _kept(node: Any) -> dict[int, Fresh]:
                 found[index] = Fresh(again)
             continue
         moved = index >= 0 and id(holder) in _moved
-        dtype = node.state.operands[index].dtype if index >= 0 else holder._v.dtype
-        if moved and holder is saved.tensor and holder._v.dtype == dtype:
+        state = node.state
+        value = state.operands[index] if index >= 0 else state.values[-1 - index]
+        if tuple(value.shape) != tuple(holder._v.shape):
+            if moved and holder is saved.tensor:
+                raise RuntimeError(_GONE.format(list(value.shape), list(holder._v.shape)))
+            continue
+        if moved and holder is saved.tensor and holder._v.dtype == value.dtype:
             found[index] = Fresh(holder)
             continue
         if moved or (holder is not saved.tensor and _is_written(holder)):
-            fresh = holder.detach().to(of(dtype))
+            fresh = holder.detach().to(of(value.dtype))
             found[index] = Fresh(_with_history(fresh, saved.tensor) if index >= 0 else fresh)
     return found
 

@@ -347,6 +347,19 @@ def test_a_leaf_that_has_another_shape_when_its_gradient_comes(cut: bool) -> Non
                 log.gradients(x.grad)
 
 
+def test_what_was_saved_in_a_shape_that_is_gone() -> None:
+    x = leafax.ones(2, requires_grad=True)
+    out = (x * x).sum()
+    out.item()
+    x.data = leafax.ones(3)
+    with pytest.raises(RuntimeError) as e:
+        out.backward()
+    assert str(e.value) == (
+        "a tensor of shape [2] that was saved for backward has got memory of shape [3] since, by "
+        "`.data = `, so its gradient cannot be computed. Call backward() before, or save a clone()."
+    )
+
+
 def test_a_remembered_backward_looks_at_the_shapes_of_leaves() -> None:
     @same
     def program(torch: Any, log: Log) -> Any:
