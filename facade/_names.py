@@ -86,7 +86,7 @@ def _scatter(a: Arguments) -> str:
 
 _RULES: dict[str, Callable[[Arguments], str]] = {
     "clamp": _clamp,
-    "div": _given("rounding_mode", "DivBackward0", "DivBackward2"),
+    "div": lambda a: "DivBackward2" if "rounding_mode" in a else "DivBackward0",  # None, too
     "fmod": _tensor("other", "FmodBackward0", "FmodBackward1"),
     "lerp": _tensor("weight", "LerpBackward0", "LerpBackward1"),
     "masked_fill": _tensor("value", "MaskedFillBackward0", "MaskedFillBackward1"),

@@ -196,6 +196,19 @@ SESSIONS = {
                 return g * (1 + 1e-3 * (Turns.count % 2))
         check(Turns.apply, (x,), atol=0.1)
     """,
+    "a rounding mode that is said to be None has its node": """
+        a, b = (torch.tensor([v], requires_grad=True) for v in (1.5, 2.0))
+        def seen(c):
+            n = c.grad_fn
+            grads = torch.autograd.grad(c, (a, b), allow_unused=True)
+            return n.name(), getattr(n, "_saved_rounding_mode", 0), grads
+        seen(torch.div(a, 2.0)); seen(torch.div(a, 2.0, rounding_mode=None)); seen(a / b)
+        seen(torch.div(a, b, rounding_mode=None)); seen(a.clone().div_(b, rounding_mode=None))
+        seen(torch.div(2.0, b, rounding_mode=None)); seen(a.divide(b))
+        seen(a.divide(b, rounding_mode=None)); seen(a.div(b, rounding_mode="floor"))
+        g = torch.autograd.grad(torch.div(a, b, rounding_mode=None), (a, b), create_graph=True)
+        torch.autograd.grad(g[1], (a, b))
+    """,
     "nodes of writes": """
         class Dirty(torch.autograd.Function):
             @staticmethod
