@@ -69,7 +69,10 @@ def _tensor(node: Node, index: int) -> Any:
         check_versions(node, {}, index)
     elif node.trace is local.trace:
         check_versions(node, latest_versions(local.trace.state), index)
-    return as_view(node, index, node.unpack(index))
+    from ._silent import changed
+
+    fresh = changed(node).get(index)  # the tensor has other data since
+    return as_view(node, index, node.unpack(index) if fresh is None else fresh.unpack(node))
 
 
 def _copied(t: Any) -> Any:

@@ -147,6 +147,8 @@ def _plain(t: torch.Tensor) -> torch.Tensor:
 def _overlapping(form: str, given: list[Any], space: Any) -> bool:
     """A result that is written to the memory of what it is computed from."""
     memory = [t.untyped_storage().data_ptr() for t in given]
+    if "out={x}" in form:
+        return any(_uneven(given[0].detach(), t.detach(), False) for t in given[1:])
     return "out={w}" in form and memory[2] in memory[:2]
 
 

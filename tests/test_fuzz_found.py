@@ -698,6 +698,10 @@ FOUND = {
         ("x = d.log1p()", "d.data = a", "cut()", "x.sum().backward()"),
         ("x = d.log1p()", "b.data, d.data = d.data, b.data", "cut()", "x.sum().backward()"),
     ),
+    "what is saved has the data that was set": (
+        ("x = d.renorm(2, 0, 1.0)", "d.data, x.data = x.data, d.data", "see(saved(x.grad_fn))"),
+        ("x = d.sin()", "d.data = a", "cut()", "see(saved(x.grad_fn))"),
+    ),
     "numbers without dims": (
         ("with keeping(): x = c[0].log_softmax(-1)", "x.backward()"),
         ("with keeping(): x = c[0].softmax(-1)", "x.backward()"),
