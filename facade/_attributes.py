@@ -56,7 +56,7 @@ def saved_attribute(node: Node, name: str) -> Any:
         if found[0] >= 0 and node.state.operands[found[0]].weak and op.name not in WRAPPING:
             return node.unpack(found[0]).item()
         t = _tensor(node, found[0])
-        return _copied(t) if op.overwrites and name == "self" else t
+        return copied(t) if op.overwrites and name == "self" else t
     if wraps(call, given):
         return wrapped(given)
     return None if given is None else _kept(node, name)
@@ -75,7 +75,7 @@ def _tensor(node: Node, index: int) -> Any:
     return as_view(node, index, node.unpack(index) if fresh is None else fresh.unpack(node))
 
 
-def _copied(t: Any) -> Any:
+def copied(t: Any) -> Any:
     """What an in-place op overwrites is saved as a copy, which has a node of its own."""
     if not t.requires_grad:
         return t

@@ -21,7 +21,7 @@ from .._saved import FREED, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ._context import fit
 from ._index_formulas import FORMULAS as INDEXED
-from ._node import CustomNode, edge_from, external
+from ._node import CustomNode, external
 from ._saved_hooks import Packed, hooks_now
 from ._unpacked import check_unpacked
 
@@ -75,13 +75,15 @@ class HookedNode(CustomNode):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_"):
+            from .._attributes import copied
             from .._saved_names import may_have
 
             for saved, index in self.__dict__.get("saves", ()):
                 if saved == name[len("_saved_") :]:
                     if self.freed:
                         raise RuntimeError(FREED)
-                    return self.packed[index].unpack(self)
+                    t = self.packed[index].unpack(self)
+                    return copied(t) if index == _overwritten(self.call.op) else t
             if "call" in self.__dict__ and may_have(self.name(), name[len("_saved_") :]):
                 return self._argument(name[len("_saved_") :])
         if name.startswith("_raw_saved_"):
@@ -292,9 +294,6 @@ def _pack(
         i = next(iter(tensors))
         t = tensors.pop(i)
         edge = node._edges[i] if i >= 0 else (-1 - i if t.requires_grad else None)
-        if i == _overwritten(state.call.op) and edge is not None:
-            t = t.clone()  # as PyTorch saves it, with a node of its own
-            edge = edge_from(t)
         node.packed[i] = Packed(t, pair, edge)
 
 
