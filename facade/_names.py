@@ -47,6 +47,11 @@ def _given(name: str, no: str, yes: str) -> Callable[[Arguments], str]:
     return lambda a: yes if a.get(name) is not None else no
 
 
+def _said(op: str, *names: str) -> Callable[[Arguments], str]:
+    """Of two signatures the second has these arguments; they may be None."""
+    return lambda a: f"{op}Backward{int(any(name in a for name in names))}"
+
+
 def _tensor(name: str, no: str, yes: str) -> Callable[[Arguments], str]:
     return lambda a: yes if isinstance(a.get(name), Slot) else no
 
@@ -91,16 +96,17 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
     "lerp": _tensor("weight", "LerpBackward0", "LerpBackward1"),
     "masked_fill": _tensor("value", "MaskedFillBackward0", "MaskedFillBackward1"),
     "index_fill": _tensor("value", "IndexFillBackward0", "IndexFillBackward1"),
-    "mean": _given("dim", "MeanBackward0", "MeanBackward1"),
+    "mean": _said("Mean", "dim", "keepdim"),
     "pow": _pow,
     "prod": _given("dim", "ProdBackward0", "ProdBackward1"),
     "remainder": _tensor("other", "RemainderBackward0", "RemainderBackward1"),
     "scatter": _scatter,
-    "sort": _given("stable", "SortBackward0", "SortBackward1"),
+    "round": _said("Round", "decimals"),
+    "sort": _said("Sort", "stable"),
     "rsub": _tensor("other", "RsubBackward1", "RsubBackward0"),
     "split": _split,
     "squeeze": _squeeze,
-    "sum": _given("dim", "SumBackward0", "SumBackward1"),
+    "sum": _said("Sum", "dim", "keepdim"),
 }
 
 

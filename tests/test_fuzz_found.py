@@ -702,6 +702,10 @@ FOUND = {
         ("x = d.renorm(2, 0, 1.0)", "d.data, x.data = x.data, d.data", "see(saved(x.grad_fn))"),
         ("x = d.sin()", "d.data = a", "cut()", "see(saved(x.grad_fn))"),
     ),
+    "arguments that are said to be None": (
+        ("see(b.sum(None).grad_fn, b.mean(dim=None).grad_fn, b.sum().grad_fn)",
+         "see(b.sort(stable=None)[0].grad_fn, b.sort()[0].grad_fn, b.round(decimals=0).grad_fn)"),
+    ),
     "numbers without dims": (
         ("with keeping(): x = c[0].log_softmax(-1)", "x.backward()"),
         ("with keeping(): x = c[0].softmax(-1)", "x.backward()"),

@@ -58,7 +58,9 @@ def get_numerical_jacobian(
     >>> import leafax
     >>> from leafax.autograd.gradcheck import get_numerical_jacobian
     >>> x = leafax.tensor([1.0, 2.0], dtype=leafax.float64, requires_grad=True)
-    >>> get_numerical_jacobian(lambda args: args[0] * 3, (x,))[0].round(decimals=3)
+    >>> with warnings.catch_warnings(action="ignore"):  # PyTorch deprecates it
+    ...     found = get_numerical_jacobian(lambda args: args[0] * 3, (x,))
+    >>> found[0].round(decimals=3)
     tensor([[3., 0.],
             [0., 3.]], dtype=torch.float64)
     """
