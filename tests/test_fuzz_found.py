@@ -692,6 +692,9 @@ FOUND = {
         ("x = a[0]", "for _ in range(3): x[torch.tensor([0])] = c.mean()"),
         ("x = a[0]", "y = a[0]", "x.mul_(c)", "y.mul_(c)"),
         ("x = a[0]", "x.mul_(c)", "a.mul_(2)", "x.mul_(c)"),
+        ("x = a[0]", "x.mul_(c)", "Dirty.apply(x)", "Dirty.apply(x)", "x.sum().backward()"),
+        ("x = a[0]", "y = a[0]", "x.mul_(c)", "Dirty.apply(y)"),
+        ("with torch.no_grad(): x, y = TwoParts.apply(z)", "y.tolist()", "DirtyPair.apply(y, y)"),
     ),
     "data that was set after the last op": (
         ("x = d.log1p()", "d.data = a", "x.sum().backward()"),

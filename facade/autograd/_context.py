@@ -226,7 +226,7 @@ class FunctionCtx(CustomNode):
             if o._v.dtype.kind not in "fcV":  # V: bfloat16
                 continue
             if id(o) in dirty:
-                if o._base_ is not None and len(outs) > 1:
+                if o._base_ is not None and len(outs) > 1 and not _is_leaf(o):
                     bump(o)  # PyTorch counts first
                     raise RuntimeError(DIRTY_VIEW)
                 self._rebase(o, k, next((i for i, x in enumerate(tensors) if x is o), -1))
@@ -247,8 +247,7 @@ class FunctionCtx(CustomNode):
             if t._base_ is not None:
                 raise RuntimeError(NOT_AN_INPUT)
             warnings.warn(NOT_AN_INPUT, stacklevel=5)
-        was = t._stale if t._stale is not None else t._v
-        if t.requires_grad and was.role <= LEAF:
+        if _is_leaf(t):
             bump(t)
             raise RuntimeError(
                 "a leaf Variable that requires grad has been used in an in-place operation."
@@ -444,6 +443,13 @@ def origin(t: Any) -> str:
 
 def _own_origin(node: Any, out: Any) -> str:
     return f", which is output {out[0]} of {short(node.name())},"
+
+
+def _is_leaf(t: Any) -> bool:
+    """Whether `t` requires grad and had no history when it was last asked for it."""
+    if t._stale is not None and t._store is not None:
+        return bool(t.requires_grad and t._store.was_leaf(t))
+    return bool(t.requires_grad and t._v.role <= LEAF)
 
 
 def _is_view(o: Any) -> bool:
