@@ -82,20 +82,32 @@ def differentiate(
         outs.append(next(it_float) if k in box["floats"] else next(it_rest))
     kinds = {category(box["avals"][k][1]) for k in box["floats"]}
     kinds |= {category(arrays[i].dtype) for i in wanted}
-    moves = kinds == {3} and _moves(getattr(evaluate, "__self__", None))
-    meta = PullMeta(tuple(box["floats"]), tuple(box["avals"]), moves)
+    call = getattr(evaluate, "__self__", None)
+    moves = kinds == {3} and _moves(call)
+    meta = PullMeta(tuple(box["floats"]), tuple(box["avals"]), moves, _steep(call))
     return tuple(outs), Pullback(pull, meta)
 
 
-def _zero(shape: tuple[int, ...], dtype: Any) -> Any:
-    """No gradient at all: of zeros, JAX would make NaN where a derivative is not finite."""
-    return Zero(jax.core.ShapedArray(shape, dtype))
+# Decompositions and moments: the derivatives of some of their outputs may not be finite.
+_STEEP = frozenset({"decompositions", "reduction"})
+
+
+def _steep(call: Any) -> bool:
+    """Whether zeros for an output without a gradient could become NaN.
+
+    They are left out then. Not of every call: JAX does not take that for all that a user's
+    function may hold (a rematerialised `scan`).
+    """
+    op = getattr(call, "op", None)
+    module = op.fn.__module__.rpartition(".")[2] if op is not None else ""
+    return module in _STEEP or module.startswith("linalg")
 
 
 class PullMeta(NamedTuple):
     floats: tuple[int, ...]  # which outputs are differentiable
     avals: tuple[tuple[tuple[int, ...], Any], ...]  # shape and dtype of every output
     moves: bool  # complex gradients change places and signs only: no need to conjugate them
+    steep: bool  # no gradient is not the same as zeros
 
 
 class Pullback:
@@ -110,8 +122,13 @@ class Pullback:
         there, back = (_same, _same) if self.meta.moves else (conj, _upright)
         filled = []
         for k in self.meta.floats:
-            ct = cotangents[k]
-            filled.append(_zero(*self.meta.avals[k]) if ct is None else there(ct))
+            shape, dtype = self.meta.avals[k]
+            if cotangents[k] is not None:
+                filled.append(there(cotangents[k]))
+            elif self.meta.steep:
+                filled.append(Zero(jax.core.ShapedArray(shape, dtype)))
+            else:
+                filled.append(jnp.zeros(shape, dtype))
         grads = self.pull(tuple(filled))
         return tuple(g if g.dtype == float0 else back(g) for g in grads)
 
