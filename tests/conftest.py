@@ -34,6 +34,22 @@ def strict_promotion() -> Iterator[None]:
         yield
 
 
+# Their values are XLA's, however much it optimizes; to optimize takes a quarter of the time.
+_OF_VALUES = ("test_ops_", "test_op_db", "test_error_inputs", "test_products", "test_contractions")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_cheaply(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests that compare the values of single ops compile without optimizing."""
+    if not request.module.__name__.rpartition(".")[2].startswith(_OF_VALUES):
+        yield
+        return
+    from op_runs import compiled_cheaply
+
+    with compiled_cheaply():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def nothing_pending() -> None:
     """A test's first program is its own: what an earlier one left behind has run before."""

@@ -12,13 +12,12 @@ from __future__ import annotations
 import itertools
 import json
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from op_runs import Case, batch, compiled_cheaply
+from op_runs import Case, batch
 from op_samples import every_sample, variants
 
 with warnings.catch_warnings():
@@ -91,13 +90,6 @@ def failures(name: str, chosen: list[tuple[str, int]]) -> list[str]:
         for case, here in batch(entry, forms, cases, together=False):
             bad += [f"{case.dtype} {what}" for what in here]
     return bad
-
-
-@pytest.fixture(autouse=True, scope="module")
-def cheaply() -> Iterator[None]:
-    """The values are XLA's, however much it optimizes; compiling takes half as long."""
-    with compiled_cheaply():
-        yield
 
 
 @pytest.mark.parametrize("name", ENTRIES)
