@@ -42,6 +42,12 @@ def _ends_unwritten(form: str, given: list[Any], space: Any) -> bool:
     return "resize_" in form and given[0].numel() < 2
 
 
+def _memory_of_losses(form: str, given: list[Any], space: Any) -> bool:
+    """Behind a reduced loss lies what its kernel had there before it was reduced."""
+    made = given[0].grad_fn
+    return "as_strided" in form and made is not None and "Loss" in made.name()
+
+
 def _data_of_view(form: str, given: list[Any], space: Any) -> bool:
     """`.data` of a view, of what has views or another shape, or of inference tensors: kept."""
     if ".data = " not in form:
@@ -268,7 +274,8 @@ def _endless(form: str, given: list[Any], space: Any) -> bool:
 RULES = (
     _bits, _rounded_to_nothing, _logit_of_nothing, _integers_with_history, _taken_over,
     _periodic, _index_of_a_number, _endless,
-    _ends_unwritten, _data_of_view, _over_itself, _gradient_with_history, _tied, _overlapping,
+    _ends_unwritten, _memory_of_losses, _data_of_view, _over_itself, _gradient_with_history, _tied,
+    _overlapping,
     _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen,
 )  # fmt: skip
