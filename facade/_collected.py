@@ -100,8 +100,8 @@ def _hold_again() -> None:
         else:
             trace.sources.setdefault(place, Source(node, out))
     for t in tensors:
-        if t is not None:
-            del t.__dict__[_HELD]
+        if t is not None:  # a trace may know a tensor twice
+            t.__dict__.pop(_HELD, None)
 
 
 gc.callbacks.append(_around)

@@ -207,3 +207,15 @@ def test_what_somebody_holds_outlives_the_collector(observed: bool) -> None:
         log(outer.node.next_functions[0][0] is inner)
         log(inner.next_functions[0][0].name())
         log(torch.autograd.grad(outer, x, torch.ones(2)), calls)
+
+
+def test_a_tensor_that_a_program_knows_twice_is_let_go_once() -> None:
+    """Each write makes it known again; the collector's callback must not fail on that."""
+    x = leafax.ones(3, requires_grad=True)
+    y = x * 2
+    node = y.grad_fn
+    y.mul_(2)
+    y.mul_(3)
+    gc.collect()
+    y.sum().backward()
+    assert x.grad.tolist() == [12.0] * 3 and node.name() == "MulBackward0"
