@@ -24,6 +24,7 @@ from ._saved import (
 from ._saved_arguments import saved_argument
 from ._saved_names import may_have
 from ._saved_views import as_view
+from ._silent import changed
 from ._trace import local
 
 if TYPE_CHECKING:
@@ -69,8 +70,6 @@ def _tensor(node: Node, index: int) -> Any:
         check_versions(node, {}, index)
     elif node.trace is local.trace:
         check_versions(node, latest_versions(local.trace.state), index)
-    from ._silent import changed
-
     fresh = changed(node).get(index)  # the tensor has other data since
     return as_view(node, index, node.unpack(index) if fresh is None else fresh.unpack(node))
 

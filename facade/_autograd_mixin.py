@@ -19,7 +19,7 @@ from ._silent import moved, replaced
 from ._storage import adopt, flag, flag_views, leave
 from ._storage import detach as _detach
 from ._trace import LEAF, NODE, NOWHERE, local, resting
-from ._writes import rebind
+from ._writes import rebind, was_leaf
 
 _backward: Any = None
 # References to the right-hand side of `x.data = y` if `y` is a temporary.
@@ -199,9 +199,7 @@ class AutogradMixin(Handle):
                 "the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
                 "retain_grad() outside of a function being transformed instead."
             )
-        if self._store is not None and self._store.was_leaf(self):
-            return
-        if self.is_leaf or self.retains_grad:
+        if was_leaf(self) or self.is_leaf or self.retains_grad:
             return
         self._retains = True
         if self._v.index >= 0 and self._trace is local.trace and self._v.edge.role == NODE:

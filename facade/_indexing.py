@@ -265,13 +265,9 @@ def _whole(x: Any) -> int:
     return operator.index(x)
 
 
-def _bound(x: Any, default: int, size: int) -> int:
-    if x is None:
-        return default
-    x = _whole(x)
-    if x < 0:
-        x += size
-    return min(max(x, 0), size)
+def _bound(x: int, size: int) -> int:
+    """A bound of a slice, counted from the front."""
+    return min(max(x + size if x < 0 else x, 0), size)
 
 
 def _basic(self: Any, keys: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
@@ -328,11 +324,11 @@ def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
         raise ValueError("slice step cannot be zero")
     if step < 0:
         raise ValueError("step must be greater than zero")
-    start, stop = _bound(k.start, 0, size), _bound(k.stop, size, size)
-    if may_skip and step == 1 and stop == size and (k.start is None or k.start == 0):
-        return out
     first = 0 if k.start is None else _whole(k.start)
     last = None if k.stop is None else _whole(k.stop)
+    start, stop = _bound(first, size), size if last is None else _bound(last, size)
+    if may_skip and step == 1 and stop == size and first == 0:
+        return out
     if step == 1 and first == start and last == stop and start <= stop:
         return apply(_SLICE, out, dim, start, stop - start)
     return apply(TABLE["slice"], out, dim, first, last, step)  # as it was said, for the node

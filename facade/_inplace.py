@@ -23,7 +23,7 @@ from ._reading import plain_kind, without_grad
 from ._record import known, record
 from ._roles import alias, keep_edge
 from ._trace import LEAF, NODE, Mode, Value, local
-from ._writes import bump, rebind, write, write_view
+from ._writes import bump, rebind, was_leaf, write, write_view
 
 # Where the in-place form has a derivative of its own.
 _NODES = {"ConjPhysicalBackward0": "ConjPhysicalBackward1"}
@@ -104,8 +104,7 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
                 "a view of a leaf Variable that requires grad is being used in an in-place "
                 "operation."
             )
-    unasked = base is not None and t._store is not None and t._store.was_leaf(t)
-    if t._v.role == LEAF or unasked and t.requires_grad:
+    if t._v.role == LEAF or base is not None and was_leaf(t) and t.requires_grad:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )

@@ -23,7 +23,7 @@ from ._enter import enter, from_array, make
 from ._lens import PICKED, Lens, Replayed, pick
 from ._reading import plain_kind, without_grad
 from ._roles import alias, keep_edge, tag
-from ._trace import LEAF, NOWHERE, local, resting
+from ._trace import NOWHERE, local, resting
 from ._views import detached
 from ._writes import make_stale
 
@@ -44,13 +44,6 @@ class Storage:
         """Remember that a base got a history through the view `t`."""
         key, written = id(t), self.written
         self.writer = written[key] = ref(t, lambda _: written.pop(key, None))
-
-    def was_leaf(self, t: Any) -> bool:
-        """Whether the view `t` had no history when its base got one, and did not ask since.
-
-        PyTorch takes it for a leaf then; one that was written through has its history at once.
-        """
-        return t._stale is not None and t._stale.role <= LEAF and id(t) not in self.written
 
 
 def storage_of(t: Any) -> Storage:

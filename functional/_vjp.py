@@ -41,6 +41,11 @@ _SIGNS = frozenset({"neg", "negative", "positive", "add", "sub", "subtract", "rs
 _PLACES = frozenset({"index", "indices", "condition", "mask"})
 
 
+def _module(op: Any) -> str:
+    """The file of the op table that an op's body stands in."""
+    return str(op.fn.__module__.rpartition(".")[2])
+
+
 def _moves(call: Any) -> bool:
     """Whether a call's gradient is its cotangent's numbers, summed, in other places."""
     op = getattr(call, "op", None)
@@ -50,7 +55,7 @@ def _moves(call: Any) -> bool:
         return len(call.args) <= 2 and not call.kwargs
     if op.view:
         return True
-    module = op.fn.__module__.rpartition(".")[2]
+    module = _module(op)
     return module in _MOVING and not op.saves or bool(op.saves) and set(op.saves) <= _PLACES
 
 
@@ -99,7 +104,7 @@ def _steep(call: Any) -> bool:
     function may hold (a rematerialised `scan`).
     """
     op = getattr(call, "op", None)
-    module = op.fn.__module__.rpartition(".")[2] if op is not None else ""
+    module = _module(op) if op is not None else ""
     return module in _STEEP or module.startswith("linalg")
 
 

@@ -18,7 +18,7 @@ from .._saved import FREED, modified, short
 from .._step import UNSAVED
 from .._trace import LEAF, NOWHERE, local, resting
 from .._underived import COMPLEX_FOR_REAL, invalid_gradient
-from .._writes import bump, touch, write
+from .._writes import bump, touch, was_leaf, write
 from ._anomaly import parent_now, stack_now
 from ._node import CustomNode, edge_from, external, set_history
 
@@ -448,7 +448,7 @@ def _own_origin(node: Any, out: Any) -> str:
 def _is_leaf(t: Any) -> bool:
     """Whether `t` requires grad and had no history when it was last asked for it."""
     if t._stale is not None and t._store is not None:
-        return bool(t.requires_grad and t._store.was_leaf(t))
+        return bool(t.requires_grad and was_leaf(t))
     return bool(t.requires_grad and t._v.role <= LEAF)
 
 
