@@ -49,6 +49,7 @@ def recorded(op: Op, args: Any, kwargs: Any) -> Any:
     mode = local.mode
     tensors = _tensors((*args, *kwargs.values()))
     carries = any(tangent(t, level) is not None for t in tensors for level in mode.dual)
+    carries = carries and not _skips_autograd(op, tensors, args)
     if carries:
         refuse(op, tensors)
     with seeing(()):
@@ -64,6 +65,17 @@ def recorded(op: Op, args: Any, kwargs: Any) -> Any:
     elif op.differentiable:
         attach(state.call, _operands(state, tensors), outs)
     return Finished(_Call(lambda: result)), local.trace
+
+
+# A number among these ops' operands is made a tensor, by PyTorch's signatures.
+_WRAPPING = frozenset({"add", "sub", "subtract", "rsub", "mul", "multiply", "div", "divide"})
+
+
+def _skips_autograd(op: Op, tensors: list[Any], args: Any) -> bool:
+    """Whether the op is none of autograd's: all that it takes are inference tensors."""
+    return all(t.is_inference() for t in tensors) and (
+        op.name not in _WRAPPING or len(tensors) == len(args)
+    )
 
 
 def _tensors(args: Any) -> list[Any]:

@@ -175,7 +175,9 @@ def _read(trace: Trace, cell: Any, value: Value) -> Value | None:
 
 def _kept(node: Any) -> dict[int, Fresh]:
     found: dict[int, Fresh] = {}
-    for _, index in saved_places(node.state):
+    places = saved_places(node.state)
+    by_results = any(index < 0 for _, index in places)
+    for _, index in places:
         saved = (node.saved or {}).get(index)
         if saved is None:
             continue
@@ -194,6 +196,9 @@ def _kept(node: Any) -> dict[int, Fresh]:
             continue
         if moved and holder is saved.tensor and holder._v.dtype == value.dtype:
             found[index] = Fresh(holder)
+            continue
+        if holder is saved.tensor and index >= 0 and by_results and _is_written(holder):
+            found[index] = Fresh(holder)  # the result is another's than what it has now
             continue
         if moved or (holder is not saved.tensor and _is_written(holder)):
             fresh = holder.detach().to(of(value.dtype))

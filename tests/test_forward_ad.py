@@ -33,6 +33,22 @@ def show(log: Log, torch: Any, *tensors: Any) -> None:
             log.gradients(along.detach().clone())
 
 
+def test_ops_of_inference_tensors_alone_carry_no_tangents() -> None:
+    """They are none of autograd's; a number beside one is an ordinary tensor, and then they are."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        with torch.inference_mode():
+            x = torch.tensor([[1.0, 2.0]])
+        functions = (lambda t: t * t, lambda t: t * 2, lambda t: 1 - t, lambda t: t.sum(),
+                     lambda t: t.exp(), lambda t: t / 2, lambda t: t**2, lambda t: t, torch.t,
+                     lambda t: t + x, lambda t: t + torch.ones(2))  # fmt: skip
+        with fw.dual_level():
+            for f in functions:
+                show(log, torch, f(fw.make_dual(x, torch.ones(1, 2))))
+
+
 def test_levels() -> None:
     @same
     def program(torch: Any, log: Log) -> Any:

@@ -290,6 +290,31 @@ def test_what_was_detached_or_viewed_keeps_the_memory(cut: bool) -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
+def test_gradients_by_the_result_take_the_result_of_before(cut: bool) -> None:
+    """What saved its operand and its result has new numbers of the one, old ones of the other."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        ops = ("x.std(0)", "torch.std_mean(x, 0)[0]", "sum(t.sum() for t in torch.std_mean(x, 1))",
+               "torch.std_mean(x)[0]", "x.logsumexp(0)", "x.logcumsumexp(1)", "x.norm(3)",
+               "torch.linalg.norm(x)", "torch.linalg.norm(x, dim=0)", "torch.dist(x, a, 3)",
+               "torch.linalg.vector_norm(x, 3, dim=1)", "x.prod(0)", "x.max()", "x.median()",
+               "x.nanmedian()", "torch.aminmax(x)[0]", "x.amax(0)", "torch.hypot(x, a)",
+               "torch.special.erfcx(x)", "x * x")  # fmt: skip
+        for what in ops:
+            for write in ("x.data.sub_(a * 0.1)", "x.data = x.detach() - a * 0.1"):
+                a = torch.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]], dtype=torch.float64)
+                x = (a.flip(0) * 1.25).requires_grad_()
+                names = {"torch": torch, "a": a, "x": x}
+                out = eval(what, names)
+                if cut:
+                    log(out)
+                exec(write, names)
+                out.backward(torch.ones_like(out) * 1.5)
+                log.gradients(x.grad + 0)
+
+
+@pytest.mark.parametrize("cut", [False, True])
 def test_copies_are_of_version_1_and_backward_knows(cut: bool) -> None:
     @same
     def program(torch: Any, log: Log) -> Any:

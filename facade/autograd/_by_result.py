@@ -7,6 +7,7 @@ They matter where the saved tensors are not what the op had: hooks unpack someth
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from leafax.functional import TABLE
@@ -49,10 +50,10 @@ def gradients(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None
         return None
 
 
-def _whole(s: Saved) -> tuple[Any, Any, list[int]]:
+def _whole(s: Saved, name: str = "input") -> tuple[Any, Any, list[int]]:
     """The gradient and the result with the dims that were reduced, and which those are."""
     grad, result, dim = s.g, s.result, s.static("dim")
-    ndim = len(s.shape())
+    ndim = len(s.shape(name))
     if dim is None or isinstance(dim, bool):
         return grad, result, list(range(ndim))
     dims = dims_of(dim, ndim)
@@ -62,8 +63,8 @@ def _whole(s: Saved) -> tuple[Any, Any, list[int]]:
     return grad, result, dims
 
 
-def _input(s: Saved) -> Any:
-    x = s["input"]
+def _input(s: Saved, name: str = "input") -> Any:
+    x = s[name]
     return x if x.dtype == s.g.dtype or x.is_complex() else x.to(s.g.dtype)
 
 
@@ -88,12 +89,12 @@ def _product_of_others(x: Any, dim: int) -> Any:
     return before * after
 
 
-def _norm(s: Saved) -> Any:
+def _norm(s: Saved, name: str = "input") -> Any:
     given = s.static("p", s.static("ord", 2))
     p = 2.0 if given in (None, "fro") else given
-    if not isinstance(p, (int, float)):
+    if not isinstance(p, (int, float)) or (name == "A" and _of_a_matrix(s)):
         raise KeyError("a matrix norm")
-    x, (grad, result, dims) = _input(s), _whole(s)
+    x, (grad, result, dims) = _input(s, name), _whole(s, name)
     if p == 2:
         return grad * (x / result).masked_fill(result == 0, 0)
     if p in (0, 1):
@@ -126,22 +127,100 @@ def _std(s: Saved) -> Any:
     return (2.0 / over if over else math.inf) * grad * (x - mean)
 
 
+def _std_mean(s: Saved) -> Any:
+    spread, of_mean = _std(s), s.grads[1] if len(s.grads) > 1 else None
+    if of_mean is None:
+        return spread
+    dim, shape = s.static("dim"), s.shape()
+    dims = dims_of([] if dim is None or isinstance(dim, bool) else dim, len(shape))
+    if not s.static("keepdim", False):
+        for d in dims if of_mean.dim() < len(shape) else ():
+            of_mean = of_mean.unsqueeze(d)
+    return spread + (of_mean / math.prod(shape[d] for d in dims)).expand(shape)
+
+
+def _of_a_matrix(s: Saved) -> bool:
+    """Whether `linalg.norm` took the norm of matrices."""
+    dim, given = s.static("dim"), s.static("ord")
+    if given is None:
+        return False
+    return len(s.shape("A")) == 2 if dim is None else not isinstance(dim, int) and len(dim) == 2
+
+
 def _extreme_of_all(s: Saved) -> Any:
     x, result = s["input"], s.result
     chosen = (x == result) | (x.isnan() & result.isnan())
-    return s.g * (chosen / chosen.sum())
+    return (s.g / chosen.sum()).where(chosen, 0)
+
+
+def _aminmax(s: Saved) -> Any:
+    x, dim = s["input"], s.static("dim")
+    total = x.new_zeros(x.shape)
+    for grad, found in zip(s.grads, (s.result, s.output(1)), strict=False):
+        if grad is None:
+            continue
+        if dim is not None and not s.static("keepdim", False) and x.dim():
+            grad, found = grad.unsqueeze(dim), found.unsqueeze(dim)
+        chosen = (x == found) | (x.isnan() & found.isnan())
+        count = chosen.sum() if dim is None else chosen.sum(dim, keepdim=True)
+        total = total + grad * chosen / count
+    return total
+
+
+def _logcumsumexp(s: Saved) -> Any:
+    if s.result.is_complex():
+        raise KeyError("logarithms of signs")
+    x, result, grad, dim = s["input"], s.result, s.g, s.static("dim")
+    if not x.dim():
+        return grad
+
+    def later(part: Any) -> Any:
+        return ((part - result).flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
+
+    nothing = -math.inf
+    up = grad.log().where(grad > 0, nothing)
+    down = (-grad).log().where(grad < 0, nothing)
+    return later(up) - later(down)
+
+
+def _dist(s: Saved, mine: str, other: str) -> Any:
+    p, x = s.static("p", 2), s[mine] - s[other]
+    if p == 0:
+        raise KeyError("not by the result")
+    if p == 1:
+        return s.g * x.sgn()
+    if p == 2:
+        return s.g * (x / s.result).masked_fill(s.result == 0, 0)
+    if math.isinf(p):
+        size = x.abs()
+        most = size == s.result
+        return x.sgn() * (s.g / most.sum() * most)
+    return x * x.abs().pow(p - 2) * (s.g / s.result.pow(p - 1)).masked_fill(s.result == 0, 0)
+
+
+def _erfcx(s: Saved) -> Any:
+    return s.g * (2 * s["input"] * s.result - 2 / math.sqrt(math.pi))
 
 
 BY_RESULT: dict[str, dict[str, Formula]] = {
     "prod": {"input": _prod},
     "norm": {"input": _norm},
-    "linalg.vector_norm": {"input": _norm},
-    "linalg.norm": {"input": _norm},
+    "linalg.vector_norm": {"x": partial(_norm, name="x")},
+    "linalg.norm": {"A": partial(_norm, name="A")},
     "logsumexp": {"input": _logsumexp},
     "std": {"input": _std},
+    "std_mean": {"input": _std_mean},
+    "aminmax": {"input": _aminmax},
+    "logcumsumexp": {"input": _logcumsumexp},
+    "dist": {
+        "input": partial(_dist, mine="input", other="other"),
+        "other": partial(_dist, mine="other", other="input"),
+    },
+    "special.erfcx": {"input": _erfcx},
     "max": {"input": _extreme_of_all},
     "min": {"input": _extreme_of_all},
     "median": {"input": _extreme_of_all},
+    "nanmedian": {"input": _extreme_of_all},
     "hypot": {
         "input": lambda s: s.g * (s["input"] / s.result),
         "other": lambda s: s.g * (s["other"] / s.result),

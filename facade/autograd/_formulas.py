@@ -33,10 +33,14 @@ FORMULAS: dict[str, dict[str, Formula]] = {
 
 
 class Saved:
-    """What a formula reads: the gradient `g`, operands by parameter, shapes, the result."""
+    """What a formula reads: the gradient `g`, operands by parameter, shapes, the result.
 
-    def __init__(self, node: Any, grad: Any) -> None:
-        self.node, self.g = node, grad
+    Attributes:
+      grads: the gradients of all results, None where there is none; `g` is the first.
+    """
+
+    def __init__(self, node: Any, grads: list[Any]) -> None:
+        self.node, self.g, self.grads = node, grads[0], grads
         call = node.state.call
         self.given = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
 
@@ -108,7 +112,7 @@ def differentiate(
     lists = _shape_formulas.LISTS.get(call.op.qualified) if table is None else None
     if (formulas is None and lists is None) or grads[0] is None or state.mode.autocast is not None:
         return None
-    s = Saved(node, grads[0])
+    s = Saved(node, grads)
     if s.static("rounding_mode") is not None or s.static("reduce", "prod") != "prod":
         return None
     edges = node.next_edges()
