@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from leafax.functional import TABLE, default_float
+from leafax.functional import TABLE, default_float, scalar_name
 
 from ._channels_last import strides_in
 from ._dtype import as_dtype, complex64, int64, of
@@ -21,6 +21,7 @@ from ._factories import takes_out
 from ._handle import Handle
 from ._host import TEMPORARY, is_own, snapshot
 from ._memory_format import RANKS, contiguous_format, preserve_format
+from ._once import warn_once
 from ._python_data import read
 from ._random import key as random_key
 from ._record import apply
@@ -119,17 +120,44 @@ def as_tensor(data: Any, dtype: dtype_class | None = None, device: Any = None) -
 
 def asarray(
     obj: Any, *, dtype: dtype_class | None = None, device: Any = None, copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Any:  # fmt: skip
-    """`as_tensor` with a say in whether it is copied.
+    """`as_tensor` with a say in whether it is copied, and in whether gradients reach it.
 
     Args:
-      copy: True for a copy, also of a tensor; None and False leave a tensor as it is.
+      copy: True for a copy, also of a tensor; False for an error where there must be one. What
+        comes from Python or NumPy is copied in any case, see `from_numpy`.
+      requires_grad: None keeps what a tensor has; False cuts it from its history.
+
+    Raises:
+      ValueError: if `copy=False` and `obj` is no tensor or array of that dtype.
+      RuntimeError: if a tensor of integers would require grad, or `copy=False` for a NumPy scalar.
     """
-    out = as_tensor(obj, dtype, device)
+    if requires_grad is None and isinstance(obj, Handle):
+        requires_grad = bool(obj.requires_grad)  # type: ignore[attr-defined]
+        if requires_grad:
+            warn_once(
+                "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad "
+                "instead of False. Pass requires_grad=False explicitly to get the old behavior and "
+                "silence this warning."
+            )
+    aliasable = isinstance(obj, (Handle, jax.Array, np.ndarray))
+    if copy is False and isinstance(obj, np.generic):
+        raise RuntimeError(
+            "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
+        )
+    if copy is False and not aliasable:
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    out = obj if isinstance(obj, Handle) else as_tensor(obj, None if aliasable else dtype)
+    if copy is False and dtype is not None and out.dtype is not dtype:
+        have, want = scalar_name(out._v.dtype), scalar_name(dtype.np)
+        raise ValueError(f"can't alias tensor with dtype '{have}' into dtype '{want}'.")
+    out = as_tensor(out, dtype, device)
     if out is obj and copy:
         out = out.clone()
-    return out.requires_grad_() if requires_grad else out
+    if not requires_grad:
+        return out.requires_grad_(False) if out.is_leaf else out.detach()
+    return _leaf(out)
 
 
 def from_numpy(array: np.ndarray) -> Any:

@@ -16,7 +16,9 @@ from ._arguments import parsed
 from ._dtype import dtype, of
 from ._factories import placed
 from ._indexing import nonzero as nonzero
+from ._record import apply
 from ._tensor import Tensor
+from ._trace import local
 
 _TABLE_FUNCTIONS = _table.top_level()
 _TABLE_FUNCTIONS.update({k: placed(_TABLE_FUNCTIONS[k]) for k in ("tril_indices", "triu_indices")})
@@ -191,6 +193,7 @@ def set_default_dtype(d: dtype) -> None:
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     set_default_float(d.np)
+    local.set_mode(local.mode)
 
 
 def equal(input: Any, other: Any) -> builtins.bool:
@@ -206,14 +209,14 @@ def allclose(
     equal_nan: builtins.bool = False,
 ) -> builtins.bool:  # fmt: skip
     """Whether all elements satisfy `|input - other| <= atol + rtol * |other|`; runs the program."""
-    if input.dtype is not other.dtype:
-        from leafax.functional import scalar_name
-
-        raise RuntimeError(
-            f"{scalar_name(input._v.dtype)} did not match {scalar_name(other._v.dtype)}"
-        )
-    a, b = input.detach().numpy(), other.detach().numpy()
-    return builtins.bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
+    for place, (name, t) in enumerate((("input", input), ("other", other)), 1):
+        if not isinstance(t, Tensor):
+            raise TypeError(
+                f"allclose(): argument '{name}' (position {place}) must be Tensor, not "
+                f"{type(t).__name__}"
+            )
+    near = apply(TABLE["isclose"], input, other, rtol, atol, equal_nan)
+    return builtins.bool(near.all().item())
 
 
 def is_inference(input: Any) -> builtins.bool:

@@ -10,8 +10,10 @@ from leafax.functional import scalar_name
 
 from ._creation import from_numpy
 from ._handle import Handle
+from ._results import shown_as
 
 
+@shown_as("histogram")
 class histogram_return(NamedTuple):  # noqa: N801
     """Results of `torch.histogram`."""
 
@@ -19,6 +21,7 @@ class histogram_return(NamedTuple):  # noqa: N801
     bin_edges: Any
 
 
+@shown_as("histogramdd")
 class histogramdd_return(NamedTuple):  # noqa: N801
     """Results of `torch.histogramdd`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import TABLE, Op
+from leafax.functional import TABLE, Op, scalar_name
 
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
@@ -53,6 +53,11 @@ def _reduce_arguments(
         )
     if input._v.dtype == bool and input.dim() < 2:
         raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
+    if input._v.dtype != source._v.dtype:
+        raise RuntimeError(
+            f"index_reduce_(): self ({scalar_name(input._v.dtype)}) and source "
+            f"({scalar_name(source._v.dtype)}) must have the same scalar type"
+        )
     warn_once("index_reduce() is in beta and the API may change at any time.")
     shape = [1] * source.dim()
     if shape:

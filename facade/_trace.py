@@ -23,7 +23,7 @@ from collections import deque
 from typing import Any
 from weakref import ref
 
-from leafax.functional import Aval
+from leafax.functional import Aval, default_float
 
 from ._dtype import Size
 
@@ -118,18 +118,19 @@ def resting(
 class Mode:
     """What a thread's surroundings add to the meaning of an op; one object a combination."""
 
-    __slots__ = ("grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted")
+    __slots__ = ("grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted", "floats")
     _made: dict[Any, Mode] = {}
 
     def __init__(
         self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...],
-        anomaly: bool, counted: bool,
+        anomaly: bool, counted: bool, floats: Any,
     ) -> None:  # fmt: skip
         self.grad, self.inference, self.autocast = grad, inference, autocast
         self.hooks = hooks  # saved-tensor hooks are in force
         self.dual = dual  # levels of forward mode that ops carry tangents of, see `_dual.py`
         self.anomaly = anomaly  # anomaly detection is on
         self.counted = counted  # `Local.recorded` is told of each op
+        self.floats = floats  # the default dtype
 
     @classmethod
     def of(
@@ -142,7 +143,7 @@ class Mode:
         dual = local.mode.dual if dual is None else dual
         anomaly = local.mode.anomaly if anomaly is None else anomaly
         counted = local.mode.counted if counted is None else counted
-        key = (grad, inference, autocast, hooks, dual, anomaly, counted)
+        key = (grad, inference, autocast, hooks, dual, anomaly, counted, default_float())
         mode = cls._made.get(key)
         if mode is None:
             mode = cls._made[key] = cls(*key)
@@ -307,6 +308,9 @@ class Local(threading.local):
 
     def set_mode(self, mode: Mode) -> None:
         """Go on recording under `mode`: a step, since it changes what the next ops mean."""
+        if mode.floats is not default_float():  # it was left before the default was another
+            mode = Mode.of(mode.grad, mode.inference, mode.autocast, mode.hooks, mode.dual,
+                           mode.anomaly, mode.counted)  # fmt: skip
         self.mode = mode
         trace = self.trace
         state = trace.state

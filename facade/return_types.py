@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from leafax.functional import TABLE as _TABLE
 
-
-def _show(self: Any) -> str:
-    parts = [f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True)]
-    return f"torch.return_types.{type(self)._torch_name}(\n" + ",\n".join(parts) + ")"
+from ._histogram import histogram_return as _histogram
+from ._histogram import histogramdd_return as _histogramdd
+from ._results import shown_as as _shown_as
 
 
 def _classes() -> dict[str, type]:
@@ -21,14 +18,10 @@ def _classes() -> dict[str, type]:
             continue
         if isinstance(cls, type) and hasattr(cls, "_fields"):
             short = name.removesuffix(".dim").replace(".", "_")
-            cls._torch_name = short  # type: ignore[attr-defined]
-            setattr(cls, "__repr__", _show)  # noqa: B010
-            cls.__name__ = cls.__qualname__ = short
-            cls.__module__ = __name__
-            found[short] = cls
+            found[short] = _shown_as(short)(cls)
     return found
 
 
-_made = _classes()
+_made = _classes() | {"histogram": _histogram, "histogramdd": _histogramdd}
 globals().update(_made)
 __all__ = list(_made)

@@ -126,3 +126,11 @@ class mode(NamedTuple):
 class frexp(NamedTuple):
     mantissa: Tensor
     exponent: Tensor
+
+class histogram(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+
+class histogramdd(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor

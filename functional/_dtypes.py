@@ -10,7 +10,9 @@ class is still visible while the program is traced.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax.numpy as jnp
@@ -223,20 +225,37 @@ def promote(*operands: Any, to_float: bool = False) -> list[Any]:
       operands: arrays and Python numbers.
       to_float: integers become the default float (`sin`, true division and their like).
     """
-    dtype = result_type(*operands)
+    dtype = result_type(*operands, default_float=default_float())
     if to_float and is_integral(dtype):
         dtype = default_float()
     return [cast(x, dtype) for x in operands]
 
 
-_default_float = [np.dtype("float32")]
+class _DefaultFloat(threading.local):
+    """The thread's own default: None but while it evaluates what was recorded under another."""
+
+    own: np.dtype | None = None
+
+
+_default_float = [_FLOAT32]
+_thread = _DefaultFloat()
 
 
 def default_float() -> np.dtype:
     """The dtype that Python floats become: `torch.get_default_dtype()`."""
-    return _default_float[0]
+    return _default_float[0] if _thread.own is None else _thread.own
 
 
 def set_default_float(dtype: Any) -> None:
-    """Set what `default_float` returns; programs keyed on dtypes do not need to know."""
+    """Set what `default_float` returns to all threads."""
     _default_float[0] = np.dtype(dtype)
+
+
+@contextmanager
+def as_default_float(dtype: np.dtype) -> Iterator[None]:
+    """Evaluate what was recorded when `dtype` was the default."""
+    before, _thread.own = _thread.own, dtype
+    try:
+        yield
+    finally:
+        _thread.own = before

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ._dtypes import as_default_float, default_float
 from ._op import Fault, Op
 
 
@@ -85,10 +86,11 @@ class Call:
     identity ever after.
     """
 
-    __slots__ = ("op", "args", "kwargs", "_abstract", "many", "wrap", "__weakref__")
+    __slots__ = ("op", "args", "kwargs", "floats", "_abstract", "many", "wrap", "__weakref__")
 
     def __init__(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.op, self.args, self.kwargs = op, args, kwargs
+        self.floats = default_float()  # what Python floats become in it, whenever it is evaluated
         self._abstract: dict[Any, tuple[Aval, ...]] = {}
         self.many = False  # the body returned a tuple or list
         self.wrap: Any = None  # the NamedTuple class to rebuild, if any
@@ -107,6 +109,9 @@ class Call:
         return self.op.residuals
 
     def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
+        if self.floats is not default_float():
+            with as_default_float(self.floats):
+                return self.evaluate(*arrays)
         if self.op.random:  # keys travel between nodes as plain words
             key = jax.random.wrap_key_data(arrays[0], impl="threefry2x32")
             arrays = (key, *arrays[1:])
@@ -141,7 +146,7 @@ _CALLS: weakref.WeakValueDictionary[Any, Call] = weakref.WeakValueDictionary()
 
 def call_of(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """The one `Call` of `op` with this template."""
-    key = (op, freeze(args), freeze(kwargs))
+    key = (op, freeze(args), freeze(kwargs), default_float())
     call = _CALLS.get(key)
     if call is None:
         call = _CALLS[key] = Call(op, args, kwargs)

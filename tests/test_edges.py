@@ -134,3 +134,15 @@ def test_what_got_no_gradient_makes_no_nan(name: str) -> None:
         REPEATED[name](lib, x).backward()
         grads.append(x.grad.numpy())
     np.testing.assert_allclose(grads[0], grads[1], 1e-9, 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_of_two_are_exact(dtype: str) -> None:
+    """So that `floor(log2(x))` is the exponent."""
+    powers = np.arange(-120, 121)
+    exact = 2.0**powers
+    x = leafax.tensor(exact, dtype=getattr(leafax, dtype))
+    n = leafax.tensor(powers)
+    np.testing.assert_array_equal(leafax.log2(x).numpy(), powers)
+    np.testing.assert_array_equal(leafax.exp2(n.to(x.dtype)).numpy(), exact)
+    np.testing.assert_array_equal(leafax.ldexp(leafax.ones((), dtype=x.dtype), n).numpy(), exact)

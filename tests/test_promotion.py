@@ -102,3 +102,48 @@ NUMBERS_OF: list[Callable[[Any], Any]] = [
 def test_tensors_as_numbers(case: Callable[[Any], Any]) -> None:
     found = [outcome(lib, lambda t, a, b: case(t), None, None) for lib in (leafax, torch)]
     assert found[0] == found[1]
+
+
+def test_the_default_dtype_may_change_between_uses_of_an_op() -> None:
+    """What was recorded under one default is not what is recorded under another."""
+    ops: tuple[Callable[[Any, Any], Any], ...] = (
+        lambda t, i: i * 1.5, lambda t, i: 1.5 - i, lambda t, i: i / 2, lambda t, i: i // 1.5,
+        lambda t, i: t.remainder(i, -1.5), lambda t, i: i.sin(), lambda t, i: i * 1j,
+        lambda t, i: t.where(i > 1, 1.0, 0.0), lambda t, i: i.clamp(0.5, 2.5),
+        lambda t, i: t.trapezoid(i), lambda t, i: t.gradient(i)[0], lambda t, i: t.ldexp(i, i),
+        lambda t, i: t.cumulative_trapezoid(i, dx=0.5), lambda t, i: t.fft.fftfreq(3),
+        lambda t, i: t.nn.functional.margin_ranking_loss(i, i, i, margin=0.5),
+        lambda t, i: t.normal(0.0, 1.0, (2,)), lambda t, i: t.full((2,), 1.5), lambda t, i: i + 1,
+    )  # fmt: skip
+    said: list[list[Any]] = []
+    for t in (torch, leafax):
+        seen: list[Any] = []
+        try:
+            for kind in ("float32", "float64", "float32"):
+                t.set_default_dtype(getattr(t, kind))
+                i = t.tensor([1, 2, 3])
+                seen += [str(op(t, i).dtype).split(".")[-1] for op in ops]
+        finally:
+            t.set_default_dtype(t.float32)
+        said.append(seen)
+    assert said[0] == said[1]
+
+
+def test_the_default_dtype_of_when_it_was_recorded_counts() -> None:
+    """Also where the program runs later, or its gradient is taken later."""
+    said = []
+    for t in (torch, leafax):
+        try:
+            x = t.tensor([1.0, 2.0], requires_grad=True)
+            i = t.tensor([1, 2])
+            early, once = x * (i / 3), i / 7
+            with t.no_grad():
+                t.set_default_dtype(t.float64)
+            late = (x * (i / 3)).sum() + early.sum()
+            t.set_default_dtype(t.float32)
+            late.backward()
+            facts = [str(a.dtype).split(".")[-1] for a in (early, once, late, x.grad, i / 3)]
+            said.append((facts, x.grad.tolist(), once.tolist(), late.tolist()))
+        finally:
+            t.set_default_dtype(t.float32)
+    assert said[0] == said[1]

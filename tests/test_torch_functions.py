@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sameness import Log, same
 
 import leafax
 
@@ -227,3 +228,53 @@ def test_what_is_deprecated_says_so_once(call: str, word: str) -> None:
             t.set_warn_always(False)
         said.append(str(caught[0].message).split(" (Triggered")[0])
     assert said[0] == said[1]
+
+
+def test_asarray() -> None:
+    """What it keeps of a tensor, cuts off, copies and refuses."""
+    asked: tuple[dict[str, Any], ...] = (
+        {}, {"requires_grad": False}, {"requires_grad": True}, {"copy": True}, {"copy": False},
+        {"copy": True, "requires_grad": False}, {"dtype": "float64"},
+        {"dtype": "float64", "copy": False}, {"dtype": "int64"}, {"requires_grad": None},
+        {"dtype": "int64", "requires_grad": False}, {"copy": True, "requires_grad": True},
+    )  # fmt: skip
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for kw in asked:
+            if "dtype" in kw:
+                kw = {**kw, "dtype": getattr(torch, kw["dtype"])}
+            leaf = torch.tensor([1.0, 2.0], requires_grad=True)
+            for x in (leaf, leaf + 1, torch.ones(2), [1, 2], 3, np.array([1, 2]), np.array([1.5]),
+                      np.float32(3), (1.0, 2), True, "abc"):  # fmt: skip
+                log.attempt(lambda: torch.asarray(x, **kw))  # noqa: B023
+            log(leaf.requires_grad)
+
+
+def test_allclose() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        a = torch.ones(2)
+        nan = torch.tensor([float("nan")])
+        log(torch.allclose(a, a.expand(3, 2)), a.allclose(a + 1e-6), a.allclose(a + 1e-3))
+        log(torch.allclose(nan, nan), torch.allclose(nan, nan, equal_nan=True))
+        log(torch.allclose(torch.tensor([1, 3]), torch.tensor([1, 3])))
+        log.attempt(torch.allclose, torch.ones(2, 3), a)
+        log.attempt(lambda: torch.allclose(a, a, rtol=-1))
+        log.attempt(torch.allclose, a, a.double())
+        log.attempt(torch.allclose, a, 1.0)
+        log.attempt(torch.allclose, 1.0, a)
+
+
+def test_results_and_errors_have_pytorchs_names() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.0, 2.0, 1.5])
+        log(repr(torch.histogram(x, 3)), repr(torch.histogramdd(x[:, None], [3])))
+        log(torch.linalg.LinAlgError.__name__)
+        log(torch.nn.functional.native_channel_shuffle(torch.arange(8.0).reshape(1, 4, 2), 2))
+        log.attempt(x.index_reduce_, 0, torch.tensor([0]), torch.ones(1).double(), "prod")
+        for budget in (0.5, 2.0, True, "much"):
+            log.attempt(torch.autograd.graph.region_activation_memory_budget, budget)
+        log(torch.autograd.graph.set_override_stale_capture_stream(False))
+        log(torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(True))

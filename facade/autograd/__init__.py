@@ -24,6 +24,7 @@ from ._backward import _calculate_shape as _calculate_shape
 from ._backward import backward as backward
 from ._backward import grad as grad
 from ._function import Function as Function
+from ._nested_io import NestedIOFunction as NestedIOFunction
 from ._saved_tensor import SavedTensor as SavedTensor
 from ._variable import Variable as Variable
 from .gradcheck import gradcheck as gradcheck

@@ -5,5 +5,6 @@ from ._function import Function as Function
 from ._function import FunctionMeta as FunctionMeta
 from ._function import InplaceFunction as InplaceFunction
 from ._function import once_differentiable as once_differentiable
+from ._nested_io import NestedIOFunction as NestedIOFunction
 
 BackwardCFunction = FunctionCtx

@@ -3,6 +3,7 @@
 from .._modes import _force_original_view_tracking as _force_original_view_tracking
 from .._modes import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter
 from .._modes import enable_grad as enable_grad
+from .._modes import enforce_grad_layout_policy as enforce_grad_layout_policy
 from .._modes import inference_mode as inference_mode
 from .._modes import no_grad as no_grad
 from .._modes import set_grad_enabled as set_grad_enabled

@@ -4,6 +4,11 @@ from .._node import RemovableHandle as RemovableHandle
 from ._backward import GradientEdge as GradientEdge
 from ._edges import get_gradient_edge as get_gradient_edge
 from ._edges import increment_version as increment_version
+from ._elsewhere import region_activation_memory_budget as region_activation_memory_budget
+from ._elsewhere import set_override_stale_capture_stream as set_override_stale_capture_stream
+from ._elsewhere import (
+    set_warn_on_accumulate_grad_stream_mismatch as set_warn_on_accumulate_grad_stream_mismatch,
+)
 from ._multi_grad import register_multi_grad_hook as register_multi_grad_hook
 from ._mutation import allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors
 from ._saved_hooks import disable_saved_tensors_hooks as disable_saved_tensors_hooks

@@ -12,4 +12,5 @@ from ._jacobian import hessian as hessian
 from ._jacobian import jacfwd as jacfwd
 from ._jacobian import jacrev as jacrev
 from ._levels import debug_unwrap as debug_unwrap
+from ._rearrange import rearrange as rearrange
 from ._vmap import vmap as vmap

@@ -22,6 +22,9 @@ class LinAlgError(RuntimeError):
     """A matrix without the property that an op needs, `torch.linalg.LinAlgError`."""
 
 
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # PyTorch's own name for it
+
+
 class QR(NamedTuple):
     Q: Array
     R: Array

@@ -214,7 +214,7 @@ def nextafter(input: Array, other: Array) -> Array:
 def ldexp(input: Array, other: Array) -> Array:
     """`input * 2 ** other`."""
     (power,) = promote(other, to_float=True)
-    exact = 2**power if is_complex(power.dtype) else jnp.exp2(wide(power)).astype(power.dtype)
+    exact = 2**power if is_complex(power.dtype) else (2 ** wide(power)).astype(power.dtype)
     a, b = aligned(input, exact)
     return a * b
 

@@ -1,0 +1,24 @@
+"""How the named results of functions show themselves: by PyTorch's names, as PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def _show(self: Any) -> str:
+    parts = [f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True)]
+    return f"torch.return_types.{type(self)._torch_name}(\n" + ",\n".join(parts) + ")"
+
+
+def shown_as(name: str) -> Callable[[Any], Any]:
+    """A decorator of a named tuple: it is `return_types.<name>`, and prints as PyTorch's."""
+
+    def named(cls: Any) -> Any:
+        cls._torch_name = name
+        cls.__repr__ = _show
+        cls.__name__ = cls.__qualname__ = name
+        cls.__module__ = "leafax.return_types"
+        return cls
+
+    return named
