@@ -113,7 +113,7 @@ def _view_tangents(op: Op, args: Any, kwargs: Any, outs: list[Any]) -> None:
 def _nextafter(args: Any, outs: list[Any]) -> None:
     """The one op with a tangent and no gradient: JAX has no rule, this is PyTorch's."""
     from ._record import apply
-    from .autograd._context import zeros
+    from .autograd._fit import zeros
 
     a, b = args
     for level in local.mode.dual:
@@ -258,7 +258,7 @@ def written(t: Any, tangents: dict[int, Any]) -> None:
         base, lens = base_of(t)
         if base is not None:
             from ._creation import batched_as
-            from .autograd._context import zeros
+            from .autograd._fit import zeros
 
             whole = batched_as(new, zeros(base._v))
             hold(base, level, whole)

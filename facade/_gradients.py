@@ -161,7 +161,7 @@ def fitted(node: Any, passed: list[Any]) -> list[Any]:
     Raises:
       RuntimeError: if that cannot be.
     """
-    from .autograd._context import fit
+    from .autograd._fit import fit
 
     for number, k in enumerate(node.next_places()):
         edge = None if k is None else node.next_edges()[k]

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
-
-from .._dual import copy_duals
-from .._enter import enter, from_array, make
+from .._enter import enter
 from .._grad_dtype import wanted
 from .._handle import Handle
 from .._inplace import check_inplace
-from .._roles import alias, tag
-from .._saved import FREED, modified, short
-from .._step import UNSAVED
-from .._trace import LEAF, NOWHERE, local, resting
-from .._underived import COMPLEX_FOR_REAL, invalid_gradient
+from .._roles import tag
+from .._trace import LEAF, local
 from .._writes import bump, touch, was_leaf, write
 from ._anomaly import parent_now, stack_now
-from ._node import CustomNode, edge_from, external, set_history
+from ._context_saved import SavesTensors
+from ._fit import Kind, fit, zeros
+from ._node import edge_from, external, set_history
 
 DIRTY_VIEW = (
     "If your Function modifies inplace an input that is a view of another Tensor, your Function "
@@ -40,28 +35,23 @@ PURE_VIEW = (
 )
 
 
-class FunctionCtx(CustomNode):
+class FunctionCtx(SavesTensors):
     """Passed to `forward` and `backward` as `ctx`; it is the outputs' `grad_fn`.
 
     Attributes:
       needs_input_grad: for each argument of forward, whether a gradient for it is needed.
-      to_save, saved_for_forward, dirty_tensors, non_differentiable: what forward told the
-        methods below; None once it has returned.
+      dirty_tensors, non_differentiable: what forward told the methods below; None once it has
+        returned.
     """
 
     _forward_cls: Any
     needs_input_grad: tuple[bool, ...] | None = None
-    to_save: tuple[Any, ...] | None = None
-    saved_for_forward: tuple[Any, ...] | None = None
     dirty_tensors: tuple[Any, ...] | None = None
     non_differentiable: tuple[Any, ...] | None = None
 
     def __init__(self) -> None:
         super().__init__()
-        self._saved: list[Any] | None = []
-        self._accessed = False
         self._materialize = True
-        self._in_forward_mode = False
         self._materialize_non_diff_grads = True
         self._is_tensor: tuple[bool, ...] = ()
         self._inputs: list[Any] = []
@@ -73,20 +63,6 @@ class FunctionCtx(CustomNode):
         return f"<{type(self).__module__}.{self.name()} object at {hex(id(self))}>"
 
     # ------------------------------------------------------------ what forward calls
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Save tensors (or None) for `ctx.saved_tensors`; writes to them are noticed."""
-        self.to_save = tensors
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        """Save tensors (or None) for `ctx.saved_tensors` in `jvp`."""
-        for i, t in enumerate(tensors):
-            if t is not None and not isinstance(t, Handle):
-                raise AssertionError(
-                    f"save_for_forward expects all arguments to be tensors; you should save "
-                    f"non-tensors as attributes on ctx. argument {i}"
-                )
-        self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
         """Say which inputs forward wrote to; they must be outputs as well."""
@@ -101,45 +77,6 @@ class FunctionCtx(CustomNode):
         self._materialize = value
 
     materialize_grads = property(None, set_materialize_grads)
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` was given; in `jvp`, what `save_for_forward` was.
-
-        Raises:
-          RuntimeError: once backward freed them, or if one was written to since.
-        """
-        if self._in_forward_mode or self.saved_for_forward is not None:
-            return self.saved_for_forward or ()
-        once = getattr(self._forward_cls, "clear_saved_tensors_on_access", False)
-        if once and self._accessed:
-            raise RuntimeError(
-                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
-                "is set on the autograd.Function. Either access saved_tensors only once, or set "
-                "clear_saved_tensors_on_access=False."
-            )
-        if self.freed or self._saved is None:
-            raise RuntimeError(FREED)
-        found = tuple(self._unpack(s) for s in self._saved)
-        if once:
-            self._accessed, self._saved = True, []
-        return found
-
-    @property
-    def _raw_saved_tensors(self) -> tuple[Any, ...]:
-        if self.freed or self._saved is None:
-            raise RuntimeError(FREED)
-        from ._saved_tensor import AtContext, SavedTensor
-
-        return tuple(SavedTensor.at(AtContext(self, k)) for k in range(len(self._saved)))
-
-    @property
-    def saved_variables(self) -> tuple[Any, ...]:
-        """`saved_tensors` by its old name."""
-        warnings.warn(
-            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
-        )
-        return self.saved_tensors
 
     # ------------------------------------------------------------ around forward
 
@@ -269,50 +206,6 @@ class FunctionCtx(CustomNode):
         write(t, external(value, self, k))
         t._grad_fn, t._out = self, k
 
-    def _save(self, outs: list[Any]) -> None:
-        place = {id(o): k for k, o in enumerate(outs) if isinstance(o, Handle)}
-        saved: list[Any] = []
-        from ._saved_hooks import pack_one
-
-        for t in self.to_save or ():
-            if t is None:
-                saved.append(None)
-                continue
-            if t.is_inference():
-                raise RuntimeError(UNSAVED)
-            out = place.get(id(t))
-            packed = pack_one(t, out)
-            if packed is not None:
-                packed.node = None
-                saved.append(packed)
-            elif out is None:
-                saved.append(((t, t._version, t), None))
-            else:  # its own output: kept without history, which would close a cycle
-                vc = t._vc if t._vc is not None else [0]
-                t._vc = vc
-                saved.append(((snapshot(t), t._version, vc), (out, t.requires_grad)))
-        self._saved, self.to_save = saved, None
-
-    def _unpack(self, saved: Any) -> Any:
-        if saved is None:
-            return None
-        if not isinstance(saved, tuple):
-            return saved.unpack(self)
-        (t, version, vc), out = saved
-        now = vc[0] if out is not None else vc._version
-        if now != version:
-            where = origin(t) if out is None else _own_origin(self, out)
-            raise modified(t._v, version, now, where)
-        if out is None or not out[1]:
-            return t
-        return set_history(copy_duals(t, snapshot(t)), self, out[0])
-
-    def keep_tangents(self, outs: list[Any]) -> None:
-        """Let the outputs that were saved carry the tangents that `outs` have been given."""
-        for saved in self._saved or ():
-            if isinstance(saved, tuple) and saved[1] is not None:
-                copy_duals(outs[saved[1][0]], saved[0][0])
-
     # ------------------------------------------------------------ in the engine's walk
 
     def output_kinds(self) -> list[Any]:
@@ -386,7 +279,7 @@ class FunctionCtx(CustomNode):
         """`grad` in the shape and dtype of input `i`, as the engine checks it."""
         edge = self._edges[i]
         if edge is not None and edge[0].accumulates and edge[0].variable._grad_dtype is not None:
-            kind = _Kind(kind.shape, wanted(edge[0].variable) or grad._v.dtype)
+            kind = Kind(kind.shape, wanted(edge[0].variable) or grad._v.dtype)
         return fit(self.name(), i, grad, kind)
 
     def free(self) -> None:
@@ -394,55 +287,10 @@ class FunctionCtx(CustomNode):
             self.freed, self._saved = True, None
 
 
-class _Kind(NamedTuple):
-    shape: Any
-    dtype: Any
-
-
-def fit(name: str, i: int, grad: Any, kind: Any) -> Any:
-    """`grad` summed and cast to an input's shape and dtype; PyTorch's error if it cannot be."""
-    have, want = tuple(grad.shape), tuple(kind.shape)
-    if have != want:
-        lead = len(have) - len(want)
-        if lead < 0 or any(w not in (1, h) for h, w in zip(have[lead:], want, strict=True)):
-            raise RuntimeError(invalid_gradient(name, i, have, want))
-        grad = grad.sum_to_size(want)
-    if grad._v.dtype != kind.dtype:
-        from .._dtype import of
-
-        real = grad._v.dtype.kind in "fV"  # V: bfloat16
-        if not real and (grad._v.dtype.kind == "c") != (kind.dtype.kind == "c"):
-            raise RuntimeError(COMPLEX_FOR_REAL)
-        grad = grad.to(of(kind.dtype))
-    return grad
-
-
 def _base(name: str) -> Any:
     from ._function import Function
 
     return getattr(Function, name)
-
-
-def zeros(kind: Any) -> Any:
-    """A tensor of zeros of a value's shape and dtype."""
-    with jax.enable_x64(True):
-        return from_array(jnp.zeros(tuple(kind.shape), kind.dtype))
-
-
-def snapshot(t: Any) -> Any:
-    """A tensor of its own with what `t` holds now, without history."""
-    trace = local.trace
-    value = enter(t, trace)
-    return make(alias(trace, value, resting(value.aval, False, NOWHERE), fresh=True), trace)
-
-
-def origin(t: Any) -> str:
-    fn = t.grad_fn
-    return "" if fn is None else f", which is output {t.output_nr} of {short(fn.name())},"
-
-
-def _own_origin(node: Any, out: Any) -> str:
-    return f", which is output {out[0]} of {short(node.name())},"
 
 
 def _is_leaf(t: Any) -> bool:

@@ -19,7 +19,7 @@ from . import (
     _scatter_formulas,
     _shape_formulas,
 )
-from ._context import fit
+from ._fit import fit
 from ._formula_tools import Formula, conj, times
 
 # By op and parameter: the gradient for that operand.

@@ -16,7 +16,7 @@ from .._handle import Handle
 from .._record import apply
 from . import forward_ad
 from ._backward import grad
-from ._context import zeros
+from ._fit import zeros
 from ._function import Function
 from ._gradcheck_messages import BATCHED, BATCHED_FORWARD, RANDOM_INSIDE, differs
 from ._jacobians import Mismatch, array_of, needs, outputs_of

@@ -19,7 +19,7 @@ from .._record import record
 from .._roles import alias
 from .._saved import FREED, saved_places
 from .._trace import NOWHERE, Mode, State, Value, local, resting
-from ._context import fit
+from ._fit import fit
 from ._index_formulas import FORMULAS as INDEXED
 from ._node import CustomNode, external
 from ._saved_hooks import Packed, hooks_now

@@ -20,7 +20,7 @@ from .._record import apply
 from .._run import synchronize
 from . import forward_ad
 from ._backward import grad
-from ._context import zeros
+from ._fit import zeros
 from ._gradcheck_messages import NOT_REENTRANT
 
 

@@ -12,7 +12,7 @@ from .._keep import given_of, needed
 from .._saved import FREED, argument, saved_places
 from .._saved_names import may_have
 from .._trace import local
-from ._context import fit
+from ._fit import fit
 from ._hooked_node import RESULT_RULES
 from ._saved_tensor import AtNode, SavedTensor
 

@@ -12,7 +12,7 @@ from typing import Any
 from .._handle import Handle
 from .._saved import DETACHED, FREED, check_versions, latest_versions, modified
 from .._trace import local
-from ._context import origin
+from ._context_saved import origin
 from ._saved_hooks import Packed, pack_one
 
 _SIGNATURE = (

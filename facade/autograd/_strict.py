@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._context import zeros
+from ._fit import zeros
 
 _KIND = {
     "hessian": (

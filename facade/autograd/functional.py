@@ -16,7 +16,7 @@ from .._modes import enable_grad, set_grad_enabled
 from .._record import apply
 from .._trace import local
 from ._backward import grad
-from ._context import zeros
+from ._fit import zeros
 from ._strict import check_requires_grad, fill_in_zeros
 
 _Tensors = Any

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._active import transform
 from .._handle import Handle
-from ..autograd._context import snapshot
+from ..autograd._context_saved import snapshot
 from ._trees import flatten, unflatten
 
 

@@ -120,7 +120,7 @@ def gradients(outs: Any, ins: Any, cotangents: Any) -> list[Any]:
 
 
 def _zeros(t: Any) -> Any:
-    from ..autograd._context import zeros
+    from ..autograd._fit import zeros
 
     return zeros(t._v)
 

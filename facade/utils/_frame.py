@@ -127,7 +127,7 @@ class Frame:
         return latest
 
     def _recompute(self, grads: list[Any], env: dict[int, Value]) -> Latest:
-        from ..autograd._context import origin
+        from ..autograd._context_saved import origin
 
         for t, version in zip(self.args, self.versions, strict=True):
             if version is not None and t._version != version:
