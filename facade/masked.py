@@ -7,6 +7,7 @@ gives that identity.
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -236,3 +237,6 @@ def logaddexp(
     x, y = _cast(input, dtype), _cast(other, dtype)
     assert isinstance(x, Handle) and isinstance(y, Handle)
     return _filled(x, input_mask, -_INF).logaddexp(_filled(y, other_mask, -_INF))  # type: ignore[attr-defined]
+
+
+_ops = sys.modules[__name__]  # where PyTorch keeps them, and its examples call them
