@@ -57,7 +57,7 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
         return _without_grad(op, args, kwargs)
     if out is not None:
         return out
-    if op.view and (args[0]._lens or args[0]._v.strides is not None):
+    if op.view and (args[0]._lens or args[0]._v.strides is not None or local.look is not None):
         from ._strides import copied
 
         copy = copied(op, args[0], args[1:], kwargs)

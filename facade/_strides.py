@@ -57,6 +57,9 @@ def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:
 def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
     """What `op` gives where that is no plain view: a copy, or a view with a node of its own."""
     if op.name == "as_strided":
+        example = _of_example(t, *args, **kwargs) if local.look is not None else None
+        if example is not None or not (t._lens or t._v.strides is not None):
+            return example
         return _strided(t, *args, **kwargs)
     if op.name == "view_as_complex":
         _check_pairs(layout(t), t._v.dtype)
@@ -72,6 +75,13 @@ def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
         return apply(_aliasing(op), t, *args, **kwargs)
     made = op if op.name == "ravel" else _unsafe(op)  # `ravel` is `contiguous().view(-1)`
     return apply(made, apply(TABLE["contiguous"], t), *args, **kwargs)
+
+
+def _of_example(t: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """`as_strided` of what differs from example to example of a `vmap`; None of other tensors."""
+    from .func._strided_examples import as_strided
+
+    return as_strided(t, size, stride, storage_offset)
 
 
 def _check_pairs(found: Layout, dtype: Any) -> None:

@@ -12,18 +12,20 @@ import functools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from leafax.functional import Fault, Node, Op, summarise
+from leafax.functional import Fault, Node, Op, contiguous_strides, summarise
 
 from .. import _dual
 from .._enter import enter, make
 from .._modes import within
 from .._record import apply, record
 from .._region import Region
+from .._strided import lie
+from .._strides import stride
 from .._trace import Mode, State, Value, local
 from ._grad import bare
 
@@ -44,6 +46,20 @@ class _Running(threading.local):
 running = _Running()
 
 
+class Example(NamedTuple):
+    """The first example of a batch, whose mapped dimension is `dim`, and its version at first."""
+
+    batch: Any
+    dim: int
+    first: Any
+    version: int | None
+
+    @property
+    def writes(self) -> int:
+        """How many writes to the example there were."""
+        return 0 if self.version is None else self.first._version - self.version
+
+
 class Level:
     """One running vmap.
 
@@ -52,12 +68,14 @@ class Level:
       randomness: "error", "different" or "same".
       number: its depth among the running ones, from 1.
       mapped: `(batch, dimension)` of each hole; `holes` are the values of the first examples.
+      examples: what the first examples are of; tangents, which `mapped` has too, are not there.
     """
 
     def __init__(self, size: int, randomness: str) -> None:
         self.size, self.randomness = size, randomness
         self.number = len(running.levels) + 1
         self.mapped: list[tuple[Any, int]] = []
+        self.examples: list[Example] = []
         self.holes: list[Value] = []
         self._batched: set[int] = set()
         self.region: Region
@@ -72,10 +90,13 @@ class Level:
         """The first example of a batch: it stands for all while the function is recorded."""
         first = apply(_first(dim), batch)
         for whole, part in zip(tower(batch), tower(first), strict=True):
+            _lie_as(part, whole, dim)
             value = enter(part, local.trace)
             self.mapped.append((whole, dim))
             self.holes.append(value)
             self._batched.add(value.index)
+        version = None if first._v.inference else first._version
+        self.examples.append(Example(batch, dim, first, version))
         return first
 
     def batched(self, t: Any) -> bool:
@@ -112,11 +133,11 @@ class Level:
 
     def map(self, outs: list[Any], out_dims: list[Any]) -> list[Any]:
         """Record the steps so far as one mapped op on the batches."""
-        if not outs:
-            return []
         region = self.region
         if self.randomness == "error" and any(is_random(s) for s in region.steps()):
             raise RuntimeError(RANDOM)
+        if not outs:
+            return []
         for o, d in zip(outs, out_dims, strict=True):
             n = o.dim() + 1
             if d is not None and not -n <= d < n:
@@ -231,6 +252,14 @@ def rebuild(like: Any, parts: Iterator[Any]) -> Any:
         if along is not None:
             _dual.hold(out, level, rebuild(along, parts))
     return out
+
+
+def _lie_as(first: Any, batch: Any, dim: int) -> None:
+    """Let an example have the strides of its batch."""
+    strides = stride(batch)
+    strides = strides[:dim] + strides[dim + 1 :]
+    if strides != tuple(contiguous_strides(tuple(first._v.shape))):
+        lie(first, strides)
 
 
 @functools.cache

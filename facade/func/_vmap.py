@@ -18,6 +18,7 @@ from .._enter import enter
 from .._handle import Handle
 from .._record import apply
 from .._trace import local
+from ._aliases import Alias, Views, alias
 from ._levels import Level, entered, rebuild, tower
 from ._trees import flatten, flatten_up_to, spell, unflatten
 
@@ -154,10 +155,6 @@ def _map(
         firsts = [
             level.example(x, d) if d is not None else x for x, d in zip(leaves, dims, strict=True)
         ]
-        versions = [
-            None if d is None or f._v.inference else f._version
-            for f, d in zip(firsts, dims, strict=True)
-        ]
         level.begin()
         with entered(level):
             output = func(*unflatten(treedef, firsts), **kwargs)
@@ -166,25 +163,44 @@ def _map(
             outs, structure = flatten(output)
             places = _out_dims(func, out_dims, output, structure)
             _check_outputs(func, outs, places, level)
+            aliases = [
+                None if d is None else _alias(o, d, level)
+                for o, d in zip(outs, places, strict=True)
+            ]
         parts, part_dims = [], []
-        for o, d in zip(outs, places, strict=True):
-            if d is not None:
+        for o, d, a in zip(outs, places, aliases, strict=True):
+            if d is not None and a is None:
                 for part in tower(o):
                     parts.append(part)
                     part_dims.append(d)
-        written = [
-            (x, f, d)
-            for x, f, d, v in zip(leaves, firsts, dims, versions, strict=True)
-            if v is not None and f._version != v
-        ]
-        for _, f, d in written:
-            parts.append(f)
-            part_dims.append(d)
+        written = [e for e in level.examples if e.writes]
+        for e in written:
+            parts.append(e.first)
+            part_dims.append(e.dim)
         made = iter(level.map(parts, part_dims))
-    results = [rebuild(o, made) if d is not None else o for o, d in zip(outs, places, strict=True)]
-    for x, _, _ in written:  # what was written to an example is written to the batch
-        x.copy_(next(made))
+    results = [
+        rebuild(o, made) if d is not None and a is None else o
+        for o, d, a in zip(outs, places, aliases, strict=True)
+    ]
+    for e in written:  # what was written to an example is written to the batch
+        e.batch.copy_(next(made))
+        e.batch._vc[0] += e.writes - 1
+    views = Views()
+    results = [
+        r if a is None else views.view(a, d, size)
+        for r, d, a in zip(results, places, aliases, strict=True)
+    ]
     return unflatten(structure, results)
+
+
+def _alias(out: Any, dim: int, level: Level) -> Alias | None:
+    """How a result can be had from the batches without computing it."""
+    if not -out.dim() - 1 <= dim <= out.dim():
+        return None  # `Level.map` raises
+    found = alias(out, level.examples)
+    if found is None and dim % (out.dim() + 1) == 0 and not local.mode.dual:
+        return None if level.batched(out) else Alias(out, None, out, (), False)
+    return found
 
 
 def _check_outputs(func: Any, outs: list[Any], places: list[Any], level: Level) -> None:
@@ -214,9 +230,11 @@ def _check_out_dims(func: Any, out_dims: Any) -> None:
 
 
 def _out_dims(func: Any, out_dims: Any, output: Any, structure: Any) -> list[Any]:
-    places = broadcast(out_dims, output)
-    if places is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
-        places = broadcast(out_dims[0], output)
+    if isinstance(output, Handle):
+        one = isinstance(out_dims, tuple) and len(out_dims) == 1
+        places = broadcast(out_dims[0] if one else out_dims, output)
+    else:
+        places = broadcast(out_dims, output)
     if places is None:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "

@@ -1,0 +1,74 @@
+"""`as_strided` inside `vmap`: it counts in the memory of the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import Layout
+
+from .._beyond import reach
+from .._strides import layout
+from ._aliases import Views, alias
+from ._levels import innermost, running, suspended
+
+_REWRITE = (
+    "This is not supported inside of vmap, please try to rewrite the `as_strided` call as a "
+    "sequence of PyTorch view operations"
+)
+
+
+def as_strided(t: Any, size: Any, stride: Any, storage_offset: int | None) -> Any:
+    """The example of the batch's view that `t.as_strided` is; None if `t` is no example.
+
+    Raises:
+      RuntimeError: if the view sees elements outside of its example.
+    """
+    level = innermost(t)
+    if level is None:
+        return None
+    if level is not running.levels[-1]:
+        with suspended():
+            return as_strided(t, size, stride, storage_offset)
+    found = alias(t, [e for e in level.examples if not e.writes])
+    if found is None:
+        batch = level.whole(t)
+        if batch.stride()[1:] != t.stride():
+            return None
+    with suspended():
+        if found is not None:
+            batch = Views().view(found, 0, level.size)
+        have = layout(batch)
+        begin = int(have.offset)
+        offset = begin if storage_offset is None else storage_offset
+        if len(size) != len(stride):
+            raise RuntimeError(
+                "Tensor.as_strided(size, stride, ...): size and stride must have the same length! "
+                f"Got size {list(size)} and stride {list(stride)}"
+            )
+        _check(Layout(have.shape[1:], have.strides[1:], begin), size, stride, offset)
+        out = batch.as_strided((level.size, *size), (have.strides[0], *stride), offset)
+    return level.example(out, 0)
+
+
+def _check(example: Layout, size: Any, stride: Any, offset: int) -> None:
+    """Raise if a view sees more than the example does."""
+    wanted = reach(size, stride)
+    if not wanted:
+        return
+    head = (
+        f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
+        "outside of `tensor`. "
+    )
+    own = reach(example.shape, example.strides)
+    if not own:
+        raise RuntimeError(
+            head + "`tensor` has no storage but the passed-in (size, stride, storage_offset) imply "
+            "a result with some storage. " + _REWRITE
+        )
+    begin = example.offset
+    last, end = offset + wanted, begin + own  # PyTorch says one more in its message
+    if last > end or offset < begin:
+        raise RuntimeError(
+            head + f"`result` can access some memory in range [{offset}, {last}], but `tensor` can "
+            f"only access some memory in range [{begin}, {end}]. " + _REWRITE
+        )
