@@ -15,8 +15,10 @@ import numpy as np
 
 from leafax.functional import TABLE, Op
 
+from ._dtype import device, dtype
 from ._handle import Handle
 from ._lens import arguments_of_lens
+from ._memory_format import memory_format
 from ._trace import Value
 
 _PREFIX = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
@@ -55,7 +57,7 @@ def check_lines(
     """Raise PyTorch's TypeError, for the function called `said`, where no signature suits."""
     spelt = spelt and len(lines) > 1  # of one signature only what is required is known
     if not any(_fits(parameters(x), args, kwargs, spelt) for x in lines):
-        raise TypeError(_complaint(lines, args, kwargs, said))
+        raise TypeError(complaint(lines, args, kwargs, said))
 
 
 def parsed(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,7 +96,7 @@ def reworded(
         if not method:
             return error
         lines = tuple(_without_self(x) for x in _signatures(op) if x.startswith("Tensor"))
-        return TypeError(_complaint(lines, args[1:], kwargs, method))
+        return TypeError(complaint(lines, args[1:], kwargs, method))
     return None
 
 
@@ -161,9 +163,10 @@ def _suits(p: Parameter, x: Any) -> bool:
     return p.kind != "Number" or not isinstance(x, (str, tuple, list, dict))
 
 
-def _complaint(
+def complaint(
     lines: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
 ) -> str:
+    """What PyTorch says of arguments that suit none of these signatures."""
     count = len(args) + len(kwargs)
     plausible = [x for x in lines if _required(x) <= count <= len(parameters(x))]
     if len(lines) == 1 or len(plausible) == 1:
@@ -232,4 +235,6 @@ def _type(x: Any) -> str:
     if isinstance(x, Value):
         return "Tensor"
     kind = type(x)
+    if kind in (dtype, device, memory_format):
+        return f"torch.{kind.__name__}"
     return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__

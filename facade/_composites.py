@@ -55,6 +55,11 @@ def conj(input: Any) -> Any:
     return apply(TABLE["conj"], input) if input.is_complex() else input
 
 
+def conj_physical(input: Any) -> Any:
+    """The complex conjugate, computed; a real tensor itself."""
+    return apply(TABLE["conj_physical"], input) if input.is_complex() else input
+
+
 def positive(input: Any) -> Any:
     """The tensor itself.
 

@@ -8,12 +8,14 @@ import jax
 
 from leafax.functional import TABLE
 
+from ._arguments import complaint as _complaint
 from ._cautions import drops_imaginary
 from ._channels_last import is_in, strides_in
 from ._dtype import as_dtype
 from ._dtype import device as device_class
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
+from ._memory_format import memory_format
 from ._record import apply
 from ._run import observe
 from ._strides import layout
@@ -41,22 +43,68 @@ def copied_as(t: Any, dtype: Any, memory_format: Any = None) -> Any:
     return apply(TABLE["_to_copy"], t, dtype, memory_format)
 
 
+_REST = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"
+_SIGNATURES = tuple(
+    f"{first}, {_REST}"
+    for first in (
+        "torch.device device = None, torch.dtype dtype = None", "torch.dtype dtype",
+        "Tensor tensor",
+    )
+)  # fmt: skip
+_PLACES = {  # by what comes first
+    "device": ("device", "dtype", "non_blocking", "copy"),
+    "dtype": ("dtype", "non_blocking", "copy"),
+    "tensor": ("tensor", "non_blocking", "copy"),
+}
+_KINDS: dict[str, Any] = {
+    "device": (str, device_class, int), "dtype": (dtype_class, type, bool, float, complex),
+    "tensor": Handle, "non_blocking": bool, "copy": bool, "memory_format": memory_format,
+}  # fmt: skip
+
+
+def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `to` by name.
+
+    Raises:
+      TypeError: PyTorch's, if they suit none of its signatures.
+    """
+    first = "device"
+    if isinstance(args[0] if args else kwargs.get("tensor"), Handle):
+        first = "tensor"
+    elif args and isinstance(args[0], _KINDS["dtype"]):
+        first = "dtype"
+    names = _PLACES[first]
+    given = dict(zip(names, args, strict=False)) | kwargs
+    allowed = {*names, "memory_format"}
+    fits = len(args) + len(kwargs) == len(given) and given.keys() <= allowed
+    if not fits or not all(
+        isinstance(x, _KINDS[name]) or (x is None and name in ("device", "dtype", "memory_format"))
+        for name, x in given.items()
+    ):
+        raise TypeError(_complaint(_SIGNATURES, args, kwargs, "to"))
+    return given
+
+
 def to(t: Any, *args: Any, **kwargs: Any) -> Any:
-    """`t.to(dtype)`, `t.to(device)`, `t.to(device, dtype)`, `t.to(other)`."""
-    kwargs.pop("non_blocking", None)
-    memory_format = kwargs.pop("memory_format", None)
-    copy = kwargs.pop("copy", False)
-    dtype, where = kwargs.pop("dtype", None), kwargs.pop("device", None)
-    if "other" in kwargs:
-        args = (kwargs.pop("other"), *args)
-    for a in args:
-        if isinstance(a, (dtype_class, type)):
-            dtype = a
-        elif isinstance(a, (str, device_class, int)) and not isinstance(a, bool):
-            where = device_class("cuda", a) if isinstance(a, int) else device_class(a)
-        elif isinstance(a, Handle):
-            dtype = a.dtype  # type: ignore[attr-defined]
-    if isinstance(where, (str, int)):
+    """A tensor of another dtype or on another device; itself if it is so already.
+
+    Called as `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`, each with
+    `non_blocking` (nothing here ever blocks), `copy` and `memory_format`.
+
+    Raises:
+      TypeError: if the arguments are of other kinds.
+      RuntimeError: if there is no such device, or a tensor that requires grad should move to one.
+    """
+    given = _given(args, kwargs)
+    copy, memory_format = given.get("copy", False), given.get("memory_format")
+    dtype, where = given.get("dtype"), given.get("device")
+    if isinstance(dtype, (bool, float, complex)):
+        dtype = type(dtype)
+    if "tensor" in given:
+        dtype, where = given["tensor"].dtype, given["tensor"].device
+    if isinstance(where, int):
+        where = device_class("cuda", where)
+    elif isinstance(where, str):
         where = device_class(where)
     out = t
     if where is not None and where.type != t.device.type:
@@ -79,4 +127,4 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
         return copied_as(out, dtype.np, memory_format)
     if memory_format is not None and (copy or not is_in(layout(out), memory_format)):
         return copied_as(out, t._v.dtype, memory_format)
-    return out.clone() if copy and out is t else out
+    return copied_as(out, t._v.dtype) if copy and out is t else out

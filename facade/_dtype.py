@@ -131,6 +131,13 @@ class Size(tuple[Any, ...]):
     __rmul__ = __mul__
 
 
+# What PyTorch has names for; that JAX has such a device is asked when a tensor is to move there.
+_DEVICES = (
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
+    "mps, meta, hpu, mtia, privateuseone"
+)
+
+
 class device:
     """Where a tensor lives: `device("cpu")`, `device("cuda", 0)`.
 
@@ -156,10 +163,9 @@ class device:
             if not number.isdecimal():
                 raise RuntimeError(f"Invalid device string: '{given}'")
             index = builtins.int(number)
-        if type not in ("cpu", "cuda", "tpu", "mps", "xpu", "meta"):
+        if type not in _DEVICES.split(", ") and type != "tpu":
             raise RuntimeError(
-                f"Expected one of cpu, cuda, tpu, mps, xpu, meta device type at start of device "
-                f"string: {type}"
+                f"Expected one of {_DEVICES} device type at start of device string: {type}"
             )
         self.type, self.index = type, index
 

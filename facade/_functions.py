@@ -36,6 +36,7 @@ from ._cautions import SPREAD as _SPREAD  # noqa: E402
 from ._cautions import enough_elements as _enough_elements  # noqa: E402
 from ._composites import adjoint as adjoint  # noqa: E402
 from ._composites import conj as conj  # noqa: E402
+from ._composites import conj_physical as conj_physical  # noqa: E402
 from ._composites import imag as imag  # noqa: E402
 from ._composites import outer as ger  # noqa: E402, F401
 from ._composites import outer as outer  # noqa: E402

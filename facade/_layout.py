@@ -70,6 +70,8 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return (_told(seen, avals[0].shape),)
     if op.name == "copy_slices":
         return (inputs[0].strides,)
+    if op.name == "rot90":
+        return (_told(_rotated(laid(inputs[0]), *call.args[1:], **call.kwargs), avals[0].shape),)
     if op.name in ON_IMAGES:
         found_last = kept(op, call, [laid(v) for v in inputs], avals)
         if found_last is not None:
@@ -87,10 +89,22 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return None
     if op.name in _COPYING:
         return (copied(laid(inputs[0])),)
-    operands = [laid(v) for v in inputs]
+    operands = [laid(v) for v in (reversed(inputs) if op.name == "rsub" else inputs)]
     if any(type(a) in (int, float, complex) for a in call.args[1:]):
         operands.append(Layout((), ()))
     return tuple(iterated(tuple(a.shape), operands) for a in avals)
+
+
+def _rotated(base: Layout, k: int = 1, dims: Any = (0, 1)) -> Layout:
+    """The layout of `rot90`: flipped, then for odd `k` transposed."""
+    if k % 4 == 0:
+        return Layout(base.shape, contiguous_strides(base.shape))
+    strides = copied(base) or contiguous_strides(base.shape)
+    order = list(range(len(base.shape)))
+    if k % 2:
+        a, b = (d % len(order) for d in dims)
+        order[a], order[b] = b, a
+    return Layout(tuple(base.shape[d] for d in order), tuple(strides[d] for d in order))
 
 
 def _in_rows(op: Op, call: Any) -> bool:

@@ -68,6 +68,7 @@ for _name, _fn in _unsafe.FUNCTIONS.items():
     setattr(Tensor, _name, _fn)
 for _name in ("var", "std"):
     setattr(Tensor, _name, _cautions.enough_elements(_name, getattr(Tensor, _name)))
+Tensor.conj_physical = _composites.conj_physical  # type: ignore[attr-defined]
 for _name in ("positive", "__pos__"):
     setattr(Tensor, _name, _composites.positive)
 _products.install(Tensor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -47,7 +48,7 @@ def install(cls: Any) -> None:
         if op.inplace and name not in _NO_METHOD and name + "_" not in own:
             setattr(cls, name + "_", _table.inplace_method(op))
     for name, dtype_name in _CASTS.items():
-        setattr(cls, name, _cast(dtype_name))
+        setattr(cls, name, _cast(name, dtype_name))
     for name, op_name in _BINARY.items():
         op = TABLE[op_name]
         setattr(cls, f"__{name}__", _fast.binary(op, cls))
@@ -76,11 +77,16 @@ def _of_integers(invert: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def _cast(name: str) -> Callable[..., Any]:
-    dtype = getattr(_dtype, name)
+def _cast(name: str, dtype_name: str) -> Callable[..., Any]:
+    dtype = getattr(_dtype, dtype_name)
     op = TABLE["_to_copy"]
 
-    def cast(self: Any, memory_format: Any = None) -> Any:
+    def cast(self: Any, *args: Any, memory_format: Any = None, **others: Any) -> Any:
+        if args:
+            given = "1 was" if len(args) == 1 else f"{len(args)} were"
+            raise TypeError(f"{name}() takes 0 positional arguments but {given} given")
+        if others:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(others))}'")
         if memory_format is not None:
             return self.to(dtype, memory_format=memory_format)
         if self._v.dtype == dtype.np:
@@ -88,7 +94,12 @@ def _cast(name: str) -> Callable[..., Any]:
         drops_imaginary(self._v.dtype, dtype.np, self._v.numel)
         return apply(op, self, dtype.np)
 
-    cast.__doc__ = f"This tensor as {name}."
+    cast.__doc__ = f"This tensor as {dtype_name}."
+    kind = inspect.Parameter
+    cast.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+        kind("self", kind.POSITIONAL_ONLY),
+        kind("memory_format", kind.KEYWORD_ONLY, default=None, annotation=Any),
+    ])  # fmt: skip
     return cast
 
 

@@ -68,6 +68,16 @@ def test_views_of_results_that_are_not_row_major() -> None:
         see(x.stride(), x.detach().stride())
 
 
+def test_what_is_rotated_or_subtracted_from() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        a = torch.arange(24.0).reshape(2, 3, 4)
+        for x in (a, a.transpose(0, 1), a[..., ::2], a.expand(2, 3, 4)):
+            for k in range(-1, 5):
+                see(torch.rot90(x, k).stride(), x.rot90(k, (2, -2)).stride())
+            see(torch.rsub(x, torch.ones(1)).stride(), torch.rsub(x, x.contiguous()).stride())
+
+
 def test_reshape_of_what_has_gaps_is_a_view_by_another_name() -> None:
     @same
     def program(torch: Any, see: Any) -> None:

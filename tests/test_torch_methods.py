@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sameness import Log, same
 
 import leafax
 
@@ -197,3 +198,35 @@ def test_dim_order_asks_whether_it_is_the_only_one() -> None:
         leafax.ones(2, 1, 3).dim_order(ambiguity_check=True)
     with pytest.raises(TypeError, match="ambiguity_check argument must be a bool or a list of mem"):
         leafax.ones(2).dim_order(ambiguity_check="a")
+
+
+def test_to_takes_its_arguments_by_place_and_refuses_others() -> None:
+    """What it returns: itself or a copy, how that lies, and what made it."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        f32, f64 = torch.float32, torch.float64
+        rows, last = torch.contiguous_format, torch.channels_last
+        calls: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
+            (("cpu", f32, True, True), {}), ((f32, True, True), {}), ((f32, False), {}),
+            (("cpu", f64), {"copy": True}), ((), {"copy": True}), (("cpu", None, False, True), {}),
+            ((f32,), {"copy": True, "memory_format": rows}), ((), {"memory_format": last}),
+            ((True,), {}), ((3.5,), {}), ((float,), {}), ((None,), {}), ((), {}), ((f32, 1), {}),
+            ((f32, True, True, True), {}), ((), {"foo": 1}), ((), {"dtype": 3}), (("abc",), {}),
+            (("cpu",), {"device": "cpu"}), ((), {"memory_format": 3}), ((), {"other": 3}),
+        )  # fmt: skip
+        grad = torch.ones(2, 3, 2, 3).transpose(1, 2).requires_grad_()
+        for x in (torch.ones(2, 3, 2, 3), grad, torch.ones(2, 3, 3, 2)[..., ::2]):
+            for args, kwargs in calls:
+                with log.catch():
+                    y = x.to(*args, **kwargs)
+                    log(y is x, y.stride(), y)
+            for args, kwargs in (((x,), {}), ((x.double(), True, True), {}), ((), {"tensor": x}),
+                                 ((x,), {"dtype": f64}), ((x, True, True), {})):  # fmt: skip
+                with log.catch():
+                    y = x.to(*args, **kwargs)
+                    log(y is x, y)
+            log.attempt(x.float, rows)
+            log.attempt(x.double, rows, rows)
+            log.attempt(lambda: x.long(foo=1))  # noqa: B023
+            log(x.half(memory_format=last).stride(), x.conj_physical() is x)

@@ -72,7 +72,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Subtract `alpha * input` from `other`."""
     no_bool_difference(other, input)
-    input, other = aligned(input, other)
+    other, input = aligned(other, input)
     return other - _scaled(input, alpha)
 
 
