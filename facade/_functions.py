@@ -42,6 +42,7 @@ from ._composites import outer as ger  # noqa: E402, F401
 from ._composites import outer as outer  # noqa: E402
 from ._composites import positive as positive  # noqa: E402
 from ._composites import real as real  # noqa: E402
+from ._copies import COPIES as _COPIES  # noqa: E402
 from ._counting import argwhere as argwhere  # noqa: E402
 from ._counting import bincount as bincount  # noqa: E402
 from ._counting import histc as histc  # noqa: E402
@@ -93,7 +94,6 @@ from ._reduce import where as where  # noqa: E402
 from ._removed import DEPRECATED as _DEPRECATED  # noqa: E402
 from ._removed import FUNCTIONS as _REMOVED  # noqa: E402
 from ._removed import warned as _warned  # noqa: E402
-from ._shapes import COPIES as _COPIES  # noqa: E402
 from ._shapes import atleast_1d as atleast_1d  # noqa: E402
 from ._shapes import atleast_2d as atleast_2d  # noqa: E402
 from ._shapes import atleast_3d as atleast_3d  # noqa: E402

@@ -10,6 +10,7 @@ from . import (
     _bits,
     _cautions,
     _composites,
+    _copies,
     _counting,
     _dense,
     _elements,
@@ -83,7 +84,7 @@ Tensor.where = _reduce.where_method  # type: ignore[attr-defined]
 for _home in (_dense.METHODS, _elements.METHODS, _removed.METHODS):
     for _name, _fn in _home.items():
         setattr(Tensor, _name, _fn)
-Tensor.narrow_copy = _shapes.COPIES["narrow_copy"]  # type: ignore[attr-defined]
+Tensor.narrow_copy = _copies.COPIES["narrow_copy"]  # type: ignore[attr-defined]
 Tensor.orgqr = _matrices.orgqr  # type: ignore[attr-defined]
 Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]
 for _name, _same in (

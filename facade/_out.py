@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from leafax.functional import Op, category, cpp_name, result_type, scalar_name
+from leafax.functional import Op, result_type
 
 from ._cautions import ANSWERS, answers
 from ._dual import tangent
@@ -13,46 +13,58 @@ from ._handle import Handle
 from ._inplace import check_inplace
 from ._layout import elementwise
 from ._modes import no_grad
+from ._out_kinds import (
+    check_parts,
+    check_tensor,
+    place,
+    results,
+    said,
+    tensors_in,
+    written,
+)
+from ._out_types import check_type
 from ._overlap import check_overlap
 from ._trace import local
 
-_SAME_TYPE = {
-    "where": "Expected out type to be {0} but got {1}",
-    "index_select": "index_select(): self and result must have the same scalar type",
-    "amax": "Expected the dtype for input and out to match, but got {0} for input's dtype and {1} "
-    "for out's dtype.",
-    "amin": "Expected the dtype for input and out to match, but got {0} for input's dtype and {1} "
-    "for out's dtype.",
-    "multinomial": "multinomial expects Long tensor out, got: {1}",
-    "masked_select": "masked_select(): self and result must have the same scalar type",
-    "take": "take(): self and out expected to have the same dtype, but got self.dtype = {0} and "
-    "out.dtype = {1}",
-    "complex": "Expected object of scalar type {0} but got scalar type {1} for argument 'out'",
-    "nan_to_num": "nan_to_num: dtype of out: {1} should be same as input: {0}",
-    "heaviside": "heaviside is not yet implemented for tensors with different dtypes.",
-    "dot": "result dtype {1} does not match input dtype {0}",
-    "vdot": "result dtype {1} does not match input dtype {0}",
-    "addbmm": "self and mat2 must have the same dtype, but got {1} and {0}",
-    "logcumsumexp": "expected scalar_type {0} but found {1}",
-}
-_ANY_TYPE = frozenset({"sum", "prod", "nansum", "cumsum", "cumprod"})
-_JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat"})
-# Without an in-place form of their own, and yet they cast to the type of `out`.
-_CASTING = frozenset({
-    "eq", "ne", "lt", "le", "gt", "ge", "mean", "std", "var", "any", "all", "maximum", "minimum",
-    "norm", "amax", "amin", "sub",
-    "logical_and", "logical_or", "logical_xor", "logical_not", "fmax", "fmin", "logaddexp",
-    "isin", "bitwise_and", "bitwise_or", "float_power", "true_divide", "outer", "logsumexp",
-    "nanmean",
+# Functions that PyTorch makes of others, by what says that it takes no part in autograd.
+_WRITERS = {
+    "outer": "mul", "true_divide": "div", "cross": "linalg_cross", "lu_solve": "linalg_lu_solve",
+    "nn.functional.normalize": "div", "nn.functional.logsigmoid": "log_sigmoid_forward",
+    "float_power": "pow", "square": "pow", "qr": "linalg_qr", "svd": "_linalg_svd",
+    "column_stack": "cat", "hstack": "cat", "vstack": "cat", "dstack": "cat", "msort": "sort",
+    "take_along_dim": "gather", "nanmean": "nansum", "inner": "mul", "linalg.det": "_linalg_det",
+    "linalg.cholesky": "linalg_cholesky_ex", "linalg.vecdot": "vdot",
+    "linalg.eigh": "_linalg_eigh", "linalg.eigvalsh": "_linalg_eigh", "linalg.multi_dot": "mm",
+    "linalg.slogdet": "_linalg_slogdet", "slogdet": "_linalg_slogdet",
+    "linalg.lu_factor": "linalg_lu_factor_ex", "linalg.inv": "linalg_inv_ex",
+    "linalg.solve": "_linalg_solve_ex", "linalg.solve_ex": "_linalg_solve_ex",
+    "linalg.svd": "_linalg_svd", "linalg.svdvals": "_linalg_svd", "linalg.matrix_power": "matmul",
+}  # fmt: skip
+# Functions that are copied into `out=` in sight of autograd.
+_COPYING = frozenset({
+    "quantile", "nanquantile", "linalg.cond", "linalg.norm", "linalg.matrix_norm",
+    "linalg.tensorinv", "linalg.tensorsolve", "special.ndtr",
 })  # fmt: skip
+# They resize `out=` without a warning.
+_SILENT = frozenset({"addbmm", "multinomial", "bernoulli", "narrow_copy"})
 
 
-_BOOLS = frozenset({"isposinf", "isneginf", "signbit"})
-# With an in-place form, and yet they write their own type alone.
-_EXACT = frozenset({
-    "addmm", "addmv", "baddbmm", "renorm", "index_add", "index_copy", "scatter", "scatter_add",
-    "tril", "triu", "linalg.vector_norm", "scatter_reduce",
-})  # fmt: skip
+def _copied(op: Op, operands: Any) -> bool:
+    """Whether PyTorch copies a result into `out=` in sight of autograd."""
+    if op.name == "inner":  # a product with a number is written by `mul`
+        return all(t.dim() for t in tensors_in(operands))
+    return op.qualified in _COPYING
+
+
+def _writer(op: Op, operands: Any) -> str:
+    """The function that PyTorch writes into `out=` with."""
+    if op.namespace == "fft":
+        if op.name.startswith(("hfft", "irfft")):
+            return "_fft_c2r"
+        real = not any(t.is_complex() for t in tensors_in(operands))
+        short = op.name in ("fft", "rfft", "rfft2", "rfftn")
+        return "_fft_r2c" if short and real else "_fft_c2c"
+    return _WRITERS.get(op.qualified) or said(op)
 
 
 def check_out(op: Op, out: Any, operands: Any) -> None:
@@ -61,30 +73,37 @@ def check_out(op: Op, out: Any, operands: Any) -> None:
     Args:
       operands: the call's other arguments.
     """
-    for o in out if type(out) in (tuple, list) else (out,):
-        if not isinstance(o, Handle):
-            raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {type(o).__name__}")
-    if not local.mode.grad or not op.differentiable:
+    if not (isinstance(out, Handle) or results(op)):
+        check_tensor(op, out)
+    if not local.mode.grad or not op.differentiable or _copied(op, operands):
         return
-    if any(t.requires_grad for t in _tensors((out, operands))):
-        name = "mul" if op.name == "outer" else op.name  # which it is
+    if any(t.requires_grad for t in tensors_in((out, operands))):
         raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic "
+            f"{_writer(op, operands)}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."
         )
 
 
-def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
+def write_out(op: Op, result: Any, out: Any, operands: Any = (), part: int = 0) -> Any:
     """Write results into the `out=` tensors; returns those.
 
     Args:
       operands: the call's other arguments, which must not overlap with `out` in part.
+      part: which of several results it is.
     """
     if isinstance(result, tuple):
-        for r, o in zip(result, out, strict=True):
-            write_out(op, r, o, operands)
-        return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
-    check_out(op, out, (result,))
+        named = hasattr(result, "_fields")
+        check_parts(out, len(result), place(op), said(op))
+        for i, (r, o) in enumerate(zip(result, out, strict=True)):
+            write_out(op, r, o, operands, i)
+        return written(type(result))(*out) if named else tuple(out)
+    check_tensor(op, out)
+    if op.name == "inner" and _copied(op, operands):
+        from ._tensordot import into
+
+        return into(out, result)
+    if not _copied(op, operands):
+        check_out(op, out, (result,))
     if local.mode.dual and any(
         tangent(t, n) is not None for t in (result, out) for n in local.mode.dual
     ):
@@ -102,14 +121,18 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
                 "work on out= or view ops.",
             )
     check_inplace(out, False)
-    _check_type(op, result, out, operands)
+    check_type(op, result, out, operands, part)
     check_overlap(op, out, operands)
     by_element = op.name == "outer" or elementwise(op, list(operands))
     if by_element and tuple(out.shape) != tuple(result.shape):
-        if out._v.dtype != _computed(result, operands):  # what is cast is resized as well
+        # What is cast is resized as well.
+        if out._v.dtype not in (result._v.dtype, _computed(result, operands)):
             resized(out, tuple(result.shape))
-    resize_output(out, tuple(result.shape))
-    _copy(out, result)
+    resize_output(out, tuple(result.shape), op.name in _SILENT)
+    if _copied(op, operands):
+        out.copy_(result)
+    else:
+        _copy(out, result)
     if op.name in ANSWERS:
         answers(out, operands)
     return out
@@ -119,14 +142,15 @@ def _computed(result: Any, operands: Any) -> Any:
     """The dtype that an elementwise op computes in: that of its result, or what it compares."""
     if result._v.dtype != bool:
         return result._v.dtype
-    return result_type(*[t._v.aval.struct() for t in _tensors(operands)])
+    return result_type(*[t._v.aval.struct() for t in tensors_in(operands)])
 
 
-def resize_output(out: Any, shape: tuple[int, ...]) -> None:
+def resize_output(out: Any, shape: tuple[int, ...], silent: bool = False) -> None:
     """Give an `out=` tensor the shape of the result, with a warning if it had elements."""
     if tuple(out.shape) == shape:
         return
-    resized(out, shape)
+    if not silent:
+        resized(out, shape)
     from ._fillers import reshaped_storage
 
     reshaped_storage(out, shape)
@@ -149,54 +173,3 @@ def resized(out: Any, shape: tuple[int, ...]) -> None:
 def _copy(out: Any, result: Any) -> Any:
     with no_grad():
         return out.copy_(result)
-
-
-# Their kernels know one dtype.
-_ONE_TYPE = frozenset({
-    "abs", "ceil", "conj_physical", "floor", "frac", "neg", "round", "sgn", "sign", "trunc",
-    "clamp", "clamp_min", "clamp_max", "bitwise_not",
-})  # fmt: skip
-
-
-def _check_type(op: Op, result: Any, out: Any, operands: Any) -> None:
-    have, want = out._v.dtype, result._v.dtype
-    if have == want or op.name in _ANY_TYPE:
-        return
-    if op.name in _BOOLS:
-        raise RuntimeError(f"{op.name} does not support non-boolean outputs.")
-    if op.name in ("any", "all"):
-        if have.name == "uint8":
-            return
-        kind = scalar_name(have)
-        raise RuntimeError(f"{op.name} only supports bool tensor for result, got: {kind}")
-    if op.name in _JOINS:
-        if category(want) > category(have):
-            raise TypeError(
-                "torch.cat(): input types can't be cast to the desired output type "
-                f"{scalar_name(have)}"
-            )
-        return
-    parted = op.name == "abs" and any(t.is_complex() for t in _tensors(operands))
-    if op.name in _ONE_TYPE and not parted:
-        raise RuntimeError(f"Found dtype {scalar_name(have)} but expected {scalar_name(want)}")
-    if op.name in _SAME_TYPE:
-        message = _SAME_TYPE[op.name].format(scalar_name(want), scalar_name(have))
-        raise RuntimeError(message)
-    if (op.inplace or op.qualified in _CASTING) and op.qualified not in _EXACT:
-        if category(want) > category(have):
-            raise RuntimeError(
-                f"result type {scalar_name(want)} can't be cast to the desired output type "
-                f"{scalar_name(have)}"
-            )
-        return
-    raise RuntimeError(
-        f"Expected out tensor to have dtype {cpp_name(want)}, but got {cpp_name(have)} instead"
-    )
-
-
-def _tensors(args: Any) -> Any:
-    for a in args.values() if isinstance(args, dict) else args:
-        if isinstance(a, Handle):
-            yield a
-        elif isinstance(a, (tuple, list, dict)):
-            yield from _tensors(a)

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import TABLE, Op, scalar_name
+from leafax.functional import TABLE, scalar_name
 
 from ._dtype import Size
 from ._handle import Handle
@@ -14,27 +14,29 @@ from ._record import apply
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes have in common after broadcasting."""
-    for s in shapes:
-        if not isinstance(s, (int, tuple, list)) or isinstance(s, builtins.bool):
+    """The shape that tensors of these shapes have in common after broadcasting; skips None."""
+    sizes = [(s,) if isinstance(s, int) else s for s in shapes if s is not None]
+    for s in sizes:
+        if not isinstance(s, (tuple, list)):
             raise RuntimeError(
                 f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}"
             )
-    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    ndim = builtins.max((len(s) for s in sizes), default=0)
-    out = [1] * ndim
-    for shape in sizes:
+    out = [1] * builtins.max((len(s) for s in sizes), default=0)
+    for place, shape in enumerate(sizes):
         for i in range(-1, -1 - len(shape), -1):
             n = shape[i]
-            if n < 0:
-                raise RuntimeError(
-                    "Trying to create tensor with negative dimension (" + f"{n}): ({n})"
-                )
-            if n in (1, out[i]):
+            if n == out[i]:
                 continue
-            if out[i] != 1:
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
-            out[i] = n
+            if out[i] == 1:
+                if n < 0:
+                    raise ValueError("Attempting to broadcast a dimension with negative length!")
+                out[i] = n
+            elif n != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {n} at {i}! Mismatching "
+                    f"argument at index {place} had {shape}; but expected shape should be "
+                    f"broadcastable to {out}"
+                )
     return Size(out)
 
 
@@ -164,33 +166,6 @@ def tensor_split(
     from ._composites import tensor_split as slices
 
     return slices(input, where, dim)
-
-
-def _copying(name: str) -> Callable[..., Any]:
-    view = TABLE[name]
-    node = "NarrowCopyBackward0" if name == "narrow" else view.backward + "_copy"
-    op = Op(view.fn, name=name + "_copy", backward=node)
-
-    def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        from ._table import call, write_out
-
-        made = call(op, args, kwargs)
-        return made if out is None else write_out(op, made, out)
-
-    copy.__name__ = copy.__qualname__ = name + "_copy"
-    copy.__doc__ = f"`{name}` that copies instead of viewing."
-    return copy
-
-
-COPIES = {
-    name + "_copy": _copying(name)
-    for name in (
-        "expand", "diagonal", "alias", "as_strided", "narrow", "view", "permute", "unbind",
-        "unfold", "squeeze", "unsqueeze", "transpose", "t", "split_with_sizes", "select", "slice",
-        "split", "view_as_real", "view_as_complex",
-    )
-    if name in TABLE
-}  # fmt: skip
 
 
 def new_tensor(

@@ -24,6 +24,7 @@ from ._inplace import apply_inplace, check_inplace, frozen, known_write
 from ._older import newer
 from ._out import check_out as check_out
 from ._out import write_out as write_out
+from ._out_kinds import check_kind
 from ._record import apply, known
 from ._trace import local
 from ._views import view
@@ -143,6 +144,7 @@ def function(op: Op) -> Callable[..., Any]:
                 if wrong is None:
                     raise
                 raise wrong from None
+        check_kind(op, out, (args, kwargs))
         check_out(op, out, (args, kwargs))
         if local.mode.autocast is not None:  # it knows no `out=` forms
             return off(fn, *args, out=out, **kwargs)

@@ -44,7 +44,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
                 f"tensordot(): argument '{name}'{place} must be Tensor, not {type(t).__name__}"
             )
     if out is not None:
-        return _into(out, tensordot(a, b, (left, right)))
+        return into(out, tensordot(a, b, (left, right)))
     if local.mode.autocast is not None:
         from ._autocast import operands
 
@@ -58,7 +58,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     return views_in_one_step(made, ((_RESHAPE, (sizes,), {}),))
 
 
-def _into(out: Any, made: Any) -> Any:
+def into(out: Any, made: Any) -> Any:
     """`out` with the result written into it, which autograd takes part in."""
     shape = tuple(made.shape)
     if out.requires_grad and local.mode.grad and tuple(out.shape) != shape:

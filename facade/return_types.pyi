@@ -66,6 +66,14 @@ class linalg_lu(NamedTuple):
     L: Tensor
     U: Tensor
 
+class slogdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
+class qr(NamedTuple):
+    Q: Tensor
+    R: Tensor
+
 class max(NamedTuple):
     values: Tensor
     indices: Tensor
@@ -90,6 +98,11 @@ class svd(NamedTuple):
 class triangular_solve(NamedTuple):
     solution: Tensor
     cloned_coefficient: Tensor
+
+class lu_unpack(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
 
 class cummax(NamedTuple):
     values: Tensor

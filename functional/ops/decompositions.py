@@ -16,6 +16,7 @@ from .linalg import (
     QR,
     SVD,
     Eigh,
+    OldQR,
     _cholesky_failures,
     _need_float,
     _need_matrix,
@@ -90,9 +91,9 @@ def linalg_qr(A: Array, mode: str = "reduced") -> QR:  # noqa: N803
 
 
 @op(backward="LinalgQrBackward0", saves={"Q": "*", "R": "*"}, residuals=True)
-def qr(input: Array, some: bool = True) -> QR:
+def qr(input: Array, some: bool = True) -> OldQR:
     """Orthogonal and upper triangular factors."""
-    return linalg_qr(input, "reduced" if some else "complete")
+    return OldQR(*linalg_qr(input, "reduced" if some else "complete"))
 
 
 def _svd(x: Array, full: bool) -> SVD:

@@ -30,6 +30,11 @@ class QR(NamedTuple):
     R: Array
 
 
+class OldQR(NamedTuple):
+    Q: Array
+    R: Array
+
+
 class SVD(NamedTuple):
     U: Array
     S: Array
@@ -42,6 +47,11 @@ class Eigh(NamedTuple):
 
 
 class Slogdet(NamedTuple):
+    sign: Array
+    logabsdet: Array
+
+
+class OldSlogdet(NamedTuple):
     sign: Array
     logabsdet: Array
 
@@ -194,9 +204,9 @@ def linalg_slogdet(A: Array) -> Slogdet:  # noqa: N803
 
 
 @op(backward="LinalgSlogdetBackward0", saves={"self": "*"}, residuals=True)
-def slogdet(input: Array) -> Slogdet:
+def slogdet(input: Array) -> OldSlogdet:
     """Sign and logarithm of the absolute determinant."""
-    return linalg_slogdet(input)
+    return OldSlogdet(*linalg_slogdet(input))
 
 
 @op(backward="WhereBackward0", saves={"self": "*"}, residuals=True)

@@ -34,6 +34,12 @@ class LU(NamedTuple):
     U: Array
 
 
+class Unpacked(NamedTuple):
+    P: Array
+    L: Array
+    U: Array
+
+
 def _pivots(permutation_free: Array) -> Array:
     return (permutation_free + 1).astype(np.int32)
 
@@ -95,14 +101,14 @@ def linalg_lu(A: Array, *, pivot: bool = True) -> LU:  # noqa: N803
 def lu_unpack(
     LU_data: Array, LU_pivots: Array, unpack_data: bool = True,  # noqa: N803
     unpack_pivots: bool = True,
-) -> LU:  # fmt: skip
+) -> Unpacked:  # fmt: skip
     """`lu_factor`'s results as permutation, lower and upper triangular factors."""
     permutation = lax.linalg.lu_pivots_to_permutation(LU_pivots - 1, LU_data.shape[-2])
     made = _unpacked(LU_data, permutation)
     none = jnp.zeros(0, LU_data.dtype)
     if not unpack_data:
         made = LU(made.P, none, none)
-    return made if unpack_pivots else LU(none, made.L, made.U)
+    return Unpacked(made.P if unpack_pivots else none, made.L, made.U)
 
 
 def _lu_solved(lu: Array, pivots: Array, b: Array, left: bool, adjoint: bool) -> Array:

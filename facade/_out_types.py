@@ -1,0 +1,172 @@
+"""Which dtypes `out=` may have, and what PyTorch says of the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import Op, category, cpp_name, scalar_name
+
+from ._out_kinds import tensors_in
+
+_SAME_TYPE = {
+    "where": "Expected out type to be {0} but got {1}",
+    "index_select": "index_select(): self and result must have the same scalar type",
+    "amax": "Expected the dtype for input and out to match, but got {0} for input's dtype and {1} "
+    "for out's dtype.",
+    "amin": "Expected the dtype for input and out to match, but got {0} for input's dtype and {1} "
+    "for out's dtype.",
+    "multinomial": "multinomial expects Long tensor out, got: {1}",
+    "masked_select": "masked_select(): self and result must have the same scalar type",
+    "take": "take(): self and out expected to have the same dtype, but got self.dtype = {0} and "
+    "out.dtype = {1}",
+    "complex": "Expected object of scalar type {0} but got scalar type {1} for argument 'out'",
+    "nan_to_num": "nan_to_num: dtype of out: {1} should be same as input: {0}",
+    "heaviside": "heaviside is not yet implemented for tensors with different dtypes.",
+    "dot": "result dtype {1} does not match input dtype {0}",
+    "vdot": "result dtype {1} does not match input dtype {0}",
+    "addbmm": "self and mat2 must have the same dtype, but got {1} and {0}",
+    "logcumsumexp": "expected scalar_type {0} but found {1}",
+    "cummax": "expected scalar_type {0} but found {1}",
+    "cummin": "expected scalar_type {0} but found {1}",
+    "logsigmoid": "expected scalar type {0} but found {1}",
+    "solve_triangular": "expected scalar type {0} but found {1}",
+    "quantile": "quantile() out tensor must be same dtype as the input tensor",
+    "nanquantile": "quantile() out tensor must be same dtype as the input tensor",
+    "polar": "Expected object of scalar type {0} but got scalar type {1} for argument 'out'",
+    "vecdot": "linalg.vecdot: Expected out of dtype{0} but found {1}",
+    "matrix_norm": "linalg.matrix_norm expected out tensor dtype {0} but got: {1}",
+    "linalg.norm": "linalg.norm expected out tensor dtype {0} but got: {1}",
+    "multi_dot": "multi_dot(): expected out tensor to have dtype {2} but got {3}",
+    "mv": "addmv input tensors must have the same dtype, but got {1}, {0}, and {0}",
+    "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has "
+    "dtype{0} and result has dtype {1}",
+    "narrow_copy": "Expected self.dtype() == output.dtype() to be true, but got false.  (Could "
+    "this error message be improved?  If so, please report an enhancement request to PyTorch.)",
+}
+# Of functions with several results, by result.
+_SAME_TYPES = {
+    "kthvalue": ("output values must be of same type as input",
+                 "output indices must be of scalar type Long"),
+    "mode": ("expected scalar type '{0}' but got '{1}' for values output",
+             "expected scalar type '{0}' but got '{1}' for indices output"),
+    "frexp": ("torch.frexp() expects mantissa to have dtype {2} but got {3}",
+              "torch.frexp() expects exponent to have {2} dtype but got {3}"),
+}  # fmt: skip
+# They write any type that holds their results: what they are called, and their results.
+_SAFE = {
+    "cholesky": ("cholesky", "result"),
+    "cholesky_inverse": ("cholesky_inverse", "result"),
+    "cholesky_solve": ("cholesky_solve", "result"),
+    "geqrf": ("torch.geqrf", "a", "tau"),
+    "linalg.cond": ("linalg.cond", "result"),
+    "linalg.eig": ("torch.linalg.eig", "eigenvalues", "eigenvectors"),
+    "linalg.eigvals": ("torch.linalg.eigvals", "eigenvalues"),
+    "linalg.householder_product": ("torch.linalg.householder_product", "result"),
+    "linalg.lstsq": ("torch.linalg.lstsq", "solution", "residuals", "rank", "singular_values"),
+    "linalg.matrix_power": ("matrix_power", "result"),
+    "linalg.pinv": ("linalg.pinv", "result"),
+    "linalg.tensorinv": ("tensorinv", "result"),
+    "linalg.tensorsolve": ("tensorsolve", "result"),
+}
+_ANY_TYPE = frozenset({
+    "sum", "prod", "nansum", "cumsum", "cumprod", "bernoulli", "matrix_rank", "split_copy",
+})  # fmt: skip
+_JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat"})
+# Without an in-place form of their own, and yet they cast to the type of `out`.
+_CASTING = frozenset({
+    "eq", "ne", "lt", "le", "gt", "ge", "mean", "std", "var", "any", "all", "maximum", "minimum",
+    "norm", "amax", "amin", "sub",
+    "logical_and", "logical_or", "logical_xor", "logical_not", "fmax", "fmin", "logaddexp",
+    "isin", "bitwise_and", "bitwise_or", "float_power", "true_divide", "outer", "logsumexp",
+    "nanmean", "angle", "inner", "logaddexp2",
+})  # fmt: skip
+
+
+_BOOLS = frozenset({"isposinf", "isneginf", "signbit"})
+# With an in-place form, and yet they write their own type alone.
+_EXACT = frozenset({
+    "addmm", "addmv", "baddbmm", "renorm", "index_add", "index_copy", "scatter", "scatter_add",
+    "tril", "triu", "linalg.vector_norm", "scatter_reduce",
+})  # fmt: skip
+
+
+# Their kernels know one dtype.
+_ONE_TYPE = frozenset({
+    "abs", "ceil", "conj_physical", "floor", "frac", "neg", "round", "sgn", "sign", "trunc",
+    "clamp", "clamp_min", "clamp_max", "bitwise_not", "softshrink", "hardshrink", "gelu",
+    "softplus",
+})  # fmt: skip
+_CLAMPS = frozenset({"clamp", "clamp_min", "clamp_max"})
+
+
+def _check_safe(have: Any, want: Any, name: str, result: str) -> None:
+    if category(want) > category(have):
+        raise RuntimeError(
+            f"{name}: Expected {result} to be safely castable from {scalar_name(want)} dtype, but "
+            f"got {result} with dtype {scalar_name(have)}"
+        )
+
+
+def _check_fft(op: Op, have: Any, want: Any) -> None:
+    kind = "a complex" if want.kind == "c" else "a floating point"
+    if have.kind == want.kind:
+        return
+    name = op.name
+    if name.endswith(("2", "n")):
+        name = name[:-1] + "n"
+        name = "fftn" if name == "ifftn" else name
+    raise RuntimeError(f"{name} expects {kind} output tensor, but got {scalar_name(have)}")
+
+
+def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> None:
+    """Raise if a function does not write its result into a tensor of the dtype of `out`.
+
+    Args:
+      operands: the call's other arguments.
+      part: which of several results it is.
+    """
+    have, want = out._v.dtype, result._v.dtype
+    if have == want or op.name in _ANY_TYPE:
+        return
+    if op.qualified in _SAFE:
+        names = _SAFE[op.qualified]
+        _check_safe(have, want, names[0], names[1 + part])
+        return
+    if op.namespace == "fft":
+        _check_fft(op, have, want)
+        return
+    if op.name in _BOOLS:
+        raise RuntimeError(f"{op.name} does not support non-boolean outputs.")
+    if op.name in ("any", "all"):
+        if have.name == "uint8":
+            return
+        kind = scalar_name(have)
+        raise RuntimeError(f"{op.name} only supports bool tensor for result, got: {kind}")
+    if op.name in _JOINS:
+        if category(want) > category(have):
+            raise TypeError(
+                "torch.cat(): input types can't be cast to the desired output type "
+                f"{scalar_name(have)}"
+            )
+        return
+    given = list(tensors_in(operands))
+    parted = op.name == "abs" and any(t.is_complex() for t in given)
+    parted = parted or op.name in _CLAMPS and len(given) > 1
+    if op.name in _ONE_TYPE and not parted:
+        raise RuntimeError(f"Found dtype {scalar_name(have)} but expected {scalar_name(want)}")
+    message = _SAME_TYPE.get(op.qualified) or _SAME_TYPE.get(op.name)
+    if op.name in _SAME_TYPES:
+        message = _SAME_TYPES[op.name][part]
+    if message is not None:
+        names = scalar_name(want), scalar_name(have), cpp_name(want), cpp_name(have)
+        raise RuntimeError(message.format(*names))
+    if (op.inplace or op.qualified in _CASTING) and op.qualified not in _EXACT:
+        if category(want) > category(have):
+            raise RuntimeError(
+                f"result type {scalar_name(want)} can't be cast to the desired output type "
+                f"{scalar_name(have)}"
+            )
+        return
+    raise RuntimeError(
+        f"Expected out tensor to have dtype {cpp_name(want)}, but got {cpp_name(have)} instead"
+    )

@@ -1,0 +1,81 @@
+"""`out=`: what it must be, which types it may have, and what autograd says of it, as sessions."""
+
+from __future__ import annotations
+
+import pytest
+from test_sessions import compare
+
+SESSIONS = {
+    "kinds": """
+        a, i = torch.arange(4.0).view(2, 2), torch.zeros(2, dtype=torch.int64); Z = torch.zeros
+        torch.sin(a, out=(Z(2),)); torch.mm(a, a, out=[Z(2)]); torch.cat([a], out=()); a.eq(a)
+        torch.linalg.inv(a, out=3); torch.linalg.inv(a, out=(Z(2),)); torch.fft.fft(a, out="a")
+        torch.special.entr(a, out=(Z(2),)); torch.gather(a, 0, i[None], out=(Z(2),))
+        torch.eq(a, a, out=(Z(2),)); torch.add(a, a, out=[Z(2)]); torch.std(a, 0, out=(Z(2),))
+        torch.topk(a, 1, out=Z(2)); torch.topk(a, 1, out=()); torch.topk(a, 1, out=(Z(2),) * 3)
+        torch.topk(a, 1, out=(Z(2), 3)); torch.sort(a, out=(Z(2), None)); torch.sort(a, out=Z(2))
+        torch.max(a, 0, out=(Z(2),)); torch.linalg.svd(a, out=(Z(2), Z(2), 3))
+        torch.linalg.qr(a, out=Z(2)); torch.linalg.qr(a, out=(Z(2), 3)); torch.aminmax(a, out=Z(2))
+        torch.frexp(a, out=(Z(2),)); torch.kthvalue(a, 1, out=(Z(2), i, i)); torch.mode(a, out=3)
+    """,
+    "named results": """
+        a, E = torch.tensor([[3.0, 1.0], [1.0, 2.0]]), torch.empty; i = torch.int64
+        r = torch.max(a, 0, out=(E(0), E(0, dtype=i))); r; type(r).__name__, r.values
+        torch.sort(a, out=[E(0), E(0, dtype=i)]); torch.median(a, 0, out=(E(2), E(2, dtype=i)))
+        torch.aminmax(a, dim=0, out=(E(0), E(0))).min; type(torch.qr(a)), type(torch.slogdet(a))
+        type(torch.lu_unpack(*torch.linalg.lu_factor(a))); torch.slogdet(a, out=(E(0), E(0)))
+        type(torch.linalg.qr(a, out=(E(0), E(0)))), type(torch.qr(a, out=(E(0), E(0))))
+    """,
+    "types": """
+        a, E, c = torch.eye(2) + 1, torch.empty, torch.complex128; l, d = torch.int64, torch.double
+        torch.clamp(a, a, out=E(2, 2, dtype=d)); torch.clamp(a, a, out=E(2, 2, dtype=l))
+        torch.clamp(a, 0, out=E(2, 2, dtype=d)); torch.angle(a, out=E(2, 2, dtype=d))
+        torch.fft.fft(a, out=E(0, dtype=d)); torch.fft.irfft2(a, out=E(0, dtype=l))
+        torch.fft.ihfft2(a, out=E(0, dtype=d)); torch.fft.irfft(a, out=E(0, dtype=d))
+        torch.fft.ifftn(a, out=E(0)); torch.fft.fft(a, out=E(0, dtype=c)).dtype
+        torch.linalg.pinv(a, out=E(0, dtype=d)).dtype; torch.linalg.pinv(a, out=E(0, dtype=l))
+        torch.cholesky_inverse(a, out=E(0, dtype=l)); torch.inner(a, a, out=E(2, 2, dtype=d))
+        torch.linalg.eigvals(a, out=E(0)); torch.linalg.cond(a, out=E(0, dtype=d))
+        torch.linalg.matrix_rank(a, out=E(0)); torch.quantile(a, 0.5, out=E((), dtype=d))
+        torch.mode(a, out=(E(0, dtype=l), E(0))); torch.frexp(a, out=(E(0), E(0)))
+        torch.kthvalue(a, 1, out=(E(0), E(0))); torch.cummax(a, 0, out=(E(0, dtype=l), E(0)))
+        torch.mv(a, a[0], out=E(2, dtype=l)); torch.linalg.norm(a, out=E((), dtype=d))
+        torch.polar(a, a, out=E(0)); torch.logaddexp2(a, a, out=E(2, 2, dtype=d)).dtype
+        torch.linalg.vecdot(a, a, out=E(0, dtype=l)); torch.eq(a, a, out=E(3, dtype=torch.bool))
+        torch.eq(a, a, out=E(3)); torch.signbit(a, out=E(3))
+    """,
+    "in sight of autograd": """
+        a, E = (torch.eye(2) + 1).requires_grad_(), torch.empty; b, r = a.detach(), E(2, 2)
+        torch.linalg.inv(a, out=r); z = r + 0j; torch.fft.rfft(a, out=z); torch.fft.ifft2(a, out=z)
+        torch.square(a, out=r); torch.hstack([a], out=r); torch.linalg.eigvalsh(a, out=r)
+        torch.special.entr(a, out=r); torch.outer(a[0], a[0], out=r); torch.qr(a, out=(r, r))
+        torch.take_along_dim(a, b.long() * 0, 0, out=r); torch.linalg.det(a, out=r)
+        q = torch.quantile(a, 0.5, out=E(())); q, q.grad_fn.name(); q.backward(); a.grad
+        q = torch.linalg.cond(a, out=E(())); q, q._version; q.backward(); a.grad
+        torch.special.ndtr(a, out=E(2, 2)).sum().backward(); a.grad; torch.quantile(b, 0.5, out=a)
+        torch.linalg.norm(b, out=E((), requires_grad=True))
+    """,
+    "lists of copies": """
+        a, Z = torch.arange(4.0, requires_grad=True), torch.zeros; o = [Z(2), Z(2)]
+        torch.split_copy(a, 2, out=o); o; torch.split_copy(a, [1, 3], out=(Z(1), Z(3)))
+        torch.split_copy(a, 2, out=[Z(2, 2), Z(2).int()]); torch.split_copy(a, 2, out=[Z(3), Z(2)])
+        torch.split_copy(a, 2, out=[Z(2)]); torch.split_copy(a, 2, out=Z(2)); o[0]._version
+        torch.split_copy(a, 2, out=[Z(2), 3]); torch.unbind_copy(a.view(2, 2), out=o); o
+        torch.unbind_copy(a.view(2, 2), out=[Z(3), Z(0)]); torch.unbind_copy(a, out=o)
+        torch.unbind_copy(a.view(2, 2), out=[Z(2).int(), Z(2)])
+        torch.unbind_copy(a.view(2, 2), out=[Z(2), Z(2, requires_grad=True)])
+        torch.split_with_sizes_copy(a, [1, 3], out=o); o; torch.split_with_sizes_copy(a, [4], out=o)
+        torch.view_copy(a.detach(), (2, 2), out=Z(3)); torch.diagonal_copy(Z(2, 2), out=Z(2).int())
+    """,
+    "shapes broadcast together": """
+        f = torch.broadcast_shapes
+        f((3, 5), (2, 4, 1)); f(3, 5, (2, 4, 1)); f((1, -1)); f((2,), (-1,)); f((-1,), (2,)); f(-3)
+        f(None, 3, None); f(None); f(); f((0,), (2,)); f([2, 1], torch.Size([1, 3])); f(1.5)
+        f(0, 1)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_out(name: str) -> None:
+    compare(SESSIONS[name])
