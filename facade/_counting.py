@@ -18,6 +18,7 @@ from leafax.functional import TABLE, Op, camel, scalar_name
 from ._creation import from_numpy
 from ._dtype import float32, float64
 from ._indexing import nonzero
+from ._out import write_out
 from ._record import apply
 from ._trace import local
 
@@ -48,7 +49,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     made = apply(
         _MASKED_SELECT, input, mask, nonzero(whole.reshape(whole.shape or 1), as_tuple=True)
     )
-    return made if out is None else out.resize_(tuple(made.shape)).copy_(made)
+    return made if out is None else write_out(_MASKED_SELECT, made, out, (input, mask))
 
 
 def argwhere(input: Any) -> Any:
@@ -56,12 +57,16 @@ def argwhere(input: Any) -> Any:
     return nonzero(input)
 
 
-def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+_NONZERO_STATIC = Op(lambda x: x, name="nonzero_static", differentiable=False)
+
+
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = None) -> Any:
     """The first `size` positions that are not zero, filled up with `fill_value`."""
     found = np.stack(np.nonzero(np.atleast_1d(_values(input))), 1)[:, : input.dim()][:size]
     made = np.full((size, input.dim()), fill_value, np.int64)
     made[: len(found)] = found
-    return from_numpy(made)
+    result = from_numpy(made)
+    return result if out is None else write_out(_NONZERO_STATIC, result, out)
 
 
 def _refuse_complex(input: Any, dim: int | None) -> None:
@@ -183,6 +188,9 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     return from_numpy(made.astype(dtype.np))
 
 
+_HISTC = Op(lambda x: x, name="histc", differentiable=False)
+
+
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Any:
     """How many elements fall into each of `bins` equal parts of [min, max]."""
     x = _values(input)
@@ -200,7 +208,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
         raise RuntimeError("torch.histc(): max must be larger than min")
     counts, _ = np.histogram(x.astype(np.float64), bins, (float(min), float(max)))
     made = from_numpy(counts.astype(x.dtype))
-    return made if out is None else out.copy_(made)
+    return made if out is None else write_out(_HISTC, made, out)
 
 
 def _repeat(input: Any, repeats: int, dim: int | None, output_size: int | None) -> Any:

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafax.functional import scalar_name
+from leafax.functional import Op, scalar_name
 
 from ._creation import from_numpy
 from ._handle import Handle
+from ._out import write_out
 from ._results import shown_as
 
 
@@ -133,13 +134,20 @@ def histogramdd(
     return histogramdd_return(from_numpy(counts), tuple(from_numpy(e) for e in edges))
 
 
+# Its parameters say where `out` stands.
+_HISTOGRAM = Op(lambda input, bins, range, weight, density: input, name="histogram",
+                differentiable=False)  # fmt: skip
+
+
 def histogram(
-    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
-) -> Any:
+    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False,
+    out: Any = None,
+) -> Any:  # fmt: skip
     """How many elements (or what weight) fall into each bin; runs the program."""
     flat = input.reshape(-1, 1)
     made = histogramdd(
         flat, [bins], range=range, density=density,
         weight=None if weight is None else weight.reshape(-1),
     )  # fmt: skip
-    return histogram_return(made.hist, made.bin_edges[0])
+    found = histogram_return(made.hist, made.bin_edges[0])
+    return found if out is None else write_out(_HISTOGRAM, found, out)

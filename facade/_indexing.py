@@ -385,7 +385,10 @@ def check_mask(out: Any, dim: int, mask: Any) -> None:
             )
 
 
-def nonzero(x: Any, as_tuple: bool = False) -> Any:
+_NONZERO = Op(lambda x: x, name="nonzero", differentiable=False)
+
+
+def nonzero(x: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
     """Where `x` is not zero, `(n, x.dim())` int64, or one index tensor a dimension.
 
     The number of results depends on the data, so this runs the program.
@@ -402,10 +405,16 @@ def nonzero(x: Any, as_tuple: bool = False) -> Any:
             "to vmap over aten::nonzero. Please file an issue at "
             "https://github.com/pytorch/pytorch/issues if you need this feature.",
         )
+    if as_tuple and out is not None:
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     values = np.asarray(x.detach().numpy())
     found = np.nonzero(np.atleast_1d(values))
     if as_tuple:
         return tuple(from_numpy(f.astype(np.int64)) for f in found)
     rows = np.stack(found, axis=1).astype(np.int64)
     made = from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))
+    if out is not None:
+        from ._out import write_out
+
+        return write_out(_NONZERO, made, out)
     return lie(made, (1, len(rows)))  # PyTorch finds them dim by dim

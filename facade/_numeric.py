@@ -9,6 +9,7 @@ from leafax.functional import TABLE, Op, scalar_name
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._once import warn_once
+from ._out import write_out
 from ._record import apply
 
 _SCATTER = TABLE["scatter_reduce"]
@@ -27,11 +28,13 @@ _INDEX_REDUCE = Op(
 
 
 def index_reduce(
-    input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
-) -> Any:
+    input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True,
+    out: Any = None,
+) -> Any:  # fmt: skip
     """A copy whose slices at `index` are reduced with those of `source`."""
     at, reduce = _reduce_arguments(input, dim, index, source, reduce)
-    return apply(_INDEX_REDUCE, input, dim, at, source, reduce, include_self)
+    made = apply(_INDEX_REDUCE, input, dim, at, source, reduce, include_self)
+    return made if out is None else write_out(_INDEX_REDUCE, made, out, (input, index, source))
 
 
 def index_reduce_(

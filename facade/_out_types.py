@@ -40,6 +40,11 @@ _SAME_TYPE = {
     "mv": "addmv input tensors must have the same dtype, but got {1}, {0}, and {0}",
     "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has "
     "dtype{0} and result has dtype {1}",
+    "nonzero": "nonzero: Expected out tensor to have scalar type Long but got scalar type{1}",
+    "nonzero_static": "nonzero_static: Expected out tensor to have scalar type Long but got scalar "
+    "type{1}",
+    "histc": "torch.histogram: input tensor and hist tensor should have the same dtype, but got "
+    "input {2} and hist {3}",
     "narrow_copy": "Expected self.dtype() == output.dtype() to be true, but got false.  (Could "
     "this error message be improved?  If so, please report an enhancement request to PyTorch.)",
 }
@@ -49,6 +54,12 @@ _SAME_TYPES = {
                  "output indices must be of scalar type Long"),
     "mode": ("expected scalar type '{0}' but got '{1}' for values output",
              "expected scalar type '{0}' but got '{1}' for indices output"),
+    "histogram": (
+        "torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
+        "{2} and hist {3}",
+        "torch.histogram: input tensor and bin_edges tensor should have the same dtype, but got "
+        "input {2} and bin_edges {3} for dimension 0",
+    ),
     "frexp": ("torch.frexp() expects mantissa to have dtype {2} but got {3}",
               "torch.frexp() expects exponent to have {2} dtype but got {3}"),
 }  # fmt: skip
@@ -77,7 +88,7 @@ _CASTING = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "mean", "std", "var", "any", "all", "maximum", "minimum",
     "norm", "amax", "amin", "sub",
     "logical_and", "logical_or", "logical_xor", "logical_not", "fmax", "fmin", "logaddexp",
-    "isin", "bitwise_and", "bitwise_or", "float_power", "true_divide", "outer", "logsumexp",
+    "bitwise_and", "bitwise_or", "float_power", "true_divide", "outer", "logsumexp",
     "nanmean", "angle", "inner", "logaddexp2",
 })  # fmt: skip
 
@@ -86,7 +97,7 @@ _BOOLS = frozenset({"isposinf", "isneginf", "signbit"})
 # With an in-place form, and yet they write their own type alone.
 _EXACT = frozenset({
     "addmm", "addmv", "baddbmm", "renorm", "index_add", "index_copy", "scatter", "scatter_add",
-    "tril", "triu", "linalg.vector_norm", "scatter_reduce",
+    "tril", "triu", "linalg.vector_norm", "scatter_reduce", "index_reduce",
 })  # fmt: skip
 
 

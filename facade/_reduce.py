@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, default_float, scalar_name
+from leafax.functional import TABLE, Op, default_float, scalar_name
 
 from ._dtype import of
 from ._handle import Handle
@@ -119,9 +119,13 @@ def where_method(self: Any, condition: Any, other: Any) -> Any:
     return where(condition, self, other)
 
 
+_ISIN = Op(lambda x: x, name="isin", differentiable=False)
+
+
 def isin(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
-) -> Any:
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False,
+    out: Any = None,
+) -> Any:  # fmt: skip
     """Whether each element is among `test_elements`."""
     if not isinstance(elements, Handle):
         elements = test_elements.new_full((), elements)
@@ -130,7 +134,8 @@ def isin(
         found = (elements.unsqueeze(-1) == test_elements.detach().flatten()).any(-1)
     else:
         found = elements == test_elements
-    return found.logical_not() if invert else found
+    found = found.logical_not() if invert else found
+    return found if out is None else write_out(_ISIN, found, out)
 
 
 def diff(

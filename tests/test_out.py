@@ -67,6 +67,24 @@ SESSIONS = {
         torch.split_with_sizes_copy(a, [1, 3], out=o); o; torch.split_with_sizes_copy(a, [4], out=o)
         torch.view_copy(a.detach(), (2, 2), out=Z(3)); torch.diagonal_copy(Z(2, 2), out=Z(2).int())
     """,
+    "where there was none": """
+        a, E, l = torch.tensor([1.0, 0.0, 2.0]), torch.empty, torch.int64; i = E(0, dtype=l)
+        torch.nonzero(a, out=i); i; torch.nonzero(a, out=E(0))
+        torch.nonzero(a, out=i, as_tuple=True)
+        torch.nonzero(a, out=(i,)); torch.nonzero(a, out=E(5, dtype=l), as_tuple=False)
+        torch.nonzero_static(a, size=2, out=E(0, dtype=l)); torch.nonzero_static(a, size=1, out=a)
+        torch.histc(a, 2, out=E(0)); torch.histc(a, 2, out=i); torch.histc(a, 2, out=E(2, 2))
+        torch.histc(a, 2, out=(a,)); torch.histogram(a, 2, out=(E(0), E(5)))
+        torch.histogram(a, 2, out=(E(0), i)); torch.histogram(a, 2, out=(i, E(0)))
+        torch.histogram(a, 2, out=(a,)); torch.histogram(a, 2, out=(E(0), 3))
+        torch.isin(a, a, out=E(0, dtype=torch.bool)); torch.isin(a, a, out=E(0))
+        torch.isin(a, 1, invert=True, out=E(3, dtype=torch.bool))
+        torch.masked_select(a, a > 0, out=E(0, requires_grad=True))
+        torch.masked_select(a, a > 0, out=E(5)); torch.masked_select(a, a > 0, out=i)
+        torch.masked_select(a.clone().requires_grad_(), a > 0, out=E(0))
+        torch.index_reduce(a, 0, torch.tensor([0, 1]), a[:2], "prod", out=E(0))
+        torch.index_reduce(a, 0, torch.tensor([0, 1]), a[:2], "prod", out=i)
+    """,
     "shapes broadcast together": """
         f = torch.broadcast_shapes
         f((3, 5), (2, 4, 1)); f(3, 5, (2, 4, 1)); f((1, -1)); f((2,), (-1,)); f((-1,), (2,)); f(-3)
