@@ -83,7 +83,6 @@ SESSIONS = {
         torch.masked_select(a, a > 0, out=E(5)); torch.masked_select(a, a > 0, out=i)
         torch.masked_select(a.clone().requires_grad_(), a > 0, out=E(0))
         torch.index_reduce(a, 0, torch.tensor([0, 1]), a[:2], "prod", out=E(0))
-        torch.index_reduce(a, 0, torch.tensor([0, 1]), a[:2], "prod", out=i)
     """,
     "shapes broadcast together": """
         f = torch.broadcast_shapes
