@@ -19,6 +19,7 @@ from ._silent import moved, replaced
 from ._storage import adopt, flag, flag_views, leave
 from ._storage import detach as _detach
 from ._trace import LEAF, NODE, NOWHERE, local, resting
+from ._vmapped import refuse
 from ._writes import rebind, was_leaf
 
 _backward: Any = None
@@ -293,12 +294,14 @@ class AutogradMixin(Handle):
     @property
     def data(self) -> Any:
         """This tensor's data without history or shared version counter."""
+        refuse("data", self)
         return _detach(self, own=True)
 
     @data.setter
     def data(self, other: Any) -> None:
         if not isinstance(other, AutogradMixin):
             raise TypeError("Variable data has to be a tensor, but got " + type(other).__name__)
+        refuse("set_data", self)
         if self.requires_grad and not (other.is_floating_point() or other.is_complex()):  # type: ignore[attr-defined]
             raise RuntimeError(
                 "data set to a tensor that requires gradients must be floating point or complex "

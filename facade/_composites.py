@@ -11,9 +11,11 @@ from leafax.functional import TABLE
 from . import _indexing
 from ._bits import is_conj
 from ._handle import Handle
+from ._memory_format import RANKS
 from ._once import warn_once
 from ._record import apply
 from ._trace import local
+from ._vmapped import refuse
 from ._writes import written_once
 
 
@@ -42,6 +44,9 @@ def clone_of(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def clone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if local.look is not None and kwargs.get("memory_format") in RANKS:
+            last = {4: "ChannelsLast", 5: "ChannelsLast3d"}
+            refuse(f"clone to {last[RANKS[kwargs['memory_format']]]}", self)
         out = method(self, *args, **kwargs)
         if self._v.inference and not local.mode.inference:
             written_once(out)

@@ -21,6 +21,7 @@ from ._indexing import nonzero
 from ._out import write_out
 from ._record import apply
 from ._trace import local
+from ._vmapped import refuse
 
 _BROADCAST = TABLE["broadcast_tensors"]
 
@@ -45,6 +46,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     """The elements where `mask` is True, as a vector."""
     if str(mask.dtype) != "torch.bool":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
+    refuse("masked_select", mask)
     whole = apply(_BROADCAST, (input.detach(), mask))[1]
     made = apply(
         _MASKED_SELECT, input, mask, nonzero(whole.reshape(whole.shape or 1), as_tuple=True)
@@ -84,6 +86,7 @@ def unique(
     A result of what requires grad requires grad, as in PyTorch, where backward raises.
     """
     _refuse_complex(input, dim)
+    refuse("_unique2" if dim is None else "unique_dim", input)
     found = _unique2(input, sorted, dim=dim)
     return _asked(found, return_inverse, return_counts)
 
@@ -93,6 +96,7 @@ def unique_consecutive(
 ) -> Any:
     """The elements (or slices along `dim`) without immediate repetitions."""
     _refuse_complex(input, dim)
+    refuse("unique_consecutive", input)
     x = _values(input)
     if dim is not None and not x.size:
         _need_slices(x, dim)

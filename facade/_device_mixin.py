@@ -9,6 +9,7 @@ import jax
 from ._dtype import device
 from ._handle import Handle
 from ._memory_format import strided
+from ._vmapped import refuse
 
 _CPU = device("cpu")
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
@@ -70,6 +71,7 @@ class DeviceMixin(Handle):
         return self
 
     def is_pinned(self, device: Any = None) -> bool:
+        refuse("is_pinned", self)
         return False
 
     def share_memory_(self) -> Any:

@@ -19,8 +19,12 @@ from ._handle import Handle
 from ._inplace import check_inplace
 from ._modes import no_grad
 from ._trace import local
+from ._vmapped import refuse_random_out
 
 Factory = Callable[..., Any]
+
+
+_RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
 
 
 def takes_out(fits: str = "shape") -> Callable[[Factory], Factory]:
@@ -57,6 +61,8 @@ def _with_out(factory: Factory) -> inspect.Signature:
 def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(out, Handle):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if name in _RANDOM:
+        refuse_random_out()
     have, asked = out._v.dtype, kwargs.get("dtype")
     if asked is not None and (want := as_dtype(name, asked).np) != have:
         raise RuntimeError(

@@ -12,6 +12,7 @@ from ._dtype import dtype as dtype_class
 from ._handle import Handle
 from ._memory_format import RANKS, is_laid_out, preserve_format
 from ._record import apply
+from ._vmapped import refuse
 
 
 class FactsMixin(Handle):
@@ -76,6 +77,7 @@ class FactsMixin(Handle):
         from ._strides import is_contiguous
 
         if memory_format in RANKS:
+            refuse("is_contiguous", self)
             return is_laid_out(self.shape, self.stride(), memory_format)
         return self.numel() == 0 or is_contiguous(self)
 
@@ -118,6 +120,7 @@ class FactsMixin(Handle):
         """A number that stands for where the tensor's first element is; no address."""
         from ._storages import pointer
 
+        refuse("data_ptr", self)
         return pointer(self)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:

@@ -19,6 +19,7 @@ from ._indexing import nonzero as nonzero
 from ._record import apply
 from ._tensor import Tensor
 from ._trace import local
+from ._vmapped import refuse
 
 _TABLE_FUNCTIONS = _table.top_level()
 _TABLE_FUNCTIONS.update({k: placed(_TABLE_FUNCTIONS[k]) for k in ("tril_indices", "triu_indices")})
@@ -199,6 +200,7 @@ def set_default_dtype(d: dtype) -> None:
 
 def equal(input: Any, other: Any) -> builtins.bool:
     """Whether two tensors have the same shape and values; runs the program."""
+    refuse("equal", input, other)
     if tuple(input.shape) != tuple(other.shape):
         return False
     a, b = input.detach().numpy(), other.detach().numpy()
@@ -216,6 +218,7 @@ def allclose(
                 f"allclose(): argument '{name}' (position {place}) must be Tensor, not "
                 f"{type(t).__name__}"
             )
+    refuse("allclose", input, other)
     near = apply(TABLE["isclose"], input, other, rtol, atol, equal_nan)
     return builtins.bool(near.all().item())
 

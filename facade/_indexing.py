@@ -19,6 +19,7 @@ from ._inplace import apply_inplace, check_inplace
 from ._overlap import check_overlap
 from ._record import apply
 from ._trace import local
+from ._vmapped import refuse
 
 _NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
 # x[a:b] with step 1: its start may change from call to call without compiling anew.
@@ -396,15 +397,7 @@ def nonzero(x: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
     from ._creation import from_numpy
     from ._strided import lie
 
-    if local.look is not None:
-        from .func._refusals import refuse
-
-        refuse(
-            x,
-            "vmap: We do not support batching operators that can output dynamic shape. Attempted "
-            "to vmap over aten::nonzero. Please file an issue at "
-            "https://github.com/pytorch/pytorch/issues if you need this feature.",
-        )
+    refuse("nonzero", x)
     if as_tuple and out is not None:
         raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     values = np.asarray(x.detach().numpy())

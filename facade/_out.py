@@ -25,6 +25,7 @@ from ._out_kinds import (
 from ._out_types import check_type
 from ._overlap import check_overlap
 from ._trace import local
+from ._vmapped import refuse_random_out
 
 # Functions that PyTorch makes of others, by what says that it takes no part in autograd.
 _WRITERS = {
@@ -75,6 +76,8 @@ def check_out(op: Op, out: Any, operands: Any) -> None:
     """
     if not (isinstance(out, Handle) or results(op)):
         check_tensor(op, out)
+    if op.random:
+        refuse_random_out()
     if not local.mode.grad or not op.differentiable or _copied(op, operands):
         return
     if any(t.requires_grad for t in tensors_in((out, operands))):

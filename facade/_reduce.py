@@ -13,6 +13,7 @@ from ._dtype import of
 from ._handle import Handle
 from ._record import apply
 from ._table import check_out, write_out
+from ._vmapped import refuse
 
 
 def _extremum(name: str, pairwise: str) -> Callable[..., Any]:
@@ -107,6 +108,7 @@ def where(
     if input is None and other is None:
         from ._indexing import nonzero
 
+        refuse("where", condition)
         return nonzero(condition, as_tuple=True)
     if out is not None:
         check_out(TABLE["where"], out, (condition, input, other))

@@ -95,6 +95,11 @@ def step(
             _refuse_inference_first(state, call, inputs)
         # JAX's frames and notes would hide the user's line and PyTorch's words.
         error.__dict__.pop("__notes__", None)
+        op = getattr(call, "op", None)
+        if local.look is not None and op is not None:
+            from .func._refusals import reworded
+
+            error = reworded(op, inputs, call.args[1:], error)
         raise error.with_traceback(None) from None
     mode = state.mode
     after = State(state, None, mode)

@@ -17,6 +17,7 @@ from ._enter import enter, make
 from ._roles import tag
 from ._storage import storage_of
 from ._trace import local, resting
+from ._vmapped import refuse
 
 _warned = False
 
@@ -162,6 +163,7 @@ class TypedStorage(UntypedStorage):
 
 def untyped_storage(self: Any) -> UntypedStorage:
     """The tensor's memory, which its views share."""
+    refuse("storage", self)
     return UntypedStorage(self)
 
 
@@ -172,6 +174,7 @@ def _typed_storage(self: Any) -> TypedStorage:
 def storage(self: Any) -> TypedStorage:
     """The tensor's memory as elements, which its views share; PyTorch deprecates it."""
     global _warned
+    refuse("storage", self)
     if not _warned:
         _warned = True
         warnings.warn(

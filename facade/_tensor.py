@@ -26,6 +26,7 @@ from ._repr import format_tensor
 from ._run import observe
 from ._storage import of_mode, share_views
 from ._trace import local
+from ._vmapped import refuse
 from ._writes import written_once
 
 
@@ -190,6 +191,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             )
         if id(self) in memo:
             return memo[id(self)]
+        refuse("storage", self)
         out = written_once(self.detach().clone())
         if type(self) is not Tensor:
             out.__class__ = type(self)
@@ -200,6 +202,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return out
 
     def __copy__(self) -> Any:
+        refuse("storage", self)
         _warn_of_hooks(self)
         out = written_once(of_mode(self.data))
         if type(self) is not Tensor:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from leafax.functional import Fault, Node, Op, contiguous_strides, summarise
 
 from .. import _dual
+from .._active import active
 from .._enter import enter, make
 from .._modes import within
 from .._record import apply, record
@@ -66,7 +67,7 @@ class Level:
     Attributes:
       size: how many examples there are.
       randomness: "error", "different" or "same".
-      number: its depth among the running ones, from 1.
+      number: its depth among the running ones, from 1; `depth` that among all transforms.
       mapped: `(batch, dimension)` of each hole; `holes` are the values of the first examples.
       examples: what the first examples are of; tangents, which `mapped` has too, are not there.
     """
@@ -74,6 +75,7 @@ class Level:
     def __init__(self, size: int, randomness: str) -> None:
         self.size, self.randomness = size, randomness
         self.number = len(running.levels) + 1
+        self.depth = active.depth
         self.mapped: list[tuple[Any, int]] = []
         self.examples: list[Example] = []
         self.holes: list[Value] = []
@@ -101,7 +103,10 @@ class Level:
 
     def batched(self, t: Any) -> bool:
         """Whether a tensor differs from example to example."""
-        value = enter(t, local.trace)
+        return self.differs(enter(t, local.trace))
+
+    def differs(self, value: Value) -> bool:
+        """Whether a value of the trace does."""
         states: list[State] = []
         state: State | None = local.trace.state
         while state is not None and state is not self._seen and state is not self.region.start:
@@ -134,6 +139,8 @@ class Level:
     def map(self, outs: list[Any], out_dims: list[Any]) -> list[Any]:
         """Record the steps so far as one mapped op on the batches."""
         region = self.region
+        if any(getattr(getattr(s.call, "op", None), "name", "") == "rrelu" for s in region.steps()):
+            raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
         if self.randomness == "error" and any(is_random(s) for s in region.steps()):
             raise RuntimeError(RANDOM)
         if not outs:

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 
 from leafax.functional import Op
 
+from .._active import active
 from .._handle import Handle
-from .._trace import local
+from .._trace import Value, local
 from ._levels import innermost, running
 
 CONTROL_FLOW = (
@@ -21,7 +22,70 @@ ITEM = (
     ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error "
     "is occurring somewhere inside PyTorch internals, please file a bug report."
 )
-_POINTWISE = frozenset({"add", "sub", "mul", "div", "true_divide", "pow", "remainder", "fmod"})
+_ISSUE = (
+    "Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+)
+_DYNAMIC = (
+    "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap "
+    "over aten::{}. " + _ISSUE
+)
+_NO_FALLBACK = "Batching rule not implemented for aten::{}. We could not generate a fallback."
+_NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
+_NO_STORAGE = "Cannot access storage of BatchedTensorImpl"
+_CHANNELS = (
+    "NYI: querying is_contiguous inside of vmap for memory_format other than "
+    "torch.contiguous_format"
+)
+_CLONE = (
+    "NYI: Tensor.clone(memory_format) inside vmap is only supported with memory_format "
+    "torch.preserve_format or torch.contiguous_format (got {})"
+)
+_REFUSED: dict[str, tuple[type[Exception], str]] = {
+    "data": (RuntimeError, "accessing `data` under vmap transform is not allowed"),
+    "set_data": (
+        RuntimeError, "mutating directly with `.data` under vmap transform is not allowed."
+    ),
+    "allclose": (RuntimeError, "vmap over torch.allclose isn't supported yet. " + _ISSUE),
+    "data_ptr": (RuntimeError, _NO_POINTER),
+    "is_contiguous": (RuntimeError, _CHANNELS),
+    "masked_select": (
+        RuntimeError,
+        "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support "
+        "this because for each batch this would return a differently shaped Tensor. " + _ISSUE,
+    ),
+    "one_hot": (
+        RuntimeError,
+        "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
+        "num_classes argument.",
+    ),
+    "storage": (NotImplementedError, _NO_STORAGE),
+    **{
+        f"clone to {name}": (RuntimeError, _CLONE.format(name))
+        for name in ("ChannelsLast", "ChannelsLast3d")
+    },
+    **{op: (RuntimeError, _NO_FALLBACK.format(op)) for op in ("equal", "is_pinned")},
+    **{
+        op: (RuntimeError, _DYNAMIC.format(op))
+        for op in ("nonzero", "where", "_unique2", "unique_dim", "unique_consecutive")
+    },
+}  # fmt: skip
+# How PyTorch refuses to write something batched into what is not, by op: as what these have in
+# common, by their own names, as shapes that do not fit, or (all others) as its fallback does.
+_ARITHMETIC = frozenset({
+    "sub", "mul", "multiply", "div", "divide", "true_divide", "copy", "fill_", "clamp_min",
+    "clamp_max", "logical_and", "logical_or", "logical_xor", "masked_fill",
+})  # fmt: skip
+_NAMED = frozenset({
+    "fill", "index_fill", "index_add", "index_put", "scatter_add", "scatter_reduce", "bernoulli",
+})  # fmt: skip
+_BY_SHAPE = frozenset({
+    "add", "atan2", "arctan2", "copysign", "gcd", "lcm", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
+})  # fmt: skip
+# How many dims the operands of products have.
+_RANKS = {
+    "mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "addmm": (2, 2), "addmv": (2, 1), "baddbmm": (3, 3),
+}  # fmt: skip
 
 
 def look(t: Any, reason: str) -> Any:
@@ -36,7 +100,7 @@ def look(t: Any, reason: str) -> Any:
         if "bool" in reason:
             raise RuntimeError(CONTROL_FLOW)
         if reason in ("numpy()", "tolist()"):
-            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+            raise RuntimeError(_NO_POINTER)
         raise RuntimeError(ITEM)
     return compute(t)
 
@@ -72,20 +136,63 @@ def check_inplace(op: Op, t: Any, others: list[Any]) -> None:
             )
         for x in others:
             if isinstance(x, Handle) and level.batched(x):
-                if op.name in _POINTWISE:
+                if op.name in _BY_SHAPE:
                     shape = [level.size, *jnp.broadcast_shapes(tuple(t.shape), tuple(x.shape))]  # type: ignore[attr-defined]
                     raise RuntimeError(
                         f"output with shape {list(t.shape)} doesn't match the broadcast shape "
                         f"{shape}"
                     )
+                name, where = f"aten::{op.name}_", f"at level {level.number}"
+                if op.name in _ARITHMETIC:
+                    name, where = "inplace arithmetic", "in a vmap"
+                elif op.name in _NAMED:
+                    name, where = f"{op.name}_", "in a vmap"
                 raise RuntimeError(
-                    "vmap: inplace arithmetic(self, *extra_args) is not possible because there "
-                    "exists a Tensor `other` in extra_args that has more elements than `self`. "
-                    "This happened due to `other` being vmapped over but `self` not being vmapped "
-                    "over in a vmap. Please try to use out-of-place operators instead of inplace "
-                    "arithmetic. If said operator is being called inside the PyTorch framework, "
-                    "please file a bug report instead."
+                    f"vmap: {name}(self, *extra_args) is not possible because there exists a "
+                    "Tensor `other` in extra_args that has more elements than `self`. This "
+                    "happened due to `other` being vmapped over but `self` not being vmapped over "
+                    f"{where}. Please try to use out-of-place operators instead of {name}. If said "
+                    "operator is being called inside the PyTorch framework, please file a bug "
+                    "report instead."
                 )
+
+
+def refuse_op(op: str, tensors: Any) -> None:
+    """Raise the op's error if one of the tensors differs from example to example.
+
+    Inside of another transform, `data` is that transform's own.
+    """
+    if op in ("data", "set_data") and active.depth != running.levels[-1].depth:
+        return
+    for t in tensors:
+        if isinstance(t, Handle) and innermost(t) is not None:
+            error, message = _REFUSED[op]
+            raise error(message)
+
+
+def reworded(op: Op, operands: list[Value], args: Any, error: Exception) -> Exception:
+    """An error of one example's shapes, in the words that PyTorch has for batches."""
+    level = running.levels[-1]
+    if not level.region.intact() or not any(level.differs(v) for v in operands):
+        return error
+    want = _RANKS.get(op.name)
+    if want is not None:
+        a, b = (len(v.shape) for v in operands[-2:])
+        if (a, b) != want:
+            name = {3: "bmm", 2: "mm"}[want[0]] if want[1] != 1 else "mv"
+            return RuntimeError(
+                f"Shape mismatch: Got incorrect dims for {name}(a, b). a has dim {a}and b has dim "
+                f"{b}but expected them to have dim {want[0]} and dim {want[1]}"
+            )
+    if op.name == "dot" and any(len(v.shape) != 1 for v in operands):
+        return RuntimeError("Got wrong shapes for dot")
+    if op.name == "squeeze" and isinstance(error, IndexError) and isinstance(args[0], int):
+        n = max(len(operands[0].shape), 1)
+        return RuntimeError(
+            f"Dimension is out of range (expected to be in range of [{-n}, {n - 1}], but got "
+            f"[{args[0]}]"
+        )
+    return error
 
 
 def refuse(t: Any, message: str) -> None:

@@ -11,6 +11,7 @@ from .._modes import no_grad
 from .._random import key as random_key
 from .._record import apply
 from .._table import plain
+from .._vmapped import refuse
 
 _F = "nn.functional."
 
@@ -50,6 +51,8 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
     Finding that out runs the program.
     """
     op = TABLE[_F + "one_hot"]
+    if num_classes < 1:
+        refuse("one_hot", input)
     if num_classes == -1 and input.numel() and str(input.dtype) == "torch.int64":
         if int(input.min().item()) < 0:
             raise RuntimeError("Class values must be non-negative.")

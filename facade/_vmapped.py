@@ -1,0 +1,24 @@
+"""What the facade asks of a running `vmap`; outside of one it costs a look at a field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._trace import local
+
+
+def refuse(op: str, *tensors: Any) -> None:
+    """Raise PyTorch's error if a `vmap` is running that one of these differs in."""
+    if local.look is not None:
+        from .func._refusals import refuse_op
+
+        refuse_op(op, tensors)
+
+
+def refuse_random_out() -> None:
+    """Raise PyTorch's error for a random op that writes into `out=` while a `vmap` is running."""
+    if local.look is not None:
+        raise RuntimeError(
+            "vmap: We do not support calling out variants of random operations inside of vmap. "
+            "Please use non-out variants as a workaround"
+        )
