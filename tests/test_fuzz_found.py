@@ -658,7 +658,7 @@ FOUND = {
     ),
     "what is resized in inference mode": (
         ("with torch.inference_mode(): x = torch.cat([c, c], out=a)", "see(a.is_inference())"),
-        ("with torch.inference_mode(): c.resize_(6)", "see(c.is_inference(), c._version)"),
+        ("with torch.inference_mode(): c.resize_(2)", "see(c.is_inference(), c._version)"),
     ),
     "inference tensors that functions save": (
         ("with torch.inference_mode(): x = b * 2", "Needs.apply(x, b, 2)"),
