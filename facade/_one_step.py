@@ -32,7 +32,7 @@ def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
     key = (name, *[enter(x, trace) for x in operands])
     before, inputs = trace.state, len(trace.arrays)
     state = before.next.get(key)
-    if state is not None and _uncut(state):
+    if state is not None and uncut(state):
         trace.state = state
         return make(state.value, trace)
     out = composed(*operands)
@@ -55,7 +55,7 @@ def views_in_one_step(source: Any, lens: Lens) -> Any:
     key = ("views", *[(op, args) for op, args, _ in lens], enter(source, trace))
     before = trace.state
     state = before.next.get(key)
-    if state is not None and _uncut(state):
+    if state is not None and uncut(state):
         trace.state = state
         return view_of(source, lens, state, trace)
     out = _replay(source, lens)
@@ -71,6 +71,6 @@ def _replay(source: Any, lens: Lens) -> Any:
     return source
 
 
-def _uncut(state: State) -> bool:
+def uncut(state: State) -> bool:
     """Whether a program that goes on to `state` is not cut on the way, for its length."""
     return not local.budget or state.nodes <= local.budget

@@ -35,6 +35,9 @@ _IN_KEYS = frozenset({int, bool, float, str, tuple, type(None)})
 _tensor_class: Any = Handle  # what results are; `register` says
 _share_views: Any = None
 
+# Ops that PyTorch makes of several: what records those, or returns None; see `_composed.py`.
+composed: dict[Op, Callable[[Any, Any], Any]] = {}
+
 
 def register(cls: type, share_views: Callable[..., None]) -> None:
     """Tell the recorder which class its results are, and what ties views to what they view."""
@@ -57,6 +60,11 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
         return _without_grad(op, args, kwargs)
     if out is not None:
         return out
+    compose = composed.get(op)
+    if compose is not None:
+        out = compose(args, kwargs)
+        if out is not None:
+            return out
     if op.view and (args[0]._lens or args[0]._v.strides is not None or local.look is not None):
         from ._strides import copied
 

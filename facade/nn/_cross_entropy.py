@@ -9,6 +9,7 @@ from leafax.functional import TABLE, scalar_name
 from .._autocast import float32
 from .._creation import full
 from .._record import apply
+from .._scalars import over, plus, times
 from .._trace import local
 from ._reduction import check_reduction, reduced, reduction_of
 
@@ -74,7 +75,8 @@ def cross_entropy(
         return loss
     _check_smoothing(label_smoothing)
     smooth = _smooth(logs, target, weight, reduction, ignore_index, dim)
-    return (1 - label_smoothing) * loss + smooth * (label_smoothing / logs.shape[dim])
+    share = label_smoothing / logs.shape[dim]
+    return times(loss, 1 - label_smoothing) + times(smooth, share)
 
 
 _in_float32 = float32(cross_entropy)
@@ -125,7 +127,7 @@ def _probabilities(
     logs = apply(_LOG_SOFTMAX, input, dim, input._v.dtype)
     if label_smoothing > 0.0:
         _check_smoothing(label_smoothing)
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = plus(times(target, 1 - label_smoothing), label_smoothing / classes)
     terms = logs * target
     if weight is not None:
         terms = terms * _along(weight, input, dim)
@@ -136,4 +138,4 @@ def _probabilities(
         return total
     if not input.numel():
         return full((), float("nan"), dtype=input.dtype)
-    return total / (input.numel() // classes)
+    return over(total, input.numel() // classes)

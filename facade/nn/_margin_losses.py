@@ -11,7 +11,10 @@ from leafax.functional import TABLE
 from .._autocast import float32
 from .._creation import zeros_like
 from .._record import apply
+from .._scalars import minus, plus
 from ._reduction import check_reduction, reduced, reduction_of
+
+_SUB = TABLE["sub"]
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
@@ -34,7 +37,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return reduced(plus(-target * (input1 - input2), margin).clamp_min(0), reduction)
 
 
 @float32
@@ -45,7 +48,7 @@ def hinge_embedding_loss(
     """`input` where the target is 1, `max(0, margin - input)` where it is -1."""
     reduction = check_reduction(reduction_of(size_average, reduce, reduction))
     zeros = zeros_like(input)
-    far = _where(target != 1, (margin - input).clamp_min(0), zeros)
+    far = _where(target != 1, apply(_SUB, margin, input).clamp_min(0), zeros)
     return reduced(far + _where(target != -1, input, zeros), reduction)
 
 
@@ -65,12 +68,12 @@ def cosine_embedding_loss(
             f"{list(input1.shape)} and {list(input2.shape)}."
         )
     product = (input1 * input2).sum(dim)
-    square1 = (input1 * input1).sum(dim) + 1e-12
-    square2 = (input2 * input2).sum(dim) + 1e-12
+    square1 = plus((input1 * input1).sum(dim), 1e-12)
+    square2 = plus((input2 * input2).sum(dim), 1e-12)
     cos = product / (square1 * square2).sqrt()
     zeros = zeros_like(cos)
-    near = _where(target == 1, 1 - cos, zeros)
-    return reduced(near + _where(target == -1, (cos - margin).clamp_min(0), zeros), reduction)
+    near = _where(target == 1, apply(_SUB, 1, cos), zeros)
+    return reduced(near + _where(target == -1, minus(cos, margin).clamp_min(0), zeros), reduction)
 
 
 def _same_dims(anchor: Any, positive: Any, negative: Any) -> None:
@@ -105,7 +108,7 @@ def triplet_margin(
     far = _distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(_distance(positive, negative, p, eps))
-    return reduced((margin + near - far).clamp_min(0), reduction)
+    return reduced((plus(near, margin) - far).clamp_min(0), reduction)
 
 
 def triplet_margin_with_distance_loss(

@@ -6,7 +6,9 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._composed import check
 from .._memory_format import channels_last, channels_last_3d
+from .._modes import no_grad
 from .._record import apply
 from .._roles import alias
 from .._trace import NOWHERE, local, resting
@@ -105,10 +107,21 @@ def instance_norm(
             raise ValueError(
                 f"Expected more than 1 spatial element when training, got input size {input.size()}"
             )
-    stats = (running_mean, running_var)
-    return _with_statistics(
-        "_native_instance_norm", input, stats, weight, bias, bool(use_input_stats), momentum, eps
-    )
+    given, stats = (weight, bias), (running_mean, running_var)
+    rest = (bool(use_input_stats), momentum, eps)
+    check(TABLE[_F + "_native_instance_norm"], (input, *given, *stats, *rest), {})
+    n, c = input.shape[:2]
+    weight, bias = (None if t is None else t.repeat(n) for t in given)
+    with no_grad():
+        each: Any = tuple([None if t is None else t.repeat(n) for t in stats])
+    flat = input.contiguous().view(1, n * c, *input.shape[2:])
+    out = _with_statistics("_native_batch_norm", flat, each, weight, bias, *rest)
+    if use_input_stats:
+        with no_grad():
+            for old, new in zip(stats, each, strict=True):
+                if old is not None:
+                    _overwrite(old, new.view(n, c).mean(0))
+    return out.view(input.shape)
 
 
 def group_norm(

@@ -7,6 +7,8 @@ from leafax.functional import TABLE as _TABLE
 from .._table import function as _function
 from .._table import in_namespace as _in_namespace
 from . import _activations, _pooling
+from . import _composed_norms as _composed_norms
+from . import _composed_pools as _composed_pools
 
 _ALSO = (  # of the top level and here
     "prelu", "hardshrink", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",

@@ -1,0 +1,49 @@
+"""Arithmetic with a number that PyTorch does in C++: nodes of their own names, without its edge.
+
+Where a caller writes `x + 1` the number becomes a tensor, and `AddBackward0` has an edge for it
+that leads nowhere. Functions that PyTorch composes of others add the number itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE, Op
+
+from ._record import apply
+
+
+def _op(name: str, backward: str) -> Op:
+    known = TABLE[name]
+    return Op(
+        known.fn,
+        name=f"_{name}_scalar",
+        backward=backward,
+        numbers=known.numbers,
+        function=False,
+        method=False,
+    )
+
+
+_ADD, _SUB = _op("add", "AddBackward1"), _op("sub", "SubBackward1")
+_MUL, _DIV = _op("mul", "MulBackward1"), _op("div", "DivBackward1")
+
+
+def plus(input: Any, number: Any) -> Any:
+    """`input + number`."""
+    return apply(_ADD, input, number)
+
+
+def minus(input: Any, number: Any) -> Any:
+    """`input - number`."""
+    return apply(_SUB, input, number)
+
+
+def times(input: Any, number: Any) -> Any:
+    """`input * number`."""
+    return apply(_MUL, input, number)
+
+
+def over(input: Any, number: Any) -> Any:
+    """`input / number`."""
+    return apply(_DIV, input, number)

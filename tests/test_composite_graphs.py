@@ -1,0 +1,148 @@
+"""Graphs of functions that PyTorch makes of other ops: node by node, and gradients through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import leafax
+
+Program = Callable[..., Any]
+
+
+def numbers(lib: Any, *shape: int, by: float = 0.7) -> Any:
+    """Irregular values, for any shape."""
+    x = lib.arange(float(int(np.prod(shape))), dtype=lib.float64).mul(by).sin()
+    return (x + x.mul(3.3).cos().mul(0.1)).reshape(shape)
+
+
+def chain(node: Any, depth: int = 14) -> Any:
+    """The names of a graph's nodes, each with those it leads to."""
+    if node is None or not depth:
+        return None
+    return node.name(), [chain(following, depth - 1) for following, _ in node.next_functions]
+
+
+def seen(lib: Any, program: Program, shapes: Any) -> tuple[Any, list[np.ndarray]]:
+    """The graph, and values: of the result, of gradients, of gradients of these."""
+    leaves = [numbers(lib, *s, by=0.7 + i).requires_grad_() for i, s in enumerate(shapes)]
+    made = program(lib, *leaves)
+    graph = (chain(made.grad_fn), tuple(made.shape), str(made.dtype).split(".")[-1])
+    out = lib.view_as_real(made.resolve_conj()) if made.is_complex() else made
+    total = (out * numbers(lib, *out.shape, by=0.9)).sum()
+    first = lib.autograd.grad(total, leaves, create_graph=True)
+    again = sum((g * numbers(lib, *g.shape, by=1.9)).sum() for g in first)
+    second = [None] * len(leaves)
+    if again.requires_grad:
+        second = lib.autograd.grad(again, leaves, allow_unused=True)
+    none = [lib.zeros_like(x) if g is None else g for x, g in zip(leaves, second, strict=True)]
+    values = [out, *first, *none]
+    return (graph, made._is_view()), [v.detach().numpy(force=True) for v in values]
+
+
+def same(program: Program, *shapes: tuple[int, ...]) -> None:
+    theirs, ours = seen(torch, program, shapes), seen(leafax, program, shapes)
+    assert theirs[0] == ours[0]
+    for x, y in zip(theirs[1], ours[1], strict=True):
+        np.testing.assert_allclose(y, x, rtol=1e-7, atol=1e-9)
+
+
+def f(lib: Any) -> Any:
+    return lib.nn.functional
+
+
+POOLS = {
+    "avg_pool1d": lambda lib, x: f(lib).avg_pool1d(x, 3, 2, 1, True, False),
+    "max_pool1d": lambda lib, x: f(lib).max_pool1d(x, 3, 2, 1, ceil_mode=True),
+    "max_pool1d_indices": lambda lib, x: f(lib).max_pool1d(x, (2,), return_indices=True)[0],
+    "adaptive_avg_pool1d": lambda lib, x: f(lib).adaptive_avg_pool1d(x, 3),
+    "adaptive_max_pool1d": lambda lib, x: f(lib).adaptive_max_pool1d(x, 3),
+    "adaptive_max_indices": lambda lib, x: f(lib).adaptive_max_pool1d(x, 3, return_indices=True)[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("shape", [(2, 3, 8), (3, 7)])
+def test_pools_of_one_dim(name: str, shape: tuple[int, ...]) -> None:
+    same(POOLS[name], shape)
+
+
+def test_pools_that_autograd_does_not_see() -> None:
+    for lib in (torch, leafax):
+        x = numbers(lib, 2, 3, 8)
+        assert not f(lib).max_pool1d(x, 2)._is_view()
+        assert f(lib).avg_pool1d(x, 2)._is_view()
+        with lib.no_grad():
+            assert not f(lib).max_pool1d(x.requires_grad_(), 2)._is_view()
+
+
+PLAIN: dict[str, tuple[Program, tuple[tuple[int, ...], ...]]] = {
+    "adaptive_avg_pool2d": (lambda lib, x: f(lib).adaptive_avg_pool2d(x, 1), ((2, 3, 4, 5),)),
+    "adaptive_avg_pool3d": (lambda lib, x: f(lib).adaptive_avg_pool3d(x, 1), ((2, 3, 2, 4, 5),)),
+    "area": (lambda lib, x: f(lib).interpolate(x, 3, mode="area"), ((2, 3, 8),)),
+    "area_scale": (
+        lambda lib, x: f(lib).interpolate(x, scale_factor=0.5, mode="area"), ((2, 3, 8),)),
+    "lp_pool1d": (lambda lib, x: f(lib).lp_pool1d(x + 2, 2, 2), ((2, 3, 8),)),
+    "conv1d": (lambda lib, x, w, b: f(lib).conv1d(x, w, b, 2, 1), ((3, 8), (4, 3, 3), (4,))),
+    "conv2d": (lambda lib, x, w: f(lib).conv2d(x, w), ((3, 5, 4), (4, 3, 3, 2))),
+    "conv2d_same": (
+        lambda lib, x, w, b: f(lib).conv2d(x, w, b, padding="same"),
+        ((2, 3, 5, 4), (4, 3, 3, 2), (4,))),
+    "conv1d_same": (
+        lambda lib, x, w: f(lib).conv1d(x, w, padding="same", dilation=3), ((3, 9), (4, 3, 2))),
+    "conv_transpose2d": (
+        lambda lib, x, w, b: f(lib).conv_transpose2d(x, w, b, 2), ((3, 4, 4), (3, 2, 3, 3), (2,))),
+    "instance_norm": (lambda lib, x: f(lib).instance_norm(x), ((2, 3, 8),)),
+    "instance_norm_weight": (
+        lambda lib, x, w, b: f(lib).instance_norm(x, weight=w, bias=b),
+        ((2, 3, 4, 4), (3,), (3,))),
+    "instance_norm_running": (
+        lambda lib, x, w, b: f(lib).instance_norm(
+            x, numbers(lib, 3), numbers(lib, 3) + 2, w, b, False),
+        ((2, 3, 4, 4), (3,), (3,))),
+    "rms_norm": (lambda lib, x: f(lib).rms_norm(x, (8,)), ((2, 3, 8),)),
+    "rms_norm_weight": (
+        lambda lib, x, w: f(lib).rms_norm(x, (3, 4), w, 1e-3), ((2, 3, 4), (3, 4))),
+    "local_response_norm": (lambda lib, x: f(lib).local_response_norm(x, 2, 0.5), ((2, 3, 8),)),
+    "local_response_norm_2d": (
+        lambda lib, x: f(lib).local_response_norm(x, 3, 0.5, 0.6, 2), ((2, 3, 4, 5),)),
+    "tanhshrink": (lambda lib, x: f(lib).tanhshrink(x), ((2, 3),)),
+    "softsign": (lambda lib, x: f(lib).softsign(x), ((2, 3),)),
+    "pairwise_distance": (lambda lib, x, y: f(lib).pairwise_distance(x, y), ((4, 3), (4, 3))),
+    "pairwise_distance_p": (
+        lambda lib, x, y: f(lib).pairwise_distance(x, y, 3.0, 0.1, True), ((2, 4, 3), (3,))),
+    "hinge_embedding_loss": (
+        lambda lib, x: f(lib).hinge_embedding_loss(x, lib.ones(3, 4)), ((3, 4),)),
+    "cosine_embedding_loss": (
+        lambda lib, x, y: f(lib).cosine_embedding_loss(x, y, lib.tensor([1.0, -1, 1]), 0.1),
+        ((3, 4), (3, 4))),
+    "triplet_margin_loss": (
+        lambda lib, x, y, z: f(lib).triplet_margin_loss(x, y, z, swap=True),
+        ((3, 4), (3, 4), (3, 4))),
+    "cross_entropy": (
+        lambda lib, x, y: f(lib).cross_entropy(x, y, label_smoothing=0.2), ((3, 4), (3, 4))),
+    "pairwise_distance_1": (lambda lib, x, y: f(lib).pairwise_distance(x, y, 1), ((3,), (3,))),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
+@pytest.mark.parametrize("name", PLAIN)
+def test_functions(name: str) -> None:
+    program, shapes = PLAIN[name]
+    same(program, *shapes)
+
+
+def test_statistics_of_instance_norm() -> None:
+    for dtype in ("float32", "float64"):
+        made = []
+        for lib in (torch, leafax):
+            mean, var = (numbers(lib, 3, by=b).to(getattr(lib, dtype)) for b in (0.3, 0.4))
+            x = numbers(lib, 2, 3, 5).to(mean.dtype)
+            f(lib).instance_norm(x, mean, var, momentum=0.3)
+            made.append((mean.numpy(), var.numpy(), mean._version))
+        np.testing.assert_allclose(made[0][0], made[1][0], rtol=1e-5)
+        np.testing.assert_allclose(made[0][1], made[1][1], rtol=1e-5)
