@@ -112,6 +112,23 @@ CASES: list[Any] = [
             lambda t, x, w: t.normal(w, w, out=w),
             lambda t, x, w: t.bernoulli(w - 1, out=w),
             lambda t, x, w: t.rrelu(w),
+            # Random numbers that are to be the same, of parameters that differ.
+            lambda t, x, w: t.bernoulli(x / 9),
+            lambda t, x, w: t.bernoulli(w / 9, 0.5).sum() * 0,
+            lambda t, x, w: t.bernoulli(x, 0.5),
+            lambda t, x, w: t.normal(x, 1.0),
+            lambda t, x, w: t.normal(w, x),
+            lambda t, x, w: t.binomial(x, w * 0 + 0.5),
+            lambda t, x, w: t.poisson(x),
+            lambda t, x, w: (x + 1).multinomial(1),
+            lambda t, x, w: x.bernoulli_(x / 9),
+            lambda t, x, w: w.bernoulli_(x / 9),
+            lambda t, x, w: x.clone().bernoulli_(0.5) * 0,
+            lambda t, x, w: x.clone().normal_() * 0,
+            lambda t, x, w: t.rand_like(x) * 0,
+            lambda t, x, w: t.vmap(lambda y: w.bernoulli_(y))(x),
+            lambda t, x, w: t.vmap(lambda y: w.normal_(), randomness="different")(x),
+            lambda t, x, w: t.vmap(lambda y: w.bernoulli_(y), randomness="different")(x),
             # Errors of shapes.
             lambda t, x, w: t.mm(x, x),
             lambda t, x, w: t.mm(w, x),
@@ -196,6 +213,28 @@ def test_unbatched_values_may_be_looked_at() -> None:
     y = leafax.func.vmap(f)(x)
     assert not leafax.explain(clear=True)
     assert y.tolist() == [0.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "modes", [("different", "different"), ("same", "different"), ("different", "same")]
+)
+def test_random_numbers_of_nested_maps(modes: tuple[str, str]) -> None:
+    """Each example of each map has numbers of its own, or has not."""
+    inner, outer = modes
+
+    def f(x: Any) -> Any:
+        return leafax.vmap(lambda y: y + leafax.rand(()), randomness=inner)(x)
+
+    def draw() -> Any:
+        return leafax.vmap(f, randomness=outer)(leafax.zeros(2, 3)).tolist()
+
+    found, again = draw(), draw()
+    assert found != again
+    rows = {tuple(row) for row in found}
+    assert len(rows) == (2 if outer == "different" else 1)
+    assert len({x for row in rows for x in row}) == len(rows) * (3 if inner == "different" else 1)
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        leafax.vmap(f)(leafax.zeros(2, 3))
 
 
 def test_random_numbers() -> None:

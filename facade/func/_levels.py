@@ -34,7 +34,13 @@ RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' "
     "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
 )
+SAME = (
+    "Vmap does not currently support same randomness with a batched tensor input. Please file an "
+    "issue with functorch"
+)
 _AXIS = "leafax_vmap"
+# Random ops that draw by the tensors that they are given, not only in their shape.
+_BY_PARAMETERS = frozenset({"bernoulli", "normal", "binomial", "poisson", "multinomial"})
 
 
 class _Running(threading.local):
@@ -115,7 +121,7 @@ class Level:
         self._seen = local.trace.state
         for s in reversed(states):
             if isinstance(s.entry, Node) and (
-                (self.randomness == "different" and is_random(s))
+                (self.randomness == "different" and draws(s))
                 or any(v.index in self._batched for v in s.operands)
             ):
                 self._batched.update(v.index for v in s.values)
@@ -139,10 +145,12 @@ class Level:
     def map(self, outs: list[Any], out_dims: list[Any]) -> list[Any]:
         """Record the steps so far as one mapped op on the batches."""
         region = self.region
-        if any(getattr(getattr(s.call, "op", None), "name", "") == "rrelu" for s in region.steps()):
+        if any(_op_name(s) == "rrelu" for s in region.steps()):
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
-        if self.randomness == "error" and any(is_random(s) for s in region.steps()):
+        if self.randomness == "error" and any(draws(s) for s in region.steps()):
             raise RuntimeError(RANDOM)
+        if self.randomness == "same":
+            self._check_same(region)
         if not outs:
             return []
         for o, d in zip(outs, out_dims, strict=True):
@@ -167,10 +175,11 @@ class Level:
         )  # fmt: skip
         known = local.trace.state.next.get(key)
         if known is None:
-            call = _split_keys if self.randomness == "different" else None
+            call = self._splitting() if self.randomness == "different" else None
             fn = region.function(outs, self.holes, self._batched, call)
             check = _check(region, outs, self, dims)
-            op = _op(fn, dims, tuple(out_dims), len(region.free), self.size, check)
+            random = any(draws(s) for s in region.steps())
+            op = _op(fn, dims, tuple(out_dims), len(region.free), self.size, check, random)
             known = local.trace.state.next[key] = (op, region.free)
         op, free = known
         wholes = [enter(x, region.trace) for x, _ in self.mapped]
@@ -180,6 +189,31 @@ class Level:
             state, trace = record(op, (*wholes, *free), {}, budget=False)
         results = [make(v, trace) for v in state.values]
         return [r if v.requires_grad else bare(r) for r, v in zip(results, values, strict=True)]
+
+    def _splitting(self) -> Any:
+        """What evaluates a step: one that draws does so by a key of each example's own."""
+        steps = self.region.steps()
+        keys = {s.values[0].index for s in steps if _op_name(s) == "next_key"}
+
+        def call(state: State, arrays: list[Any]) -> Any:
+            if draws(state):
+                arrays = [
+                    _own_key(x) if v.index in keys else x
+                    for v, x in zip(state.operands, arrays, strict=True)
+                ]
+            return state.call.evaluate(*arrays)
+
+        return call
+
+    def _check_same(self, region: Region) -> None:
+        """Refuse what PyTorch does not draw alike for all examples: where parameters differ."""
+        for s in region.steps():
+            if _op_name(s) not in _BY_PARAMETERS or len(s.operands) < 2:
+                continue
+            if s.values[0].storage == s.operands[1].storage:  # in place, and asked before
+                continue
+            if any(self.differs(v) for v in s.operands[1:]):
+                raise RuntimeError(SAME)
 
 
 def _look(t: Any, reason: str) -> Any:
@@ -286,13 +320,15 @@ def _check(region: Region, outs: list[Any], level: Level, dims: tuple[int, ...])
         return None
     sites: list[Fault] = []
     found: list[Any] = []
-    different, size = level.randomness == "different", level.size
+    evaluate, size = None, level.size
+    if level.randomness == "different":
+        evaluate = level._splitting()
 
     def call(state: Any, given: list[Any]) -> Any:
         for fault in state.call.faults(*given):
             sites.append(fault)
             found.append(summarise(fault))
-        return _split_keys(state, given) if different else state.call.evaluate(*given)
+        return evaluate(state, given) if evaluate is not None else state.call.evaluate(*given)
 
     collect = region.function(outs, level.holes, level._batched, call)
     axes = (*dims, *[None] * len(region.free))
@@ -314,7 +350,13 @@ def _check(region: Region, outs: list[Any], level: Level, dims: tuple[int, ...])
 
 
 def _op(
-    fn: Any, dims: tuple[int, ...], out_dims: tuple[Any, ...], n_free: int, size: int, check: Any
+    fn: Any,
+    dims: tuple[int, ...],
+    out_dims: tuple[Any, ...],
+    n_free: int,
+    size: int,
+    check: Any,
+    random: bool,
 ) -> Op:
     many = jax.vmap(
         fn, in_axes=(*dims, *[None] * n_free), out_axes=tuple(out_dims), axis_name=_AXIS,
@@ -324,17 +366,20 @@ def _op(
     def vmapped(*arrays: Any) -> Any:
         return many(*arrays)
 
+    vmapped.draws = random  # type: ignore[attr-defined]
     return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward", check=check)
 
 
-def is_random(state: Any) -> bool:
-    return bool(getattr(getattr(state.call, "op", None), "random", False))
+def draws(state: Any) -> bool:
+    """Whether a step draws random numbers."""
+    op = getattr(state.call, "op", None)
+    return op is not None and (op.random or getattr(op.fn, "draws", False))
 
 
-def _split_keys(state: Any, arrays: list[Any]) -> Any:
-    """Random ops draw by a key of each example's own."""
-    if is_random(state):
-        key = jax.random.wrap_key_data(arrays[0], impl="threefry2x32")
-        own = jax.random.fold_in(key, jax.lax.axis_index(_AXIS))
-        arrays = [jax.random.key_data(own), *arrays[1:]]
-    return state.call.evaluate(*arrays)
+def _op_name(state: Any) -> str:
+    return str(getattr(getattr(state.call, "op", None), "name", ""))
+
+
+def _own_key(key: Any) -> Any:
+    own = jax.random.wrap_key_data(key, impl="threefry2x32")
+    return jax.random.key_data(jax.random.fold_in(own, jax.lax.axis_index(_AXIS)))

@@ -11,7 +11,7 @@ from leafax.functional import Op
 from .._active import active
 from .._handle import Handle
 from .._trace import Value, local
-from ._levels import innermost, running
+from ._levels import RANDOM, SAME, innermost, running
 
 CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
@@ -76,12 +76,19 @@ _ARITHMETIC = frozenset({
     "clamp_max", "logical_and", "logical_or", "logical_xor", "masked_fill",
 })  # fmt: skip
 _NAMED = frozenset({
-    "fill", "index_fill", "index_add", "index_put", "scatter_add", "scatter_reduce", "bernoulli",
+    "fill", "index_fill", "index_add", "index_put", "scatter_add", "scatter_reduce",
 })  # fmt: skip
 _BY_SHAPE = frozenset({
     "add", "atan2", "arctan2", "copysign", "gcd", "lcm", "bitwise_and", "bitwise_or",
     "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
 })  # fmt: skip
+_BATCHED = (
+    "vmap: {0}(self, *extra_args) is not possible because there exists a Tensor `other` in "
+    "extra_args that has more elements than `self`. This happened due to `other` being vmapped "
+    "over but `self` not being vmapped over {1}. Please try to use out-of-place operators instead "
+    "of {0}. If said operator is being called inside the PyTorch framework, please file a bug "
+    "report instead."
+)
 # How many dims the operands of products have.
 _RANKS = {
     "mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "addmm": (2, 2), "addmv": (2, 1), "baddbmm": (3, 3),
@@ -126,35 +133,35 @@ def spell(t: Any, plain: Any) -> str | None:
 def check_inplace(op: Op, t: Any, others: list[Any]) -> None:
     """Raise PyTorch's error for a write of something batched into something that is not."""
     for level in reversed(running.levels):
-        if not level.region.intact() or level.batched(t):
+        if not level.region.intact():
             continue
+        if op.random and level.randomness == "error":
+            raise RuntimeError(RANDOM)
+        given = [x for x in others if isinstance(x, Handle) and level.batched(x)]
+        if op.name == "bernoulli" and given and level.randomness == "same":
+            raise RuntimeError(SAME)
+        if level.batched(t):
+            continue
+        if op.name == "bernoulli" and given:
+            raise RuntimeError(_BATCHED.format("inplace bernoulli", "in a vmap"))
         if op.random and level.randomness == "different":
             raise RuntimeError(
                 "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This "
                 "will appear like same randomness. If this is necessary for your usage, please "
                 "file an issue with functorch."
             )
-        for x in others:
-            if isinstance(x, Handle) and level.batched(x):
-                if op.name in _BY_SHAPE:
-                    shape = [level.size, *jnp.broadcast_shapes(tuple(t.shape), tuple(x.shape))]  # type: ignore[attr-defined]
-                    raise RuntimeError(
-                        f"output with shape {list(t.shape)} doesn't match the broadcast shape "
-                        f"{shape}"
-                    )
-                name, where = f"aten::{op.name}_", f"at level {level.number}"
-                if op.name in _ARITHMETIC:
-                    name, where = "inplace arithmetic", "in a vmap"
-                elif op.name in _NAMED:
-                    name, where = f"{op.name}_", "in a vmap"
+        for x in given:
+            if op.name in _BY_SHAPE:
+                shape = [level.size, *jnp.broadcast_shapes(tuple(t.shape), tuple(x.shape))]  # type: ignore[attr-defined]
                 raise RuntimeError(
-                    f"vmap: {name}(self, *extra_args) is not possible because there exists a "
-                    "Tensor `other` in extra_args that has more elements than `self`. This "
-                    "happened due to `other` being vmapped over but `self` not being vmapped over "
-                    f"{where}. Please try to use out-of-place operators instead of {name}. If said "
-                    "operator is being called inside the PyTorch framework, please file a bug "
-                    "report instead."
+                    f"output with shape {list(t.shape)} doesn't match the broadcast shape {shape}"
                 )
+            name, where = f"aten::{op.name}_", f"at level {level.number}"
+            if op.name in _ARITHMETIC:
+                name, where = "inplace arithmetic", "in a vmap"
+            elif op.name in _NAMED:
+                name, where = f"{op.name}_", "in a vmap"
+            raise RuntimeError(_BATCHED.format(name, where))
 
 
 def refuse_op(op: str, tensors: Any) -> None:
