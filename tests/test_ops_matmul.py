@@ -66,6 +66,8 @@ CALLS: list[tuple[Any, ...]] = [
     ("kron", A, INT), ("cross", A, t(2, 3)), ("cross", t(3, 4), t(3, 4)), ("cross", A, A, 0),
     ("cross", V2, V2), ("cross", A, V3), ("linalg.cross", A, t(1, 3)), ("linalg.cross", V2, V2),
     ("linalg.cross", A, t(4, 3)), ("linalg.cross", A, V3), ("linalg.multi_dot", (A, AT, A)),
+    ("linalg.multi_dot", (A, V3, A)), ("linalg.multi_dot", (S, A)), ("linalg.multi_dot", (A, A)),
+    ("linalg.multi_dot", (A, S)), ("linalg.multi_dot", (V3, V3)),
     ("linalg.vecdot", A, A), ("linalg.vecdot", A, V2), ("linalg.matmul", A, AT),
 ]  # fmt: skip
 

@@ -481,3 +481,16 @@ def test_debug_unwrap() -> None:
         lib.vmap(lib.vmap(f))(x)
         assert seen[0] is x and tuple(seen[1]) == (3,)
         assert lib.func.debug_unwrap(x) is x
+
+
+def test_anomalies_of_later_examples_are_seen() -> None:
+    grad, vmap = leafax.func.grad, leafax.func.vmap
+    with leafax.autograd.set_detect_anomaly(True):
+        assert vmap(grad(lambda x: x.sqrt()))(leafax.ones(3)).tolist() == [0.5] * 3
+        bad = leafax.tensor([1.0, 4.0, -1.0])
+        match = "Function 'SqrtBackward0' returned nan values in its 0th output"
+        with (
+            pytest.warns(UserWarning, match="Error detected in SqrtBackward0"),
+            pytest.raises(RuntimeError, match=match),
+        ):
+            vmap(grad(lambda x: x.sqrt()))(bad)

@@ -49,10 +49,19 @@ class Watch:
                 grad = None if place is None else passed[place]
                 if grad is None or grad._v.dtype.kind not in "fcV":
                     continue
-                if detach(grad).isnan().any().item():
+                if _all_examples(detach(grad)).isnan().any().item():
                     raise RuntimeError(
                         f"Function '{node.name()}' returned nan values in its {k}th output."
                     )
+
+
+def _all_examples(grad: Any) -> Any:
+    """The gradient; inside a `vmap` that of all examples."""
+    if local.look is None:
+        return grad
+    from ..func import debug_unwrap
+
+    return debug_unwrap(grad)
 
 
 def warn(node: Any) -> None:

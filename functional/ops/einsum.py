@@ -292,6 +292,23 @@ def multi_dot(tensors: Sequence[Array]) -> Array:
     """Product of a chain of matrices, in the cheapest order."""
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+    last = len(tensors) - 1
+    for i, x in enumerate(tensors):
+        if i in (0, last):
+            if x.ndim not in (1, 2):
+                which = "last" if i else "first"
+                raise RuntimeError(
+                    f"multi_dot(): the {which} tensor must be 1D or 2D but got {x.ndim}D"
+                )
+        elif x.ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {x.ndim}D")
+    shapes = [x.shape for x in tensors]
+    for i, (a, b) in enumerate(zip(shapes, shapes[1:], strict=False)):
+        if a[-1] != b[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a)} and {list(b)} cannot "
+                "be multiplied"
+            )
     return jnp.linalg.multi_dot(tensors)
 
 
