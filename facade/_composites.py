@@ -60,8 +60,12 @@ def conj(input: Any) -> Any:
     return apply(TABLE["conj"], input) if input.is_complex() else input
 
 
-def conj_physical(input: Any) -> Any:
+def conj_physical(input: Any, *, out: Any = None) -> Any:
     """The complex conjugate, computed; a real tensor itself."""
+    if out is not None:
+        from ._table import function
+
+        return function(TABLE["conj_physical"])(input, out=out)
     return apply(TABLE["conj_physical"], input) if input.is_complex() else input
 
 

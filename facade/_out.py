@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import Any
 
 from leafax.functional import Op, result_type
@@ -10,7 +11,7 @@ from leafax.functional import Op, result_type
 from ._cautions import ANSWERS, answers
 from ._dual import tangent
 from ._handle import Handle
-from ._inplace import check_inplace
+from ._inplace import apply_inplace, check_inplace
 from ._layout import elementwise
 from ._modes import no_grad
 from ._out_kinds import (
@@ -50,6 +51,31 @@ _COPYING = frozenset({
 _SILENT = frozenset({"addbmm", "multinomial", "bernoulli", "narrow_copy"})
 
 
+# Written by what autograd has no formula for: the function whose derivative is missing.
+_UNDERIVED = {
+    "diag": "diagonal_copy", "softmax": "softmax", "log_softmax": "log_softmax",
+    **{name: name for name in ("conj_physical", "floor_divide", "heaviside", "slice_scatter")},
+    **{name + "_copy": name + "_copy" for name in (
+        "expand diagonal alias as_strided view permute unfold squeeze unsqueeze transpose t select "
+        "slice view_as_real view_as_complex detach").split()},
+}  # fmt: skip
+
+
+def _missing(op: Op, operands: Any) -> str:
+    if op.name == "diag" and next(tensors_in(operands)).dim() == 1:
+        return "diag_embed"
+    return _UNDERIVED[op.qualified]
+
+
+@cache
+def _underived(name: str) -> Op:
+    """The write of a result whose gradient is an error."""
+    return Op(
+        lambda self, other: other, name=f"{name}_out", backward="NotImplemented", overwrites=True,
+        no_gradient=(RuntimeError, f"derivative for aten::{name} is not implemented"),
+    )  # fmt: skip
+
+
 def _copied(op: Op, operands: Any) -> bool:
     """Whether PyTorch copies a result into `out=` in sight of autograd."""
     if op.name == "inner":  # a product with a number is written by `mul`
@@ -59,6 +85,8 @@ def _copied(op: Op, operands: Any) -> bool:
 
 def _writer(op: Op, operands: Any) -> str:
     """The function that PyTorch writes into `out=` with."""
+    if op.qualified in _UNDERIVED:
+        return "aten::" + _missing(op, operands)
     if op.namespace == "fft":
         if op.name.startswith(("hfft", "irfft")):
             return "_fft_c2r"
@@ -80,6 +108,9 @@ def check_out(op: Op, out: Any, operands: Any) -> None:
         refuse_random_out()
     if not local.mode.grad or not op.differentiable or _copied(op, operands):
         return
+    if op.qualified in _UNDERIVED:
+        if not (out.requires_grad and out.is_leaf):
+            return
     if any(t.requires_grad for t in tensors_in((out, operands))):
         raise RuntimeError(
             f"{_writer(op, operands)}(): functions with out=... arguments don't support automatic "
@@ -131,9 +162,12 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = (), part: int = 0) 
         # What is cast is resized as well.
         if out._v.dtype not in (result._v.dtype, _computed(result, operands)):
             resized(out, tuple(result.shape))
-    resize_output(out, tuple(result.shape), op.name in _SILENT)
+    lies = result.stride() if _by_columns(op) else None
+    resize_output(out, tuple(result.shape), op.name in _SILENT, lies)
     if _copied(op, operands):
         out.copy_(result)
+    elif op.qualified in _UNDERIVED and local.mode.grad and result.requires_grad:
+        apply_inplace(_underived(_missing(op, operands)), out, result)
     else:
         _copy(out, result)
     if op.name in ANSWERS:
@@ -148,15 +182,30 @@ def _computed(result: Any, operands: Any) -> Any:
     return result_type(*[t._v.aval.struct() for t in tensors_in(operands)])
 
 
-def resize_output(out: Any, shape: tuple[int, ...], silent: bool = False) -> None:
-    """Give an `out=` tensor the shape of the result, with a warning if it had elements."""
+def _by_columns(op: Op) -> bool:
+    """Whether `out=` comes to lie as the result does where it is resized."""
+    return op.namespace == "linalg" or op.name in _COLUMNS
+
+
+_COLUMNS = frozenset({"qr", "triangular_solve", "geqrf", "ormqr", "lu_solve"})
+
+
+def resize_output(
+    out: Any, shape: tuple[int, ...], silent: bool = False, strides: tuple[int, ...] | None = None
+) -> None:
+    """Give an `out=` tensor the shape of the result, with a warning if it had elements.
+
+    Args:
+      silent: without the warning.
+      strides: how it is to lie in memory; None is row by row.
+    """
     if tuple(out.shape) == shape:
         return
     if not silent:
         resized(out, shape)
     from ._fillers import reshaped_storage
 
-    reshaped_storage(out, shape)
+    reshaped_storage(out, shape, strides)
 
 
 def resized(out: Any, shape: tuple[int, ...]) -> None:

@@ -19,6 +19,8 @@ _PLACES = {"sort": 3, "linalg.svd": 3}
 @cache
 def said(op: Op) -> str:
     """What PyTorch's parser calls a function: `linalg_inv`, `special_erfcx`, `max`."""
+    if op.name == "logsigmoid":
+        return "log_sigmoid"
     name = op.qualified.removesuffix(".dim").removeprefix("nn.functional.")
     return name.replace(".", "_")
 

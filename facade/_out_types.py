@@ -93,6 +93,17 @@ _CASTING = frozenset({
 })  # fmt: skip
 
 
+# What they say to a type that cannot hold their results.
+_UNCAST = {
+    "result": "result type {0} can't be cast to the desired output type {1}",
+    "ldexp": "ldexp can't be cast to the desired output type {1}",
+    "mvlgamma": "mvlgamma: result type {0} can't be cast to the desired output type {0}",
+    "logsumexp": "logsumexp(): Expected floating point type for result tensor, but got: {1}",
+    "float_power": "the output given to float_power has dtype {1} but the operation's result "
+    "requires dtype {0}",
+}
+
+
 _BOOLS = frozenset({"isposinf", "isneginf", "signbit"})
 # With an in-place form, and yet they write their own type alone.
 _EXACT = frozenset({
@@ -171,12 +182,12 @@ def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> N
     if message is not None:
         names = scalar_name(want), scalar_name(have), cpp_name(want), cpp_name(have)
         raise RuntimeError(message.format(*names))
-    if (op.inplace or op.qualified in _CASTING) and op.qualified not in _EXACT:
+    casts = op.inplace or op.qualified in _CASTING or op.namespace == "special"
+    if casts and op.qualified not in _EXACT:
         if category(want) > category(have):
-            raise RuntimeError(
-                f"result type {scalar_name(want)} can't be cast to the desired output type "
-                f"{scalar_name(have)}"
-            )
+            names = scalar_name(want), scalar_name(have)
+            text = _UNCAST.get(op.name, _UNCAST["result"])
+            raise RuntimeError(text.format(*names))
         return
     raise RuntimeError(
         f"Expected out tensor to have dtype {cpp_name(want)}, but got {cpp_name(have)} instead"

@@ -11,6 +11,7 @@ from leafax.functional import TABLE, Op, default_float, scalar_name
 
 from ._dtype import of
 from ._handle import Handle
+from ._out_kinds import check_tensor
 from ._record import apply
 from ._table import check_out, write_out
 from ._vmapped import refuse
@@ -68,10 +69,16 @@ def _middle(name: str) -> Callable[..., Any]:
 median, nanmedian = _middle("median"), _middle("nanmedian")
 
 
+_MSORT = Op(lambda x: x, name="msort")
+
+
 def msort(input: Any, *, out: Any = None) -> Any:
     """The elements sorted along the first dim."""
     made = input.sort(0)[0]
-    return made if out is None else write_out(TABLE["sort"], made, out)
+    if out is None:
+        return made
+    check_tensor(_MSORT, out)
+    return write_out(TABLE["sort"], made, out)
 
 
 def norm(

@@ -43,6 +43,10 @@ SESSIONS = {
         torch.polar(a, a, out=E(0)); torch.logaddexp2(a, a, out=E(2, 2, dtype=d)).dtype
         torch.linalg.vecdot(a, a, out=E(0, dtype=l)); torch.eq(a, a, out=E(3, dtype=torch.bool))
         torch.eq(a, a, out=E(3)); torch.signbit(a, out=E(3))
+        torch.special.entr(a, out=E(0, dtype=d)); torch.special.i1(a, out=E(0, dtype=l))
+        torch.ldexp(a, a, out=E(0, dtype=l)); torch.float_power(a, 2, out=E(0, dtype=l))
+        torch.msort(a, out=(a,)); torch.nn.functional.logsigmoid(a, out=(a,))
+        torch.logsumexp(a, 0, out=E(2, dtype=l))
     """,
     "in sight of autograd": """
         a, E = (torch.eye(2) + 1).requires_grad_(), torch.empty; b, r = a.detach(), E(2, 2)
@@ -54,6 +58,27 @@ SESSIONS = {
         q = torch.linalg.cond(a, out=E(())); q, q._version; q.backward(); a.grad
         torch.special.ndtr(a, out=E(2, 2)).sum().backward(); a.grad; torch.quantile(b, 0.5, out=a)
         torch.linalg.norm(b, out=E((), requires_grad=True))
+    """,
+    "without a derivative": """
+        a, E = torch.tensor([1.0, 2.0], requires_grad=True), torch.empty; l = torch.int64
+        r = E(2); torch.softmax(a, 0, out=r); r.grad_fn.name(), r._version; r.sum().backward()
+        r = E(2, 1); torch.view_copy(a, (2, 1), out=r); r.grad_fn.name(); r[0].backward()
+        r = E(2, 2); v = r[0]; torch.heaviside(a, a, out=v); v.grad_fn.name(), r.grad_fn.name()
+        r = E(2, 2); torch.diag(a, out=r); r.sum().backward(); torch.floor_divide(a, 2, out=E(2))
+        torch.expand_copy(a, (2, 2), out=E(2, 2, requires_grad=True)); torch.t_copy(r, out=a)
+        torch.log_softmax(a.detach(), 0, out=a); torch.conj_physical(a, out=E(0, dtype=l))
+        torch.conj_physical(a.detach(), out=E(0)); torch.conj_physical(a, out=E(2)).grad_fn.name()
+        with torch.no_grad(): print(torch.softmax(a, 0, out=E(2)).requires_grad)
+        torch.detach_copy(a, out=E(2)).grad_fn.name(); torch.expand_copy(a, (2, 2), out=(r,))
+    """,
+    "layout of what is resized": """
+        a, E = torch.tensor([[3.0, 1.0], [1.0, 2.0]]), torch.empty
+        s = lambda *o: [x.stride() for x in o]
+        s(torch.linalg.cholesky(a, out=E(0)), torch.linalg.inv(a, out=E(3)))
+        s(*torch.linalg.qr(a, out=(E(0), E(2, 2)))); s(*torch.qr(a, out=(E(0), E(0))))
+        s(torch.linalg.solve(a, a, out=E(0)), torch.linalg.solve(a, a, out=E(2, 2)))
+        s(*torch.linalg.svd(a, out=(E(0), E(0), E(0)))); s(*torch.geqrf(a, out=(E(0), E(0))))
+        s(torch.linalg.matrix_exp(a), torch.linalg.pinv(a, out=E(0)))
     """,
     "lists of copies": """
         a, Z = torch.arange(4.0, requires_grad=True), torch.zeros; o = [Z(2), Z(2)]
