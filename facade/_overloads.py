@@ -490,6 +490,7 @@ OVERLOADS: dict[str, str] = {
     "sum": "Tensor input, *, torch.dtype dtype = None\nTensor input, tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None, Tensor out = None",
     "svd": "Tensor input",
     "swapaxes": "Tensor input, int axis0, int axis1",
+    "swapdims": "Tensor input, int dim0, int dim1",
     "t": "Tensor input",
     "take": "Tensor input, Tensor index",
     "take_along_dim": "Tensor input, Tensor indices",

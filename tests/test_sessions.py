@@ -245,6 +245,10 @@ SESSIONS = {
     "keywords and sizes": """
         a = torch.ones(2, 2)
         torch.transpose(input=a, dim0=0, dim1=1); torch.reshape(input=a, shape=(4,))
+        torch.swapdims(input=a, dim0=0, dim1=1); a.swapdims(0); a.clone().swapdims_(dim0=0, dim1=1)
+        torch.swapaxes(a, axis0=0, axis1=-1); torch.swapdims(a, 0, 2); torch.swapdims(a, "a", 1)
+        torch._assert(True, "a"); torch._assert(a[0, 0] < 0, "a"); torch._assert(a[0, 0] > 0, "a")
+        torch._assert(a > 0, "a"); torch._assert(condition=0, message=3)
         torch.select(input=a, dim=0, index=1); torch.unsqueeze(dim=0, input=a).shape
         torch.squeeze(input=a); torch.zeros(2.0); torch.zeros((2, 1.5)); torch.ones(2, "a")
         torch.full(2, 1); torch.randn("a"); a.view(2.0, 2); a.topk(1.5); a.unsqueeze(1.0)

@@ -156,12 +156,18 @@ def transpose(input: Array, dim0: int, dim1: int) -> Array:
 
 
 @op(
-    view=True, backward="TransposeBackward0", aliases=("swapdims",),
+    view=True, backward="TransposeBackward0",
     write=_write_permuted(lambda ndim, axis0, axis1: _dims.transpose_order(axis0, axis1, ndim)),
 )  # fmt: skip
 def swapaxes(input: Array, axis0: int, axis1: int) -> Array:
     """Swap two dims, by NumPy's name."""
     return lax.transpose(input, _dims.transpose_order(axis0, axis1, input.ndim))
+
+
+@op(view=True, backward="TransposeBackward0", write=_write_permuted(_transpose_order))
+def swapdims(input: Array, dim0: int, dim1: int) -> Array:
+    """Swap two dims."""
+    return lax.transpose(input, _dims.transpose_order(dim0, dim1, input.ndim))
 
 
 @op(view=True, write=_write_permuted(lambda ndim: tuple(reversed(range(ndim)))))
