@@ -11,6 +11,7 @@ from leafax.functional import TABLE, scalar_name
 from ._dtype import Size
 from ._handle import Handle
 from ._record import apply
+from ._trace import local
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
@@ -220,7 +221,14 @@ def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, *
     """`empty_strided` in this tensor's dtype."""
     from ._strided import empty_strided
 
-    return empty_strided(size, stride, dtype=dtype or self.dtype, **kw)
+    kw["dtype"] = dtype or self.dtype
+    if local.look is not None:
+        from .func._strided_examples import new_empty_strided as of_example
+
+        example = of_example(self, tuple(size), tuple(stride), kw)
+        if example is not None:
+            return example
+    return empty_strided(size, stride, **kw)
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:

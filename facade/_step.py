@@ -99,7 +99,7 @@ def step(
         if local.look is not None and op is not None:
             from .func._refusals import reworded
 
-            error = reworded(op, inputs, call.args[1:], error)
+            error = reworded(op, inputs, call, error)
         raise error.with_traceback(None) from None
     mode = state.mode
     after = State(state, None, mode)

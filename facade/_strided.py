@@ -31,7 +31,8 @@ def empty_strided(
     memory = empty(span, dtype=dtype, device=device)
     with no_grad():
         out = apply(TABLE["as_strided"], memory, size, stride, 0)
-    settle(out)
+    if out._viewed is not None:
+        settle(out)
     out._base_ = None  # the storage is its own: it is no view of another tensor
     return out.requires_grad_() if requires_grad else out
 

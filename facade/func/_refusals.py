@@ -177,7 +177,7 @@ def refuse_op(op: str, tensors: Any) -> None:
             raise error(message)
 
 
-def reworded(op: Op, operands: list[Value], args: Any, error: Exception) -> Exception:
+def reworded(op: Op, operands: list[Value], call: Any, error: Exception) -> Exception:
     """An error of one example's shapes, in the words that PyTorch has for batches."""
     level = running.levels[-1]
     if not level.region.intact() or not any(level.differs(v) for v in operands):
@@ -193,12 +193,12 @@ def reworded(op: Op, operands: list[Value], args: Any, error: Exception) -> Exce
             )
     if op.name == "dot" and any(len(v.shape) != 1 for v in operands):
         return RuntimeError("Got wrong shapes for dot")
-    if op.name == "squeeze" and isinstance(error, IndexError) and isinstance(args[0], int):
-        n = max(len(operands[0].shape), 1)
-        return RuntimeError(
-            f"Dimension is out of range (expected to be in range of [{-n}, {n - 1}], but got "
-            f"[{args[0]}]"
-        )
+    if op.name == "squeeze" and isinstance(error, IndexError) and not operands[0].shape:
+        dim = call.kwargs["dim"] if "dim" in call.kwargs else call.args[1]
+        if isinstance(dim, int):
+            return RuntimeError(
+                f"Dimension is out of range (expected to be in range of [-1, 0], but got [{dim}]"
+            )
     return error
 
 

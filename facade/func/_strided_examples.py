@@ -1,4 +1,4 @@
-"""`as_strided` inside `vmap`: it counts in the memory of the batch."""
+"""`as_strided` and `new_empty_strided` inside `vmap`: they count in the memory of the batch."""
 
 from __future__ import annotations
 
@@ -48,6 +48,22 @@ def as_strided(t: Any, size: Any, stride: Any, storage_offset: int | None) -> An
         _check(Layout(have.shape[1:], have.strides[1:], begin), size, stride, offset)
         out = batch.as_strided((level.size, *size), (have.strides[0], *stride), offset)
     return level.example(out, 0)
+
+
+def new_empty_strided(t: Any, size: Any, stride: Any, named: dict[str, Any]) -> Any:
+    """The example of a batch with such strides inside; None if `t` is no example."""
+    level = innermost(t)
+    if level is None or len(size) != len(stride):
+        return None
+    if level is not running.levels[-1]:
+        with suspended():
+            return new_empty_strided(t, size, stride, named)
+    whole, _ = level.batch_of(t)
+    with suspended():
+        batch = whole.new_empty_strided(
+            (level.size, *size), (reach(size, stride), *stride), **named
+        )
+    return level.example(batch, 0)
 
 
 def _check(example: Layout, size: Any, stride: Any, offset: int) -> None:
