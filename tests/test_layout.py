@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from sameness import same
 
 import leafax
-from leafax.functional import TABLE
+from leafax.functional import TABLE, VIEW_RULES
 
 OPERANDS = (
     lambda x: x.t(),
@@ -170,3 +171,23 @@ def test_new_tensors_lie_as_what_they_are_like() -> None:
             places = t.nonzero()
             see(places, places.stride(), torch.argwhere(t).stride())
             see.attempt(places.view, -1)
+
+
+def test_layouts_of_views_by_keywords() -> None:
+    shown: list[list[Any]] = []
+    for lib in (torch, leafax):
+        x = lib.ones(2, 3)
+        made = [
+            lib.reshape(x, shape=(3, 2)), x.t().reshape(shape=(3, 2)),
+            lib.swapaxes(x.t(), axis0=0, axis1=1), lib.swapdims(x, dim0=0, dim1=-1),
+            *lib.split_with_sizes(x, split_sizes=[1, 2], dim=1),
+        ]  # fmt: skip
+        shown.append([(t.stride(), t.storage_offset(), t.tolist()) for t in made])
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("name", [n for n in VIEW_RULES if n in TABLE])
+def test_rules_of_views_have_the_parameters_of_their_ops(name: str) -> None:
+    rule = list(inspect.signature(VIEW_RULES[name]).parameters.values())[1:]
+    if not any(p.kind is p.VAR_KEYWORD for p in rule):
+        assert tuple(p.name for p in rule) == TABLE[name].parameters[1:]

@@ -86,6 +86,8 @@ VIEW_RULES: dict[str, Callable[..., Any]] = {}
 
 
 def _rule(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter the rule of these ops; its parameters have the ops' names, as calls give keywords."""
+
     def enter(fn: Callable[..., Any]) -> Callable[..., Any]:
         VIEW_RULES.update(dict.fromkeys(names, fn))
         return fn
@@ -98,9 +100,14 @@ def _reshaped(base: Layout, size: Sequence[int]) -> Layout | None:
     return None if strides is None else Layout(tuple(size), strides, base.offset)
 
 
-@_rule("view", "reshape")
+@_rule("view")
 def _view(base: Layout, size: Sequence[int]) -> Layout | None:
     return _reshaped(base, _dims.infer_size(size, math.prod(base.shape)))
+
+
+@_rule("reshape")
+def _reshape(base: Layout, shape: Sequence[int]) -> Layout | None:
+    return _view(base, shape)
 
 
 @_rule("flatten")
@@ -181,9 +188,14 @@ def _permute(base: Layout, dims: Sequence[int]) -> Layout:
     return _ordered(base, _dims.permute_order(dims, len(base.shape)))
 
 
-@_rule("transpose", "swapaxes", "swapdims")
+@_rule("transpose", "swapdims")
 def _transpose(base: Layout, dim0: int, dim1: int) -> Layout:
     return _ordered(base, _dims.transpose_order(dim0, dim1, len(base.shape)))
+
+
+@_rule("swapaxes")
+def _swapaxes(base: Layout, axis0: int, axis1: int) -> Layout:
+    return _transpose(base, axis0, axis1)
 
 
 @_rule("t", "T", "H")
@@ -245,9 +257,14 @@ def _pieces(base: Layout, sizes: Sequence[int], dim: int) -> list[Layout]:
     return [_narrow(base, dim, sum(sizes[:i]), length) for i, length in enumerate(sizes)]
 
 
-@_rule("split", "split_with_sizes")
+@_rule("split")
 def _split(base: Layout, split_size_or_sections: Any, dim: int = 0) -> list[Layout]:
     return _pieces(base, _dims.split_sizes(base.shape, split_size_or_sections, dim), dim)
+
+
+@_rule("split_with_sizes")
+def _split_with_sizes(base: Layout, split_sizes: Any, dim: int = 0) -> list[Layout]:
+    return _split(base, split_sizes, dim)
 
 
 @_rule("chunk")
