@@ -255,6 +255,11 @@ SESSIONS = {
         a.narrow(0, 0.5, 1); a.sum(0.5); a.requires_grad_(3); a.requires_grad = 3
         a.sum("a"); torch.sum(a, dims=0); a.sum(foo=1); a.sum(0, True, 3)
     """,
+    "hashes of nothing and of numbers": """
+        h, o = torch.hash_tensor, torch.ones
+        h(o(())); h(o(()), 0); h(o(()), 0, keepdim=True); h(o(()), -1); h(o(0)); h(o(0), 0)
+        h(o(2, 0), 0); h(o(2, 0), 1); h(o(0, 2), (0,)); h(o(0, 2), 1); h(o(2), dim=(), keepdim=True)
+    """,
     "paths in trees": """
         import torch.utils._pytree as pt
         from collections import OrderedDict, defaultdict, namedtuple

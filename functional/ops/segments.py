@@ -134,6 +134,10 @@ def hash_tensor(input: Array, dim: Any = (), *, keepdim: bool = False, mode: int
         kind = scalar_name(input.dtype)
         raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{kind}'")
     axes = _dims.wrap_dims(dims, input.ndim) if dims else tuple(range(input.ndim))
+    for d in axes if input.ndim and input.size == 0 else ():
+        if input.shape[d] == 0:
+            raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
+    axes = axes if input.ndim else ()
     wide = np.dtype("float64") if is_floating(input.dtype) else np.dtype("int64")
     bits = jax.lax.bitcast_convert_type(input.astype(wide), np.uint64)
     out = jax.lax.reduce(bits, np.uint64(0), jax.lax.bitwise_xor, axes)
