@@ -13,6 +13,7 @@ from ._dtype import of
 from ._handle import Handle
 from ._out_kinds import check_tensor
 from ._record import apply
+from ._scalars import over, times
 from ._table import check_out, write_out
 from ._vmapped import refuse
 
@@ -210,9 +211,9 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     count: Any = x.shape[1]
     total: Any = count if weights is None else weights.sum()
     if weights is None:
-        mean = x.mean(1, keepdim=True) if count else x.sum(1, keepdim=True) / 0
+        mean = (x.sum(1) / count).unsqueeze(1)
     else:
-        mean = (x * weights).sum(1, keepdim=True) / total
+        mean = ((x * weights).sum(1) / total).unsqueeze(1)
     if aweights is not None and correction:
         factor: Any = total - correction * (weights * aweights).sum() / total
     else:
@@ -237,7 +238,7 @@ def corrcoef(input: Any) -> Any:
     c = cov(input)
     if c.dim() == 0:
         return c / c
-    d = c.diag()
+    d = c.diagonal()
     d = (d.real if d.is_complex() else d).sqrt()
     c = c / d.view(-1, 1) / d.view(1, -1)
     if not c.is_complex():
@@ -249,22 +250,26 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integral along a dim by the trapezoidal rule."""
     if y.shape[dim] == 0:
         return y.sum(dim)
-    left, right = y.narrow(dim, 0, y.shape[dim] - 1), y.narrow(dim, 1, y.shape[dim] - 1)
     if x is None:
-        return (left + right).sum(dim) * (1 if dx is None else dx) / 2.0
-    return ((left + right) * _steps(y, x, dim)).sum(dim) / 2.0
+        ends = y.select(dim, 0) + y.select(dim, -1)
+        return times(y.sum(dim) - times(ends, 0.5), 1 if dx is None else dx)
+    return over((_pairs(y, dim) * _steps(y, x, dim)).sum(dim), 2.0)
+
+
+def _pairs(y: Any, dim: int) -> Any:
+    """The sums of neighbours."""
+    return y.narrow(dim, 0, y.shape[dim] - 1) + y.narrow(dim, 1, y.shape[dim] - 1)
 
 
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integrals up to each position by the trapezoidal rule."""
-    left, right = y.narrow(dim, 0, y.shape[dim] - 1), y.narrow(dim, 1, y.shape[dim] - 1)
     if x is None:
-        return (left + right).cumsum(dim) * ((1 if dx is None else dx) / 2.0)
-    return ((left + right) * _steps(y, x, dim)).cumsum(dim) / 2.0
+        return times(_pairs(y, dim), (1 if dx is None else dx) / 2.0).cumsum(dim)
+    return over((_pairs(y, dim) * _steps(y, x, dim)).cumsum(dim), 2.0)
 
 
 def _steps(y: Any, x: Any, dim: int) -> Any:
-    if x.dim() == 1 and y.dim() > 1:
+    if x.dim() == 1:
         shape = [1] * y.dim()
         shape[dim] = x.shape[0]
         x = x.view(shape)

@@ -129,11 +129,71 @@ PLAIN: dict[str, tuple[Program, tuple[tuple[int, ...], ...]]] = {
 }  # fmt: skip
 
 
+PLAIN |= {
+    "matrix_norm_1": (lambda lib, x: lib.linalg.matrix_norm(x, 1), ((2, 3, 4),)),
+    "matrix_norm_-inf": (
+        lambda lib, x: lib.linalg.matrix_norm(x, -float("inf"), (0, 2), True), ((2, 3, 4),)),
+    "matrix_norm_nuc": (lambda lib, x: lib.linalg.norm(x, "nuc"), ((3, 4),)),
+    "matrix_norm_2": (lambda lib, x: lib.linalg.matrix_norm(x, 2, (2, 0), True), ((3, 4, 2),)),
+    "cond": (lambda lib, x: lib.linalg.cond(x), ((2, 3, 3),)),
+    "cond_nuc": (lambda lib, x: lib.linalg.cond(x, "nuc"), ((2, 3, 3),)),
+    "matrix_power_1": (lambda lib, x: lib.linalg.matrix_power(x, 1), ((3, 3),)),
+    "matrix_power_7": (lambda lib, x: x.matrix_power(7), ((2, 3, 3),)),
+    "matrix_power_-3": (lambda lib, x: lib.linalg.matrix_power(x, -3), ((3, 3),)),
+    "multi_dot_2": (lambda lib, x, y: lib.linalg.multi_dot([x, y]), ((3,), (3,))),
+    "multi_dot_3": (
+        lambda lib, x, y, z: lib.linalg.multi_dot([x, y, z]), ((2, 9), (9, 3), (3, 4))),
+    "multi_dot_5": (
+        lambda lib, a, b, c, d, e: lib.linalg.multi_dot([a, b, c, d, e]),
+        ((7,), (7, 2), (2, 9), (9, 3), (3, 4))),
+    "tensorinv": (lambda lib, x: lib.linalg.tensorinv(x), ((2, 2, 4),)),
+    "tensorsolve": (
+        lambda lib, x, y: lib.linalg.tensorsolve(x, y, dims=(0,)), ((4, 2, 2), (2, 2))),
+    "inner": (lambda lib, x, y: lib.inner(x, y), ((2, 3), (4, 3))),
+    "vecdot": (lambda lib, x, y: lib.linalg.vecdot(x, y, dim=0), ((3, 2), (3, 2))),
+    "vecdot_1d": (
+        lambda lib, x, y: lib.linalg.vecdot(lib.complex(x, y), lib.complex(y, x)), ((3,), (3,))),
+    "ldexp": (lambda lib, x, y: lib.ldexp(x, y), ((2, 3), (3,))),
+    "nanmean": (lambda lib, x: x.where(x > 0, float("nan")).nanmean(1, True), ((3, 4),)),
+    "take_along_dim": (
+        lambda lib, x: lib.take_along_dim(x, lib.tensor([[1], [0]]), 1), ((1, 3),)),
+    "take_along_flat": (
+        lambda lib, x: lib.take_along_dim(x, lib.tensor([[1], [0]])), ((2, 3),)),
+    "quantile": (lambda lib, x: x.quantile(0.3), ((3, 4),)),
+    "quantile_of_several": (
+        lambda lib, x, q: x.quantile(q.abs() / 2, 0, True, interpolation="linear"),
+        ((3, 4), (2,))),
+    "quantile_midpoint": (
+        lambda lib, x: x.quantile(0.3, 1, interpolation="midpoint"), ((3, 4),)),
+    "nanquantile": (
+        lambda lib, x: x.where(x > 0, float("nan")).nanquantile(0.7, 0, interpolation="lower"),
+        ((3, 4),)),
+    "trapezoid": (lambda lib, y: lib.trapezoid(y, dx=2.0, dim=0), ((3, 4),)),
+    "trapezoid_x": (lambda lib, y, x: lib.trapezoid(y, x), ((3, 4), (4,))),
+    "cumulative_trapezoid": (lambda lib, y: lib.cumulative_trapezoid(y), ((3, 4),)),
+    "cumulative_x": (lambda lib, y, x: lib.cumulative_trapezoid(y, x), ((4,), (4,))),
+    "cov": (lambda lib, x: x.cov(), ((3, 4),)),
+    "corrcoef": (lambda lib, x: x.corrcoef(), ((3, 4),)),
+}  # fmt: skip
+
+
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 @pytest.mark.parametrize("name", PLAIN)
 def test_functions(name: str) -> None:
     program, shapes = PLAIN[name]
     same(program, *shapes)
+
+
+def test_condition_numbers_in_other_norms() -> None:
+    """PyTorch cannot differentiate these: it writes to the inverse that it saved."""
+    made = []
+    for lib in (torch, leafax):
+        x = numbers(lib, 2, 3, 3).requires_grad_()
+        out = lib.linalg.cond(x, 1)
+        singular = lib.linalg.cond(lib.ones(2, 2), float("inf"))
+        made.append((chain(out.grad_fn), out.detach().numpy(), singular.item()))
+    assert made[0][0] == made[1][0] and made[0][2] == made[1][2]
+    np.testing.assert_allclose(made[0][1], made[1][1])
 
 
 def test_statistics_of_instance_norm() -> None:

@@ -210,7 +210,7 @@ def nextafter(input: Array, other: Array) -> Array:
     return _nextafter(*jnp.broadcast_arrays(a, b))
 
 
-@op(inplace=True, backward="MulBackward0", saves={"self": "other", "other": "*"})
+@op(inplace=True, saves={"other": "self", "result": "other"})
 def ldexp(input: Array, other: Array) -> Array:
     """`input * 2 ** other`."""
     (power,) = promote(other, to_float=True)

@@ -1,0 +1,172 @@
+"""Functions of matrices that PyTorch makes of other ops: norms, powers, chains, inverses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from leafax.functional import TABLE, Fault, Op
+
+from ._composed import composes
+from ._dtype import of
+from ._record import apply
+
+_SVD, _INV, _INV_EX = (TABLE[f"linalg.{name}"] for name in ("svdvals", "inv", "inv_ex"))
+_NORM, _MATRIX_NORM = TABLE["linalg.vector_norm"], TABLE["linalg.matrix_norm"]
+_MM = TABLE["mm"]
+
+
+def _faults(A: Any) -> list[Fault]:  # noqa: N803
+    found = _INV.check(A) if _INV.check is not None else []
+    return [Fault(f.bad, f.error, f.message.replace("linalg.", ""), f.value) for f in found or ()]
+
+
+# As `tensorinv` calls it: singular matrices are refused in other words.
+_INV_OF_FLAT = Op(
+    _INV.fn, name="inv", namespace="linalg", backward=_INV.backward, saves=_INV.saves,
+    residuals=_INV.residuals, check=_faults,
+)  # fmt: skip
+
+
+@composes("linalg.matrix_norm")
+def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:  # noqa: N803
+    if ord == "fro":
+        return None
+    x = A if dtype is None else A.to(of(dtype))
+    rows, columns = (d % x.dim() for d in dim)
+    if ord in ("nuc", 2, -2):
+        return _by_values(x, ord, rows, columns, keepdim)
+    summed, picked = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = apply(_NORM, x, 1.0, (summed,), keepdim)
+    if not keepdim and summed < picked:
+        picked -= 1
+    return sums.amax(picked, keepdim) if ord > 0 else sums.amin(picked, keepdim)
+
+
+def _by_values(x: Any, ord: Any, rows: int, columns: int, keepdim: bool) -> Any:
+    """A norm that is a function of the singular values."""
+    order = (*[d for d in range(x.dim()) if d not in (rows, columns)], rows, columns)
+    values = apply(_SVD, x.permute(order))
+    pick = {"nuc": "sum", 2: "amax", -2: "amin"}[ord]
+    out = getattr(values, pick)(-1, keepdim)
+    return out.unsqueeze(-1).permute([order.index(d) for d in range(x.dim())]) if keepdim else out
+
+
+@composes("linalg.norm")
+def _norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:  # noqa: N803
+    dims = (dim,) if isinstance(dim, int) else dim
+    rank = A.dim() if dims is None else len(dims)
+    if ord in (None, "fro") or not (rank == 2 or isinstance(ord, str)):
+        return None
+    return apply(_MATRIX_NORM, A, ord, dims or (-2, -1), keepdim, dtype)
+
+
+@composes("linalg.cond")
+def _cond(A: Any, p: Any) -> Any:  # noqa: N803
+    if not A.numel():
+        return None
+    if p in (None, 2, -2):
+        values = apply(_SVD, A)
+        most, least = values.narrow(-1, 0, 1), values.narrow(-1, values.shape[-1] - 1, 1)
+        return (least / most if p == -2 else most / least).squeeze(-1)
+    if p == "nuc":
+        values = apply(_SVD, A)
+        return values.sum(-1) * values.reciprocal().sum(-1)
+    inverse, info = apply(_INV_EX, A)
+    inverse = inverse.masked_fill((info > 0).unsqueeze(-1).unsqueeze(-1), math.inf)
+    norms = [apply(_MATRIX_NORM, x, p, (-2, -1), False, None) for x in (A, inverse)]
+    return (norms[0] * norms[1]).nan_to_num(math.inf, math.inf, -math.inf)
+
+
+@composes("matrix_power", "linalg.matrix_power")
+def _matrix_power(A: Any, n: int) -> Any:  # noqa: N803
+    if n == 0:
+        return None
+    if n == 1:
+        return A.clone()
+    power = apply(_INV, A) if n < 0 else A
+    n = abs(n)
+    if n == 3:
+        return power @ power @ power
+    result = None
+    while True:
+        if n % 2:
+            result = power if result is None else result @ power
+        n //= 2
+        if not n:
+            return result
+        power = power @ power
+
+
+@composes("linalg.multi_dot")
+def _multi_dot(tensors: Sequence[Any]) -> Any:
+    first, *rest = tensors
+    *middle, last = rest
+    shape = (*first.shape[:-1], *last.shape[1:])
+    matrices = [
+        first.unsqueeze(0) if first.dim() == 1 else first, *middle,
+        last.unsqueeze(-1) if last.dim() == 1 else last,
+    ]  # fmt: skip
+    sizes = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
+    return _chained(matrices, _splits(sizes), 0, len(matrices) - 1).view(shape)
+
+
+def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where the cheapest order of products splits each run of matrices."""
+    n = len(sizes) - 1
+    if n == 3:  # of two orders at one price the other one
+        a, b, c, d = sizes
+        return {(0, 2): 0 if a * c * (b + d) > b * d * (a + c) else 1, (0, 1): 0, (1, 2): 1}
+    costs = {(i, i): 0 for i in range(n)}
+    splits = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            at = [
+                costs[i, k] + costs[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
+                for k in range(i, j)
+            ]
+            costs[i, j] = min(at)
+            splits[i, j] = i + at.index(costs[i, j])
+    return splits
+
+
+def _chained(matrices: list[Any], splits: dict[tuple[int, int], int], i: int, j: int) -> Any:
+    if i == j:
+        return matrices[i]
+    k = splits[i, j]
+    left, right = _chained(matrices, splits, i, k), _chained(matrices, splits, k + 1, j)
+    return apply(_MM, left, right)
+
+
+@composes("linalg.tensorinv")
+def _tensorinv(A: Any, ind: int) -> Any:  # noqa: N803
+    rows, columns = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    flat = A.reshape(math.prod(rows), math.prod(columns))
+    return apply(_INV_OF_FLAT, flat).reshape(columns + rows)
+
+
+@composes("linalg.tensorsolve")
+def _tensorsolve(A: Any, B: Any, dims: Any) -> Any:  # noqa: N803
+    if dims is not None:
+        A = A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))  # noqa: N806
+    shape = tuple(A.shape[B.dim() :])
+    n = math.prod(shape)
+    return apply(TABLE["linalg.solve"], A.reshape(n, n), B.flatten()).reshape(shape)
+
+
+@composes("linalg.vecdot")
+def _vecdot(x: Any, y: Any, dim: int) -> Any:
+    if x.dim() == y.dim() == 1:
+        return apply(TABLE["vdot"], x, y)
+    return (x.conj() * y).sum(dim)
+
+
+@composes("inner")
+def _inner(input: Any, other: Any) -> Any:
+    from ._tensordot import tensordot
+
+    if not input.dim() or not other.dim():
+        return input * other
+    return tensordot(input, other, ([-1], [-1]))

@@ -1,0 +1,102 @@
+"""Quantiles, means without NaN and gathers that PyTorch makes of other ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE, Op, broadcast_shapes
+
+from ._composed import composes
+from ._creation import full_like, tensor
+from ._handle import Handle
+from ._record import apply
+from ._scalars import times
+
+
+def _inner(name: str, backward: str) -> Op:
+    """What PyTorch does in place to a tensor that nobody else has seen."""
+    return Op(TABLE[name].fn, name=f"{name}_", backward=backward)
+
+
+_SQUEEZED = _inner("squeeze", "SqueezeBackward4")
+_UNSQUEEZED = _inner("unsqueeze", "UnsqueezeBackward1")
+_TRANSPOSED = _inner("transpose", "TransposeBackward1")
+_GATHER, _LERP, _EXPAND = TABLE["gather"], TABLE["lerp"], TABLE["expand"]
+
+
+@composes("nanmean")
+def _nanmean(input: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
+    if input.is_complex():
+        return None
+    count = input.detach().isnan().logical_not().sum(dim, keepdim)
+    return apply(TABLE["nansum"], input, dim, keepdim, dtype=dtype) / count
+
+
+@composes("take_along_dim")
+def _take_along_dim(input: Any, indices: Any, dim: int | None) -> Any:
+    if dim is None:
+        return apply(_GATHER, input.view(-1), 0, indices.view(-1))
+    if not input.dim():
+        return None
+    dim %= input.dim()
+    ours, theirs = list(input.shape), list(indices.shape)
+    ours[dim] = theirs[dim]
+    shape = list(broadcast_shapes(tuple(ours), tuple(theirs)))
+    wide = [*shape]
+    wide[dim] = input.shape[dim]
+    x, at = apply(_EXPAND, input, tuple(wide)), apply(_EXPAND, indices, tuple(shape))
+    return apply(_GATHER, x, dim, at)
+
+
+@composes("quantile")
+def _plain_quantile(
+    input: Any, q: Any, dim: int | None, keepdim: bool, *, interpolation: str
+) -> Any:
+    return _quantile(input, q, dim, keepdim, interpolation, False)
+
+
+@composes("nanquantile")
+def _nanquantile(input: Any, q: Any, dim: int | None, keepdim: bool, *, interpolation: str) -> Any:
+    return _quantile(input, q, dim, keepdim, interpolation, True)
+
+
+def _quantile(
+    input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
+) -> Any:
+    if not isinstance(q, Handle):
+        q = tensor(q, dtype=input.dtype)
+    shape = list(input.shape)
+    if dim is None:
+        values = input.flatten().sort()[0]
+        kept = [1] * len(shape) if keepdim else []
+    else:
+        at = dim % max(len(shape), 1)
+        last = not shape or at == len(shape) - 1
+        x = input if last else input.unsqueeze(-1).transpose(at, -1)
+        values = x.sort()[0]
+        kept = [n for d, n in enumerate(shape) if d != at or keepdim]
+        if shape and keepdim:
+            kept[at] = 1
+    length = values.shape[-1] if values.dim() else 1
+    values = values.view([*kept, length])
+    if skip_nan:
+        ranks = q * (values.isnan().logical_not().sum(-1, True) - 1)
+        ranks = ranks.masked_fill(ranks < 0, 0)
+    else:
+        ranks = times(q, length - 1)
+        nan = values.isnan().any(-1, True)
+        wide = broadcast_shapes(tuple(ranks.shape), tuple(nan.shape))
+        ranks = ranks.expand(wide).masked_fill(nan.expand(wide), length - 1)
+    rounding = {"lower": "floor", "higher": "ceil", "nearest": "round"}.get(interpolation)
+    if rounding is not None:
+        ranks = getattr(ranks, rounding)()
+    below = ranks.long()
+    out = apply(_GATHER, values, -1, below)
+    if rounding is None:
+        weight = full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
+        above = apply(_GATHER, values, -1, ranks.ceil().long())
+        out = apply(_LERP, out, above, weight)
+    if not q.dim():
+        return apply(_SQUEEZED, out, -1)
+    out = apply(_TRANSPOSED, apply(_UNSQUEEZED, out, 0), 0, -1)
+    return apply(_SQUEEZED, out, -1)
