@@ -172,3 +172,16 @@ def test_strides_are_those_of_the_batch() -> None:
             torch.vmap(f)(x[:, 1:])
             torch.vmap(f)(x[:, :1].expand(3, 4, 2))
             log(torch.vmap(torch.vmap(lambda e: e * e.stride()[0]))(x.transpose(0, 2)).sum())
+
+
+def test_results_are_moved_to_their_place() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.arange(24.0).view(3, 4, 2).requires_grad_()
+        for dim in (0, 1, 2, -1):
+            y = torch.vmap(lambda e: e * 2, out_dims=dim)(x)
+            log(y.stride(), y._is_view(), dim == 0 or str(y.grad_fn).split(" ")[0])
+        z = torch.func.jacfwd(lambda e: e.sin())(torch.ones(3))
+        log(z, z.stride(), torch.func.jacrev(lambda e: e.sin())(torch.ones(3)).stride())
+        h = torch.func.hessian(lambda e: e.sin().sum())(torch.ones(3))
+        log(h, h.stride())

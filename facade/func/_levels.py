@@ -153,13 +153,6 @@ class Level:
             self._check_same(region)
         if not outs:
             return []
-        for o, d in zip(outs, out_dims, strict=True):
-            n = o.dim() + 1
-            if d is not None and not -n <= d < n:
-                raise IndexError(
-                    f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got "
-                    f"{d})"
-                )
         values = [enter(o, region.trace) for o in outs]
         for o in outs:
             self.batched(o)

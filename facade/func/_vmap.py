@@ -170,9 +170,10 @@ def _map(
         parts, part_dims = [], []
         for o, d, a in zip(outs, places, aliases, strict=True):
             if d is not None and a is None:
+                _check_place(o, d)
                 for part in tower(o):
                     parts.append(part)
-                    part_dims.append(d)
+                    part_dims.append(0)
         written = [e for e in level.examples if e.writes]
         for e in written:
             parts.append(e.first)
@@ -187,10 +188,23 @@ def _map(
         e.batch._vc[0] += e.writes - 1
     views = Views()
     results = [
-        r if a is None else views.view(a, d, size)
+        _placed(r, d) if a is None else views.view(a, d, size)
         for r, d, a in zip(results, places, aliases, strict=True)
     ]
     return unflatten(structure, results)
+
+
+def _check_place(out: Any, dim: int) -> None:
+    n = out.dim() + 1
+    if not -n <= dim < n:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
+        )
+
+
+def _placed(result: Any, dim: int | None) -> Any:
+    """A result whose examples are moved from dimension 0 to where they go: a view."""
+    return result if dim is None or dim % result.dim() == 0 else result.movedim(0, dim)
 
 
 def _alias(out: Any, dim: int, level: Level) -> Alias | None:
