@@ -11,6 +11,7 @@ from ._inplace import apply_inplace, check_inplace
 from ._once import warn_once
 from ._out import write_out
 from ._record import apply
+from ._scalars import over
 
 _SCATTER = TABLE["scatter_reduce"]
 
@@ -114,9 +115,9 @@ def _differences(x: Any, dim: int, step: Any, edge_order: int) -> Any:
                 + (2.0 * d2 + d1) / (d2 * (d1 + d2)) * at(n - 1)
             )  # fmt: skip
     else:
-        inner = (at(2, n - 2) - at(0, n - 2)) / (2 * step)
+        inner = over(over(at(2, n - 2) - at(0, n - 2), step), 2)
         if edge_order == 1:
-            start, end = (at(1) - at(0)) / step, (at(n - 1) - at(n - 2)) / step
+            start, end = over(at(1) - at(0), step), over(at(n - 1) - at(n - 2), step)
         else:
             start = (-1.5 * at(0) + 2 * at(1) - 0.5 * at(2)) / step
             end = (0.5 * at(n - 3) - 2 * at(n - 2) + 1.5 * at(n - 1)) / step

@@ -285,8 +285,12 @@ def cartesian_prod(*tensors: Any) -> Any:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
-    grids = apply(TABLE["meshgrid"], tuple(tensors))
-    return apply(TABLE["stack"], tuple(g.flatten() for g in grids), 1)
+    shape = tuple([t.shape[0] for t in tensors])
+    columns = []
+    for i, t in enumerate(tensors):
+        own = tuple([n if i == k else 1 for k, n in enumerate(shape)])
+        columns.append(t.view(own).expand(shape).flatten())
+    return apply(TABLE["stack"], tuple(columns), 1)
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:

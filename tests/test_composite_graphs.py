@@ -172,6 +172,8 @@ PLAIN |= {
     "trapezoid_x": (lambda lib, y, x: lib.trapezoid(y, x), ((3, 4), (4,))),
     "cumulative_trapezoid": (lambda lib, y: lib.cumulative_trapezoid(y), ((3, 4),)),
     "cumulative_x": (lambda lib, y, x: lib.cumulative_trapezoid(y, x), ((4,), (4,))),
+    "gradient": (lambda lib, x: lib.gradient(x, spacing=2.0)[1], ((3, 4),)),
+    "cartesian_prod": (lambda lib, x, y: lib.cartesian_prod(x, y), ((3,), (2,))),
     "cov": (lambda lib, x: x.cov(), ((3, 4),)),
     "corrcoef": (lambda lib, x: x.corrcoef(), ((3, 4),)),
 }  # fmt: skip
