@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
+
 from leafax.functional import TABLE
 
 from . import _indexing
@@ -125,7 +127,8 @@ def _conjugated(name: str, input: Any) -> Any:
         return conj(input)
     if input.dim() == 2 or input.dim() > 2 and name != "H":
         return conj(input.transpose(-2, -1))
-    return apply(TABLE[name], input)
+    # Its words, before anybody asks whether a view may still be used.
+    return jax.eval_shape(TABLE[name].fn, input._v.aval.struct())
 
 
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:

@@ -146,3 +146,18 @@ def test_powers_of_two_are_exact(dtype: str) -> None:
     np.testing.assert_array_equal(leafax.log2(x).numpy(), powers)
     np.testing.assert_array_equal(leafax.exp2(n.to(x.dtype)).numpy(), exact)
     np.testing.assert_array_equal(leafax.ldexp(leafax.ones((), dtype=x.dtype), n).numpy(), exact)
+
+
+@pytest.mark.parametrize("p", [0, 0.5, 1, 1.5, 2, 3, math.inf])
+def test_distances_of_nan_and_infinities(p: float) -> None:
+    """They were those of the other numbers."""
+    rows = ([math.nan, 1.0, 2.0], [math.inf, 1.0, 2.0], [0.0, 0.0, 0.0], [-math.inf, 0.0, 1.0])
+    made = []
+    for lib in (torch, leafax):
+        x = lib.tensor(rows, dtype=lib.float64)
+        F = lib.nn.functional
+        each = lib.stack([lib.dist(a, b, p) for a in x for b in x])
+        found = (each, lib.cdist(x, x, p), F.pdist(x, p), F.pairwise_distance(x, x.flip(0), p))
+        made.append([t.numpy() for t in found])
+    for theirs, ours in zip(*made, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14)

@@ -230,3 +230,8 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
         for name in ("pow", "exp2", "expm1", "tan", "softmax", "log_softmax", "amax", "amin")
     },
 }
+
+# Those among them that are PyTorch's for any number, so that they may be differentiated again.
+TWICE = frozenset(
+    {"norm", "linalg.norm", "linalg.vector_norm", "dist", "std", "std_mean", "logsumexp", "hypot"}
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -67,6 +68,8 @@ def _index_key(input: Array, indices: Indices) -> tuple[tuple[Any, ...], _dims.S
 
 def _check_index(input: Array, indices: Indices, *args: Any, **kwargs: Any) -> list[Fault]:
     faults: list[Fault] = []
+    if any(n == 0 for n, i in itertools.zip_longest(input.shape, indices) if i is None):
+        return faults  # PyTorch's kernel does not run where there is nothing to take
     for dim, index in enumerate(indices):
         if index is not None and index.dtype != bool:
             # PyTorch counts the index tensors here, not the dims they index.

@@ -13,7 +13,7 @@ from .._dtypes import cast, is_complex, is_floating, promote, real_of, scalar_na
 from .._op import op
 from ._nn import wrap_dim
 from .arithmetic import no_bool_difference
-from .norms import vector_norm
+from .norms import _vector_norm, vector_norm
 
 Array = jax.Array
 
@@ -149,23 +149,24 @@ def nanquantile(
 
 def _safe_root(total: Array, p: float) -> Array:
     """The p-th root with gradient 0 at 0."""
-    positive = total > 0
-    base = jnp.where(positive, total, jnp.ones((), total.dtype))
-    return jnp.where(positive, base ** (1 / p), jnp.zeros((), total.dtype))
+    zero = total == 0  # not NaN, which stays
+    base = jnp.where(zero, jnp.ones((), total.dtype), total)
+    return jnp.where(zero, jnp.zeros((), total.dtype), base ** (1 / p))
 
 
 def _distance(d: Array, p: float) -> Array:
     size = jnp.abs(d) if is_complex(d.dtype) else d * jnp.sign(d)
     d = size
     if p == 0:
-        return jax.lax.stop_gradient((size != 0).sum(-1).astype(d.dtype))
+        differs = jnp.where(jnp.isnan(size), size, (size != 0).astype(d.dtype))
+        return jax.lax.stop_gradient(differs.sum(-1))
     if p == 1:
         return size.sum(-1)
     if np.isinf(p):
         return size.max(-1)
-    positive = size > 0
-    power = jnp.where(positive, size, jnp.ones((), d.dtype)) ** p
-    return _safe_root(jnp.where(positive, power, jnp.zeros((), d.dtype)).sum(-1), p)
+    zero = size == 0  # not NaN, which stays
+    power = jnp.where(zero, jnp.ones((), d.dtype), size) ** p
+    return _safe_root(jnp.where(zero, jnp.zeros((), d.dtype), power).sum(-1), p)
 
 
 @op(method=False, backward="CdistBackward0", saves={"x1": "*", "x2": "*", "result": "*"})
@@ -187,6 +188,8 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: Any = None) -> Arr
     d = a[..., :, None, :] - b[..., None, :, :]
     if not d.shape[-1]:
         return jnp.zeros(d.shape[:-1], d.dtype)
+    if np.isinf(p):  # PyTorch's maximum here leaves NaN out
+        d = jnp.where(jnp.isnan(d), 0, d)
     return _distance(d, p)
 
 
@@ -201,7 +204,7 @@ def dist(input: Array, other: Array, p: float = 2) -> Array:
             f"{scalar_name(a.dtype)} instead."
         )
     d = (a - b).reshape(-1)
-    return _distance(d, float(p)) if d.size else jnp.zeros((), real_of(d.dtype))
+    return _vector_norm(d, float(p), (0,), False) if d.size else jnp.zeros((), real_of(d.dtype))
 
 
 @op(method=False, backward="PdistBackward0", saves={"self": "*", "result": "*"})
