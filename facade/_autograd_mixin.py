@@ -270,7 +270,7 @@ class AutogradMixin(Handle):
 
     def detach_(self) -> Any:
         """Cut this tensor from the graph, in place; returns it."""
-        if local.mode.inference:  # autograd is not asked
+        if local.mode.inference or self.is_inference():  # autograd is not asked
             return self
         if self._base_ is not None:
             raise RuntimeError(

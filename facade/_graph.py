@@ -117,8 +117,11 @@ def true_edge(t: Any) -> tuple[Any, int]:
     Raises:
       AssertionError: for a view that was made without grad mode.
     """
-    if t.requires_grad and grad_fn(t) is None and t._v.role == NOWHERE:
+    fn = grad_fn(t)
+    if t.requires_grad and fn is None and t._v.role == NOWHERE:
         raise AssertionError("Expected gradient function to be set")
+    if fn is None and local.mode.inference:  # PyTorch finds a leaf's node by a view of it
+        raise AttributeError("'NoneType' object has no attribute 'next_functions'")
     return gradient_edge(t)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import Op, category, cpp_name, scalar_name
+from leafax.functional import Op, category, cpp_name, default_float, scalar_name
 
 from ._out_kinds import tensors_in
 
@@ -192,3 +192,43 @@ def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> N
     raise RuntimeError(
         f"Expected out tensor to have dtype {cpp_name(want)}, but got {cpp_name(have)} instead"
     )
+
+
+# These compute in the dtype of `out=`: a sum of floats into integers is a sum of integers.
+IN_ITS_DTYPE = frozenset({"sum", "prod", "cumsum", "cumprod", "mean", "nansum"})
+
+
+def in_its_dtype(op: Op, args: Any, kwargs: dict[str, Any], out: Any) -> dict[str, Any]:
+    """The keywords of a reduction into `out`, with the dtype that it computes in.
+
+    Raises:
+      RuntimeError: if another dtype was asked for.
+      NotImplementedError: for dtypes that PyTorch has no kernel for.
+    """
+    have, asked = out._v.dtype, kwargs.get("dtype")
+    kind = category(have)
+    if op.name == "nansum":
+        if asked is not None and asked.np != have:
+            raise RuntimeError(
+                "nansum: provided dtype must match dtype of result. Got "
+                f"{scalar_name(have)} and {scalar_name(asked.np)}"
+            )
+        if kind != 2 and category(args[0]._v.dtype) >= 2:
+            raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{scalar_name(have)}'")
+    if asked is not None:
+        if asked.np != have:
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {cpp_name(asked.np)}, but got "
+                f"{cpp_name(have)} instead"
+            )
+        return kwargs
+    if op.name in ("cumsum", "cumprod") and kind == 0:
+        raise NotImplementedError(f"\"{op.name}_out_cpu\" not implemented for 'Bool'")
+    if op.name == "mean" and category(args[0]._v.dtype) < 2:
+        return kwargs  # it says itself what it cannot
+    if op.name == "mean" and kind < 2:  # PyTorch divides a sum of integers in place
+        raise RuntimeError(
+            f"result type {scalar_name(default_float())} can't be cast to the desired output type "
+            f"{scalar_name(have)}"
+        )
+    return kwargs | {"dtype": out.dtype}

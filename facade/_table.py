@@ -25,6 +25,7 @@ from ._older import newer
 from ._out import check_out as check_out
 from ._out import write_out as write_out
 from ._out_kinds import check_kind
+from ._out_types import IN_ITS_DTYPE, in_its_dtype
 from ._record import apply, known
 from ._trace import local
 from ._views import view
@@ -145,6 +146,8 @@ def function(op: Op) -> Callable[..., Any]:
                     raise
                 raise wrong from None
         check_kind(op, out, (args, kwargs))
+        if op.name in IN_ITS_DTYPE and not op.namespace:
+            kwargs = in_its_dtype(op, args, kwargs, out)
         check_out(op, out, (args, kwargs))
         if local.mode.autocast is not None:  # it knows no `out=` forms
             return off(fn, *args, out=out, **kwargs)

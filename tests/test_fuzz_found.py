@@ -660,6 +660,40 @@ FOUND = {
         ("with torch.inference_mode(): x = torch.cat([c, c], out=a)", "see(a.is_inference())"),
         ("with torch.inference_mode(): c.resize_(2)", "see(c.is_inference(), c._version)"),
     ),
+    "what std_mean saved, after a write that nobody counted": (
+        ("x, y = torch.std_mean(b, 0)", "b.data.sub_(a * 0.1), (b * b).sum().backward()",
+         "torch.autograd.backward(edge(x), torch.ones_like(x))"),
+    ),
+    "tangents of inference tensors": (
+        ("with torch.inference_mode(): x = a.clone(); y = x[:1]",
+         "see(dual(lambda t: t * 2, y)); dual(lambda t: (t * t).sum(), y).detach()"),
+    ),
+    "the result that a gradient of a gradient goes through": tuple(
+        (f"x = {what}", "see.gradients(*torch.autograd.grad(torch.autograd.grad((x * x).sum(), b, "
+         "create_graph=True)[0].sum(), [b, x], allow_unused=True))")
+        for what in ("d.dist(c)", "d.norm()", "d.norm(3, 1)", "torch.linalg.norm(d)", "d.std(0)",
+                     "torch.std_mean(d)[0]", "d.logsumexp(1)", "torch.hypot(d, c)")
+    ),
+    "an error of shapes before one of views": (
+        ("x = b[..., -1:]", "y = x.unbind(0)[0]", "Dirty.apply(x[:1])", "y.mH"),
+    ),
+    "indices of what has no elements": (
+        ("x = b.unflatten(-1, (1, -1))[None, torch.tensor([0])]",
+         "see(x[1:, torch.tensor([0, 1])])", "x[1:, torch.tensor([0, 1])] = 2.0"),
+    ),
+    "sums into out= of integers": (
+        ("x = torch.arange(3)", "see(torch.sum(a, 0, out=x), torch.prod(a, 0, out=x))",
+         "see(torch.cumsum(a[0], 0, out=x), torch.cumprod(a[0], 0, out=x))",
+         "torch.mean(a, 0, out=x)"),
+    ),
+    "detach_ of an inference tensor": (
+        ("with torch.inference_mode(): x = torch.ones(2, requires_grad=True)",
+         "see(x.detach_().requires_grad)"),
+    ),
+    "leaves whose node is looked for in inference mode": (
+        ("with torch.inference_mode(): every(d, b)",),
+        ("with torch.inference_mode(): edge(b)",),
+    ),
     "inference tensors that functions save": (
         ("with torch.inference_mode(): x = b * 2", "Needs.apply(x, b, 2)"),
     ),
