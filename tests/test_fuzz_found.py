@@ -684,7 +684,7 @@ FOUND = {
     "sums into out= of integers": (
         ("x = torch.arange(3)", "see(torch.sum(a, 0, out=x), torch.prod(a, 0, out=x))",
          "see(torch.cumsum(a[0], 0, out=x), torch.cumprod(a[0], 0, out=x))",
-         "torch.mean(a, 0, out=x)"),
+         "torch.mean(a, 0, out=torch.arange(3))"),
     ),
     "detach_ of an inference tensor": (
         ("with torch.inference_mode(): x = torch.ones(2, requires_grad=True)",
