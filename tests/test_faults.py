@@ -33,7 +33,7 @@ BY_DATA: dict[str, Callable[[Any], Any]] = {
     "singular inv": lambda t: t.linalg.inv(t.zeros(2, 2)),
     "singular solve": lambda t: t.linalg.solve(t.zeros(2, 2), t.ones(2)),
     "singular batch": lambda t: t.linalg.inv(t.stack([t.eye(2), t.zeros(2, 2)])),
-    "singular power": lambda t: t.linalg.matrix_power(t.zeros(2, 2), -1),
+    "singular power": lambda t: t.linalg.matrix_power(t.zeros(3, 3), -1),
     "singular tensorinv": lambda t: t.linalg.tensorinv(t.zeros(2, 2), 1),
     "zero pivot": lambda t: t.linalg.lu_factor(t.zeros(2, 2))[0],
     "not positive": lambda t: t.linalg.cholesky(-t.eye(2)),
