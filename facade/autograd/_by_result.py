@@ -96,7 +96,7 @@ def _norm(s: Saved, name: str = "input") -> Any:
         raise KeyError("a matrix norm")
     x, (grad, result, dims) = _input(s, name), _whole(s, name)
     if p == 2:
-        return grad * (x / result).masked_fill(result == 0, 0)
+        return grad * (x / result).masked_fill_(result == 0, 0)
     if p in (0, 1):
         raise KeyError("not by the result")
     size = x.abs()
@@ -104,10 +104,10 @@ def _norm(s: Saved, name: str = "input") -> Any:
         most = (size == result) | size.isnan()
         return x.sgn() * (grad / most.sum(dims, keepdim=True) * most)
     if p < 1:
-        scaled = x.sgn() * size.pow(p - 1).masked_fill(x == 0, 0)
+        scaled = x.sgn() * size.pow(p - 1).masked_fill_(x == 0, 0)
         return scaled * grad * result.pow(1 - p)
     scaled = x.sgn() * size.pow(p - 1) if p < 2 else x * size.pow(p - 2)
-    return scaled * (grad / result.pow(p - 1)).masked_fill(result == 0, 0)
+    return scaled * (grad / result.pow(p - 1)).masked_fill_(result == 0, 0)
 
 
 def _logsumexp(s: Saved) -> Any:
@@ -117,7 +117,7 @@ def _logsumexp(s: Saved) -> Any:
 
 def _std(s: Saved) -> Any:
     x, (grad, result, dims) = s["input"], _whole(s)
-    grad = (grad / (result * 2)).masked_fill(result == 0, 0)
+    grad = (grad / (result * 2)).masked_fill_(result == 0, 0)
     count = math.prod(x.shape[d] for d in dims)
     given, dim = s.static("correction"), s.static("dim")
     unbiased = dim if isinstance(dim, bool) else s.static("unbiased")
@@ -190,12 +190,12 @@ def _dist(s: Saved, mine: str, other: str) -> Any:
     if p == 1:
         return s.g * x.sgn()
     if p == 2:
-        return s.g * (x / s.result).masked_fill(s.result == 0, 0)
+        return s.g * (x / s.result).masked_fill_(s.result == 0, 0)
     if math.isinf(p):
         size = x.abs()
         most = size == s.result
         return x.sgn() * (s.g / most.sum() * most)
-    return x * x.abs().pow(p - 2) * (s.g / s.result.pow(p - 1)).masked_fill(s.result == 0, 0)
+    return x * x.abs().pow(p - 2) * (s.g / s.result.pow(p - 1)).masked_fill_(s.result == 0, 0)
 
 
 def _erfcx(s: Saved) -> Any:
