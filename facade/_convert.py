@@ -8,7 +8,7 @@ import jax
 
 from leafax.functional import TABLE
 
-from ._arguments import complaint as _complaint
+from ._arguments import complaint
 from ._cautions import drops_imaginary
 from ._channels_last import is_in, strides_in
 from ._dtype import as_dtype
@@ -81,7 +81,7 @@ def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         isinstance(x, _KINDS[name]) or (x is None and name in ("device", "dtype", "memory_format"))
         for name, x in given.items()
     ):
-        raise TypeError(_complaint(_SIGNATURES, args, kwargs, "to"))
+        raise TypeError(complaint(_SIGNATURES, args, kwargs, "to"))
     return given
 
 

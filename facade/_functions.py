@@ -12,7 +12,7 @@ from leafax.functional import promote_types as _promote_types
 from leafax.functional import result_type as _result_type
 
 from . import _table
-from ._arguments import parsed
+from ._arguments import check_lines, parsed
 from ._dtype import dtype, of
 from ._factories import placed
 from ._indexing import nonzero as nonzero
@@ -212,12 +212,7 @@ def allclose(
     equal_nan: builtins.bool = False,
 ) -> builtins.bool:  # fmt: skip
     """Whether all elements satisfy `|input - other| <= atol + rtol * |other|`; runs the program."""
-    for place, (name, t) in enumerate((("input", input), ("other", other)), 1):
-        if not isinstance(t, Tensor):
-            raise TypeError(
-                f"allclose(): argument '{name}' (position {place}) must be Tensor, not "
-                f"{type(t).__name__}"
-            )
+    check_lines(("Tensor input, Tensor other",), (input, other), {}, "allclose")
     refuse("allclose", input, other)
     near = apply(TABLE["isclose"], input, other, rtol, atol, equal_nan)
     return builtins.bool(near.all().item())

@@ -47,12 +47,13 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
         task.check(node)
         fresh = changed(node) if (trace.silent if node.trace is trace else node.saved) else None
         if not fresh and (task.create_graph or task.looking):
+            from .autograd._by_result import again
             from .autograd._formulas import differentiate
 
             views = not task.create_graph or bool(local.mode.dual)
             spelled = differentiate(node, grads, needed, views)
             if spelled is None and not views:
-                spelled = _by_result(node, grads, needed)
+                spelled = again(node, grads, needed)
             if spelled is not None:
                 return spelled
             fresh = None if views else by_result(node)
@@ -91,14 +92,6 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
     for k, out in zip(wanted, outs, strict=True):
         passed[k] = out
     return passed
-
-
-def _by_result(node: Node, grads: list[Any], needed: set[Any]) -> list[Any] | None:
-    """The gradients through the result that the node saved, where PyTorch's formula reads that."""
-    from .autograd._by_result import TWICE, gradients
-
-    op = getattr(node.state.call, "op", None)
-    return gradients(node, grads, needed) if op is not None and op.qualified in TWICE else None
 
 
 def idle(task: Any, node: Any) -> None:

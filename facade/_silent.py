@@ -183,9 +183,9 @@ def _kept(node: Any) -> dict[int, Fresh]:
             continue
         holder = saved.holder() if saved.holder is not None else None
         if holder is None:
-            again = _of_memory(node, index, saved)
-            if again is not None:
-                found[index] = Fresh(again)
+            read = _of_memory(node, index, saved)
+            if read is not None:
+                found[index] = Fresh(read)
             continue
         moved = index >= 0 and id(holder) in _moved
         state = node.state
@@ -194,11 +194,10 @@ def _kept(node: Any) -> dict[int, Fresh]:
             if moved and holder is saved.tensor:
                 raise RuntimeError(_GONE.format(list(value.shape), list(holder._v.shape)))
             continue
-        if moved and holder is saved.tensor and holder._v.dtype == value.dtype:
+        # With a saved result also where the tensor itself was written to: that is of the old one.
+        again = moved or (index >= 0 and by_results and _is_written(holder))
+        if again and holder is saved.tensor and holder._v.dtype == value.dtype:
             found[index] = Fresh(holder)
-            continue
-        if holder is saved.tensor and index >= 0 and by_results and _is_written(holder):
-            found[index] = Fresh(holder)  # the result is another's than what it has now
             continue
         if moved or (holder is not saved.tensor and _is_written(holder)):
             fresh = holder.detach().to(of(value.dtype))

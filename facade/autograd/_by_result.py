@@ -50,6 +50,12 @@ def gradients(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None
         return None
 
 
+def again(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None:
+    """`gradients` for a graph that is differentiated again; None where the formula is no good."""
+    op = getattr(node.state.call, "op", None)
+    return gradients(node, grads, needed) if op is not None and op.qualified in _TWICE else None
+
+
 def _whole(s: Saved, name: str = "input") -> tuple[Any, Any, list[int]]:
     """The gradient and the result with the dims that were reduced, and which those are."""
     grad, result, dim = s.g, s.result, s.static("dim")
@@ -94,7 +100,11 @@ def _norm(s: Saved, name: str = "input") -> Any:
     p = 2.0 if given in (None, "fro") else given
     if not isinstance(p, (int, float)) or (name == "A" and _of_a_matrix(s)):
         raise KeyError("a matrix norm")
-    x, (grad, result, dims) = _input(s, name), _whole(s, name)
+    return _of_norm(_input(s, name), *_whole(s, name), p)
+
+
+def _of_norm(x: Any, grad: Any, result: Any, dims: list[int], p: float) -> Any:
+    """The gradient of the p-norm of `x` over `dims`, which `grad` and `result` still have."""
     if p == 2:
         return grad * (x / result).masked_fill_(result == 0, 0)
     if p in (0, 1):
@@ -184,18 +194,8 @@ def _logcumsumexp(s: Saved) -> Any:
 
 
 def _dist(s: Saved, mine: str, other: str) -> Any:
-    p, x = s.static("p", 2), s[mine] - s[other]
-    if p == 0:
-        raise KeyError("not by the result")
-    if p == 1:
-        return s.g * x.sgn()
-    if p == 2:
-        return s.g * (x / s.result).masked_fill_(s.result == 0, 0)
-    if math.isinf(p):
-        size = x.abs()
-        most = size == s.result
-        return x.sgn() * (s.g / most.sum() * most)
-    return x * x.abs().pow(p - 2) * (s.g / s.result.pow(p - 1)).masked_fill_(s.result == 0, 0)
+    x = s[mine] - s[other]
+    return _of_norm(x, s.g, s.result, list(range(x.dim())), s.static("p", 2))
 
 
 def _erfcx(s: Saved) -> Any:
@@ -232,6 +232,6 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
 }
 
 # Those among them that are PyTorch's for any number, so that they may be differentiated again.
-TWICE = frozenset(
+_TWICE = frozenset(
     {"norm", "linalg.norm", "linalg.vector_norm", "dist", "std", "std_mean", "logsumexp", "hypot"}
 )
