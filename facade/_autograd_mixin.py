@@ -13,14 +13,14 @@ from ._active import active
 from ._enter import Source, enter
 from ._handle import Handle
 from ._node import RemovableHandle
-from ._reading import drop_grad_fn
+from ._reading import drop_grad_fn, was_leaf
 from ._roles import alias, keep_edge
 from ._silent import moved, replaced
 from ._storage import adopt, flag, flag_views, leave
 from ._storage import detach as _detach
 from ._trace import LEAF, NODE, NOWHERE, local, resting
 from ._vmapped import refuse
-from ._writes import rebind, was_leaf
+from ._writes import rebind
 
 _backward: Any = None
 # References to the right-hand side of `x.data = y` if `y` is a temporary.
@@ -317,6 +317,9 @@ class AutogradMixin(Handle):
                 continue
             if member._stale is not None:
                 enter(member, local.trace)
+        if self._stale is not None and _graph.has_no_history(self):
+            self._replace_alone(other)
+            return
         self._replace(other)
         if store is not None:
             leave(self, store)
@@ -365,6 +368,16 @@ class AutogradMixin(Handle):
             if value.role:
                 trace.sources[value] = self if value.role == LEAF else Source(*history)
 
+    def _replace_alone(self, other: Any) -> None:
+        """Hold the value of `other`, and still refuse to tell a history."""
+        old, has = self._v, other._v
+        local.turned |= old.shape != has.shape
+        moved(self)
+        leave(self, self._store)
+        adopt(other, self)
+        self._v = resting(has.aval, old.requires_grad, old.role, has.inference, has.strides)
+        self._trace = self._array = None
+
     @property
     def volatile(self) -> bool:
         """False: what was once `volatile=True` is `no_grad` today."""
@@ -397,7 +410,7 @@ class AutogradMixin(Handle):
     @property
     def output_nr(self) -> int:
         """Which output of its `grad_fn` this tensor is."""
-        return 0 if self.is_leaf else int(_graph.gradient_edge(self)[1])
+        return 0 if was_leaf(self) or self.is_leaf else int(_graph.gradient_edge(self)[1])
 
     def is_inference(self) -> bool:
         """Whether this tensor was made in inference mode."""

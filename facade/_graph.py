@@ -95,9 +95,15 @@ def renew(t: Any) -> None:
     Raises:
       RuntimeError: for a view that was made in a way that forbids such writes.
     """
-    if t._creation and t._base_ is not None and (t._base_.requires_grad or t._stale.role > LEAF):
+    if has_no_history(t):
         raise RuntimeError(ambiguous(t, "its base or another view of its base has been"))
     enter(t, local.trace)
+
+
+def has_no_history(t: Any) -> bool:
+    """Whether nobody can tell the history of a stale view, since of how it was made."""
+    base = t._base_
+    return bool(t._creation) and base is not None and (base.requires_grad or t._stale.role > LEAF)
 
 
 def gradient_edge(t: Any) -> tuple[Any, int]:

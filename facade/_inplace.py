@@ -16,14 +16,14 @@ from ._cautions import drops_imaginary
 from ._enter import enter
 from ._handle import Handle
 from ._lens import spell, writing
-from ._modes import within
+from ._modes import no_grad, within
 from ._names import WRAPS
 from ._overlap import ASKS_ARGUMENTS, check_overlap
-from ._reading import plain_kind, without_grad
+from ._reading import plain_kind, was_leaf, without_grad
 from ._record import known, record
 from ._roles import alias, keep_edge
 from ._trace import LEAF, NODE, Mode, Value, local
-from ._writes import bump, rebind, was_leaf, write, write_view
+from ._writes import bump, rebind, write, write_view
 
 # Where the in-place form has a derivative of its own.
 _NODES = {"ConjPhysicalBackward0": "ConjPhysicalBackward1"}
@@ -159,6 +159,9 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
     tracked = local.mode.grad and (op.differentiable or op.name in ZEROS)
     tracked = tracked and _wants(t, args, kwargs) and not _unasked(op, t, args)
     check_inplace(t, tracked)
+    if t._creation and t._stale is not None and local.mode.grad and not tracked:
+        with no_grad():  # a history that nobody can tell is not asked for
+            return apply_inplace(op, t, *args, _key=_key, **kwargs)
     if local.look is not None:
         from .func._refusals import check_inplace as check_vmap
 

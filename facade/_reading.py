@@ -50,6 +50,8 @@ def _regenerate(t: Any, trace: Trace) -> Value:
         if mode.grad:
             raise AmbiguousView(ambiguous(t, "its base or another view of its base has been"))
         return through(trace, t._store.cell, t._lens)  # and it stays stale
+    if not mode.grad and was_leaf(t):  # nobody asks for its history
+        return through(trace, t._store.cell, t._lens)
     t._stale, t._behind = None, False
     with within(Mode.of(True, False, mode.autocast)):
         value = enter(t._base_, trace)
@@ -64,6 +66,16 @@ def _regenerate(t: Any, trace: Trace) -> Value:
     if t._grad_fn is not None:
         drop_grad_fn(t)
     return value
+
+
+def was_leaf(t: Any) -> bool:
+    """Whether the view `t` had no history when its base got one, and did not ask since.
+
+    PyTorch takes it for a leaf then; one that was written through has its history at once.
+    """
+    if t._stale is None or t._store is None:
+        return False
+    return t._stale.role <= LEAF and id(t) not in t._store.written
 
 
 def through(trace: Trace, cell: Any, lens: Lens) -> Value:

@@ -256,9 +256,10 @@ def observe(t: Any, reason: str) -> Any:
             check_faults()
             return array
         from ._enter import enter
+        from ._reading import was_leaf
 
-        if t._creation and t._stale is not None:  # autograd may not use it, its data are there
-            t = t.detach()
+        if t._stale is not None and (t._creation or was_leaf(t)):
+            t = t.detach()  # its data are there, whatever its history is
         enter(t, local.trace)
         cut(reason, (t,))
     check_faults()

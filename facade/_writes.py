@@ -134,16 +134,6 @@ def _reread(t: Any) -> None:
     t._grad_fn, t._out = history
 
 
-def was_leaf(t: Any) -> bool:
-    """Whether the view `t` had no history when its base got one, and did not ask since.
-
-    PyTorch takes it for a leaf then; one that was written through has its history at once.
-    """
-    if t._stale is None or t._store is None:
-        return False
-    return t._stale.role <= LEAF and id(t) not in t._store.written
-
-
 def make_stale(t: Any) -> None:
     if t._stale is None:
         t._stale = t._v

@@ -751,6 +751,18 @@ FOUND = {
         ("see(saved(torch.stack([a, d]).grad_fn))", "see(saved(d.square().grad_fn))",
          "see(saved(torch.where(a > 0, d, 1.0).grad_fn))"),
     ),
+    "a view whose history nobody can tell: what does not ask for it is allowed": (
+        ("x, y = d.chunk(2, -1)", "d.t_()", "y.logical_not_()", "y + 1"),
+        ("x, y = d.chunk(2, -1)", "d.mul_(2)", "y.data = y.data * 2", "y + 1", "y.data.mul_(3)",
+         "with torch.no_grad(): y.mul_(2)", "see(y._version, d._version, y.shape)", "d.mul_(3)"),
+        ("x, y = z", "torch.autograd.graph.increment_version(z)", "y.data = y.data * 2"),
+    ),
+    "a view is a leaf until its history is asked for": (
+        ("x = a.expand(2, *a.shape)", "a[...] = d", "x.data[0] = 0.5", "x += 1"),
+        ("x = a.t()", "a[...] = d", "x.detach()", "x.tolist()", "x += 1"),
+        ("x = a.t()", "a[...] = d", "with torch.no_grad(): x + 1", "see(x.output_nr)", "x += 1"),
+        ("x = a.t()", "a[...] = d", "with torch.no_grad(): x[0].zero_()", "y = x + 1", "x += 1"),
+    ),
 }  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from .._enter import enter
 from .._grad_dtype import wanted
 from .._handle import Handle
 from .._inplace import check_inplace
+from .._reading import was_leaf
 from .._roles import tag
 from .._trace import LEAF, local
-from .._writes import bump, touch, was_leaf, write
+from .._writes import bump, touch, write
 from ._anomaly import parent_now, stack_now
 from ._context_saved import SavesTensors
 from ._fit import Kind, fit, zeros
