@@ -8,6 +8,7 @@ that changes is an input of it, so a schedule compiles nothing; the old buffers 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from .._trace import Value, local
 from .._writes import rebind, write
 from ._groups import ParamGroup, ParamGroups
 from ._skip import skip_if
-from ._update import StepMemo, are_at_rest, are_simple, share, update_op
+from ._update import Entering, StepMemo, are_at_rest, are_simple, share, update_op
 
 #: Types of hyperparameters that are what they were as long as they are equal.
 _CONSTANT = (float, int, str, type(None))
@@ -71,6 +72,7 @@ class Optimizer(ParamGroups):
         self._ops: dict[Any, Op] = {}
         self._fixed: dict[int, tuple[float | None, ...]] = {}  # by group: constants of its op
         self._last: dict[int, Chosen] = {}  # by group
+        self._entering: dict[int, Entering] = defaultdict(Entering)  # by group
 
     # ------------------------------------------------------------ what subclasses say
 
@@ -149,19 +151,24 @@ class Optimizer(ParamGroups):
         states = [known(p) or self.state_of(p, group) for p in params]
         held = [t for state in states for t in state.values()]
         op, numbers = self._chosen(group, states, (len(params), len(held)))
-        if not self._replayed(op, params, held, numbers):
+        inputs = self._entering[id(group)].as_inputs(numbers)
+        if not self._replayed(op, params, held, inputs):
             nested = tuple([tuple(state.values()) for state in states])
             self._record_update(op, params, nested, held, numbers)
 
-    def _replayed(self, op: Op, params: list[Any], held: list[Any], numbers: list[float]) -> bool:
-        """Take the update as one step, if it was recorded from here before."""
+    def _replayed(self, op: Op, params: list[Any], held: list[Any], inputs: list[Any]) -> bool:
+        """Take the update as one step, if it was recorded from here before.
+
+        Args:
+          inputs: the numbers, or arrays of them.
+        """
         trace = local.trace
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         memo = trace.state.next.get(key)
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
         if memo is None or share(params) or not are_at_rest(held):
             return False
-        memo.replay(trace, params, held, numbers)
+        memo.replay(trace, params, held, inputs)
         return True
 
     def _record_update(
