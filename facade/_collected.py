@@ -15,10 +15,11 @@ from weakref import ref
 
 from ._enter import Source
 from ._reach import living, onward
-from ._trace import State, Trace, Value, local
+from ._trace import LEAF, State, Trace, Value, local
 
 _HELD = "_held_while_collecting"
-_loose: list[tuple[Any, Any, Any, Any]] = []  # of a node: trace, state or value, itself, output
+# Of a node: trace, state or value, itself, output. Of a leaf: -1 for the output.
+_loose: list[tuple[Any, Any, Any, Any]] = []
 _holding: list[Any] = []  # references to the tensors that hold their nodes
 
 
@@ -42,7 +43,7 @@ def _at_work() -> bool:
 
 
 def _let_go(trace: Trace) -> None:
-    sources = [(v, s) for v, s in trace.sources.items() if type(s) is Source]
+    sources = [(v, s) for v, s in trace.sources.items() if type(s) is Source or v.role == LEAF]
     if not (trace.grad_fns or sources):
         return
     held: dict[Any, list[Any]] = {}  # what an edge or a state leads to
@@ -59,7 +60,9 @@ def _let_go(trace: Trace) -> None:
         _loose.append((ref(trace), state, ref(node), None))
     for value, source in sources:
         del trace.sources[value]
-        _loose.append((ref(trace), value, ref(source._grad_fn), source._out))
+        is_leaf = value.role == LEAF
+        kept = source if is_leaf else source._grad_fn
+        _loose.append((ref(trace), value, ref(kept), -1 if is_leaf else source._out))
 
 
 def _led_to(trace: Trace, start: Value, held: dict[Any, list[Any]]) -> list[Any]:
@@ -98,7 +101,7 @@ def _hold_again() -> None:
             trace.hold(place, node)
             del node.led_to
         else:
-            trace.sources.setdefault(place, Source(node, out))
+            trace.sources.setdefault(place, node if out < 0 else Source(node, out))
     for t in tensors:
         if t is not None:  # a trace may know a tensor twice
             t.__dict__.pop(_HELD, None)

@@ -219,3 +219,40 @@ def test_a_tensor_that_a_program_knows_twice_is_let_go_once() -> None:
     gc.collect()
     y.sum().backward()
     assert x.grad.tolist() == [12.0] * 3 and node.name() == "MulBackward0"
+
+
+def test_the_collector_finds_leaves_that_no_graph_leads_to() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        def hooked() -> Any:
+            kept = _Kept()
+            x = torch.tensor([1.0, 2.0], requires_grad=True)
+            x.register_post_accumulate_grad_hook(lambda p: kept)
+            x.sum().backward()
+            return x, ref(kept)
+
+        x, seen = hooked()
+        gc.collect()
+        log(seen() is None)
+        del x
+        gc.collect()
+        log(seen() is None)
+
+        def scope(run: bool) -> Any:
+            x = torch.tensor([1.0, 2.0], requires_grad=True)
+            x.me = x
+            y = (x * 2).view(2)
+            z = y.sum()
+            if run:
+                z.backward(retain_graph=True)
+            return z, ref(x), ref(y)
+
+        for run in (False, True):
+            z, leaf, middle = scope(run)
+            gc.collect()
+            log(leaf() is None, middle() is None)
+            z.backward()
+            log(leaf().grad)
+            del z
+            gc.collect()
+            log(leaf() is None)
