@@ -24,7 +24,7 @@ from ._out_kinds import (
     written,
 )
 from ._out_types import check_type
-from ._overlap import check_overlap
+from ._overlap import JOINS, check_overlap
 from ._trace import local
 from ._vmapped import refuse_random_out
 
@@ -156,6 +156,8 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = (), part: int = 0) 
             )
     check_inplace(out, False)
     check_type(op, result, out, operands, part)
+    if op.name in JOINS and tuple(out.shape) != tuple(result.shape):
+        resized(out, tuple(result.shape))
     check_overlap(op, out, operands)
     by_element = op.name == "outer" or elementwise(op, list(operands))
     if by_element and tuple(out.shape) != tuple(result.shape):
@@ -163,7 +165,7 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = (), part: int = 0) 
         if out._v.dtype not in (result._v.dtype, _computed(result, operands)):
             resized(out, tuple(result.shape))
     lies = result.stride() if _by_columns(op) else None
-    resize_output(out, tuple(result.shape), op.name in _SILENT, lies)
+    resize_output(out, tuple(result.shape), op.name in _SILENT | JOINS, lies)
     if _copied(op, operands):
         out.copy_(result)
     elif op.qualified in _UNDERIVED and local.mode.grad and result.requires_grad:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import Op, category, cpp_name, default_float, scalar_name
+from leafax.functional import Op, category, cpp_name, default_float, result_type, scalar_name
 
 from ._out_kinds import tensors_in
+from ._overlap import JOINS
 
 _SAME_TYPE = {
     "where": "Expected out type to be {0} but got {1}",
@@ -82,7 +83,6 @@ _SAFE = {
 _ANY_TYPE = frozenset({
     "sum", "prod", "nansum", "cumsum", "cumprod", "bernoulli", "matrix_rank", "split_copy",
 })  # fmt: skip
-_JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat"})
 # Without an in-place form of their own, and yet they cast to the type of `out`.
 _CASTING = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "mean", "std", "var", "any", "all", "maximum", "minimum",
@@ -140,6 +140,21 @@ def _check_fft(op: Op, have: Any, want: Any) -> None:
     raise RuntimeError(f"{name} expects {kind} output tensor, but got {scalar_name(have)}")
 
 
+def check_joined(out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """What `cat` asks of `out=` before it asks whether the tensors fit together."""
+    tensors = list(tensors_in((args, kwargs)))
+    dim = next((x for x in (*args, *kwargs.values()) if isinstance(x, int)), 0)
+    if tensors and all(t.dim() for t in tensors) and -tensors[0].dim() <= dim < tensors[0].dim():
+        _check_joined(out._v.dtype, result_type(*[t._v.aval.struct() for t in tensors]))
+
+
+def _check_joined(have: Any, want: Any) -> None:
+    if category(want) > category(have):
+        raise TypeError(
+            f"torch.cat(): input types can't be cast to the desired output type {scalar_name(have)}"
+        )
+
+
 def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> None:
     """Raise if a function does not write its result into a tensor of the dtype of `out`.
 
@@ -164,12 +179,8 @@ def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> N
             return
         kind = scalar_name(have)
         raise RuntimeError(f"{op.name} only supports bool tensor for result, got: {kind}")
-    if op.name in _JOINS:
-        if category(want) > category(have):
-            raise TypeError(
-                "torch.cat(): input types can't be cast to the desired output type "
-                f"{scalar_name(have)}"
-            )
+    if op.name in JOINS:
+        _check_joined(have, want)
         return
     given = list(tensors_in(operands))
     parted = op.name == "abs" and any(t.is_complex() for t in given)

@@ -43,8 +43,11 @@ ASKS_ARGUMENTS = frozenset({
     "bernoulli", "normal", "uniform", "exponential", "geometric", "cauchy", "log_normal",
 })  # fmt: skip
 
+# What they make is made by `cat`.
+JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat"})
+
 # These refuse their own target as an operand, too.
-_NO_OVERLAP = frozenset({"index_put", "index_add", "index_copy", "scatter", "scatter_add"})
+_NO_OVERLAP = JOINS | {"index_put", "index_add", "index_copy", "scatter", "scatter_add"}
 
 
 def check_overlap(op: Op, t: Any, args: Any) -> None:

@@ -25,7 +25,8 @@ from ._older import newer
 from ._out import check_out as check_out
 from ._out import write_out as write_out
 from ._out_kinds import check_kind
-from ._out_types import IN_ITS_DTYPE, in_its_dtype
+from ._out_types import IN_ITS_DTYPE, check_joined, in_its_dtype
+from ._overlap import JOINS
 from ._record import apply, known
 from ._trace import local
 from ._views import view
@@ -149,6 +150,8 @@ def function(op: Op) -> Callable[..., Any]:
         if op.name in IN_ITS_DTYPE and not op.namespace:
             kwargs = in_its_dtype(op, args, kwargs, out)
         check_out(op, out, (args, kwargs))
+        if op.name in JOINS and op.name != "stack":
+            check_joined(out, args, kwargs)
         if local.mode.autocast is not None:  # it knows no `out=` forms
             return off(fn, *args, out=out, **kwargs)
         return write_out(op, call(op, args, kwargs), out, (*args, *kwargs.values()))

@@ -44,8 +44,11 @@ def _ends_unwritten(form: str, given: list[Any], space: Any) -> bool:
 
 def _memory_of_losses(form: str, given: list[Any], space: Any) -> bool:
     """Behind a reduced loss lies what its kernel had there before it was reduced."""
-    made = given[0].grad_fn
-    return "as_strided" in form and made is not None and "Loss" in made.name()
+    if "as_strided" not in form:
+        return False
+    x = given[0]
+    of_loss = x.dim() == 0 and x._base is None and x.untyped_storage().nbytes() > x.nbytes
+    return of_loss or x.grad_fn is not None and "Loss" in x.grad_fn.name()
 
 
 def _data_of_view(form: str, given: list[Any], space: Any) -> bool:

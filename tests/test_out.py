@@ -109,6 +109,16 @@ SESSIONS = {
         torch.masked_select(a.clone().requires_grad_(), a > 0, out=E(0))
         torch.index_reduce(a, 0, torch.tensor([0, 1]), a[:2], "prod", out=E(0))
     """,
+    "what is joined": """
+        z, f = torch.ones(3) * 1j, torch.zeros(3)
+        torch.cat([z, torch.ones(2, 2)], out=f); torch.cat([z], 3, out=f); torch.cat([], out=f)
+        torch.cat([z, torch.tensor(1.0)], out=f); torch.cat([z.view(1, 3), f.view(3, 1)], out=f)
+        torch.cat([z, z], dim=-2, out=f); torch.stack([z, f[:2]], out=f)
+        torch.dstack([z, f[:2]], out=f); torch.column_stack([z, f[:2]], out=f)
+        torch.cat([f, f[:0]], out=f); torch.hstack([f, f[:0]], out=f); torch.cat([f, f], out=f)
+        f = torch.zeros(3); torch.cat([f[:1], z.real[:2]], out=f); f
+        f = torch.zeros(1, 3); torch.vstack([f, f[:0]], out=f); torch.cat([f.view(1, 3)], out=f)
+    """,
     "shapes broadcast together": """
         f = torch.broadcast_shapes
         f((3, 5), (2, 4, 1)); f(3, 5, (2, 4, 1)); f((1, -1)); f((2,), (-1,)); f((-1,), (2,)); f(-3)
