@@ -13,20 +13,13 @@ from leafax.functional import TABLE, Op
 from ._record import apply
 
 
-def _op(name: str, backward: str) -> Op:
+def _op(name: str) -> Op:
     known = TABLE[name]
-    return Op(
-        known.fn,
-        name=f"_{name}_scalar",
-        backward=backward,
-        numbers=known.numbers,
-        function=False,
-        method=False,
-    )
+    backward = known.backward.replace("Backward0", "Backward1")
+    return Op(known.fn, name=name, backward=backward, saves=known.saves, numbers=known.numbers)
 
 
-_ADD, _SUB = _op("add", "AddBackward1"), _op("sub", "SubBackward1")
-_MUL, _DIV = _op("mul", "MulBackward1"), _op("div", "DivBackward1")
+_MUL, _ADD, _SUB, _DIV = map(_op, ("mul", "add", "sub", "div"))
 
 
 def plus(input: Any, number: Any) -> Any:

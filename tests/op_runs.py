@@ -40,7 +40,7 @@ from op_samples import (
 )  # fmt: skip
 
 import leafax
-from leafax.functional import _cache
+from leafax.functional import _alone, _cache
 
 SEED = torch.manual_seed
 Form = tuple[str, Callable[..., Any], Callable[..., Any]]
@@ -65,7 +65,7 @@ class _Jax:
 @contextlib.contextmanager
 def compiled_cheaply() -> Iterator[None]:
     """Compile leafax's programs without optimizing them."""
-    with mock.patch.object(_cache, "jax", _Jax()):
+    with mock.patch.object(_cache, "jax", _Jax()), mock.patch.object(_alone, "jax", _Jax()):
         yield
 
 

@@ -9,7 +9,7 @@ import fuzz
 import fuzz_programs
 import pytest
 
-PROGRAMS = 500
+PROGRAMS = 2000
 BLOCK = 50  # programs a test: small enough to share among processes
 
 # What the fuzzer once found, as it was shrunk.

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from leafax.functional import TABLE, Op
 
 from .._record import apply
-from ._formula_tools import ADD, DIV, SUB, Formula, conj, times
+from .._scalars import minus, over, plus, times
+from ._formula_tools import Formula, conj
 
 
 def _of_result(name: str, fn: Callable[..., Any]) -> Op:
@@ -60,7 +61,7 @@ def _pow_base(s: Any) -> Any:
         if exponent == 0:
             return s.g.new_zeros(s.shape())
         return s.g * conj(times(s["input"].pow(exponent - 1), exponent))
-    power = s.g * conj(exponent * s["input"].pow(apply(SUB, exponent, 1)))
+    power = s.g * conj(exponent * s["input"].pow(minus(exponent, 1)))
     return power.new_zeros(()).where(exponent == 0, power)
 
 
@@ -100,7 +101,7 @@ def _xlogy(s: Any) -> Any:
 def _chosen(s: Any, mine: str, other: str, ordered: str) -> Any:
     """The gradient of `maximum` or `minimum`: equal elements share it."""
     a, b = s[mine], s[other]
-    share = apply(DIV, s.g, 2).where(a == b, s.g)
+    share = over(s.g, 2).where(a == b, s.g)
     return share.masked_fill(a < b if ordered == "lt" else a > b, 0)
 
 
@@ -151,19 +152,19 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "square": {"input": lambda s: s.g * conj(times(s["input"].pow(1), 2))},
     "exp": {"input": lambda s: s.g * conj(s.result)},
     "exp2": {"input": lambda s: times(s.g * conj(s.result), math.log(2))},
-    "expm1": {"input": lambda s: s.g * apply(ADD, conj(s.result), 1)},
+    "expm1": {"input": lambda s: s.g * plus(conj(s.result), 1)},
     "log": {"input": lambda s: s.g / conj(s["input"])},
     "log2": {"input": lambda s: s.g / times(conj(s["input"]), math.log(2))},
     "log10": {"input": lambda s: s.g / times(conj(s["input"]), math.log(10))},
-    "log1p": {"input": lambda s: s.g / conj(apply(ADD, s["input"], 1))},
+    "log1p": {"input": lambda s: s.g / conj(plus(s["input"], 1))},
     "sin": {"input": lambda s: s.g * conj(s["input"].cos())},
     "cos": {"input": lambda s: s.g * -conj(s["input"].sin())},
-    "tan": {"input": lambda s: s.g * conj(apply(ADD, s.result.pow(2), 1))},
+    "tan": {"input": lambda s: s.g * conj(plus(s.result.pow(2), 1))},
     "sinh": {"input": lambda s: s.g * conj(s["input"].cosh())},
     "cosh": {"input": lambda s: s.g * conj(s["input"].sinh())},
-    "asin": {"input": lambda s: s.g * conj(apply(ADD, -s["input"] * s["input"], 1).rsqrt())},
-    "acos": {"input": lambda s: s.g * -conj(apply(ADD, -s["input"] * s["input"], 1).rsqrt())},
-    "atan": {"input": lambda s: s.g / conj(apply(ADD, s["input"] * s["input"], 1))},
+    "asin": {"input": lambda s: s.g * conj(plus(-s["input"] * s["input"], 1).rsqrt())},
+    "acos": {"input": lambda s: s.g * -conj(plus(-s["input"] * s["input"], 1).rsqrt())},
+    "atan": {"input": lambda s: s.g / conj(plus(s["input"] * s["input"], 1))},
     "sqrt": {"input": lambda s: s.g / times(conj(s.result), 2)},
     "rsqrt": {"input": lambda s: times(s.g, -0.5) * conj(s.result.pow(3))},
     "reciprocal": {"input": lambda s: -s.g * conj(s.result * s.result)},

@@ -11,6 +11,7 @@ from typing import Any
 
 from leafax.functional import Call, Input, Slot
 
+from .._scalars import times
 from .._underived import refuse_parts
 from . import (
     _elementwise_formulas,
@@ -20,7 +21,7 @@ from . import (
     _shape_formulas,
 )
 from ._fit import fit
-from ._formula_tools import Formula, conj, times
+from ._formula_tools import Formula, conj
 
 # By op and parameter: the gradient for that operand.
 FORMULAS: dict[str, dict[str, Formula]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._record import apply
-from ._formula_tools import DIV, Formula, dims_of
+from .._scalars import over
+from ._formula_tools import Formula, dims_of
 
 
 def _spread(s: Any) -> Any:
@@ -21,7 +21,7 @@ def _spread(s: Any) -> Any:
 def _mean(s: Any) -> Any:
     shape, dim = s.shape(), s.static("dim")
     dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
-    return apply(DIV, _spread(s), math.prod(shape[d] for d in dims))
+    return over(_spread(s), math.prod(shape[d] for d in dims))
 
 
 def _unsqueezed(s: Any) -> Any:
