@@ -78,6 +78,14 @@ def _split(a: Arguments) -> str:
     return "SplitBackward0" if isinstance(sizes, int) else "SplitWithSizesBackward0"
 
 
+def _chunk(state: State) -> str:
+    """PyTorch splits an empty dim by sizes, all of them 0."""
+    given, shape = arguments(state), state.operands[0].shape
+    empty = shape[given.get("dim", 0)] == 0
+    unsafe = "Unsafe" if state.call.op.name.startswith("unsafe") else ""
+    return f"{unsafe}Split{'WithSizes' if empty else ''}Backward0"
+
+
 def _pad(a: Arguments) -> str:
     kind = {"reflect": "Reflection", "replicate": "Replication"}.get(a.get("mode", "constant"))
     return f"{kind}Pad{len(a['pad']) // 2}DBackward0" if kind else "ConstantPadNdBackward0"
@@ -150,6 +158,8 @@ def node_name(state: State) -> str:
             return _interpolate(state)
         if op.name == "pad":
             return _pad(arguments(state))
+        if op.backward in ("SplitBackward0", "UnsafeSplitBackward0") and "chunk" in op.name:
+            return _chunk(state)
         if op.name == "movedim" and not state.operands[0].shape:
             return "AliasBackward0"  # nothing to permute
         if has_no_formula(state):

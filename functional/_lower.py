@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._program import Aval, Input, Node, Program
 from ._vjp import PullMeta, VjpCall, differentiate
@@ -207,14 +208,10 @@ def summarise(fault: Any) -> tuple[Any, Any]:
 def needed_inputs(call: VjpCall, avals: tuple[Aval, ...]) -> frozenset[int]:
     """Which inputs of the differentiated call its gradient really reads.
 
-    Found by tracing the gradient and following its equations backwards, so what backward keeps
+    Found by tracing the gradient and dropping what does not reach it, so what backward keeps
     over a cut is what it will use: nothing for `add`, both factors for `mul`.
     """
     with jax.enable_x64(True):
         closed = jax.make_jaxpr(call.evaluate)(*[a.struct() for a in avals])
-    jaxpr = closed.jaxpr
-    live = {v for v in jaxpr.outvars if not hasattr(v, "val")}
-    for eqn in reversed(jaxpr.eqns):
-        if any(v in live for v in eqn.outvars):
-            live.update(v for v in eqn.invars if not hasattr(v, "val"))
-    return frozenset(i for i in range(call.n) if jaxpr.invars[i] in live)
+    used = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))[1]
+    return frozenset(i for i in range(call.n) if used[i])
