@@ -185,6 +185,10 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         except RuntimeError:
             if op.name in ASKS_ARGUMENTS:
                 _plainly(op, t, before, args, kwargs)  # for what it says of its arguments
+            if local.mode.grad and op.differentiable:
+                for a in args:
+                    if isinstance(a, Handle) and a._stale is not None:  # type: ignore[attr-defined]
+                        enter(a, local.trace)  # autograd asks it for its history before
             raise
     if tracked and t._base_ is not None:
         if t._base_._store is not t._store:

@@ -757,6 +757,9 @@ FOUND = {
          "with torch.no_grad(): y.mul_(2)", "see(y._version, d._version, y.shape)", "d.mul_(3)"),
         ("x, y = z", "torch.autograd.graph.increment_version(z)", "y.data = y.data * 2"),
     ),
+    "a view whose history nobody can tell is refused before memory is looked at": (
+        ("x, y = d.split(1)", "d.index_fill_(0, torch.tensor([0]), 2.0)", "d.data.copy_(x)"),
+    ),
     "a view is a leaf until its history is asked for": (
         ("x = a.expand(2, *a.shape)", "a[...] = d", "x.data[0] = 0.5", "x += 1"),
         ("x = a.t()", "a[...] = d", "x.detach()", "x.tolist()", "x += 1"),
