@@ -14,7 +14,7 @@ from ._enter import NUMBER, add_input, make
 from ._inplace import check_inplace
 from ._modes import no_grad
 from ._record import over_budget, record
-from ._roles import keep_edge, tag
+from ._roles import overwritten
 from ._trace import local
 from ._writes import write
 
@@ -44,7 +44,5 @@ def update_many(
         state, trace = record(op, (tuple(targets), *others, inputs), {}, budget=False)
         results = iter(state.values)
         for t in targets:
-            value = next(results)
-            old = t._v
-            write(t, keep_edge(trace, value, old) if old.role else tag(trace, value, old))
+            write(t, overwritten(trace, next(results), t._v))
         return [make(value, trace) for value in results]
