@@ -229,7 +229,7 @@ class GraphTask:
             return None
         had_hooks = bool(node.post_hooks)  # a hook that an unpack hook registers sees no gradients
         last = not any(e is not None and e[0] in needed for e in node.next_edges())
-        if not hasattr(node, "apply_custom") and (last or all(g is None for g in grads)):
+        if node.apply_custom is None and (last or all(g is None for g in grads)):
             idle(self, node)
             passed = [None] * len(node.next_edges())
         else:
@@ -306,7 +306,7 @@ class GraphTask:
 
 def _shown(node: Any) -> bool:
     """Whether the user sees the gradients that reach a node."""
-    return node.hooked() or hasattr(node, "apply_custom")
+    return node.hooked() or node.apply_custom is not None
 
 
 def _in_the_shape_of(leaf: Any, grad: Any) -> Any:
