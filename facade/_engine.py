@@ -23,7 +23,7 @@ from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
 from ._node import AccumulateGrad, Node
 from ._roles import alias, spread
-from ._saved import check_versions
+from ._saved import check_versions, latest_versions
 from ._storage import detach
 from ._strides import stride
 from ._trace import NOWHERE, Mode, State, local, resting
@@ -97,8 +97,6 @@ class GraphTask:
         self.effects: list[tuple[str, Any, Any]] = []
         self.freed: list[State] = []
         self.plain = True  # nothing but the running trace took part
-        self.latest: dict[int, int] = {}
-        self._latest_trace: Any = None
         self.reached: Any = ()  # the nodes that this pass will visit
         self.running: set[Any] = set()  # with captures: the nodes that do more than hold one
         self.looking = False  # whether somebody can look at a gradient on its way
@@ -222,8 +220,6 @@ class GraphTask:
         grads = self._tensor_hooks(node, grads)
         if node.pre_hooks:
             grads = pre_hooks(node, grads)
-        if not self.plain:
-            self._latest_trace = None  # a hook may have written to a saved tensor
         if node.accumulates:
             self._accumulate(node, grads)
             return None
@@ -271,14 +267,7 @@ class GraphTask:
 
     def check(self, node: Node) -> None:
         trace = local.trace
-        if node.trace is trace and self._latest_trace is not trace:
-            self.latest = {}
-            for s in trace.state.path():
-                for v in s.values:
-                    if v.version > self.latest.get(v.storage, 0):
-                        self.latest[v.storage] = v.version
-            self._latest_trace = trace
-        check_versions(node, self.latest)
+        check_versions(node, latest_versions(trace.state) if node.trace is trace else {})
 
     def _accumulate(self, node: AccumulateGrad, grads: list[Any]) -> None:
         leaf = node.variable

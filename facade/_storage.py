@@ -32,11 +32,12 @@ from ._writes import make_stale
 class Storage:
     """The cell and the tensors that read it."""
 
-    __slots__ = ("cell", "members", "vc", "silent", "writer", "written")
+    __slots__ = ("cell", "members", "room", "vc", "silent", "writer", "written")
 
     def __init__(self, cell: Any, vc: list[int]) -> None:
         self.cell, self.vc = cell, vc
         self.members: list[ref[Any]] = []
+        self.room = 16  # members at which those that are gone are left out
         self.silent = False  # written to behind the back of a member's version counter
         self.writer: ref[Any] | None = None  # the view that its base got a history through last
         self.written: dict[int, ref[Any]] = {}  # all such views, by their id
@@ -72,7 +73,11 @@ def storage_of(t: Any) -> Storage:
 
 def _join(t: Any, store: Storage) -> None:
     t._store, t._shares = store, True
-    store.members.append(ref(t))
+    members = store.members
+    if len(members) >= store.room:  # `x.detach()` in a loop that never writes to `x`
+        members[:] = [m for m in members if m() is not None]
+        store.room = 16 + 2 * len(members)
+    members.append(ref(t))
 
 
 def unshare(t: Any) -> None:

@@ -292,6 +292,7 @@ class Local(threading.local):
         self.turn_end: State | None = None  # where the last turns of that loop ended
         self.clock = 0  # counts cuts
         self.states = 0
+        self.latest: Any = (None, {})  # where `_saved.latest_versions` was asked last, and them
         self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
         self.tasks: list[Any] = []  # backward passes that are walking, outermost first
         self.multithreading = True  # what users were told; nothing here depends on it
