@@ -23,7 +23,7 @@ from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
 from ._node import AccumulateGrad, Node
 from ._roles import alias, spread
-from ._saved import check_versions
+from ._saved import check_versions, latest_versions
 from ._storage import detach
 from ._strides import stride
 from ._trace import NOWHERE, Mode, State, local, resting
@@ -97,8 +97,6 @@ class GraphTask:
         self.effects: list[tuple[str, Any, Any]] = []
         self.freed: list[State] = []
         self.plain = True  # nothing but the running trace took part
-        self.latest: dict[int, int] = {}
-        self._latest_trace: Any = None
         self.reached: Any = ()  # the nodes that this pass will visit
         self.running: set[Any] = set()  # with captures: the nodes that do more than hold one
         self.looking = False  # whether somebody can look at a gradient on its way
@@ -222,14 +220,12 @@ class GraphTask:
         grads = self._tensor_hooks(node, grads)
         if node.pre_hooks:
             grads = pre_hooks(node, grads)
-        if not self.plain:
-            self._latest_trace = None  # a hook may have written to a saved tensor
         if node.accumulates:
             self._accumulate(node, grads)
             return None
         had_hooks = bool(node.post_hooks)  # a hook that an unpack hook registers sees no gradients
         last = not any(e is not None and e[0] in needed for e in node.next_edges())
-        if not hasattr(node, "apply_custom") and (last or all(g is None for g in grads)):
+        if node.apply_custom is None and (last or all(g is None for g in grads)):
             idle(self, node)
             passed = [None] * len(node.next_edges())
         else:
@@ -271,14 +267,7 @@ class GraphTask:
 
     def check(self, node: Node) -> None:
         trace = local.trace
-        if node.trace is trace and self._latest_trace is not trace:
-            self.latest = {}
-            for s in trace.state.path():
-                for v in s.values:
-                    if v.version > self.latest.get(v.storage, 0):
-                        self.latest[v.storage] = v.version
-            self._latest_trace = trace
-        check_versions(node, self.latest)
+        check_versions(node, latest_versions(trace.state) if node.trace is trace else {})
 
     def _accumulate(self, node: AccumulateGrad, grads: list[Any]) -> None:
         leaf = node.variable
@@ -306,7 +295,7 @@ class GraphTask:
 
 def _shown(node: Any) -> bool:
     """Whether the user sees the gradients that reach a node."""
-    return node.hooked() or hasattr(node, "apply_custom")
+    return node.hooked() or node.apply_custom is not None
 
 
 def _in_the_shape_of(leaf: Any, grad: Any) -> Any:

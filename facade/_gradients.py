@@ -34,7 +34,7 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
       task: the pass; what depends on more than the running trace sets its `plain` to False.
       needed: the nodes that lead to what is wanted.
     """
-    custom = getattr(node, "apply_custom", None)
+    custom = node.apply_custom
     if custom is not None:
         task.plain = False
         return list(custom(grads, needed))

@@ -64,7 +64,10 @@ def node_of(trace: Trace, state: State) -> Node:
     """The node of a state of `trace`; the same object as long as somebody holds it."""
     node = trace.node(state)
     if node is None:
-        node = node_class(node_name(state))(trace, state)
+        made = state.node_class
+        if made is None:
+            made = state.node_class = node_class(node_name(state))
+        node = made(trace, state)
         trace.hold(state, node)
     return node  # type: ignore[no-any-return]
 

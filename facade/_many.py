@@ -14,13 +14,13 @@ from ._enter import NUMBER, add_input, make
 from ._inplace import check_inplace
 from ._modes import no_grad
 from ._record import over_budget, record
-from ._roles import keep_edge, tag
+from ._roles import overwritten
 from ._trace import local
 from ._writes import write
 
 
 def update_many(
-    op: Op, targets: Sequence[Any], *others: Any, numbers: Sequence[float] = ()
+    op: Op, targets: Sequence[Any], *others: Any, numbers: Sequence[float] = (), counts: int = 1
 ) -> list[Any]:
     """Record `op(targets, *others, numbers)` and write its first results into the targets.
 
@@ -28,6 +28,7 @@ def update_many(
       op: returns a new value for each target, in its shape and dtype, and then any others.
       others: tensors, sequences of tensors, or static values.
       numbers: become inputs of the program: other values compile nothing.
+      counts: how many writes the version counters are to see.
 
     Returns:
       The op's other results, as tensors.
@@ -44,7 +45,6 @@ def update_many(
         state, trace = record(op, (tuple(targets), *others, inputs), {}, budget=False)
         results = iter(state.values)
         for t in targets:
-            value = next(results)
-            old = t._v
-            write(t, keep_edge(trace, value, old) if old.role else tag(trace, value, old))
+            write(t, overwritten(trace, next(results), t._v, counts))
+            t._vc[0] += counts - 1
         return [make(value, trace) for value in results]

@@ -1,7 +1,9 @@
 """Steps that were not seen before: keys, templates, and numbers that become inputs.
 
 A Python number is first part of the key. When another one comes at the same place, the number
-becomes a runtime input there for good.
+becomes a runtime input there for good, and wherever the same line of the user's calls the same op:
+of the ten slices in `stack([x[i : i + 5] for i in starts])` the second is at a place that was not
+seen before as soon as the first has changed, and each would compile once more.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from leafax.functional import Op, Slot, call_of
 from ._arguments import check as check_arguments
 from ._enter import NUMBER, add_input, enter
 from ._handle import Handle
-from ._step import step
+from ._step import step, user_line
 from ._trace import State, Trace, Value
 
 _INTS = {int}
+_CHANGING: set[Any] = set()  # ops and the lines where a number that they took has changed
 
 
 def number_part(x: Any) -> Any:
@@ -59,12 +62,14 @@ def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
         place = _place(op, args, kwargs, numbers, trace)
         if state.numbers is None:
             state.numbers = {}
-        baked = state.numbers.get(place)
-        if baked is None:
+        baked, site = state.numbers.get(place), (op, user_line())
+        if baked is None and site not in _CHANGING:
             made = _new(trace, key, op, args, kwargs)
             state.numbers[place] = key  # not of a call that was refused
             return made
-        state.next.pop(baked, None)
+        if baked is not None:
+            _CHANGING.add(site)
+            state.next.pop(baked, None)
         return _with_inputs(trace, op, args, kwargs, numbers)
     return _new(trace, key, op, args, kwargs)
 

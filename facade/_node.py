@@ -184,6 +184,15 @@ class Node:
             values.pop()
         return values
 
+    @property
+    def apply_custom(self) -> Any:
+        """Its gradient by Python code, once hooks packed what it saved; else None."""
+        if not self.packed:
+            return None
+        from .autograd._raw_saved import attribute
+
+        return attribute(self, "apply_custom")
+
     def hooked(self) -> bool:
         """Whether a hook waits here."""
         return bool(self.tensor_hooks or self.pre_hooks or self.post_hooks)
@@ -221,7 +230,7 @@ class Node:
             self.trace.hold(self.state, self)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_raw_saved_") or (name == "apply_custom" and self.packed):
+        if name.startswith("_raw_saved_"):
             from .autograd._raw_saved import attribute
 
             return attribute(self, name)
@@ -344,6 +353,7 @@ class AccumulateGrad:
         "variable", "tensor_hooks", "pre_hooks", "post_hooks", "left", "_metadata", "__weakref__",
     )  # fmt: skip
     accumulates = True
+    apply_custom = None
     next_functions = ()
     trace = None
     _name = "torch::autograd::AccumulateGrad"

@@ -28,6 +28,12 @@ def keep_edge(trace: Trace, value: Value, old: Value, inference: bool | None = N
     return _same_number(trace, key, value, old, value.storage, value.version, True, inference)
 
 
+def overwritten(trace: Trace, value: Value, old: Value, counts: int = 1) -> Value:
+    """Step to a value with the number of `value` for a tensor that held `old`: a write that
+    autograd does not record, but that whoever saved the tensor, or a view of it, must notice."""
+    return tag(trace, value, old, old.storage, old.version + counts)
+
+
 def tag(
     trace: Trace, value: Value, kind: Value, storage: int | None = None, version: int = 0
 ) -> Value:

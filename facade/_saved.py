@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
 
 from leafax.functional import Call, Slot
 
@@ -172,11 +173,26 @@ def _shape_now(leaf: Any) -> Any:
 
 
 def latest_versions(state: State) -> dict[int, int]:
-    """The version of each storage of the trace that is at `state`."""
-    latest: dict[int, int] = {}
-    for s in state.path():
-        for v in s.values:
-            latest[v.storage] = max(v.version, latest.get(v.storage, 0))
+    """The version of each storage of the trace that is at `state`; not to be changed.
+
+    It follows from the path to `state` alone, so it is worked out from where it was asked last: a
+    backward pass with hooks asks at each node.
+    """
+    last, latest = local.latest
+    known = last() if last is not None else None
+    new: list[State] = []
+    at: State | None = state
+    while at is not None and at is not known:
+        new.append(at)
+        at = at.parent
+    if at is None:  # not on the way from there
+        latest = {}
+    if new:
+        for s in new:
+            for v in s.values:
+                if v.version > latest.get(v.storage, 0):
+                    latest[v.storage] = v.version
+        local.latest = (ref(state), latest)
     return latest
 
 

@@ -14,10 +14,11 @@ behind autograd's back (no_grad, detached), a tensor keeps its edge and only the
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 from weakref import ref
 
-from leafax.functional import Op, is_differentiable
+from leafax.functional import TABLE, Op, is_differentiable
 
 from ._enter import enter, from_array, make
 from ._lens import PICKED, Lens, Replayed, pick
@@ -31,11 +32,12 @@ from ._writes import make_stale
 class Storage:
     """The cell and the tensors that read it."""
 
-    __slots__ = ("cell", "members", "vc", "silent", "writer", "written")
+    __slots__ = ("cell", "members", "room", "vc", "silent", "writer", "written")
 
     def __init__(self, cell: Any, vc: list[int]) -> None:
         self.cell, self.vc = cell, vc
         self.members: list[ref[Any]] = []
+        self.room = 16  # members at which those that are gone are left out
         self.silent = False  # written to behind the back of a member's version counter
         self.writer: ref[Any] | None = None  # the view that its base got a history through last
         self.written: dict[int, ref[Any]] = {}  # all such views, by their id
@@ -71,7 +73,11 @@ def storage_of(t: Any) -> Storage:
 
 def _join(t: Any, store: Storage) -> None:
     t._store, t._shares = store, True
-    store.members.append(ref(t))
+    members = store.members
+    if len(members) >= store.room:  # `x.detach()` in a loop that never writes to `x`
+        members[:] = [m for m in members if m() is not None]
+        store.room = 16 + 2 * len(members)
+    members.append(ref(t))
 
 
 def unshare(t: Any) -> None:
@@ -95,12 +101,16 @@ def leave(t: Any, store: Storage) -> None:
     t._shares, t._lens = False, ()
 
 
-def share(source: Any, out: Any, lens: Lens, *, view: bool) -> Any:
-    """Let `out` share the storage of `source`, seen through `lens`; as its view, or detached."""
+def share(source: Any, out: Any, lens: Lens, *, view: bool, read: Lens | None = None) -> Any:
+    """Let `out` share the storage of `source`, seen through `lens`; as its view, or detached.
+
+    Args:
+      read: a lens that sees the same of the data, where autograd has no part in it.
+    """
     store = storage_of(source)
     _join(out, store)
     out._vc = source._vc
-    out._lens = source._lens + lens
+    out._lens = source._lens + (lens if read is None else read)
     if view:
         out._base_ = source if source._base_ is None else source._base_
         out._blens = source._blens + lens
@@ -123,6 +133,9 @@ MANY = frozenset({
     "unbind", "split", "split_with_sizes", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit",
 })  # fmt: skip
 
+_IN_ORDER = frozenset({"split", "split_with_sizes", "chunk", "tensor_split"})
+_SELECT, _NARROW = TABLE["select"], TABLE["narrow"]
+
 
 def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: list[Any]) -> None:
     """Tie the results of a view op to its first argument."""
@@ -131,15 +144,33 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
     many = op.name in MANY
     if many and not creation:
         creation = "multi"
+    pieces = _pieces(op, args, kwargs, outs) if many and op not in PICKED else None
     for k, out in enumerate(outs):
-        step = pick(op, k) if many and op not in PICKED else op
+        step = op if pieces is None else pick(op, k)
+        read = None if pieces is None else pieces[k]
         if source._v.inference:  # shares memory, and autograd will never ask
-            share(source, out, ((step, args[1:], kwargs),), view=False)
+            share(source, out, ((step, args[1:], kwargs),), view=False, read=read)
             continue
-        share(source, out, ((step, args[1:], kwargs),), view=True)
+        share(source, out, ((step, args[1:], kwargs),), view=True, read=read)
         out._creation = _passed_on(source, creation)
         if not out._v.requires_grad and out._base_.requires_grad:
             flag(out, True)
+
+
+def _pieces(op: Op, args: Any, kwargs: Any, outs: list[Any]) -> list[Lens | None]:
+    """How to read each of several views by an op that takes their place as a number.
+
+    A loop over minibatches (`X.split(10)`, `zip(X, Y)`) is one program so, not one for each.
+    """
+    given = dict(zip(op.parameters, args, strict=False)) | kwargs
+    dim = given.get("dim", 0)
+    if op.name == "unbind":
+        return [((_SELECT, (dim, k), {}),) for k in range(len(outs))]
+    lengths = [out._v.shape[dim] for out in outs]
+    if op.name not in _IN_ORDER or sum(lengths) != args[0]._v.shape[dim]:
+        return [None] * len(outs)
+    starts = itertools.accumulate(lengths, initial=0)
+    return [((_NARROW, (dim, k, n), {}),) for k, n in zip(starts, lengths, strict=False)]
 
 
 def _passed_on(source: Any, creation: str) -> str:

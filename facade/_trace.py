@@ -170,11 +170,13 @@ class State:
       lens: how the view that this step makes reads its source, see `_views.py`.
       used: when a program that ends here ran last, by the thread's count of cuts.
       numbers: places of Python numbers: the key that was baked in there first.
+      node_class: the class of its graph nodes, once one was asked for.
     """
 
     __slots__ = (
         "__weakref__", "next", "parent", "entry", "values", "value", "count", "nodes", "depth",
         "mode", "where", "plans", "numbers", "operands", "used", "call", "saves", "lens",
+        "node_class",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, entry: Any, mode: Mode) -> None:
@@ -194,6 +196,7 @@ class State:
         self.used = 0
         self.saves: Any = None
         self.lens: Any = None
+        self.node_class: Any = None
         self.call: Any = getattr(entry, "call", None)
 
     def path(self) -> list[State]:
@@ -289,6 +292,7 @@ class Local(threading.local):
         self.turn_end: State | None = None  # where the last turns of that loop ended
         self.clock = 0  # counts cuts
         self.states = 0
+        self.latest: Any = (None, {})  # where `_saved.latest_versions` was asked last, and them
         self.faults: deque[Any] = deque()  # flags of runs that nobody has looked at
         self.tasks: list[Any] = []  # backward passes that are walking, outermost first
         self.multithreading = True  # what users were told; nothing here depends on it

@@ -97,6 +97,32 @@ def test_slices_at_changing_places_compile_once() -> None:
     assert leafax.explain().compiles <= 2
 
 
+@pytest.mark.parametrize("batches", ["split", "chunk", "unbind", "tensor_split", "iterated"])
+def test_batches_that_are_pieces_of_one_tensor_are_one_program(batches: str) -> None:
+    rows = np.arange(72.0).reshape(12, 6)
+    x = leafax.tensor(rows)
+    argument = () if batches == "unbind" else (2,) if batches == "split" else (6,)
+    pieces = iter(x) if batches == "iterated" else getattr(x, batches)(*argument)
+    leafax.explain(clear=True)
+    seen = [((piece * 2).sum() + 1).item() for piece in pieces]
+    np.testing.assert_allclose(seen, 2 * rows.reshape(len(seen), -1).sum(1) + 1)
+    how = [run.how for run in leafax.explain(clear=True)]
+    assert len(how) >= 6 and set(how[4:]) == {"cached"}
+
+
+def test_windows_at_random_places_compile_a_few_times_only() -> None:
+    """The batches of character models: ten slices each, none where it was the turn before."""
+    x = leafax.arange(100.0)
+    rng = np.random.default_rng(0)
+    leafax.explain(clear=True)
+    for _ in range(8):
+        starts = rng.integers(0, 90, 10).tolist()
+        batch = leafax.stack([x[i : i + 5] for i in starts])
+        assert batch.sum().item() == sum(5 * i + 10 for i in starts)
+    how = [run.how for run in leafax.explain(clear=True)]
+    assert set(how[4:]) == {"cached"}
+
+
 def test_printing_the_loss_before_backward_gives_the_same_in_two_programs() -> None:
     def train(observe: bool) -> tuple[list[float], Any]:
         w, x, y = linear_problem()

@@ -172,3 +172,21 @@ def test_without_a_gpu_the_default_is_disabled_as_in_torch() -> None:
         s.step(t.optim.SGD([w], lr=0.5))
         s.update()
         assert w.item() == 0.5
+
+
+def test_a_step_counts_one_write() -> None:
+    def versions(lib: Any) -> list[int]:
+        w = lib.ones(3, requires_grad=True)
+        optimizer, scaler = lib.optim.SGD([w], lr=0.1), lib.amp.GradScaler("cpu", init_scale=4.0)
+        seen = []
+        for foreach in (None, False):
+            optimizer.zero_grad()
+            scaler.scale((w * w).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            w.grad = lib.ones(3)
+            lib.nn.utils.clip_grad_value_([w], 0.5, foreach=foreach)
+            seen += [w._version, w.grad._version]
+        return seen
+
+    assert versions(leafax) == versions(torch)

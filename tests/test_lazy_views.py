@@ -257,3 +257,10 @@ def test_a_step_is_replayed_though_its_forward_looked_through_views(
         (leafax.ones(4, 3) @ w.t()).square().sum().backward()
         optimizer.step()
     assert len(recorded) <= 4
+
+
+def test_views_that_are_gone_are_not_remembered() -> None:
+    x = leafax.ones(3)
+    for _ in range(200):
+        x.detach().view(3, 1)
+    assert len(x._store.members) < 50

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from ops_nn_helpers import compare, same_error, to_jax
 
+import leafax
 from leafax.functional.ops import nn_conv as ours
 
 G = torch.Generator().manual_seed(0)
@@ -101,3 +102,26 @@ def test_errors(name, args, kwargs):
         lambda: getattr(ours, name)(*map(to_jax, args), **kwargs),
         lambda: getattr(F, name)(*args, **kwargs),
     )
+
+
+@pytest.mark.parametrize("case", ["weights", "weight alone", "same", "before shapes", "transposed"])
+def test_a_model_of_another_dtype_than_its_data(case):
+    def message(lib):
+        x, f64 = lib.ones(2, 3, 8, 8), lib.float64
+        weight = lib.ones(3, 3, 3, 3, dtype=f64)
+        bias = lib.ones(3, dtype=f64)
+        F = lib.nn.functional
+        with pytest.raises(RuntimeError) as caught:
+            if case == "weights":
+                F.conv2d(x, weight, bias)
+            elif case == "weight alone":
+                F.conv2d(x, weight)
+            elif case == "same":
+                F.conv2d(x, weight.float(), bias, padding="same")
+            elif case == "before shapes":
+                F.conv2d(x[:, :1], weight, bias, stride=0)
+            else:
+                F.conv_transpose2d(x, weight, bias)
+        return str(caught.value)
+
+    assert message(leafax) == message(torch)

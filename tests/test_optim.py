@@ -251,3 +251,45 @@ def test_closure() -> None:
     with leafax.no_grad():
         assert optimizer.step(closure).item() == 1.0
     assert w.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("through", ["t", "detach", "select"])
+def test_a_view_of_a_weight_saved_before_the_step_raises(through: str, again: bool) -> None:
+    """The GAN loop that steps the discriminator before the generator's backward."""
+
+    def backward(lib: Any) -> str:
+        u, w = (lib.ones(3, 3, dtype=lib.float64, requires_grad=True) for _ in range(2))
+        optimizer = lib.optim.SGD([w], lr=0.1)
+        message = ""
+        for _ in range(3 if again else 1):  # a step that was met before is replayed
+            view = {"t": w.t, "detach": w.detach, "select": lambda w=w: w[0]}[through]
+            losses = [(u @ view()).sum() for _ in range(2)]
+            optimizer.zero_grad()
+            losses[0].backward(retain_graph=True)
+            if through == "detach":
+                w.grad = lib.ones_like(w)
+            optimizer.step()
+            with pytest.raises(RuntimeError) as caught:
+                losses[1].backward()
+            message += str(caught.value)
+        return message
+
+    assert backward(leafax) == backward(torch)
+
+
+@pytest.mark.parametrize("written", ["clip", "average"])
+def test_a_view_that_was_saved_before_many_tensors_are_written_raises(written: str) -> None:
+    def backward(lib: Any) -> str:
+        u, w = (lib.ones(3, 3, dtype=lib.float64, requires_grad=True) for _ in range(2))
+        w.grad = lib.ones(3, 3, dtype=lib.float64)
+        loss = (u @ (w if written == "average" else w.grad).t()).sum()
+        if written == "clip":
+            lib.nn.utils.clip_grad_norm_([w], 0.1)
+        else:
+            lib.optim.swa_utils.get_ema_multi_avg_fn(0.5)([w], [lib.zeros_like(w)], 1)
+        with pytest.raises(RuntimeError) as caught:
+            loss.backward()
+        return str(caught.value)
+
+    assert backward(leafax) == backward(torch)

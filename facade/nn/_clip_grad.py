@@ -97,12 +97,12 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     Args:
       parameters: tensors or one tensor; frozen ones and those without gradient are left out.
       clip_value: an input of the step's program.
-      foreach: ignored.
+      foreach: False is one write, as version counters tell; else there are two.
     """
     most = float(clip_value)
     grads = _gradients(parameters)
     if grads:
-        update_many(_CLAMP, grads, numbers=(most,))
+        update_many(_CLAMP, grads, numbers=(most,), counts=1 if foreach is False else 2)
 
 
 def get_total_norm(

@@ -20,7 +20,7 @@ from .._enter import NUMBER, add_input, from_array
 from .._faults import check_ready_faults
 from .._modes import enable_grad, no_grad
 from .._record import record
-from .._roles import keep_edge
+from .._roles import overwritten
 from .._run import cut
 from .._trace import Value, local
 from .._writes import rebind, write
@@ -188,7 +188,7 @@ class Optimizer(ParamGroups):
             args = (tuple(params), grads, states, inputs)
             results = iter(record(op, args, {}, budget=False)[0].values)
             for p in params:
-                write(p, keep_edge(trace, next(results), p._v))
+                write(p, overwritten(trace, next(results), p._v))
             for t in held:
                 self._assign(t, next(results))
         if simple and len(trace.arrays) == before + len(numbers) + len(held):

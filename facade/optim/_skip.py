@@ -19,7 +19,7 @@ def skip_if(found_inf: Any, tensors: Sequence[Any], step: Callable[[], None]) ->
     before = tuple(enter(t, local.trace) for t in tensors)
     step()
     if tensors:
-        update_many(_UNDO, tensors, before, found_inf)
+        update_many(_UNDO, tensors, before, found_inf, counts=0)  # the step counted
 
 
 def _undo(tensors: Any, before: Any, found_inf: Any, numbers: Any) -> Any:

@@ -94,16 +94,22 @@ def _check_shapes(
 
 
 def _check_dtypes(x: Array, weight: Array, bias: Array | None) -> None:
-    if x.dtype != weight.dtype:
-        if not (is_floating(x.dtype) and is_floating(weight.dtype)):
+    for name, other in (("weight", weight), ("bias", bias)):
+        if other is None or other.dtype == x.dtype:
+            continue
+        if not (is_floating(x.dtype) and is_floating(other.dtype)):
             raise RuntimeError(
-                f"expected scalar type {scalar_name(x.dtype)} but found {scalar_name(weight.dtype)}"
+                f"expected scalar type {scalar_name(x.dtype)} but found {scalar_name(other.dtype)}"
             )
         raise RuntimeError(
-            f"Input type (torch.{scalar_name(x.dtype)}Tensor) and weight type "
-            f"(torch.{scalar_name(weight.dtype)}Tensor) should be the same or input should be a "
-            "MKLDNN tensor and weight is a dense tensor"
+            f"Input type (torch.{scalar_name(x.dtype)}Tensor) and {name} type "
+            f"(torch.{scalar_name(other.dtype)}Tensor) should be the same or input should be a "
+            f"MKLDNN tensor and {name} is a dense tensor"
         )
+
+
+def _check_bias_dtype(x: Array, bias: Array | None) -> None:
+    """What a model of another dtype than its data meets: PyTorch looks at the bias first."""
     if bias is not None and bias.dtype != x.dtype:
         raise RuntimeError(
             f"Input type ({cpp_name(x.dtype)}) and bias type ({cpp_name(bias.dtype)}) should be "
@@ -233,6 +239,8 @@ def _enter(dims: int) -> None:
         padding: Ints | str = 0, dilation: Ints = 1, groups: int = 1,
     ) -> Array:  # fmt: skip
         name = f"conv{dims}d"
+        if not isinstance(padding, str):
+            _check_bias_dtype(input, bias)
         return _ranked(name, dims, input, weight, bias, stride, padding, dilation, False, 0, groups)
 
     def transpose(
