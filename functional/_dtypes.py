@@ -208,8 +208,9 @@ def _as_integer(x: Any, dtype: np.dtype) -> Any:
     """
     wide = _THROUGH[dtype.name]
     least, end = float(np.iinfo(wide).min), -float(np.iinfo(wide).min)
-    fits = (x >= least) & (x < end)
-    return jnp.where(fits, x, jnp.asarray(least, x.dtype)).astype(wide).astype(dtype)
+    with np.errstate(over="ignore"):  # in halves they are infinite, which is as good
+        fits = (x >= least) & (x < end)
+        return jnp.where(fits, x, jnp.asarray(least, x.dtype)).astype(wide).astype(dtype)
 
 
 def cast(x: Any, dtype: Any) -> Any:
@@ -228,15 +229,10 @@ def cast(x: Any, dtype: Any) -> Any:
             return jnp.where(x, jnp.ones((), dtype), jnp.zeros((), dtype))
         if category(x.dtype) == _FLOAT and dtype.name in _THROUGH:
             return _as_integer(x, dtype)
-    return (
-        jnp.asarray(x).astype(dtype)
-        if not isinstance(x, (bool, int, float, complex))
-        else (
-            jnp.asarray(
-                x if category(dtype) in (_COMPLEX, _BOOL) or not isinstance(x, complex) else x.real
-            ).astype(dtype)
-        )
-    )
+        return jnp.asarray(x).astype(dtype)
+    whole = category(dtype) in (_COMPLEX, _BOOL) or not isinstance(x, complex)
+    with np.errstate(over="ignore", invalid="ignore"):  # NumPy would warn where PyTorch does not
+        return jnp.asarray(x if whole else x.real).astype(dtype)
 
 
 def promote(*operands: Any, to_float: bool = False) -> list[Any]:

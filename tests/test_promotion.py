@@ -5,6 +5,7 @@ Nothing is computed: what an op returns is known when it is recorded.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -159,3 +160,11 @@ def test_floats_that_integers_cannot_hold(source: str) -> None:
             x = t.tensor(values, dtype=getattr(t, source))
             made.append(x.to(getattr(t, name)).tolist())
         assert made[0] == made[1], name
+
+
+def test_numbers_beyond_a_half_pass_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for t in (leafax, torch):
+            half = t.tensor(2.5, dtype=t.float16)
+            assert (half * 1e10).item() == float("inf") and (half + 1e6).item() == float("inf")
