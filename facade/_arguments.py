@@ -15,10 +15,11 @@ import numpy as np
 
 from leafax.functional import TABLE, Op
 
-from ._dtype import device, dtype
 from ._handle import Handle
 from ._lens import arguments_of_lens
-from ._memory_format import memory_format
+from ._older import OLDER
+from ._parser import complaint, refusal, refused_without_arguments
+from ._parser import with_numbers as numbers_in
 from ._trace import Value
 
 _PREFIX = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
@@ -56,30 +57,57 @@ def check_lines(
 ) -> None:  # fmt: skip
     """Raise PyTorch's TypeError, for the function called `said`, where no signature suits."""
     spelt = spelt and len(lines) > 1  # of one signature only what is required is known
-    if not any(_fits(parameters(x), args, kwargs, spelt) for x in lines):
-        raise TypeError(complaint(lines, args, kwargs, said))
+    if any(_fits(parameters(x), args, kwargs, spelt) for x in lines):
+        return
+    if len(lines) == 1:
+        known = parameters(lines[0])
+        names = {p.name for p in known}
+        args, kwargs = args[: len(known)], {k: x for k, x in kwargs.items() if k in names}
+    raise TypeError(refusal(lines, args, kwargs, said) or complaint(lines, args, kwargs, said))
 
 
-def parsed(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function composed of ops, whose arguments PyTorch's parser would look at first."""
-    name = fn.__name__
+def parsed(fn: Callable[..., Any], name: str = "", method: bool = False) -> Callable[..., Any]:
+    """A function composed of ops, whose arguments PyTorch's parser would look at first.
+
+    Args:
+      name: of the function, where it has another.
+      method: `fn` is the method of that function, or the one that writes in place.
+    """
+    name = name or fn.__name__
+    said = fn.__name__ if method else name.replace(".", "_")
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return fn(*args, **kwargs)
-        except (TypeError, AttributeError):
-            from ._overloads import OVERLOADS
-
-            if name in OVERLOADS:
-                lines = tuple(OVERLOADS[name].split("\n"))
-                try:
-                    check_lines(lines, args, kwargs, name)
-                except TypeError as wrong:
-                    raise wrong from None
-            raise
+        except Exception as error:
+            wrong = refused(name, args, kwargs, said, method)
+            if wrong is None and not _exact(name) and not method:
+                wrong = _roughly(name, error, args, kwargs)
+            if wrong is None:
+                raise
+            raise wrong from None
 
     return call
+
+
+def is_known(name: str) -> bool:
+    """Whether the signatures of a function are known in full."""
+    return bool(_exact(name))
+
+
+def _roughly(
+    name: str, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> TypeError | None:
+    """The error where only what is required is known of a function."""
+    from ._overloads import OVERLOADS
+
+    if name in OVERLOADS and isinstance(error, (TypeError, AttributeError)):
+        try:
+            check_lines(tuple(OVERLOADS[name].split("\n")), args, kwargs, name)
+        except TypeError as wrong:
+            return wrong
+    return None
 
 
 def reworded(
@@ -90,6 +118,9 @@ def reworded(
     Args:
       method: the method that was called, whose first argument is the tensor itself.
     """
+    said = method or _PREFIX.get(op.namespace, "") + op.name
+    if _exact(op.qualified):
+        return refused(op.qualified, args, kwargs, said, bool(method))
     try:
         check(op, args, kwargs, spelt=True)
     except TypeError as error:
@@ -98,6 +129,50 @@ def reworded(
         lines = tuple(_without_self(x) for x in _signatures(op) if x.startswith("Tensor"))
         return TypeError(complaint(lines, args[1:], kwargs, method))
     return None
+
+
+def with_numbers(
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments with numbers for the tensors that stand for some; None if none does."""
+    return numbers_in(_exact(op.qualified), args, kwargs, op.name)
+
+
+def refused(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], said: str, method: bool = False
+) -> TypeError | None:
+    """The error for a call of what PyTorch's parser stands before, if it would not let it in.
+
+    Args:
+      name: of the function, `"fft.fft"`.
+      said: what messages call it.
+      method: it was called as a method, whose first argument is the tensor itself.
+    """
+    lines = _exact(name)
+    if method:
+        lines = tuple(_without_self(x) for x in lines if x.startswith("Tensor"))
+        args = args[1:]
+    if not lines:
+        return None
+    if lines == ("",):
+        text = refused_without_arguments(args, kwargs, said) if method else None
+    else:
+        text = refusal(lines, args, kwargs, said, more=name in OLDER)
+    return None if text is None else TypeError(text)
+
+
+@cache
+def _exact(name: str) -> tuple[str, ...]:
+    """The signatures of a function in full; none where they are not known."""
+    from ._overloads import OVERLOADS
+    from ._signatures import SIGNATURES
+
+    if name in SIGNATURES:
+        return (SIGNATURES[name],)
+    # Where there are several, nothing says whether one int may stand for a tuple of them.
+    text = OVERLOADS.get(name, "").replace("tuple of ints ", "tuple of ints+ ")
+    lines = tuple(text.split("\n"))
+    return lines if len(lines) > 1 or name in OLDER else ()
 
 
 @cache
@@ -161,80 +236,3 @@ def _suits(p: Parameter, x: Any) -> bool:
     if p.kind in ("float", "bool"):
         return not isinstance(x, str)
     return p.kind != "Number" or not isinstance(x, (str, tuple, list, dict))
-
-
-def complaint(
-    lines: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
-) -> str:
-    """What PyTorch says of arguments that suit none of these signatures."""
-    count = len(args) + len(kwargs)
-    plausible = [x for x in lines if _required(x) <= count <= len(parameters(x))]
-    if len(lines) == 1 or len(plausible) == 1:
-        return _first_wrong(parameters((plausible or lines)[0]), args, kwargs, said)
-    got = ", ".join([_type(a) for a in args] + [f"{k}={_type(a)}" for k, a in kwargs.items()])
-    if kwargs and not args:
-        got += ", "  # as PyTorch has it
-    text = f"{said}() received an invalid combination of arguments - got ({got}), but expected "
-    text += "one of:\n"
-    for line in lines:
-        text += f" * ({line.replace('Tensor!', 'Tensor')})\n"
-        if line and len(line.split(", ")) == count and all(f" {k}" in line for k in kwargs):
-            marked = ", ".join(_marks(parameters(line), args, kwargs))
-            text += "      didn't match because some of the arguments have invalid types: "
-            text += f"({marked})\n"
-    return text
-
-
-def _required(line: str) -> int:
-    return sum(p.required for p in parameters(line))
-
-
-def _first_wrong(
-    wanted: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
-) -> str:
-    """What is said where only one signature can be meant."""
-    given = [(p, x, f" (position {i})") for i, (p, x) in enumerate(zip(wanted, args), 1)]  # noqa: B905
-    given += [(p, kwargs[p.name], "") for p in wanted if p.name in kwargs]
-    for p, x, place in given:
-        if _suits(p, x):
-            continue
-        if p.kind == "tuple of Tensors" and isinstance(x, (tuple, list)):
-            at = next(i for i, y in enumerate(x) if not isinstance(y, (Handle, Value)))
-            return f"expected Tensor as element {at} in argument 0, but got {_type(x[at])}"
-        kind = p.kind.rstrip("!?")
-        return f"{said}(): argument '{p.name}'{place} must be {kind}, not {_type(x)}"
-    most = sum(not p.keyword for p in wanted)
-    if len(args) > most:
-        least = sum(p.required and not p.keyword for p in wanted)
-        return (
-            f"{said}() takes from {least} to {most} positional arguments but {len(args)} were given"
-        )
-    missing = [f'"{p.name}"' for p in wanted[len(args) :] if p.required and p.name not in kwargs]
-    plural = "s" if len(missing) == 1 else ""  # as PyTorch has it
-    return (
-        f"{said}() missing {len(missing)} required positional argument{plural}: "
-        f"{', '.join(missing)}"
-    )
-
-
-def _marks(wanted: tuple[Parameter, ...], args: Any, kwargs: dict[str, Any]) -> list[str]:
-    """The arguments' types, those that do not suit between exclamation marks."""
-    by_name = {p.name: p for p in wanted}
-    given = [("", p, x) for p, x in zip(wanted, args, strict=False)]
-    given += [(f"{k}=", by_name[k], x) for k, x in kwargs.items() if k in by_name]
-    return [k + (_type(x) if _named(p, x) else f"!{_type(x)}!") for k, p, x in given]
-
-
-def _named(p: Parameter, x: Any) -> bool:
-    """Whether the type is called as the parameter's is: a `Number` suits none."""
-    named = {"int": ("int",), "float": ("float", "int")}.get(p.kind, (p.kind.rstrip("!?"),))
-    return _type(x) in named
-
-
-def _type(x: Any) -> str:
-    if isinstance(x, Value):
-        return "Tensor"
-    kind = type(x)
-    if kind in (dtype, device, memory_format):
-        return f"torch.{kind.__name__}"
-    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__

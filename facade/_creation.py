@@ -44,6 +44,12 @@ def _numpy(data: Any, dtype: Any) -> np.ndarray:
 
 
 def _check_dtype(array: np.ndarray) -> None:
+    if not array.flags.c_contiguous and array.size and min(array.strides) < 0:
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array  with array.copy().) "
+        )
     if not array.dtype.isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 import threading
 from typing import Any
 
@@ -104,10 +105,32 @@ def tensor_string(np_dtype: Any) -> str:
     return f"CPU{name}Type" if young else f"torch.{name}Tensor"
 
 
+def _as_int(place: builtins.int, n: Any) -> builtins.int:
+    """One of the sizes that a `Size` is made of."""
+    value = getattr(n, "_v", None)  # of a tensor
+    try:
+        if value is None or value.dtype.kind in "iu":
+            return operator.index(n)
+    except (TypeError, RuntimeError):
+        pass
+    kind = type(n).__name__
+    raise TypeError(f"torch.Size() takes an iterable of 'int' (item {place} is '{kind}')")
+
+
 class Size(tuple[Any, ...]):
     """A shape: a tuple of ints that prints as PyTorch's."""
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Any = ()) -> Size:
+        made = tuple.__new__(cls, sizes)
+        for n in made:
+            if type(n) is not builtins.int:
+                return tuple.__new__(cls, [_as_int(i, k) for i, k in enumerate(made)])
+        return made
+
+    def __reduce__(self) -> Any:
+        return Size, (tuple(self),)
 
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(str, self))}])"
@@ -123,7 +146,15 @@ class Size(tuple[Any, ...]):
         return Size(got) if isinstance(key, slice) else got
 
     def __add__(self, other: Any) -> Size:
-        return Size(tuple.__add__(self, tuple(other)))
+        if not isinstance(other, tuple):
+            kind = type(other).__name__
+            raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")
+        return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Any:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return Size(tuple.__add__(tuple(other), self))
 
     def __mul__(self, n: Any) -> Size:
         return Size(tuple.__mul__(self, n))

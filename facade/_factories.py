@@ -14,6 +14,7 @@ from typing import Any
 
 from leafax.functional import scalar_name
 
+from ._arguments import refused
 from ._dtype import as_dtype, of
 from ._handle import Handle
 from ._inplace import check_inplace
@@ -40,9 +41,17 @@ def takes_out(fits: str = "shape") -> Callable[[Factory], Factory]:
 
         @functools.wraps(factory)
         def made(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-            if out is None:
-                return factory(*args, **kwargs)
-            return _written(name, factory, fits, out, args, kwargs)
+            try:
+                if out is None:
+                    return factory(*args, **kwargs)
+                return _written(name, factory, fits, out, args, kwargs)
+            except Exception:
+                if out is not None:
+                    kwargs = {**kwargs, "out": out}
+                wrong = refused(name, args, kwargs, name)
+                if wrong is None:
+                    raise
+                raise wrong from None
 
         made.__signature__ = _with_out(factory)  # type: ignore[attr-defined]
         return made

@@ -75,8 +75,6 @@ def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[An
     found: list[Any] = []
     for k in indices:
         if isinstance(k, Handle) and str(k.dtype) in ("torch.bool", "torch.uint8"):  # type: ignore[attr-defined]
-            if len(found) + k.dim() > self.dim():  # type: ignore[attr-defined]
-                raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
             check_mask(self, len(found), k)
             if len(indices) == 1 and values.numel() == 1 and not accumulate:
                 check_bool(k)

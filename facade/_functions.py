@@ -11,7 +11,7 @@ from leafax.functional import TABLE, default_float, set_default_float
 from leafax.functional import promote_types as _promote_types
 from leafax.functional import result_type as _result_type
 
-from . import _table
+from . import _parsed, _table
 from ._arguments import check_lines, parsed
 from ._dtype import dtype, of
 from ._factories import placed
@@ -232,6 +232,8 @@ Tensor.nonzero = nonzero  # type: ignore[attr-defined]
 Tensor.equal = equal  # type: ignore[attr-defined]
 Tensor.allclose = allclose  # type: ignore[attr-defined]
 
+_parsed.methods(Tensor)
+
 # What PyTorch has as functions that write in place, most of them as methods too.
 _INPLACE = {
     f"{name}_": parsed(getattr(Tensor, f"{name}_", None) or _table.inplace_method(TABLE[name]))
@@ -266,3 +268,5 @@ __all__ = [  # noqa: PLE0604
     "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",
     "is_inference", "adjoint", "conj", "real", "imag", "outer", "ger",
 ]  # fmt: skip
+
+_parsed.functions(globals(), __all__)

@@ -122,12 +122,36 @@ def placed(t: Any) -> Any:
     return t._array
 
 
+failures = [0]  # how many computations were found to have failed
+
+
+def wait(array: Any) -> None:
+    """Wait until a JAX array is there, or raise why it is not."""
+    try:
+        array.block_until_ready()
+    except RuntimeError:
+        failures[0] += 1
+        raise
+
+
+def on_host(array: Any) -> np.ndarray:
+    """A JAX array as one of NumPy, on the same memory where it can be.
+
+    It waits for the computation: asked for the memory of what failed, XLA ends the process.
+    """
+    if type(array) is not np.ndarray:
+        wait(array)
+    return np.asarray(array)
+
+
 def raw(array: Any) -> bytes:
     """The elements of a JAX array, or of a NumPy one, as they lie in memory.
 
     The buffer protocol is what a loop that reads its loss at every step pays for: a third of what
     `np.asarray` takes when the step's computation has just swept the caches.
     """
+    if type(array) is not np.ndarray:
+        wait(array)
     try:
         return memoryview(array).tobytes()
     except BufferError:  # not on the host, or of a dtype that Python has no name for

@@ -12,7 +12,7 @@ import numpy as np
 from leafax.functional import TABLE, Op
 
 from ._cautions import drops_imaginary
-from ._dtype import tensor_string
+from ._dtype import type_string
 from ._enter import enter
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
@@ -36,6 +36,7 @@ _FILL = Op(
 
 
 _SIMPLE = frozenset({int, slice})  # what an index may hold that means what it says
+_ALL = slice(None)  # for a dim that an ellipsis stands for
 
 
 def get(self: Any, index: Any) -> Any:
@@ -46,9 +47,10 @@ def get(self: Any, index: Any) -> Any:
     if kind is slice and shape:
         return _slice(self, 0, index, False)  # no `alias`, as PyTorch has it
     keys: Any = index if kind is tuple else None
+    places: Any = None
     if keys is None or len(keys) > len(shape) or not _SIMPLE.issuperset(map(type, keys)):
-        keys = _normalise(self, index)
-    out, advanced = _basic(self, keys)
+        keys, places = _normalise(self, index)
+    out, advanced = _basic(self, keys, places)
     if not advanced:
         return out if out is not self else apply(TABLE["alias"], self)
     return apply(TABLE["index"], out, advanced)
@@ -56,19 +58,21 @@ def get(self: Any, index: Any) -> Any:
 
 def put(self: Any, index: Any, value: Any) -> None:
     """`self[index] = value`."""
+    if isinstance(value, np.integer):
+        value = int(value)
     number = isinstance(value, (bool, int, float, complex))
     if number:
         _check_number(value, self._v.dtype)
     elif not isinstance(value, Handle):
         kind = type(value)
         name = kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
-        raise TypeError(f"can't assign a {name} to a {tensor_string(self._v.dtype)}")
+        raise TypeError(f"can't assign a {name} to a {type_string(self._v.dtype)}")
     if index is False:
         return
     if index is True:
         _copy_to(self, self.unsqueeze(0), value, number)
         return
-    keys = _normalise(self, index)
+    keys, places = _normalise(self, index)
     try:
         if len(keys) == 1 and _is_mask(keys[0]) and keys[0].dim():
             if number or value.numel() == 1:  # what the data says is not asked for
@@ -78,10 +82,12 @@ def put(self: Any, index: Any, value: Any) -> None:
         if number or value.numel() == 1:
             tensors = [k for k in keys if isinstance(k, Handle)]
             if len(tensors) == 1:
+                if len(keys) == 1 and _masks(tensors[0]):
+                    check_mask(self, 0, tensors[0])
                 check_bool(tensors[0])
-        target, advanced = _basic(self, keys)
+        target, advanced = _basic(self, keys, places)
     except MaskError:  # PyTorch looks at the mask later
-        target, _ = _basic(self, _without_masks(keys))
+        target, _ = _basic(self, *_without_masks(keys, places))
         check_inplace(target)
         if not number and value.numel() != 1:
             check_overlap(TABLE["index_put"], target, (value,))
@@ -92,14 +98,15 @@ def put(self: Any, index: Any, value: Any) -> None:
         _copy_to(self, target, value, number)
 
 
-def _without_masks(keys: Sequence[Any]) -> list[Any]:
+def _without_masks(keys: Sequence[Any], places: Sequence[int]) -> tuple[list[Any], list[int]]:
     """The keys with whole slices in place of tensors: what is left are views."""
     found: list[Any] = []
-    for k in keys:
-        masks = isinstance(k, Handle) and k._v.dtype.name in ("bool", "uint8")
-        dims = k.dim() if masks else 1
-        found += [slice(None)] * dims if isinstance(k, Handle) else [k]
-    return found
+    at: list[int] = []
+    for k, place in zip(keys, places, strict=True):
+        dims = 1 if not isinstance(k, Handle) or not _masks(k) else k.dim()
+        found += [_ALL] * dims if isinstance(k, Handle) else [k]
+        at += [place] * dims
+    return found, at
 
 
 # Which of C++'s types a number that does not fit is said not to fit.
@@ -108,6 +115,8 @@ _CPP = {"float64": "double", "float32": "float", "int32": "int", "float16": "at:
 
 
 def _check_number(value: Any, dtype: Any) -> None:
+    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
     if isinstance(value, complex) and value.imag and dtype.kind not in "cb":
         kind = _CPP.get(dtype.name, f"{dtype.name}_t")
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
@@ -163,17 +172,30 @@ def _is_mask(k: Any) -> bool:
     return isinstance(k, Handle) and k._v.dtype == np.dtype("bool")
 
 
-def _normalise(self: Any, index: Any) -> list[Any]:
-    """The index as a list without Ellipsis; sequences and arrays as tensors."""
+def _masks(k: Any) -> bool:
+    """Whether a tensor says by its values which places are meant, not by their numbers."""
+    return k._v.dtype.name in ("bool", "uint8")
+
+
+def _dims_of(k: Any) -> int:
+    """How many dims PyTorch counts for a key: it looks only at tensors whether they are masks."""
+    if isinstance(k, Handle):
+        return k.dim() if _masks(k) else 1
+    return 0 if k is None or k is Ellipsis or k is True or k is False else 1
+
+
+def _normalise(self: Any, index: Any) -> tuple[list[Any], list[int]]:
+    """The index as a list without Ellipsis; sequences and arrays as tensors.
+
+    Returns:
+      the keys, and the place in the index that each comes from.
+    """
     if isinstance(index, (list, str)) and len(index) < 32 and any(_nested(k) for k in index):
         warnings.warn(_NOT_A_TUPLE, UserWarning, stacklevel=4)
         index = tuple(index)
-    keys = list(index) if isinstance(index, tuple) else [index]
-    keys = [_key(k) for k in keys]
-    used = sum(
-        k.dim() if _is_mask(k) else 0 if k is None or k is Ellipsis or isinstance(k, bool) else 1
-        for k in keys
-    )
+    given = list(index) if isinstance(index, tuple) else [index]
+    used = sum(map(_dims_of, given))
+    keys = [_key(k) for k in given]
     if used > self.dim():
         if self.dim() == 0:
             if type(index) is slice:
@@ -192,14 +214,14 @@ def _normalise(self: Any, index: Any) -> list[Any]:
     return _expanded(keys, self.dim() - used)
 
 
-def _expanded(keys: list[Any], missing: int) -> list[Any]:
-    """The keys with slices for the dims that an ellipsis stands for.
+def _expanded(keys: list[Any], missing: int) -> tuple[list[Any], list[int]]:
+    """The keys with slices for the dims that an ellipsis stands for, and where they come from.
 
     PyTorch counts the missing dims for each ellipsis, so that behind a second one none is left.
     """
     places = [i for i, k in enumerate(keys) if k is Ellipsis]
     if not places:
-        return keys
+        return keys, list(range(len(keys)))
     first = places[0]
     if missing and len(places) > 1:
         second = places[1]
@@ -207,8 +229,11 @@ def _expanded(keys: list[Any], missing: int) -> list[Any]:
             if k is not Ellipsis:
                 k = 0 if isinstance(k, slice) else k
                 raise IndexError(f"index {k} is out of bounds for dimension {i} with size 0")
-    rest = [k for k in keys[first + 1 :] if k is not Ellipsis]
-    return [*keys[:first], *[slice(None)] * missing, *rest]
+    rest = [i for i in range(first + 1, len(keys)) if keys[i] is not Ellipsis]
+    return (
+        [*keys[:first], *[_ALL] * missing, *[keys[i] for i in rest]],
+        [*range(first), *[first] * missing, *rest],
+    )
 
 
 _NOT_A_TUPLE = (
@@ -236,17 +261,15 @@ def _key(k: Any) -> Any:
         if k.dim() or local.look is not None:
             return k
         # Without dims it is a number, and what is read is a view.
-        return bool(k) if k._v.dtype.name in ("bool", "uint8") else int(k)
+        return bool(k) if _masks(k) else int(k)
     if isinstance(k, np.integer):
         return int(k)
     if isinstance(k, (list, tuple, np.ndarray, range)):
         from ._creation import tensor
 
         made = tensor(list(k) if isinstance(k, range) else k)
-        if isinstance(k, np.ndarray) and made.numel():
-            return made
-        # PyTorch makes a tensor of int64 of what is no list of bools.
-        return made.long() if made.numel() == 0 or made.is_floating_point() else made
+        # PyTorch makes a tensor of int64 of what is no mask.
+        return _key(made if _masks(made) else made.long())
     kind = type(k)
     if isinstance(k, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{kind.__name__}'")
@@ -271,49 +294,56 @@ def _bound(x: int, size: int) -> int:
     return min(max(x + size if x < 0 else x, 0), size)
 
 
-def _basic(self: Any, keys: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Apply ints, slices and None as views; the rest is returned as an advanced index."""
+def _basic(
+    self: Any, keys: Sequence[Any], places: Sequence[int] | None = None
+) -> tuple[Any, tuple[Any, ...]]:
+    """Apply ints, slices and None as views; the rest is returned as an advanced index.
+
+    Args:
+      places: where in the caller's index each key stood, which errors tell.
+    """
     out = self
     dim = 0
     advanced: list[Any] = []
-    for k in keys:
+    masked = False
+    for i, k in enumerate(keys):
         if k is None:
             out = out.unsqueeze(dim)
             dim += 1
             advanced.append(None)
         elif type(k) is int:
-            out = _select(out, dim, k, self)
+            out = _select(out, dim, k, i if places is None else places[i])
         elif type(k) is slice:
-            out = _slice(out, dim, k)
+            out = _slice(out, dim, k) if k is not _ALL else out
             dim += 1
             advanced.append(None)
         elif isinstance(k, bool):
             out = out.unsqueeze(dim)
             advanced.append(_bool_index(k))
             dim += 1
-        elif _is_mask(k) or k._v.dtype == np.dtype("uint8"):
-            for part in _mask_index(out, dim, k):
-                advanced.append(part)
-                dim += 1
         else:
             advanced.append(k)
-            dim += 1
+            masks = _masks(k)
+            masked = masked or masks
+            dim += k.dim() if masks else 1
     if all(a is None for a in advanced):
         return out, ()
+    if masked:  # of what the views have left
+        found: list[Any] = []
+        for k in advanced:
+            found += [k] if k is None or not _masks(k) else _mask_index(out, len(found), k)
+        advanced = found
     while advanced and advanced[-1] is None:
         advanced.pop()
     return out, tuple(advanced)
 
 
-def _select(out: Any, dim: int, k: int, self: Any) -> Any:
-    size = out.shape[dim]
+def _select(out: Any, dim: int, k: int, place: int) -> Any:
+    size = out.shape[dim] if dim < out.dim() else 0
     if not -size <= k < size:
         if not -(1 << 63) <= k < 1 << 63:
             raise ValueError("Overflow when unpacking long long")
-        raise IndexError(
-            f"index {k} is out of bounds for dimension {self.dim() - out.dim() + dim} with size "
-            f"{size}"
-        )
+        raise IndexError(f"index {k} is out of bounds for dimension {place} with size {size}")
     return apply(_SELECT, out, dim, k)  # as it was said: the node tells it
 
 
@@ -323,10 +353,10 @@ def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
     step = 1 if k.step is None else _whole(k.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
-    if step < 0:
-        raise ValueError("step must be greater than zero")
     first = 0 if k.start is None else _whole(k.start)
     last = None if k.stop is None else _whole(k.stop)
+    if step < 0:
+        raise ValueError("step must be greater than zero")
     start, stop = _bound(first, size), size if last is None else _bound(last, size)
     if may_skip and step == 1 and stop == size and first == 0:
         return out
@@ -351,8 +381,6 @@ def _mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
             "vmap: We do not support batching operators that can support dynamic shape. Attempting "
             "to batch over indexing with a boolean mask.",
         )
-    if dim + mask.dim() > out.dim():
-        raise IndexError(f"too many indices for tensor of dimension {out.dim()}")
     warn_of_bytes(mask)
     check_mask(out, dim, mask)
     return list(nonzero(mask, as_tuple=True))
@@ -379,7 +407,7 @@ def warn_of_bytes(mask: Any) -> None:
 
 def check_mask(out: Any, dim: int, mask: Any) -> None:
     for i in range(mask.dim()):
-        if mask.shape[i] != out.shape[dim + i]:
+        if mask.shape[i] != out.size(dim + i):
             raise MaskError(
                 f"The shape of the mask {list(mask.shape)} at index {i} does not match the shape "
                 f"of the indexed tensor {list(out.shape)} at index {dim + i}"

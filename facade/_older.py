@@ -21,6 +21,7 @@ _PRODUCTS = {
     "addbmm": ("batch1", "batch2"), "baddbmm": ("batch1", "batch2"),
 }  # fmt: skip
 _WITH_DTYPE = ("addmm", "baddbmm")  # as functions they have one more signature
+OLDER = frozenset({*_FACTORS, *_PRODUCTS})  # the functions that have such forms
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from leafax.functional import Op
 
 from ._enter import from_array, make
+from ._host import failures, wait
 from ._record import record
 
 DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val
@@ -30,6 +31,13 @@ def _next_key(state: Any) -> tuple[Any, Any]:
     base = jax.random.key(state[0], impl="threefry2x32")
     key = jax.random.fold_in(base, state[1].astype("uint32"))
     return jax.random.key_data(key), state + jnp.array([0, 1], "int64")
+
+
+def _lost(state: Any) -> bool:
+    """Whether the program that would have computed the state was given up."""
+    if state is None or state._array is not None or state._trace is None:
+        return False
+    return bool(state._trace.done)
 
 
 _NEXT_KEY = Op(_next_key, name="next_key", differentiable=False)
@@ -53,6 +61,8 @@ class Generator:
 
     def _set(self, seed: int) -> None:
         self._seed = seed
+        self._failures = failures[0]
+        self._drawn = 0  # how many keys: the offset, but after a state was put back
         self._held: Any = None
 
     @property
@@ -61,7 +71,7 @@ class Generator:
         if self._held is None:
             signed = np.array([self._seed], np.uint64).astype(np.int64)[0]
             with jax.enable_x64(True):
-                self._held = from_array(jnp.array([signed, 0], "int64"))
+                self._held = from_array(jnp.array([signed, self._drawn], "int64"))
         return self._held
 
     @_state.setter
@@ -90,13 +100,28 @@ class Generator:
     def set_state(self, state: Any) -> Generator:
         """Go on from a state that `get_state` returned."""
         self._state = state.clone()
-        self._seed = int(state[0].item()) % (1 << 64)
+        self._seed, self._drawn = int(state[0].item()) % (1 << 64), int(state[1].item())
         return self
+
+    def _recover(self) -> None:
+        """Make the state anew if the program that would have computed it failed."""
+        self._failures = failures[0]
+        held = self._held
+        try:
+            if not _lost(held) and held is not None and held._array is not None:
+                wait(held._array)
+        except RuntimeError:
+            self._failures, self._held = failures[0], None
+        if _lost(held):
+            self._held = None
 
     def key(self) -> Any:
         """Record the key of the next random op."""
         with self._lock:
+            if _lost(self._held) or self._failures != failures[0]:
+                self._recover()
             state, trace = record(_NEXT_KEY, (self._state,), {})
+            self._drawn += 1
             key, after = state.values
             self._state = make(after, trace)
             return make(key, trace)

@@ -15,7 +15,7 @@ import numpy as np
 from leafax.functional import TABLE, Op, flatten_size
 
 from ._ambiguous import AmbiguousView
-from ._arguments import check, reworded
+from ._arguments import check, is_known, reworded, with_numbers
 from ._autocast import off
 from ._cautions import ANSWERS, answers
 from ._dtype import dtype as dtype_class
@@ -138,14 +138,17 @@ def function(op: Op) -> Callable[..., Any]:
         if out is None:
             try:
                 return call(op, args, kwargs)
-            except TypeError:
-                older = newer(op.name, args, kwargs)
+            except Exception as error:
+                older = newer(op.name, args, kwargs) if isinstance(error, TypeError) else None
                 if older is not None:
                     return fn(*older[0], **older[1])
                 wrong = reworded(op, args, kwargs)
-                if wrong is None:
+                if wrong is not None:
+                    raise wrong from None
+                plainer = with_numbers(op, args, kwargs)
+                if plainer is None:
                     raise
-                raise wrong from None
+                return fn(*plainer[0], **plainer[1])
         check_kind(op, out, (args, kwargs))
         if op.name in IN_ITS_DTYPE and not op.namespace:
             kwargs = in_its_dtype(op, args, kwargs, out)
@@ -191,10 +194,18 @@ def method(op: Op) -> Callable[..., Any]:
     if op.name == "flatten":
         return _flatten(op)
     variadic, plain = op.name in _VARIADIC, not op.random
+    known_exactly = is_known(op.qualified)
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        said = args
         if variadic:
-            args = _one_size(op, args, kwargs)
+            try:
+                args = _one_size(op, args, kwargs)
+            except Exception:
+                wrong = reworded(op, (self, *said), kwargs, op.name) if known_exactly else None
+                if wrong is None:
+                    raise
+                raise wrong from None
         if plain:
             try:
                 out = known(op, (self, *args), kwargs)
@@ -204,14 +215,21 @@ def method(op: Op) -> Callable[..., Any]:
                 return out
         try:
             return call(op, (self, *args), kwargs)
-        except TypeError:
-            older = newer(op.name, (self, *args), kwargs, op.name)
+        except Exception as error:
+            older = None
+            if isinstance(error, TypeError):
+                older = newer(op.name, (self, *args), kwargs, op.name)
             if older is not None:
                 return fn(*older[0], **older[1])
-            wrong = None if variadic else reworded(op, (self, *args), kwargs, op.name)
-            if wrong is None:
+            wrong = None
+            if known_exactly or not variadic:
+                wrong = reworded(op, (self, *said), kwargs, op.name)
+            if wrong is not None:
+                raise wrong from None
+            plainer = None if variadic else with_numbers(op, (self, *args), kwargs)
+            if plainer is None:
                 raise
-            raise wrong from None
+            return fn(*plainer[0], **plainer[1])
 
     return named(_viewing(op, fn) if op.view else fn, op, op.name)
 
@@ -275,16 +293,18 @@ def inplace_method(op: Op) -> Callable[..., Any]:
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and not op.random and known_write(op, self, args):
             return self
-        if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
-            check_inplace(self)
         said = args, kwargs
         try:
+            if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
+                check_inplace(self)
             args, kwargs = uniform(op, (self, *args), kwargs)
             if op.random:  # the key comes first
                 return apply_inplace(op, self, *args[2:], _key=args[0], **kwargs)
             return apply_inplace(op, *args, **kwargs)
-        except TypeError:
-            older = newer(op.name, (self, *said[0]), said[1], op.name + "_")
+        except Exception as error:
+            older = None
+            if isinstance(error, TypeError):
+                older = newer(op.name, (self, *said[0]), said[1], op.name + "_")
             if older is not None:
                 return fn(*older[0], **older[1])
             wrong = reworded(op, (self, *said[0]), said[1], op.name + "_")

@@ -18,7 +18,7 @@ from ._dual import tangent
 from ._facts_mixin import FactsMixin
 from ._graph import gradient_edge
 from ._handle import Handle
-from ._host import raw
+from ._host import on_host, raw
 from ._inplace import apply_inplace
 from ._operators import install
 from ._record import register
@@ -52,7 +52,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     # ------------------------------------------------------------ values
 
     def _value(self, reason: str) -> np.ndarray:
-        return np.asarray(observe(self, reason))
+        return on_host(observe(self, reason))
 
     def item(self) -> Any:
         """The value of a tensor of one element, as a Python number; runs the program."""
@@ -307,7 +307,7 @@ def _repr(t: Tensor) -> str:
         along = tangent(t, local.mode.dual[-1])
         if along is not None:
             suffixes.append(f"tangent={along}")
-    array = np.asarray(observe(t, "print"))
+    array = on_host(observe(t, "print"))
     return format_tensor(array, suffixes=suffixes, default_dtype=_default_np())
 
 

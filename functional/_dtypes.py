@@ -193,6 +193,26 @@ def result_type(*operands: Any, default_float: Any = _FLOAT32) -> np.dtype:
     return result
 
 
+# The integer that processors make of a float on its way to one of these dtypes.
+_THROUGH: dict[str, Any] = {
+    "uint8": np.int64, "int8": np.int32, "int16": np.int32, "int32": np.int32, "int64": np.int64,
+    "uint16": np.int32,
+}  # fmt: skip
+
+
+def _as_integer(x: Any, dtype: np.dtype) -> Any:
+    """A float array as integers, what does not fit as on the processors that PyTorch runs on.
+
+    XLA saturates. There the lowest bits of a wider integer are taken, and what that cannot hold
+    (NaN, too) is its smallest number.
+    """
+    wide = _THROUGH[dtype.name]
+    least, end = float(np.iinfo(wide).min), -float(np.iinfo(wide).min)
+    with np.errstate(over="ignore"):  # in halves they are infinite, which is as good
+        fits = (x >= least) & (x < end)
+        return jnp.where(fits, x, jnp.asarray(least, x.dtype)).astype(wide).astype(dtype)
+
+
 def cast(x: Any, dtype: Any) -> Any:
     """`x` (array or number) as a strongly typed JAX array of `dtype`.
 
@@ -207,15 +227,12 @@ def cast(x: Any, dtype: Any) -> Any:
         if x.dtype == bool and category(dtype) >= _FLOAT:
             # Of `y * x.astype(dtype)` XLA makes a choice between y and 0, which loses NaN and -0.
             return jnp.where(x, jnp.ones((), dtype), jnp.zeros((), dtype))
-    return (
-        jnp.asarray(x).astype(dtype)
-        if not isinstance(x, (bool, int, float, complex))
-        else (
-            jnp.asarray(
-                x if category(dtype) == _COMPLEX or not isinstance(x, complex) else x.real
-            ).astype(dtype)
-        )
-    )
+        if category(x.dtype) == _FLOAT and dtype.name in _THROUGH:
+            return _as_integer(x, dtype)
+        return jnp.asarray(x).astype(dtype)
+    whole = category(dtype) in (_COMPLEX, _BOOL) or not isinstance(x, complex)
+    with np.errstate(over="ignore", invalid="ignore"):  # NumPy would warn where PyTorch does not
+        return jnp.asarray(x if whole else x.real).astype(dtype)
 
 
 def promote(*operands: Any, to_float: bool = False) -> list[Any]:

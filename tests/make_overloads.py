@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+import leafax
 from leafax import _functions, _torch_functions
 from leafax.functional import TABLE
 
@@ -102,8 +103,10 @@ def source() -> str:
         warnings.simplefilter("ignore")
         names = {op.qualified for op in TABLE.values() if op.function and op.name[0] != "_"}
         names |= _functions._INPLACE.keys()
+        names |= {n for n in dir(leafax) if n[0] != "_"}
         for name in sorted(names | _torch_functions.FUNCTIONS.keys()):
-            found = overloads(theirs(name)) if callable(theirs(name)) else []
+            builtin = type(theirs(name)).__name__ == "builtin_function_or_method"
+            found = overloads(theirs(name)) if builtin or "." in name else []
             if any("Tensor" in line for line in found) or name in _torch_functions.FUNCTIONS:
                 lines.append(f"    {json.dumps(name)}: {literal(found)},")
     return "# ruff: noqa: E501\n" + HEADER + "\n".join(lines) + "\n}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import make_signatures
 import pytest
 import torch
 from make_overloads import PATH, source
@@ -19,6 +20,43 @@ CALLS = (
     "t.abs(numpy.ones(2))", "t.reshape([1], (1,))", "x.masked_fill(x > 0, 'a')",
     "x.gather(0, [0])", "t.index_select(x, 0, [0])", "t.lerp(x, 1, 1)",
 )  # fmt: skip
+
+
+# What PyTorch's parser says first, whatever else is wrong with the call.
+REFUSED = (
+    "x.sin(1)", "x.sin(dtype=t.int8)", "x.sin_(1)", "t.isinf(x, 1)", "t.fft.fft(x, bogus=1)",
+    "t.fft.fft(x, t.float32, n=2)", "t.linalg.eig(x, ())", "t.linalg.lstsq(x)", "x.add()",
+    "t.flip(x, dims=-9)", "x.cumsum([0])", "x.cumsum_([0])", "x.requires_grad_().sin_(1)",
+    "t.div(x, x, rounding_mode=-9)", "x.div(x, rounding_mode=-9)", "t.max(x, (0,))",
+    "t.all(x, dim=numpy.array([0]), keepdim=True)", "t.std_mean(x, dim=(0,), correction=[1])",
+    "t.addmm(x, x, x, alpha=1, beta=1, dtype=t.int8)", "t.tensor_split(x, 3, [])",
+    "t.block_diag(x, 3)", "t.movedim(x, 'a', 1)", "t.narrow(x, 0, 1.5, 1)", "t.roll(x, 0, 1j)",
+    "t.linalg.solve_triangular(x, 'x', upper=True)", "t.eye(2.5)", "t.zeros(2, bogus=1)",
+    "t.arange()", "t.arange(1, bogus=2)", "t.linspace(0, 'a', 3)", "t.full((2,))", "t.eye('a', 3)",
+    "t.scatter(x, 0, x)", "t.topk(x, 1, out=x)", "t.histc(x, bins=[1])", "t.bincount(x, 'a')",
+    "t.special.i1(x, 1)", "t.linalg.svd(x, full_matrices=[x])", "t.nonzero_static(1, size=2)",
+    "x.masked_select(0)", "x.index_reduce(0, 1, x, 'mean')", "t.cumulative_trapezoid(True, dx=2.0)",
+    "x.expand('a')", "x.expand(1.5)", "x.repeat('a')", "x.reshape('a')", "x.permute(0.5, 1)",
+    "x.flip(1.5)", "t.ones((2.0, 3))", "t.cat((x, 1))", "x.sum(dim=t.tensor(1.5))",
+    "t.sort(x, dim=t.ones(1))", "t.transpose(x, 0, dim1=None)", "t.unbind(x, 0, 1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_what_is_wrong_with_a_call_is_said_as_by_pytorch(call: str) -> None:
+    assert said(call, leafax) == said(call, torch)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["x.sum(dim=t.tensor(0))", "x.sum((t.tensor(0), 1))", "x.softmax(t.tensor(0))",
+     "x.transpose(t.tensor(0), 1)", "x.narrow(0, t.tensor(0), 1)", "x.topk(t.tensor(1))[0]",
+     "t.roll(x, t.tensor(1))", "x.var(t.tensor(0))", "x.tril(t.tensor(-1))",
+     "t.stack([x, x], dim=t.tensor(1))"],
+)  # fmt: skip
+def test_a_tensor_stands_for_a_number(call: str) -> None:
+    found = [eval(call, {"t": t, "x": t.arange(6.0).view(2, 3)}) for t in (leafax, torch)]
+    assert found[0].tolist() == found[1].tolist()
 
 
 def said(call: str, t: object) -> tuple[type, str]:
@@ -51,6 +89,8 @@ def test_numbers_stand_for_tensors_where_pytorch_lets_them():
 
 def test_the_checked_in_signatures_are_pytorchs():
     assert PATH.read_text() == source(), "run `python tests/make_overloads.py`"
+    made = make_signatures.source()
+    assert make_signatures.PATH.read_text() == made, "run `python tests/make_signatures.py`"
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from sameness import Log, same
+
+import leafax
 
 FACTORIES: dict[str, Any] = {
     "zeros": lambda t, **k: t.zeros(2, 3, **k),
@@ -101,3 +107,30 @@ def test_arguments() -> None:
         view = out[2:]
         t.arange(6, out=out)
         log(out, view, view._version)
+
+
+@pytest.mark.parametrize("make", ["tensor", "as_tensor", "from_numpy", "asarray"])
+def test_arrays_that_run_backwards_are_refused(make: str) -> None:
+    said = []
+    for lib in (leafax, torch):
+        with pytest.raises(ValueError) as caught:
+            getattr(lib, make)(np.arange(6.0)[::-2])
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_sizes_are_ints() -> None:
+    for made in (
+        lambda t: (1,) + t.Size([2]), lambda t: t.Size([2]) + (1,), lambda t: t.Size([True]),
+        lambda t: t.Size(t.tensor([1, 2])), lambda t: t.Size([np.int64(3)]),
+        lambda t: copy.deepcopy(pickle.loads(pickle.dumps(t.Size([2, 3])))),
+        lambda t: t.Size([1.5]), lambda t: t.Size(["a"]), lambda t: t.Size([t.ones(1)]),
+        lambda t: t.Size([2]) + [1],
+    ):  # fmt: skip
+        said = []
+        for lib in (leafax, torch):
+            try:
+                said.append((repr(made(lib)), type(made(lib)) is lib.Size))
+            except TypeError as error:
+                said.append(str(error))
+        assert said[0] == said[1]

@@ -152,3 +152,44 @@ def test_gradients_reach_through_every_index() -> None:
             (z * z).sum().backward()
             found.append((y.grad_fn.name(), z.grad_fn.name(), x.grad.tolist(), w.grad.item()))
         assert found[1] == found[0], index
+
+
+ARRAYS: dict[str, Any] = {
+    "int16": np.array([0, 1], np.int16), "floats": np.array([0.0, 1.9]), "no dims": np.array(1),
+    "a float without dims": np.array(1.5), "True": np.array(True), "False": np.array(False),
+    "no bytes": np.array([], np.uint8), "no bools": np.zeros((0, 3), bool),
+    "a byte": np.array(1, np.uint8), "behind": (np.array([True, False]), 2, np.array([0], np.int8)),
+    "two dims": (np.array([[True, False, True], [False, True, False]]), E),
+    "counted as one": (E, np.array([[True, False, True], [False, True, False]])),
+    "too far": (np.ones((2, 3), bool), 0, 0), "does not fit": (np.ones(5, bool), 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_arrays_as_indices(case: str) -> None:
+    agree(lambda t: numbers(t, 2, 3, 4)[ARRAYS[case]])
+    agree(lambda t: numbers(t, 2, 3, 4)[ARRAYS[case]]._is_view())
+    agree(lambda t: assigned(numbers(t, 2, 3, 4), ARRAYS[case], 7))
+
+
+@pytest.mark.parametrize("index", [(None, 5), (E, 5), (S, None, 9), (True, 9), (0, E, 8)])
+def test_errors_tell_the_place_in_the_index(index: Any) -> None:
+    agree(lambda t: numbers(t, 2, 3, 4)[index])
+
+
+@pytest.mark.parametrize("value", [np.int64(3), np.uint8(3), np.float32(3), 10**20, None])
+@pytest.mark.parametrize("dtype", ["float32", "bool", "complex64", "bfloat16"])
+def test_what_may_be_assigned(value: Any, dtype: str) -> None:
+    agree(lambda t: assigned(t.zeros(2, dtype=getattr(t, dtype)), 0, value))
+
+
+def test_a_complex_number_in_bools() -> None:
+    agree(lambda t: assigned(t.zeros(2, dtype=t.bool), 0, 2j))
+    agree(lambda t: t.zeros(2, dtype=t.bool).fill_(1j))
+    agree(lambda t: t.zeros(2, dtype=t.bool).masked_fill_(t.tensor([True, False]), 1j))
+
+
+def test_masks_are_those_of_what_is_left() -> None:
+    agree(lambda t: numbers(t, 3, 4)[t.zeros(5, dtype=t.bool), 0])
+    agree(lambda t: numbers(t, 3, 4)[t.zeros(3, 4, dtype=t.uint8), 0])
+    agree(lambda t: numbers(t, 3, 4)[t.tensor(1.0) :: -1])

@@ -90,3 +90,13 @@ def test_istft_inverts_stft_and_so_do_its_gradients():
     np.testing.assert_allclose(back.detach().numpy(), SIGNAL, atol=1e-5)
     back.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), np.ones_like(SIGNAL), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["hfftn", "irfftn", "hfft2", "irfft2"])
+def test_minus_one_is_the_size_that_nothing_said(name: str) -> None:
+    for s in ((4, -1), (-1, -1)):
+        found = []
+        for t in (torch, leafax):
+            x = t.arange(12, dtype=t.float64).view(3, 4) * (1 + 2j)
+            found.append(getattr(t.fft, name)(x, s).tolist())
+        np.testing.assert_allclose(found[1], found[0], atol=1e-9)

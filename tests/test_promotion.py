@@ -5,6 +5,7 @@ Nothing is computed: what an op returns is known when it is recorded.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -147,3 +148,23 @@ def test_the_default_dtype_of_when_it_was_recorded_counts() -> None:
         finally:
             t.set_default_dtype(t.float32)
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("source", ["float32", "float64", "bfloat16"])
+def test_floats_that_integers_cannot_hold(source: str) -> None:
+    """As PyTorch's processors have it: the lowest bits, and the smallest number for NaN."""
+    values = [-3.0, 300.7, -300.7, 1e5, 3e9 + 7, -3e9, 1e20, float("nan"), float("inf")]
+    for name in ("uint8", "int8", "int16", "int32", "int64", "uint16"):
+        made = []
+        for t in (torch, leafax):
+            x = t.tensor(values, dtype=getattr(t, source))
+            made.append(x.to(getattr(t, name)).tolist())
+        assert made[0] == made[1], name
+
+
+def test_numbers_beyond_a_half_pass_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for t in (leafax, torch):
+            half = t.tensor(2.5, dtype=t.float16)
+            assert (half * 1e10).item() == float("inf") and (half + 1e6).item() == float("inf")

@@ -71,3 +71,20 @@ def test_moments(make: object, mean: float, std: float) -> None:
 def test_randperm_is_a_permutation() -> None:
     assert sorted(leafax.randperm(50).tolist()) == list(range(50))
     assert np.any(np.asarray(leafax.randperm(50).tolist()) != np.arange(50))
+
+
+def test_normal_with_a_tensor_of_means_alone() -> None:
+    leafax.manual_seed(0)
+    found = leafax.normal(leafax.zeros(2000) + 5)
+    assert abs(found.mean().item() - 5) < 0.2 and abs(found.std().item() - 1) < 0.2
+
+
+def test_a_failed_program_does_not_end_the_sequence() -> None:
+    """What the generator's state was to be is known without the program that failed."""
+    leafax.manual_seed(3)
+    leafax.rand(1)
+    wanted = leafax.rand(2).tolist()
+    leafax.manual_seed(3)
+    with pytest.raises(RuntimeError, match="Out of memory"):
+        print(leafax.randn(10**13))
+    assert leafax.rand(2).tolist() == wanted

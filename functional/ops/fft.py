@@ -113,7 +113,7 @@ def _many(name: str, kind: str, last_two: bool) -> Callable[..., Array]:
         dims, sizes = _axes(x, s, dim)
         if kind in ("half", "real") and not dims:
             raise RuntimeError(f"{name} must transform at least one axis")
-        if kind == "half" and s is None:
+        if kind == "half" and (s is None or (s if isinstance(s, int) else s[-1]) == -1):
             sizes[-1] = 2 * (x.shape[dims[-1]] - 1)
         for d in dims[:-1]:
             _points(None, x.shape[d])

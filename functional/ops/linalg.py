@@ -124,6 +124,10 @@ def _check_inv(input: Array) -> list[Fault]:
     return _singular("linalg.inv", text, input)
 
 
+def _check_matrix_inv(A: Array) -> list[Fault]:  # noqa: N803
+    return _check_inv(A)
+
+
 def _check_power(input: Array, n: int) -> list[Fault]:
     return _check_inv(input) if n < 0 else []
 
@@ -168,7 +172,7 @@ def _check_solve(A: Array, B: Array, left: bool = True) -> list[Fault]:  # noqa:
 
 
 @op(name="inv", **LINALG, backward="LinalgInvExBackward0",
-    saves={"inverse": "*"}, check=_check_inv, residuals=True)  # fmt: skip
+    saves={"inverse": "*"}, check=_check_matrix_inv, residuals=True)  # fmt: skip
 def linalg_inv(A: Array) -> Array:  # noqa: N803
     """Inverse of square matrices."""
     _need_square("linalg.inv", A)

@@ -178,7 +178,7 @@ _NEGATIVE_STD = "normal expects all elements of std >= 0.0"
 
 
 def _check_normal(
-    key: Array, mean: Any, std: Any, size: Sequence[int] | None = None,
+    key: Array, mean: Any, std: Any = 1.0, size: Sequence[int] | None = None,
     dtype: np.dtype | None = None,
 ) -> list[Fault]:  # fmt: skip
     if _is_static(std) or getattr(std, "weak_type", False):

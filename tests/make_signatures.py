@@ -1,0 +1,135 @@
+"""Write the signatures of PyTorch's functions that have one signature.
+
+python tests/make_signatures.py
+
+Of those that have several the parser says them (make_overloads.py); of these it says only what is
+required, so what else there is comes from the operators' schemas.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import make_overloads
+import torch
+
+import leafax
+from leafax.functional import TABLE
+
+_MORE = {"nonzero"}  # takes more than its schema says
+_PACKED = {"block_diag", "broadcast_tensors", "cartesian_prod"}  # Python makes one argument of all
+PATH = Path(__file__).parent.parent / "facade" / "_signatures.py"
+HEADER = '''# ruff: noqa: E501
+"""Written by `python tests/make_signatures.py`; do not edit.
+
+The signatures of functions that have one. `Tensor!` takes numbers too, `?` None; for
+`tuple of ints+` one int may stand, and of `tuple of ints#` an error tells which element is wrong.
+"""
+
+SIGNATURES: dict[str, str] = {
+'''
+_KINDS = {
+    "Tensor": "Tensor", "Scalar": "Number", "int": "int", "SymInt": "int", "float": "float",
+    "bool": "bool", "str": "str", "ScalarType": "torch.dtype", "Layout": "torch.layout",
+    "Device": "torch.device", "Generator": "torch.Generator", "complex": "complex",
+    "MemoryFormat": "torch.memory_format", "Tensor[]": "tuple of Tensors",
+    "Tensor?[]": "tuple of Tensors", "float[]": "tuple of floats", "Scalar[]": "tuple of Scalars",
+}  # fmt: skip
+
+
+def spelt(argument: str) -> str | None:
+    """A parameter of a schema as the parser has it; None where it has no such type."""
+    head, _, default = argument.partition("=")
+    kind, _, name = head.rpartition(" ")
+    kind = re.sub(r"\([a-z]!?( -> \*)?\)", "", kind)
+    none = kind.endswith("?")
+    kind = kind.removesuffix("?")
+    sized = re.fullmatch(r"(int|SymInt)\[(\d*)\]", kind)
+    if sized:
+        said = "tuple of ints" + "+" * bool(sized[2]) + "#" * (sized[1] == "SymInt")
+    elif kind in _KINDS:
+        said = _KINDS[kind]
+    else:
+        return None
+    name = "input" if name == "self" else name
+    default = default.replace(", ", ",")
+    return f"{said}{'?' * none} {name}" + (f" = {default}" if default else "")
+
+
+def split(text: str) -> list[str]:
+    """The parameters of a schema: commas inside of brackets part none."""
+    return [x.strip() for x in re.split(r",\s*(?![^\[\]()]*[\])])", text) if x.strip()]
+
+
+def signature(name: str, function: Any, method: bool = False) -> str | None:
+    """The signature of a function, where its schema agrees with what its parser says."""
+    known = make_overloads.overloads(function)
+    if len(known) > 1 or name in _MORE:
+        return None
+    text = make_overloads.complaint(function)
+    required = re.findall(r'"(\w+)"', text) if "required positional" in text else []
+    required = ["input"] * method + required
+    operator = name.removeprefix("nn.functional.").replace(".", "_")
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{operator}")
+    fits, out, several = [], False, False
+    for schema in map(str, schemas):
+        inside = schema.split("(", 1)[1].rsplit(") -> ", 1)[0]
+        overload = schema.split("(", 1)[0].partition(".")[2]
+        parts = [x if x == "*" else spelt(x) for x in split(inside)]
+        if "hacked" in overload or None in parts:
+            continue
+        if name[-1] != "_" and "(a!)" in inside:
+            several |= "(b!)" in inside or "(a!)[]" in inside
+            out = True
+            continue
+        needed = [x.rpartition(" ")[2] for x in parts if x and x != "*" and " = " not in x]
+        if needed == required:
+            fits.append(parts)
+    if len(fits) != 1 or not required:
+        return None
+    parts = fits[0]
+    if any("torch.device" in x for x in parts):
+        parts.append("bool requires_grad = False")
+    if out:
+        parts += ["*"] * ("*" not in parts)
+        parts.append(("tuple of Tensors" if several else "Tensor") + " out = None")
+    line = ", ".join(parts)
+    if known and known[0].startswith("Tensor! "):
+        line = line.replace("Tensor ", "Tensor! ", 1)
+    return line
+
+
+def source() -> str:
+    """The text of the module."""
+    names = {op.qualified for op in TABLE.values() if op.function and op.name[0] != "_"}
+    names |= set(leafax._functions.__all__)
+    names |= {op.name for op in TABLE.values() if op.method and op.name[0] != "_"}
+    for space in ("fft", "linalg", "special"):
+        names |= {f"{space}.{n}" for n in getattr(leafax, space).__all__}
+    lines = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in sorted(names):
+            function = make_overloads.theirs(name)
+            if name in _PACKED:
+                function = getattr(torch._C._VariableFunctions, name)
+            if function is None and hasattr(torch.Tensor, name):  # there is the method alone
+                function = getattr(torch.ones(2, 3), name)
+                found = signature(name, function, method=True)
+                if found is not None:
+                    lines.append(f"    {json.dumps(name)}: {make_overloads.literal([found])},")
+                continue
+            if type(function).__name__ != "builtin_function_or_method":
+                continue
+            found = signature(name, function)
+            if found is not None:
+                lines.append(f"    {json.dumps(name)}: {make_overloads.literal([found])},")
+    return HEADER + "\n".join(lines) + "\n}\n"
+
+
+if __name__ == "__main__":
+    PATH.write_text(source())
