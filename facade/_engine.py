@@ -23,7 +23,7 @@ from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
 from ._node import AccumulateGrad, Node
 from ._roles import alias, spread
-from ._saved import check_versions
+from ._saved import check_versions, latest_versions
 from ._storage import detach
 from ._strides import stride
 from ._trace import NOWHERE, Mode, State, local, resting
@@ -270,14 +270,9 @@ class GraphTask:
     # ------------------------------------------------------------ nodes
 
     def check(self, node: Node) -> None:
-        trace = local.trace
-        if node.trace is trace and self._latest_trace is not trace:
-            self.latest = {}
-            for s in trace.state.path():
-                for v in s.values:
-                    if v.version > self.latest.get(v.storage, 0):
-                        self.latest[v.storage] = v.version
-            self._latest_trace = trace
+        trace = node.trace  # another thread's, if that has it pending
+        if trace is not None and self._latest_trace is not trace:
+            self.latest, self._latest_trace = latest_versions(trace.state), trace
         check_versions(node, self.latest)
 
     def _accumulate(self, node: AccumulateGrad, grads: list[Any]) -> None:
@@ -287,21 +282,25 @@ class GraphTask:
             grad = _as_grad_dtype(leaf, grad, node.left)
             # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
             asked = bool(node.post_hooks) or not local.grad_layout
-            alone = asked and sys.getrefcount(grad) <= 3
-            with accumulating:
-                if leaf._grad is None:
-                    if local.turned and grad._v.shape != leaf._v.shape:
-                        self.plain = False
-                        grad = _in_the_shape_of(leaf, grad)
-                    strides = leaf._v.strides if node.left is None else None
-                    leaf._grad = _first(grad, self.create_graph, alone, strides)
-                elif not self.create_graph:
-                    leaf._grad.add_(grad)
-                else:
-                    leaf._grad = leaf._grad + grad
-            self.effects.append(("leaf", leaf, leaf._grad))
+            self.add_to(node, grad, asked and sys.getrefcount(grad) <= 3)
         if node.hooked():
             after_accumulation(node, grads)
+
+    def add_to(self, node: AccumulateGrad, grad: Any, alone: bool) -> None:
+        """Add to the leaf's `.grad`, which may hold a first gradient itself if it is `alone`."""
+        leaf = node.variable
+        with accumulating:
+            if leaf._grad is None:
+                if local.turned and grad._v.shape != leaf._v.shape:
+                    self.plain = False
+                    grad = _in_the_shape_of(leaf, grad)
+                strides = leaf._v.strides if node.left is None else None
+                leaf._grad = _first(grad, self.create_graph, alone, strides)
+            elif not self.create_graph:
+                leaf._grad.add_(grad)
+            else:
+                leaf._grad = leaf._grad + grad
+        self.effects.append(("leaf", leaf, leaf._grad))
 
 
 def _shown(node: Any) -> bool:
@@ -315,8 +314,11 @@ def _in_the_shape_of(leaf: Any, grad: Any) -> Any:
     Raises:
       RuntimeError: if it cannot be.
     """
-    if stride(grad) == stride(leaf):
-        return grad
+    return grad if stride(grad) == stride(leaf) else copied(leaf, grad)
+
+
+def copied(leaf: Any, grad: Any) -> Any:
+    """`grad` in memory that lies as the leaf does."""
     return leaf.detach().to(grad.dtype, copy=True).copy_(grad)
 
 

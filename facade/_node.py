@@ -361,6 +361,7 @@ class AccumulateGrad:
         return (float("inf"), 0)
 
     name = Node.name
+    __call__ = Node.__call__
 
     @property
     def metadata(self) -> dict[str, Any]:
