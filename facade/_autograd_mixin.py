@@ -13,6 +13,7 @@ from ._active import active
 from ._enter import Source, enter
 from ._handle import Handle
 from ._node import RemovableHandle
+from ._peek import peek
 from ._reading import drop_grad_fn, was_leaf
 from ._roles import alias, keep_edge
 from ._silent import moved, replaced
@@ -112,8 +113,11 @@ class AutogradMixin(Handle):
         v, role = self._v, LEAF if leaf else NOWHERE
         kind = resting(v.aval, leaf, role, v.inference, v.strides)
         trace = local.trace
-        if self._stale is not None:
+        away = self._array is None and self._trace is not trace
+        if self._stale is not None or (away and self._store is not None):
             enter(self, trace)
+        elif away:  # another thread has it pending
+            self._array = peek(self)
         if self._v.index >= 0 and self._trace is trace:
             value = _with_role(trace, self._v, kind)
             if leaf:
@@ -410,6 +414,9 @@ class AutogradMixin(Handle):
     @property
     def output_nr(self) -> int:
         """Which output of its `grad_fn` this tensor is."""
+        if self._creation and self._stale is not None:  # it has no history to be asked for
+            edge = self._stale.edge
+            return int(self._out if edge is None or edge.role != NODE else edge.out)
         return 0 if was_leaf(self) or self.is_leaf else int(_graph.gradient_edge(self)[1])
 
     def is_inference(self) -> bool:

@@ -43,6 +43,9 @@ _VIEW = Op(
     TABLE["alias"].fn, name="alias", backward="ViewBackward0", view=True,
     write=TABLE["alias"].write,
 )  # fmt: skip
+_PRIMAL = Op(
+    TABLE["alias"].fn, name="alias", backward="Identity", view=True, write=TABLE["alias"].write,
+)  # fmt: skip
 
 
 @contextmanager
@@ -154,14 +157,19 @@ def through(found: Any, lens: Any, level: int) -> Any:
     return found
 
 
-def view(t: Any, levels: tuple[int, ...]) -> Any:
+def view(t: Any, levels: tuple[int, ...], op: Op = _VIEW) -> Any:
     """`t` as a tensor that shares its storage and carries only these levels' tangents."""
     from ._record import apply
 
     with seeing(levels):
-        out = apply(_VIEW, t)
+        out = apply(op, t)
     out._dual_root = (ref(out), len(out._blens))
     return out
+
+
+def primal(t: Any, levels: tuple[int, ...]) -> Any:
+    """What `unpack_dual` gives of `t`, whose tangents of these levels stay."""
+    return view(t, levels, _PRIMAL)
 
 
 def make_dual(t: Any, along: Any, level: int) -> Any:

@@ -247,6 +247,28 @@ def inplace(op: Op, t: Any, args: Any, key: Any, kwargs: Any) -> dict[int, Any] 
     return {level: made[0] for level, made in found.items() if made}
 
 
+def taken(t: Any, args: Any) -> None:
+    """Before a write that autograd records: keep the tangents of what it takes for backward.
+
+    Those of what is overwritten are copied, as they are about to be written to as well.
+    """
+    from ._record import apply
+
+    trace = local.trace
+    over = t if t._base_ is None else t._base_
+    for x in _tensors(args):
+        if x is not over and any(tangent(x, level) is not None for level in local.mode.dual):
+            remember(trace, enter(x, trace), x._duals)
+    kept = Duals()
+    for level in local.mode.dual:
+        along = tangent(over, level)
+        if along is not None:
+            with seeing(below(level)):
+                kept[level] = apply(TABLE["clone"], along)
+    if kept:
+        remember(trace, enter(over, trace), kept)
+
+
 def written(t: Any, tangents: dict[int, Any]) -> None:
     """After a write: `t` carries these tangents, and so do its base and that base's views."""
     for level, new in tangents.items():

@@ -266,8 +266,8 @@ class GraphTask:
     # ------------------------------------------------------------ nodes
 
     def check(self, node: Node) -> None:
-        trace = local.trace
-        check_versions(node, latest_versions(trace.state) if node.trace is trace else {})
+        trace = node.trace  # another thread's, if that has it pending
+        check_versions(node, {} if trace is None else latest_versions(trace.state))
 
     def _accumulate(self, node: AccumulateGrad, grads: list[Any]) -> None:
         leaf = node.variable
@@ -276,21 +276,25 @@ class GraphTask:
             grad = _as_grad_dtype(leaf, grad, node.left)
             # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
             asked = bool(node.post_hooks) or not local.grad_layout
-            alone = asked and sys.getrefcount(grad) <= 3
-            with accumulating:
-                if leaf._grad is None:
-                    if local.turned and grad._v.shape != leaf._v.shape:
-                        self.plain = False
-                        grad = _in_the_shape_of(leaf, grad)
-                    strides = leaf._v.strides if node.left is None else None
-                    leaf._grad = _first(grad, self.create_graph, alone, strides)
-                elif not self.create_graph:
-                    leaf._grad.add_(grad)
-                else:
-                    leaf._grad = leaf._grad + grad
-            self.effects.append(("leaf", leaf, leaf._grad))
+            self.add_to(node, grad, asked and sys.getrefcount(grad) <= 3)
         if node.hooked():
             after_accumulation(node, grads)
+
+    def add_to(self, node: AccumulateGrad, grad: Any, alone: bool) -> None:
+        """Add to the leaf's `.grad`, which may hold a first gradient itself if it is `alone`."""
+        leaf = node.variable
+        with accumulating:
+            if leaf._grad is None:
+                if local.turned and grad._v.shape != leaf._v.shape:
+                    self.plain = False
+                    grad = _in_the_shape_of(leaf, grad)
+                strides = leaf._v.strides if node.left is None else None
+                leaf._grad = _first(grad, self.create_graph, alone, strides)
+            elif not self.create_graph:
+                leaf._grad.add_(grad)
+            else:
+                leaf._grad = leaf._grad + grad
+        self.effects.append(("leaf", leaf, leaf._grad))
 
 
 def _shown(node: Any) -> bool:
@@ -304,8 +308,11 @@ def _in_the_shape_of(leaf: Any, grad: Any) -> Any:
     Raises:
       RuntimeError: if it cannot be.
     """
-    if stride(grad) == stride(leaf):
-        return grad
+    return grad if stride(grad) == stride(leaf) else copied(leaf, grad)
+
+
+def copied(leaf: Any, grad: Any) -> Any:
+    """`grad` in memory that lies as the leaf does."""
     return leaf.detach().to(grad.dtype, copy=True).copy_(grad)
 
 

@@ -67,7 +67,10 @@ def enter(t: Any, trace: Trace) -> Value:
     if trace.together and has(trace, t):
         tell(trace)
         return enter(t, trace)
+    edge = _edge_elsewhere(t) if t._array is None and value.role > LEAF else None
     if t._shares and t._store is not None:
+        if edge is not None:  # it moves to this trace
+            t._grad_fn, t._out = edge
         from ._reading import read
 
         value = read(t, trace)
@@ -84,14 +87,29 @@ def enter(t: Any, trace: Trace) -> Value:
             trace.versions[value.storage] = t._vc[0]
     if value.role and value.role != NODE:
         # A leaf's gradient goes to itself; of others the graph only needs the edge.
-        trace.sources[value] = (
-            t if value.role == LEAF or t._grad_fn is None else Source(t._grad_fn, t._out)
-        )
+        if edge is None and t._grad_fn is not None:
+            edge = t._grad_fn, t._out
+        trace.sources[value] = t if value.role == LEAF or edge is None else Source(*edge)
     trace.entered[id(t)] = (ref(t), value)
     if t._array is not None or t._store is not None:
         t._v, t._trace = value, trace
         trace.refs.append(ref(t))
     return value
+
+
+def _edge_elsewhere(t: Any) -> Any:
+    """Where the gradient of `t` goes if another thread has it pending, as it is now; or None.
+
+    What this thread records later must not change it.
+    """
+    value = t._v if t._stale is None else t._stale
+    if t._trace is None or t._trace.done or t._trace is local.trace or value.index < 0:
+        return None
+    if t._stale is not None and t._base_ is not None:  # its history is made anew from its base
+        return None
+    from ._graph import edge_of
+
+    return edge_of(t._trace, value)
 
 
 def add_input(trace: Trace, kind: Value, array: Any) -> Value:

@@ -98,6 +98,8 @@ def idle(task: Any, node: Any) -> None:
     """What running a node asks of it where it has nothing to pass on."""
     if node.is_freed():
         raise RuntimeError(FREED)
+    if node.trace is not local.trace:
+        task.plain = False
     if isinstance(node, Node):
         if _frame(node) is None:
             task.check(node)

@@ -152,6 +152,8 @@ def unretain(t: Any) -> None:
             if holder() is t:
                 del trace.retains[place]
     node = t._grad_fn
+    if node is None and t._stale is None:  # written to in no_grad since an earlier program
+        node = grad_fn(t)
     if node is not None and node.retains:
         node.retains = [(k, r) for k, r in node.retains if r() is not t]
 

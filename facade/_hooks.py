@@ -58,7 +58,18 @@ def after_accumulation(node: Any, grads: Grads) -> None:
     """The hooks of a leaf whose gradient was accumulated, then those of its node.
 
     Raises:
-      RuntimeError: if one of the leaf's returns another tensor; the next sees that one.
+      RuntimeError: if one of the leaf's returns another tensor.
+    """
+    leaf_hooks(node)
+    for hook in list(node.post_hooks.values()):
+        hook((), tuple(grads or [None]))
+
+
+def leaf_hooks(node: Any) -> None:
+    """The hooks of a leaf whose gradient was accumulated.
+
+    Raises:
+      RuntimeError: if one returns another tensor; the next sees that one.
     """
     hooks = node.variable._post_accumulate_hooks
     seen, kept = node.variable, True
@@ -67,8 +78,6 @@ def after_accumulation(node: Any, grads: Grads) -> None:
         kept = kept and seen is before
     if not kept:
         raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-    for hook in list(node.post_hooks.values()):
-        hook((), tuple(grads or [None]))
 
 
 def padded(node: Any, grads: Grads) -> Grads:

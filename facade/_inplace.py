@@ -173,6 +173,8 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
                 drops_imaginary(args[0]._v.dtype, t._v.dtype, t._v.numel)  # type: ignore[attr-defined]
     if local.mode.dual:
         tangents = _dual_ops.inplace(op, t, args, _key, kwargs)
+        if tracked and op.differentiable:
+            _dual_ops.taken(t, (*args, *kwargs.values()))
         with _dual.seeing(()):
             apply_inplace(op, t, *args, _key=_key, **kwargs)
         if tangents:

@@ -36,7 +36,7 @@ _EDGES = {
 _COMPARED = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 # A Python number in these is made a tensor, which has an edge that leads nowhere.
 WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide", "fill_"})
-_ALWAYS_WRITTEN_OUT = ("CopySlices", "CopyBackwards", "NotImplemented")
+_ALWAYS_WRITTEN_OUT = ("CopySlices", "CopyBackwards", "NotImplemented", "Identity")
 
 _AS_IT_IS = frozenset({"CopySlices", "DivBackward1"})
 

@@ -247,8 +247,12 @@ class Node:
         raw = [f"_raw_saved_{name}" for name in tensors & every]
         return _seen(self, *raw, *(f"_saved_{name}" for name in every))
 
-    def unpack(self, index: int) -> Any:
-        """The tensor of operand `index` (or of result `-1 - index`), as it was saved."""
+    def unpack(self, index: int, share: bool = True) -> Any:
+        """The tensor of operand `index` (or of result `-1 - index`), as it was saved.
+
+        Args:
+          share: a result lies where the tensor that the op made does, if somebody has it.
+        """
         if self.saved is not None and index in self.saved:
             tensor = self.saved[index].tensor
             if index >= 0:
@@ -272,7 +276,7 @@ class Node:
             value = self.state.values[-1 - index]
             from ._saved import holder_of
 
-            holder = holder_of(value) if trace is local.trace else None
+            holder = holder_of(value) if share and trace is local.trace else None
             if holder is not None:
                 return _history(holder.detach(), self, -1 - index)
         else:
@@ -371,6 +375,7 @@ class AccumulateGrad:
         return (float("inf"), 0)
 
     name = Node.name
+    __call__ = Node.__call__
 
     @property
     def metadata(self) -> dict[str, Any]:

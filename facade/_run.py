@@ -249,7 +249,8 @@ def observe(t: Any, reason: str) -> Any:
     if t._array is None and t._shares and t._store is not None and not t._lens:
         t._array = t._store.cell._array  # nothing between the storage and this tensor
     if t._array is None:
-        if t._trace is not None and not t._trace.done and t._trace is not local.trace:
+        away = t._trace is not None and not t._trace.done and t._trace is not local.trace
+        if away and t._stale is None:  # what is stale is read anew here
             from ._peek import peek
 
             array = peek(t)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._engine import GraphTask, Ready
+from ._engine import GraphTask, Ready, copied
 from ._gradients import apply
 from ._handle import Handle
+from ._hooks import leaf_hooks
 from ._trace import local
 
 
@@ -19,6 +20,14 @@ def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
         if grad is not None and not isinstance(grad, Handle):
             raise TypeError(f"argument {k} is not a Variable")
     task = GraphTask([], keep_graph=True, create_graph=local.mode.grad)
+    if node.accumulates:
+        leaf, grad = node.variable, grads[0]
+        if grad is not None and leaf.requires_grad:
+            if leaf._grad is None and grad.shape != leaf.shape:
+                grad = copied(leaf, grad)
+            task.add_to(node, grad, False)
+        leaf_hooks(node)
+        return ()
     edges = node.next_edges()
     targets = {e[0] for e in edges if e is not None}
     passed = [None] * len(edges)

@@ -193,3 +193,17 @@ def test_gradcheck_warns_of_undefined_gradients_and_names_its_error() -> None:
             module.gradcheck(refuses, (x,))
         log(str(e.value), isinstance(e.value, module.GradcheckError))
         log([str(w.message) for w in seen])
+
+
+def test_an_error_at_a_leaf() -> None:
+    """A leaf's node was recorded by nothing: there is no line to tell."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.ones(2, 3, requires_grad=True)
+        x.register_hook(lambda g: g[:, :1])
+        with warnings.catch_warnings(record=True) as seen, pytest.raises(RuntimeError) as e:
+            warnings.simplefilter("always")
+            with torch.autograd.detect_anomaly():
+                (x * 2).sum().backward()
+        log(str(e.value).replace("<lambda>", ""), "AccumulateGrad" in str(seen[-1].message))

@@ -491,3 +491,25 @@ def test_objects_of_a_thread() -> None:
         log(seen, own._is_key_in_tls("kept"))
         with log.catch():
             own._get_obj_in_tls("kept")
+
+
+def test_the_node_of_a_leaf_can_be_called() -> None:
+    """It accumulates what it is given and calls the leaf's hooks for that, no others."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        node = x.view_as(x).grad_fn.next_functions[0][0]
+        x.register_hook(lambda g: log("hook"))
+        x.register_post_accumulate_grad_hook(lambda p: log("after", p.grad is None))
+        node.register_prehook(lambda g: log("prehook"))
+        for g in (torch.ones(2, requires_grad=True), torch.ones(2), None):
+            log(node(g), x.grad.tolist(), x.grad.requires_grad)
+        with torch.no_grad():
+            node(torch.ones(2))
+        log(x.grad.tolist(), x.grad.requires_grad)
+        x.grad = None
+        for bad in ((), (3,), (torch.ones(3),), (torch.ones(2), torch.ones(2))):
+            with pytest.raises((TypeError, RuntimeError)) as e:
+                node(*bad)
+            log(str(e.value), x.grad is None)

@@ -443,3 +443,49 @@ def test_forward_mode_is_off_inside_functions_and_on_inside_jvp() -> None:
             lambda x: torch.func.jvp(shifted, (x,), (v,))[1], (x.detach(),), (v,)
         )
         log.gradients(*nested)
+
+
+def test_tangents_of_gradients_through_writes() -> None:
+    """Backward reads the tangent that an overwritten tensor had before the write."""
+
+    def into(x: Any, write: Any) -> Any:
+        y = x * x
+        write(y)
+        return y.exp()
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.25, -0.6], dtype=torch.float64)
+        writes = (
+            lambda y: y.sin_(),
+            lambda y: y.mul_(3 * y),
+            lambda y: y[0].sin_(),
+            lambda y: y[:1].mul_(y[1:].clone()),
+            lambda y: (y.mul_(2), y.pow_(2), y.sin_()),
+            lambda y: y.detach().mul_(2),
+        )
+        for write in writes:
+
+            def f(x: Any, write: Any = write) -> Any:
+                return into(x, write).sum()
+
+            log.gradients(torch.func.hessian(f)(x))
+        with torch.autograd.forward_ad.dual_level():
+            leaf = x.clone().requires_grad_()
+            d = torch.autograd.forward_ad.make_dual(leaf, torch.ones_like(x))
+            y = (d * d).sin_()
+            y.detach().tolist()  # a cut
+            (g,) = torch.autograd.grad(y.sum(), d)
+            log.gradients(torch.autograd.forward_ad.unpack_dual(g).tangent)
+
+
+def test_the_node_of_what_unpack_dual_gives() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x = torch.tensor([1.25, -0.6], requires_grad=True)
+        with fw.dual_level():
+            d = fw.make_dual(x, torch.ones_like(x))
+            for t in (d, d * 2, d.view(-1)):
+                p = fw.unpack_dual(t).primal
+                log(t.grad_fn.name(), p.grad_fn.name(), p._is_view())

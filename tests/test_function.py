@@ -335,3 +335,31 @@ def test_a_dropped_graph_needs_no_garbage_collector(use: str) -> None:
         assert node() is None
     finally:
         gc.enable()
+
+
+def test_retained_gradients_and_versions_of_what_is_marked_dirty() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, a: Any, returned: Any) -> Any:
+                a.mul_(2)
+                ctx.mark_dirty(a)
+                return a if returned else a * 1
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 4, None
+
+        for cut in (False, True):
+            x = torch.tensor([1.0, 2.0], requires_grad=True)
+            y = x * 1
+            if cut:
+                y.tolist()
+            y.retain_grad()
+            Double.apply(y, True).sum().backward()
+            log(y.grad.tolist(), x.grad.tolist(), y._version)
+            z = x * 1
+            with pytest.raises(RuntimeError) as e:
+                Double.apply(z, False)
+            log(str(e.value), z.tolist(), z._version, z.grad_fn.name())

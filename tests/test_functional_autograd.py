@@ -366,3 +366,23 @@ def _writes(x: Any, y: Any) -> Any:
     """Writes something differentiated into a part of what is not."""
     x[:2] = y * 2
     return x * 3
+
+
+def test_a_jacobian_by_forward_mode_keeps_its_graph() -> None:
+    """PyTorch detaches neither the inputs nor the result, and leaves grad mode as it is."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        jacobian = torch.autograd.functional.jacobian
+        x = torch.tensor([0.75, 1.0], dtype=torch.float64, requires_grad=True)
+        y = torch.tensor([3.0, 4.0], dtype=torch.float64, requires_grad=True)
+        for given in (x, x.detach()):
+            for mode in (torch.enable_grad, torch.no_grad):
+                with mode():
+                    j = jacobian(
+                        lambda x: (x**3 * y).sum(), given, vectorize=True, strategy="forward-mode"
+                    )
+                log.gradients(j.detach())
+                log(j.requires_grad)
+                if j.requires_grad:
+                    log.gradients(*torch.autograd.grad(j.pow(2).sum(), y))

@@ -298,3 +298,18 @@ def test_indices_that_come_back_as_floats(call: Any) -> None:
             out = call(torch, y, torch.tensor([0]))
         with see.catch():
             (y if out is None else out).sum().backward()
+
+
+def test_a_pass_that_ends_at_a_packed_node_unpacks() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        def unpack(t: Any) -> Any:
+            log("unpack")
+            return t
+
+        for name in ("exp", "sin", "reciprocal", "sum"):
+            x = torch.tensor([0.5, 0.25], requires_grad=True)
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+                y = getattr(x, name)()
+            torch.autograd.backward([y.sum(), (y * x).sum()], inputs=[y])
+            log(name, y.grad.tolist())

@@ -6,6 +6,8 @@ import threading
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
 
 import leafax
 
@@ -68,3 +70,46 @@ def test_a_hook_on_several_tensors_is_called_once_a_backward() -> None:
     out = (a * b).sum()
     in_threads(5, lambda k: out.backward(retain_graph=True))
     assert len(calls) == len(set(calls)) == 5
+
+
+def _in_a_thread(torch: Any, before: str, inside: str) -> Any:
+    """What `x`, `y` and `v` are after `inside` ran in another thread, and the gradients of both."""
+    names = {"torch": torch, "x": torch.tensor([1.0, 2.0, 3.0], requires_grad=True)}
+    exec(before, names)
+    thread = threading.Thread(target=exec, args=(inside, names))
+    thread.start()
+    thread.join()
+    found: list[Any] = []
+    for name in "yvz":
+        t = names.get(name)
+        if t is None:
+            continue
+        found.append((name, t.tolist(), t._version, t.output_nr, t.requires_grad))
+        fn = t.grad_fn
+        found.append(fn and (fn.name(), [f and f.name() for f, _ in fn.next_functions]))
+    for name in "yvz":
+        if names.get(name) is not None and names[name].requires_grad:
+            x = names["x"]
+            x.grad = None
+            names[name].sum().backward(retain_graph=True)
+            found.append(None if x.grad is None else x.grad.tolist())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("before", "inside"),
+    [
+        ("y = x * 2", "y.mul_(2)"),
+        ("y = x * 2; v = y[1:]", "y.grad_fn; z = v * 2"),
+        ("y = x * 2; v = y[1:]", "y.zero_()"),
+        ("y = x * 2; v = y[1:]", "y.detach().mul_(2)"),
+        ("y = x * 2; v = y[1:]", "z = v.view(-1); z.mul_(2)"),
+        ("y = x * 2; v = y[1:]; y.mul_(3)", "with torch.no_grad(): v.mul_(2)"),
+        ("y = x + 1; v = y * 2", "y.detach_()"),
+        ("y = x * 2; y.detach().mul_(2)", "y.zero_(); z = y * 2"),
+        ("y, v = (x * 3).split([1, 2])", "z = v * 2"),
+        ("y = x.detach() * 2; v = y[1:]", "y.requires_grad_(); z = y * v.sum()"),
+    ],
+)
+def test_a_pending_tensor_keeps_its_history_in_another_thread(before: str, inside: str) -> None:
+    assert _in_a_thread(leafax, before, inside) == _in_a_thread(torch, before, inside)

@@ -494,3 +494,19 @@ def test_anomalies_of_later_examples_are_seen() -> None:
             pytest.raises(RuntimeError, match=match),
         ):
             vmap(grad(lambda x: x.sqrt()))(bad)
+
+
+def test_gradients_that_read_results_somebody_holds() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        kept = []
+
+        def held(x: Any) -> Any:
+            kept.append(x.exp())
+            return kept[-1].sum()
+
+        x = torch.tensor([[0.75, 0.5]], dtype=torch.float64, requires_grad=True)
+        for f in (held, lambda x: (1 / x).sum()):
+            for of in (torch.func.grad(f), torch.func.hessian(f)):
+                made = torch.func.vmap(of)(x)
+                log.gradients(made.detach(), *torch.autograd.grad(made.sum(), x))

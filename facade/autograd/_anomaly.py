@@ -101,7 +101,7 @@ def forward_stack(node: Any) -> str | None:
     made = getattr(node, "_stack", None)
     if made is not None:
         return str(made)
-    state = node.state
+    state = getattr(node, "state", None)  # a leaf's node was recorded by nothing
     if state is None or state.where is None or not state.mode.anomaly:
         return None
     file, line = state.where

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
+from weakref import ref
 
 from .._enter import enter
 from .._grad_dtype import wanted
+from .._graph import unretain
 from .._handle import Handle
 from .._inplace import check_inplace
 from .._reading import was_leaf
@@ -125,6 +127,8 @@ class FunctionCtx(SavesTensors):
         dirty = {id(t) for t in self.dirty_tensors or ()}
         plain = {id(t) for t in self.non_differentiable or ()}
         if not dirty <= {id(o) for o in outputs}:
+            for t in self.dirty_tensors or ():  # PyTorch counts first
+                touch(t)
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as "
                 "output. The inputs that are modified inplace must all be outputs of the Function."
@@ -204,6 +208,9 @@ class FunctionCtx(SavesTensors):
         trace = local.trace
         value = enter(t, trace)
         value = tag(trace, value, value, value.storage, value.version + 1)
+        if t._retains:
+            unretain(t)
+            self.retains = [*self.retains_of(), (k, ref(t))]
         write(t, external(value, self, k))
         t._grad_fn, t._out = self, k
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from leafax.functional import Call, Input, Slot
 
+from .._node import Node
 from .._scalars import times
 from .._underived import refuse_parts
 from . import (
@@ -65,11 +66,13 @@ class Saved:
     @property
     def result(self) -> Any:
         """The op's (first) result."""
-        return self.node.unpack(-1)
+        return self.output(0)
 
     def output(self, k: int) -> Any:
         """The op's `k`-th result, counted from 0."""
-        return self.node.unpack(-1 - k)
+        node = self.node
+        # The recorded value itself: sharing memory would give it a history that `vmap` cannot map.
+        return node.unpack(-1 - k, share=False) if isinstance(node, Node) else node.unpack(-1 - k)
 
     def scaled(self, grad: Any, name: str) -> Any:
         """`grad` times the number that the op was given by that name."""

@@ -131,6 +131,10 @@ class HookedNode(CustomNode):
         wanted = tuple(
             k for k, e in enumerate(self._edges) if e is not None and e[0] in needed_nodes
         )
+        if not wanted:  # a pass that ends here unpacks all the same
+            for saved in self.packed.values():
+                saved.unpack(self)
+            return [None] * len(self._edges)
         by_index = self.call.op.qualified in INDEXED
         spelled = self._spelled(grads, needed_nodes) if local.mode.grad or by_index else None
         if spelled is not None:

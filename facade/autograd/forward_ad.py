@@ -92,7 +92,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     number = _number(level)
     along = _dual.tangent(tensor, number) if number in local.mode.dual else None
     levels = tuple([n for n in local.mode.dual if n != number])
-    return UnpackedDualTensor(_dual.view(tensor, levels), along)
+    return UnpackedDualTensor(_dual.primal(tensor, levels), along)
 
 
 def _number(level: int) -> int:

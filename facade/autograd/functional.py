@@ -207,8 +207,8 @@ def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> 
         many_out[:] = [many]
         return outs
 
-    with enable_grad():
-        found = jacfwd(outputs, tuple(range(len(inputs))))(*_fresh(inputs, False, False))
+    # PyTorch neither detaches the inputs nor the result, and leaves grad mode as it is.
+    found = jacfwd(outputs, tuple(range(len(inputs))))(*inputs)
     rows = [list(r) if many_in else r[0] for r in found]
     return rows if many_out[0] else rows[0]
 
