@@ -101,3 +101,13 @@ def test_arguments() -> None:
         view = out[2:]
         t.arange(6, out=out)
         log(out, view, view._version)
+
+
+def test_a_dtype_that_is_none_is_named() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for wrong in (3, [1], "a"):
+            with pytest.raises(TypeError) as e:
+                torch.tensor([1.0], dtype=wrong)
+            log(str(e.value))
+        log(torch.tensor([1], dtype=float).dtype == torch.float64)
