@@ -86,6 +86,8 @@ def tensor(
     >>> leafax.tensor([1.0, 2.0])
     tensor([1., 2.])
     """
+    if dtype is not None and not isinstance(dtype, dtype_class):
+        dtype = as_dtype("tensor", dtype)
     if isinstance(data, Handle):
         import warnings
 

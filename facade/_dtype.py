@@ -86,7 +86,7 @@ def as_dtype(function: str, given: Any) -> dtype:
     """A dtype argument of `function`: one of ours, or a Python type of numbers."""
     if isinstance(given, dtype):
         return given
-    if given in _PYTHON:
+    if isinstance(given, type) and given in _PYTHON:
         return _PYTHON[given]
     raise TypeError(
         f"{function}(): argument 'dtype' must be torch.dtype, not {type(given).__name__}"

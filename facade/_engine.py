@@ -276,7 +276,8 @@ class GraphTask:
             grad = _as_grad_dtype(leaf, grad, node.left)
             # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
             asked = bool(node.post_hooks) or not local.grad_layout
-            self.add_to(node, grad, asked and sys.getrefcount(grad) <= 3)
+            alone = asked and sys.getrefcount(grad) <= 3
+            self.add_to(node, grad, alone)
         if node.hooked():
             after_accumulation(node, grads)
 

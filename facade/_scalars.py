@@ -19,24 +19,24 @@ def _op(name: str) -> Op:
     return Op(known.fn, name=name, backward=backward, saves=known.saves, numbers=known.numbers)
 
 
-_MUL, _ADD, _SUB, _DIV = map(_op, ("mul", "add", "sub", "div"))
+MUL, ADD, SUB, DIV = map(_op, ("mul", "add", "sub", "div"))
 
 
 def plus(input: Any, number: Any) -> Any:
     """`input + number`."""
-    return apply(_ADD, input, number)
+    return apply(ADD, input, number)
 
 
 def minus(input: Any, number: Any) -> Any:
     """`input - number`."""
-    return apply(_SUB, input, number)
+    return apply(SUB, input, number)
 
 
 def times(input: Any, number: Any) -> Any:
     """`input * number`."""
-    return apply(_MUL, input, number)
+    return apply(MUL, input, number)
 
 
 def over(input: Any, number: Any) -> Any:
     """`input / number`."""
-    return apply(_DIV, input, number)
+    return apply(DIV, input, number)

@@ -189,3 +189,18 @@ def test_what_was_written_over_has_a_gradient_without_history() -> None:
             grads = torch.autograd.grad((d * d).sum(), inputs, create_graph=True)
             log(grads, [g.requires_grad for g in grads])
             log.attempt(lambda g=grads[0], b=b: torch.autograd.grad(g.sum(), b))
+
+
+def test_a_number_in_a_formula_stays_one_in_its_gradients() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        def names(fn: Any) -> Any:
+            return fn and (fn.name(), [names(f) for f, _ in fn.next_functions])
+
+        x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+        for f in (lambda x: x.pow(3).sum(), lambda x: x.pow(2).mean()):
+            g = f(x)
+            for _ in range(3):
+                (g,) = torch.autograd.grad(g.sum(), x, create_graph=True)
+                log.gradients(g.detach())
+                log(names(g.grad_fn))

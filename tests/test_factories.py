@@ -134,3 +134,13 @@ def test_sizes_are_ints() -> None:
             except TypeError as error:
                 said.append(str(error))
         assert said[0] == said[1]
+
+
+def test_a_dtype_that_is_none_is_named() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for wrong in (3, [1], "a"):
+            with pytest.raises(TypeError) as e:
+                torch.tensor([1.0], dtype=wrong)
+            log(str(e.value))
+        log(torch.tensor([1], dtype=float).dtype == torch.float64)

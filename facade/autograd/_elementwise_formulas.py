@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from leafax.functional import TABLE, Op
 
 from .._record import apply
-from .._scalars import minus, over, plus, times
+from .._scalars import DIV, MUL, minus, over, plus, times
 from ._formula_tools import Formula, conj
 
 
@@ -113,16 +113,22 @@ def _weighed(s: Any, start: bool) -> Any:
     return s.g * conj(apply(TABLE["sub"], 1, weight) if start else weight)
 
 
+def _again(s: Any, by_number: Op) -> Any:
+    """The gradient multiplied, or divided, by what the op had; by a number as a formula has it."""
+    made = s.node.state.call.op.backward == by_number.backward
+    return apply(by_number if made else TABLE[by_number.name], s.g, conj(s["other"]))
+
+
 FORMULAS: dict[str, dict[str, Formula]] = {
     "add": {"input": lambda s: s.g, "other": lambda s: s.scaled(s.g, "alpha")},
     "sub": {"input": lambda s: s.g, "other": lambda s: s.scaled(-s.g, "alpha")},
     "rsub": {"input": lambda s: s.scaled(-s.g, "alpha"), "other": lambda s: s.g},
     "mul": {
-        "input": lambda s: s.g * conj(s["other"]),
+        "input": lambda s: _again(s, MUL),
         "other": lambda s: s.g * conj(s["input"]),
     },
     "div": {
-        "input": lambda s: s.g / conj(s["other"]),
+        "input": lambda s: _again(s, DIV),
         "other": lambda s: -s.g * conj((s["input"] / s["other"]) / s["other"]),
     },
     "addcmul": {
