@@ -93,6 +93,7 @@ SESSIONS = {
     "words and numbers": """
         L.eigh(A, UPLO="X"); L.eigvalsh(A, UPLO="lower"); L.qr(A, mode="x"); L.qr(v, mode="x")
         L.matrix_norm(A, ord="x"); L.norm(A, ord="x"); L.norm(v, "fro"); L.cond(A, "x")
+        L.svd(A, driver="gesvd"); L.svdvals(v, driver="x"); L.svdvals(A, driver="gesvd")
         L.cond(A, 3); L.cond(B, "x"); L.lu(A, pivot=False); L.lu_factor_ex(A, pivot=False)
         L.matrix_rank(A, tol=torch.tensor(1j)); L.matrix_rank(A, rtol=torch.tensor(1j))
     """,
@@ -101,6 +102,14 @@ SESSIONS = {
         torch.cdist(A, 1.0); torch.cdist([1.0], A); torch.block_diag(A, None)
         torch.block_diag([1.0], A); torch.block_diag(3, A); torch.cov([1.0]); torch.corrcoef(None)
         F.bilinear(A, None, A[None]); F.bilinear(A, A, 1.0); torch.block_diag(A, v).shape
+    """,
+    "what only the data can tell": """
+        Z, I = A[0].diag() * 0, torch.stack([A, A * 0]); L.inv_ex(Z)[1], L.inv_ex(A)[1]
+        L.inv_ex(Z, check_errors=True).info.item(); L.inv_ex(I, check_errors=True).info.tolist()
+        L.cholesky_ex(-A, check_errors=True).info.item()
+        L.cholesky_ex(-A, upper=True, check_errors=True).info.item()
+        L.lu_factor(Z)[0].tolist(); L.lu_factor_ex(I, check_errors=True)[0].tolist()
+        L.solve_ex(Z, B, check_errors=True)[0].tolist(); L.inv_ex(A, check_errors=True).info
     """,
     "pivots of another shape": """
         torch.lu_unpack(A.expand(3, 3, 3), p)[0]; torch.lu_unpack(A[None], p)[0].shape

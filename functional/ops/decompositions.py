@@ -102,23 +102,32 @@ def _svd(x: Array, full: bool) -> SVD:
     return SVD(u, s, vh)
 
 
-@op(name="svd", **LINALG, backward="LinalgSvdBackward0",
-    saves={"U": "*", "S": "*", "Vh": "*"}, residuals=True)  # fmt: skip
-def linalg_svd(A: Array, full_matrices: bool = True) -> SVD:  # noqa: N803
-    """Singular value decomposition, `U @ diag(S) @ Vh`."""
+def _need_svd(A: Array, driver: str | None) -> None:  # noqa: N803
     need_matrix("linalg.svd", A)
     need_float("linalg.svd", A)
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+            "cuSOLVER backend."
+        )
     need_kernel("linalg_svd_cpu", A)
+
+
+@op(name="svd", **LINALG, backward="LinalgSvdBackward0",
+    saves={"U": "*", "S": "*", "Vh": "*"}, residuals=True)  # fmt: skip
+def linalg_svd(
+    A: Array, full_matrices: bool = True, *, driver: str | None = None,  # noqa: N803
+) -> SVD:  # fmt: skip
+    """Singular value decomposition, `U @ diag(S) @ Vh`."""
+    _need_svd(A, driver)
     return _svd(A, full_matrices)
 
 
 @op(name="svdvals", **LINALG, backward="LinalgSvdBackward0",
     saves={"S": "*"}, residuals=True)  # fmt: skip
-def svdvals(A: Array) -> Array:  # noqa: N803
+def svdvals(A: Array, *, driver: str | None = None) -> Array:  # noqa: N803
     """Singular values, largest first."""
-    need_matrix("linalg.svd", A)
-    need_float("linalg.svd", A)
-    need_kernel("linalg_svd_cpu", A)
+    _need_svd(A, driver)
     return jnp.linalg.svd(A, compute_uv=False)
 
 

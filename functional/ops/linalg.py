@@ -103,12 +103,12 @@ def _singular(name: str, text: str, x: Array) -> list[Fault]:
     return _failures(name, text, jnp.any(zero, axis=-1), order, x.shape[-1] if numbered else 1)
 
 
-def _check_inv(input: Array) -> list[Fault]:
+def _check_inv(input: Array, name: str = "linalg.inv") -> list[Fault]:
     text = (
         "The diagonal element {order} is zero, the inversion could not be completed because the "
         "input matrix is singular."
     )
-    return _singular("linalg.inv", text, input)
+    return _singular(name, text, input)
 
 
 def _check_power(input: Array, n: int) -> list[Fault]:
@@ -147,8 +147,11 @@ def _cholesky_failures(name: str, x: Array) -> list[Fault]:
 
 
 def _check_solve(A: Array, B: Array, left: bool = True) -> list[Fault]:  # noqa: N803
-    text = "The solver failed because the input matrix is singular."
-    return _singular("torch.linalg.solve", text, A)
+    return _unsolvable("torch.linalg.solve", A)
+
+
+def _unsolvable(name: str, x: Array) -> list[Fault]:
+    return _singular(name, "The solver failed because the input matrix is singular.", x)
 
 
 # Inverses and determinants ---------------------------------------------------------------------

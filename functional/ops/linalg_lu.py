@@ -57,13 +57,23 @@ def _pivots(permutation_free: Array) -> Array:
     return (permutation_free + 1).astype(np.int32)
 
 
-def _check_lu_factor(A: Array, *, pivot: bool = True) -> list[Fault]:  # noqa: N803
+def _check_lu_factor(
+    A: Array, *, pivot: bool = True, name: str = "torch.linalg.lu_factor",  # noqa: N803
+) -> list[Fault]:  # fmt: skip
     text = (
         "U[{order},{order}] is zero and using it on lu_solve would result in a division by zero. "
         "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
         "linalg.lu_factor_ex(A, pivot)"
     )
-    return _singular("torch.linalg.lu_factor", text, A)
+    found = _singular(name, text, A)
+    return [Fault(f.bad, RuntimeError, f.message, f.value) for f in found]
+
+
+def _check_lu_factor_ex(
+    A: Array, *, pivot: bool = True, check_errors: bool = False,  # noqa: N803
+) -> list[Fault]:  # fmt: skip
+    name = "torch.linalg.lu_factor_ex"
+    return _check_lu_factor(A, pivot=pivot, name=name) if check_errors else []
 
 
 def _need_lu(A: Array, pivot: bool) -> None:  # noqa: N803
@@ -91,6 +101,7 @@ def lu_factor(A: Array, *, pivot: bool = True) -> LUFactor:  # noqa: N803
 
 
 @op(name="lu_factor_ex", backward="LinalgLuFactorExBackward0", residuals=True,
+    check=_check_lu_factor_ex,
     saves={"LU": "*", "pivots": "*"}, **LINALG)  # fmt: skip
 def lu_factor_ex(
     A: Array,

@@ -25,7 +25,7 @@ from ._linalg_checks import (
     need_solvable,
     need_square,
 )
-from .linalg import LINALG, _singular, _t, solve
+from .linalg import LINALG, _check_inv, _cholesky_failures, _t, _unsolvable, solve
 from .linalg_spectra import matrix_rank
 
 Array = jax.Array
@@ -50,9 +50,29 @@ def _info(x: Array) -> Array:
     return jnp.zeros(x.shape[:-2], np.int32)
 
 
-@op(
-    name="inv_ex", backward="LinalgInvExBackward0", saves={"inverse": "*"}, residuals=True, **LINALG
-)
+# Faults are looked for where the caller asks for them.
+
+
+def _check_inv_ex(A: Array, *, check_errors: bool = False) -> list[Fault]:  # noqa: N803
+    return _check_inv(A, "linalg.inv_ex") if check_errors else []
+
+
+def _check_cholesky_ex(
+    A: Array, *, upper: bool = False, check_errors: bool = False,  # noqa: N803
+) -> list[Fault]:  # fmt: skip
+    if not check_errors:
+        return []
+    return _cholesky_failures("linalg.cholesky_ex", _t(A) if upper and A.ndim > 1 else A)
+
+
+def _check_solve_ex(
+    A: Array, B: Array, *, left: bool = True, check_errors: bool = False,  # noqa: N803
+) -> list[Fault]:  # fmt: skip
+    return _unsolvable("torch.linalg.solve_ex", A) if check_errors else []
+
+
+@op(name="inv_ex", backward="LinalgInvExBackward0", saves={"inverse": "*"}, residuals=True,
+    check=_check_inv_ex, **LINALG)  # fmt: skip
 def inv_ex(A: Array, *, check_errors: bool = False) -> InvEx:  # noqa: N803
     """The inverse, and 0 (or the zero pivot's number) for each matrix."""
     need_square("linalg.inv", A, low=False)
@@ -63,6 +83,7 @@ def inv_ex(A: Array, *, check_errors: bool = False) -> InvEx:  # noqa: N803
 
 @op(
     name="cholesky_ex",
+    check=_check_cholesky_ex,
     backward="LinalgCholeskyExBackward0",
     saves={"L": "*"},
     residuals=True,
@@ -86,6 +107,7 @@ def cholesky_ex(
 
 @op(
     name="solve_ex",
+    check=_check_solve_ex,
     backward="LinalgSolveExBackward0",
     saves={"result": "*"},
     residuals=True,
@@ -204,11 +226,7 @@ def cholesky_inverse(L: Array, upper: bool = False) -> Array:  # noqa: N803
 
 
 def _check_tensorinv(A: Array, ind: int = 2) -> list[Fault]:  # noqa: N803
-    text = (
-        "The diagonal element {order} is zero, the inversion could not be completed because the "
-        "input matrix is singular."
-    )
-    return _singular("inv", text, A.reshape(int(np.prod(A.shape[:ind])), -1))
+    return _check_inv(A.reshape(int(np.prod(A.shape[:ind])), -1), "inv")
 
 
 @op(name="tensorinv", backward="ViewBackward0", residuals=True, check=_check_tensorinv, **LINALG)
