@@ -137,9 +137,11 @@ class FactsMixin(Handle):
 
 
 def _dim(dim: int, ndim: int) -> int:
-    low, high = (-ndim, ndim - 1) if ndim else (-1, 0)
-    if not low <= dim <= high:
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if not -ndim <= dim < ndim:
         raise IndexError(
-            f"Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})"
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
+            f"{dim})"
         )
     return dim

@@ -7,14 +7,17 @@ from typing import Any
 from leafax.functional import TABLE
 
 from ._creation import randn
+from ._dtype import float16, float32, float64
 from ._record import apply
 
+_GUESSED = (float16, float32, float64)  # what a guess is drawn in; else in float32
 _QR, _SVD = TABLE["linalg.qr"], TABLE["linalg.svd"]
 
 
 def _basis(a: Any, q: int, niter: int) -> Any:
     """Orthonormal columns whose span holds most of the range of `a`: Algorithm 4.4."""
-    base = apply(_QR, a @ randn(a.shape[-1], q, dtype=a.dtype)).Q
+    dtype = a.dtype if a.dtype in _GUESSED or a.is_complex() else float32
+    base = apply(_QR, a @ randn(a.shape[-1], q, dtype=dtype)).Q
     for _ in range(niter):
         base = apply(_QR, a.mH @ base).Q
         base = apply(_QR, a @ base).Q
@@ -35,8 +38,9 @@ def svd_lowrank(
       niter: how many power iterations sharpen the basis.
       M: subtracted from `A`, broadcast to its shape; or None.
     """
+    m, n = A.shape[-2:]
     x = A if M is None else A - M.broadcast_to(tuple(A.shape))
-    wide = x.shape[-2] < x.shape[-1]
+    wide = m < n
     x = x.mH if wide else x
     base = _basis(x, 6 if q is None else q, 2 if niter is None else niter)
     u, s, vh = apply(_SVD, base.mH @ x, False)
@@ -54,7 +58,7 @@ def pca_lowrank(
     m, n = A.shape[-2:]
     if q is None:
         q = min(6, m, n)
-    elif not 0 <= q <= min(m, n):
+    elif not (q >= 0 and q <= min(m, n)):  # noqa: PLR1716 - PyTorch's words for other types
         raise ValueError(
             f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}"
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, default_float, scalar_name
 
+from ._arguments import parsed
 from ._dtype import of
 from ._handle import Handle
 from ._out_kinds import check_tensor
@@ -191,6 +192,7 @@ def _weights(name: str, x: Any, count: int, what: str, kinds: str) -> Any:
     return apply(TABLE["_cov_weights"], x, name)
 
 
+@parsed
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """The covariance matrix of variables (rows) from observations (columns)."""
     if input.dim() > 2:
@@ -228,6 +230,7 @@ def _larger(a: Any, b: Any) -> Any:
     return a if a > b else b
 
 
+@parsed
 def corrcoef(input: Any) -> Any:
     """The matrix of correlation coefficients of variables (rows)."""
     if input.dim() > 2:

@@ -161,6 +161,12 @@ DEPRECATED = {
         "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\n"
         "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)"
     ),
+    "lu_solve": (
+        f"torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand {_SOON}"
+        "Note that torch.linalg.lu_solve has its arguments reversed.\n"
+        "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n"
+        "X = torch.linalg.lu_solve(LU, pivots, B)"
+    ),
     "triangular_solve": (
         "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand "
         f"{_SOON}torch.linalg.solve_triangular has its arguments reversed and does not return a "
@@ -169,12 +175,22 @@ DEPRECATED = {
     ),
 }
 
+_CHECKED_FIRST = ("triangular_solve",)  # what is refused does not warn
+
 
 def warned(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     """`fn`, which warns once of what is to be used instead."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if name in _CHECKED_FIRST:
+            try:
+                made = fn(*args, **kwargs)
+            except NotImplementedError:  # by its kernel, after the checks
+                warn_once(DEPRECATED[name])
+                raise
+            warn_once(DEPRECATED[name])
+            return made
         warn_once(DEPRECATED[name])
         return fn(*args, **kwargs)
 

@@ -47,6 +47,7 @@ _INTS = frozenset({int})
 
 # Functions whose tensors come as separate arguments: meshgrid(x, y).
 _PACKED = {"meshgrid": 0, "broadcast_tensors": 0, "block_diag": 0, "einsum": 1}
+_ALWAYS_PACKED = ("block_diag",)  # in no other way
 
 
 def plain(x: Any) -> Any:
@@ -121,6 +122,7 @@ def function(op: Op) -> Callable[..., Any]:
     if op.name == "flatten":
         return _flatten(op)
     packed = _PACKED.get(op.name) if not op.namespace else None
+    always = op.name in _ALWAYS_PACKED
     plain = not op.random
 
     def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -131,7 +133,11 @@ def function(op: Op) -> Callable[..., Any]:
                 result = None
             if result is not None:
                 return result
-        if packed is not None and len(args) > packed and isinstance(args[packed], Handle):
+        if (
+            packed is not None
+            and len(args) > packed
+            and (always or isinstance(args[packed], Handle))
+        ):
             args = (*args[:packed], args[packed:])
         if op.view and args and not isinstance(args[0], Handle):
             check(op, args, kwargs)

@@ -34,6 +34,14 @@ _RIGHT = {
     "str": "a", "float": 1.0, "tuple of ints": (1,), "tuple of Tensors": (torch.ones(2),),
 }  # fmt: skip
 
+# Functions that are written in Python, where what is missing is Python's complaint.
+_IN_PYTHON = {"block_diag": "tuple of Tensors tensors", "cdist": "Tensor x1, Tensor x2"}
+
+# What is made of several ops here and asks for its types by `parsed`.
+_COMPOSED = {"cov", "corrcoef"}
+
+_BY_NAME = {"linalg_solve_triangular": ("upper",)}
+
 
 def theirs(name: str) -> Any:
     """PyTorch's function of that name, or None."""
@@ -43,10 +51,10 @@ def theirs(name: str) -> Any:
     return found
 
 
-def complaint(f: Any, *args: Any) -> str:
+def complaint(f: Any, *args: Any, **kwargs: Any) -> str:
     """What PyTorch says to these arguments."""
     try:
-        f(*args)
+        f(*args, **kwargs)
     except Exception as error:
         return str(error)
     return ""
@@ -69,24 +77,31 @@ def overloads(f: Any) -> list[str]:
     if "required positional argument" not in text:
         return []
     names = re.findall(r'"(\w+)"', text)
+    # PyTorch counts those that are by name only among the positional ones.
+    by_name = [n for n in names if n in _BY_NAME.get(f.__name__, ())]
     parts: list[str] = []
-    given: list[Any] = []
+    given: dict[str, Any] = {}
+
+    def said(name: str, value: Any, rest: Any) -> str:
+        """The complaint about a value in this place, behind which only `rest` is."""
+        whole = {**given, name: value, **{n: rest for n in names if n not in given and n != name}}
+        keywords = {n: whole[n] for n in by_name}
+        return complaint(f, *[whole[n] for n in names if n not in by_name], **keywords)
+
     for name in names:
         kind = re.search(
-            rf"argument '{name}' \(position \d+\) must be (.*?), not ",
-            complaint(f, *given, object(), *[None] * (len(names) - len(given) - 1)),
+            rf"argument '{name}'(?: \(position \d+\))? must be (.*?), not ",
+            said(name, object(), None),
         )
         if kind is None or kind[1] not in _RIGHT:
             return []
         of = kind[1]
-        rest = [object()] * (len(names) - len(given) - 1)
         for other, mark in ((1, "!"), (None, "?")):
-            if kind[1] == "Tensor" and f"argument '{name}'" not in complaint(
-                f, *given, other, *rest
-            ):
+            if kind[1] == "Tensor" and f"argument '{name}'" not in said(name, other, object()):
                 of += mark
+        parts += ["*"] if name in by_name and "*" not in parts else []
         parts.append(f"{of} {name}")
-        given.append(_RIGHT[kind[1]])
+        given[name] = _RIGHT[kind[1]]
     return [", ".join(parts)]
 
 
@@ -104,9 +119,10 @@ def source() -> str:
         names = {op.qualified for op in TABLE.values() if op.function and op.name[0] != "_"}
         names |= _functions._INPLACE.keys()
         names |= {n for n in dir(leafax) if n[0] != "_"}
-        for name in sorted(names | _torch_functions.FUNCTIONS.keys()):
+        for name in sorted(names | _torch_functions.FUNCTIONS.keys() | _COMPOSED):
             builtin = type(theirs(name)).__name__ == "builtin_function_or_method"
             found = overloads(theirs(name)) if builtin or "." in name else []
+            found = [_IN_PYTHON[name]] if name in _IN_PYTHON else found
             if any("Tensor" in line for line in found) or name in _torch_functions.FUNCTIONS:
                 lines.append(f"    {json.dumps(name)}: {literal(found)},")
     return "# ruff: noqa: E501\n" + HEADER + "\n".join(lines) + "\n}\n"

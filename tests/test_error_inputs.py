@@ -20,7 +20,6 @@ LEFT = {
     "linspace": 1, "linspace.tensor_overload": 1, "logspace": 1,
     "logspace.tensor_overload": 1, "masked_fill": 1,
     "nn.functional.max_pool3d": 1, "nn.functional.max_unpool1d": 1, "narrow_copy": 2,
-    "linalg.lstsq": 1, "linalg.lstsq.grad_oriented": 1,
 }  # fmt: skip
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional import TABLE, cpp_name
 
+from .._arguments import parsed
 from .._modes import no_grad
 from .._random import key as random_key
 from .._record import apply
@@ -126,8 +127,14 @@ def _deprecated(name: str) -> None:
     )
 
 
+@parsed
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """`input1 @ weight[k] @ input2` for each `k`, plus `bias`."""
+    given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
+    said = {k: cpp_name(x.dtype.np) for k, x in given.items() if x is not None}
+    if len(set(said.values())) > 1:
+        listed = ", ".join(f"{k}: {name}" for k, name in said.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {listed}")
     if input1.dim() != input2.dim():
         raise RuntimeError(
             f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
@@ -137,16 +144,17 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
             raise RuntimeError(
                 f"bilinear(): input batch dimensions do not match at dim {i}: got {a} and {b}"
             )
-    left, right = input1.shape[-1], input2.shape[-1]
-    if left != weight.shape[1]:
+    left, right = input1.size(-1), input2.size(-1)
+    for name, n, dim in (("input1", left, 1), ("input2", right, 2)):
+        if n != weight.size(dim):
+            raise RuntimeError(
+                f"bilinear(): {name} size does not match weight size: got {n} but expected "
+                f"{weight.shape[dim]}"
+            )
+    if bias is not None and bias.size(0) != weight.size(0):
         raise RuntimeError(
-            f"bilinear(): input1 size does not match weight size: got {left} but expected "
-            f"{weight.shape[1]}"
-        )
-    if right != weight.shape[2]:
-        raise RuntimeError(
-            f"bilinear(): input2 size does not match weight size: got {right} but expected "
-            f"{weight.shape[2]}"
+            "bilinear(): bias size does not match weight size: got "
+            f"{bias.shape[0]} but expected {weight.shape[0]}"
         )
     out = apply(TABLE["einsum"], "bi,kij,bj->bk", (
         input1.reshape(-1, left), weight, input2.reshape(-1, right),

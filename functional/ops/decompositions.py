@@ -9,20 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .._dtypes import is_integral, scalar_name
+from .._dtypes import real_of
 from .._op import Fault, op
-from .linalg import (
-    LINALG,
-    QR,
-    SVD,
-    Eigh,
-    OldQR,
-    _cholesky_failures,
-    _need_float,
-    _need_matrix,
-    _need_square,
-    _t,
-)
+from ._linalg_checks import need_equal_sides, need_float, need_kernel, need_matrix, need_square
+from .linalg import LINALG, QR, SVD, Eigh, OldQR, _cholesky_failures, _t
 
 Array = jax.Array
 
@@ -63,14 +53,18 @@ def _cholesky(x: Array, upper: bool) -> Array:
     saves={"L": "*"}, check=_check_linalg_cholesky, residuals=True)  # fmt: skip
 def linalg_cholesky(A: Array, upper: bool = False) -> Array:  # noqa: N803
     """Lower (or upper) triangular factor of positive-definite matrices."""
-    _need_square("linalg.cholesky", A)
+    need_square("linalg.cholesky", A)
+    need_kernel("cholesky_cpu", A)
     return _cholesky(A, upper)
 
 
 @op(saves={"result": "*"}, check=_check_cholesky, residuals=True)
 def cholesky(input: Array, upper: bool = False) -> Array:
     """Lower (or upper) triangular factor of positive-definite matrices."""
-    _need_square("cholesky", input)
+    if not input.size:  # of any shape
+        return input
+    need_equal_sides("cholesky", input)
+    need_kernel("cholesky_cpu", input)
     return _cholesky(input, upper)
 
 
@@ -78,13 +72,14 @@ def cholesky(input: Array, upper: bool = False) -> Array:
     saves={"Q": "*", "R": "*"}, residuals=True)  # fmt: skip
 def linalg_qr(A: Array, mode: str = "reduced") -> QR:  # noqa: N803
     """Orthogonal and upper triangular factors; mode "r" gives an empty `Q`."""
+    need_matrix("linalg.qr", A)
+    need_float("linalg.qr", A)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
             "or 'complete'"
         )
-    _need_matrix("linalg.qr", A)
-    _need_float("linalg.qr", A)
+    need_kernel("geqrf_cpu", A, empty=True)
     if mode == "r":
         return QR(jnp.zeros(0, A.dtype), jnp.linalg.qr(A, "r"))
     return QR(*jnp.linalg.qr(A, mode))
@@ -107,32 +102,40 @@ def _svd(x: Array, full: bool) -> SVD:
     return SVD(u, s, vh)
 
 
+def _need_svd(A: Array, driver: str | None) -> None:  # noqa: N803
+    need_matrix("linalg.svd", A)
+    need_float("linalg.svd", A)
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+            "cuSOLVER backend."
+        )
+    need_kernel("linalg_svd_cpu", A)
+
+
 @op(name="svd", **LINALG, backward="LinalgSvdBackward0",
     saves={"U": "*", "S": "*", "Vh": "*"}, residuals=True)  # fmt: skip
-def linalg_svd(A: Array, full_matrices: bool = True) -> SVD:  # noqa: N803
+def linalg_svd(
+    A: Array, full_matrices: bool = True, *, driver: str | None = None,  # noqa: N803
+) -> SVD:  # fmt: skip
     """Singular value decomposition, `U @ diag(S) @ Vh`."""
-    _need_matrix("linalg.svd", A)
-    _need_float("linalg.svd", A)
+    _need_svd(A, driver)
     return _svd(A, full_matrices)
 
 
 @op(name="svdvals", **LINALG, backward="LinalgSvdBackward0",
     saves={"S": "*"}, residuals=True)  # fmt: skip
-def svdvals(A: Array) -> Array:  # noqa: N803
+def svdvals(A: Array, *, driver: str | None = None) -> Array:  # noqa: N803
     """Singular values, largest first."""
-    _need_matrix("linalg.svd", A)
-    _need_float("linalg.svd", A)
+    _need_svd(A, driver)
     return jnp.linalg.svd(A, compute_uv=False)
 
 
-def _need_uplo(name: str, A: Array, UPLO: str) -> bool:  # noqa: N803
-    _need_square("linalg.eigh", A, floating=False)
+def _is_lower(A: Array, UPLO: str) -> bool:  # noqa: N803
+    need_equal_sides("linalg.eigh", A)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    if is_integral(A.dtype):
-        raise NotImplementedError(
-            f"\"linalg_eigh_cpu\" not implemented for '{scalar_name(A.dtype)}'"
-        )
+    need_kernel("linalg_eigh_cpu", A)
     return UPLO.upper() == "L"
 
 
@@ -140,7 +143,9 @@ def _need_uplo(name: str, A: Array, UPLO: str) -> bool:  # noqa: N803
     saves={"eigenvalues": "*", "eigenvectors": "*"}, residuals=True)  # fmt: skip
 def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
     """Eigenvalues, smallest first, and eigenvectors of symmetric matrices, from one triangle."""
-    lower = _need_uplo("eigh", A, UPLO)
+    lower = _is_lower(A, UPLO)
+    if not A.size:  # of integers too
+        return Eigh(jnp.zeros(A.shape[:-1], real_of(A.dtype)), A)
     vectors, values = lax.linalg.eigh(_of_triangle(lower, A), lower=lower, symmetrize_input=False)
     return Eigh(values, vectors)
 

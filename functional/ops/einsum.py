@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .._dtypes import promote, scalar_name
+from .._dtypes import cpp_name, promote, scalar_name
 from .._op import op
 from . import _dims, matmul
+from ._linalg_checks import need_float, need_same_dtype
 from .linalg import LINALG
 
 Array = jax.Array
@@ -248,10 +249,7 @@ def _cross(input: Array, other: Array, dim: int) -> Array:
             f"{other.shape[axis]}"
         )
     _dims.broadcast_shapes(input.shape, other.shape)
-    if input.dtype != other.dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(other.dtype)}"
-        )
+    matmul.need_kernel_dtypes("cross", input, other)
     # Spelled out: a gradient of `jnp.cross` seems to read both operands.
     x, y = ([lax.index_in_dim(t, k, axis) for k in range(3)] for t in (input, other))
     pairs = ((1, 2), (2, 0), (0, 1))
@@ -265,9 +263,9 @@ _CROSS = {"backward": "LinalgCrossBackward0", "saves": {"self": "other", "other"
 def cross(input: Array, other: Array, dim: int | None = None) -> Array:
     """Cross product over `dim`, by default the first dim of length 3."""
     if dim is None:
-        if input.ndim == other.ndim and 3 not in input.shape:
+        if 3 not in input.shape:
             raise RuntimeError("no dimension of size 3 in input")
-        dim = input.shape.index(3) if 3 in input.shape else -1
+        dim = input.shape.index(3)
     return _cross(input, other, dim)
 
 
@@ -281,6 +279,10 @@ def linalg_cross(input: Array, other: Array, dim: int = -1) -> Array:
     saves={"self": "y", "y": "self"})  # fmt: skip
 def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
     """Inner products over a dim, the first argument conjugated."""
+    need_float("linalg.vecdot", x)
+    need_same_dtype("linalg.vecdot", x=x, y=y)
+    if x.ndim == y.ndim == 1:
+        return matmul.vdot(x, y)
     shape = _dims.broadcast_shapes(x.shape, y.shape)
     left = lax.conj(x) if x.dtype.kind == "c" else x
     return jnp.sum(left * y, axis=_dims.wrap_dim(dim, len(shape)), dtype=x.dtype)
@@ -302,6 +304,12 @@ def multi_dot(tensors: Sequence[Array]) -> Array:
                 )
         elif x.ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {x.ndim}D")
+    for i, x in enumerate(tensors):
+        if x.dtype != tensors[0].dtype:
+            raise RuntimeError(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{cpp_name(tensors[0].dtype)} and tensor {i} {cpp_name(x.dtype)}"
+            )
     shapes = [x.shape for x in tensors]
     for i, (a, b) in enumerate(zip(shapes, shapes[1:], strict=False)):
         if a[-1] != b[0]:

@@ -9,8 +9,19 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .._dtypes import finfo, is_complex, is_integral, scalar_name
+from .._dtypes import finfo, is_complex, scalar_name
 from .._op import Fault, op
+from ._linalg_checks import (
+    batched,
+    computes,
+    is_vector_rhs,
+    need_equal_sides,
+    need_float,
+    need_kernel,
+    need_same_dtype,
+    need_solvable,
+    need_square,
+)  # fmt: skip
 
 Array = jax.Array
 
@@ -56,30 +67,6 @@ class OldSlogdet(NamedTuple):
     logabsdet: Array
 
 
-def _need_matrix(name: str, x: Array) -> None:
-    if x.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
-
-
-def _need_float(name: str, x: Array) -> None:
-    if is_integral(x.dtype):
-        raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got "
-            + scalar_name(x.dtype)
-        )
-
-
-def _need_square(name: str, x: Array, floating: bool = True) -> None:
-    _need_matrix(name, x)
-    if x.shape[-1] != x.shape[-2]:
-        raise RuntimeError(
-            f"{name}: A must be batches of square matrices, but they are {x.shape[-2]} by "
-            f"{x.shape[-1]} matrices"
-        )
-    if floating:
-        _need_float(name, x)
-
-
 def _t(x: Array) -> Array:
     x = jnp.swapaxes(x, -1, -2)
     return jnp.conj(x) if is_complex(x.dtype) else x
@@ -116,12 +103,12 @@ def _singular(name: str, text: str, x: Array) -> list[Fault]:
     return _failures(name, text, jnp.any(zero, axis=-1), order, x.shape[-1] if numbered else 1)
 
 
-def _check_inv(input: Array) -> list[Fault]:
+def _check_inv(input: Array, name: str = "linalg.inv") -> list[Fault]:
     text = (
         "The diagonal element {order} is zero, the inversion could not be completed because the "
         "input matrix is singular."
     )
-    return _singular("linalg.inv", text, input)
+    return _singular(name, text, input)
 
 
 def _check_matrix_inv(A: Array) -> list[Fault]:  # noqa: N803
@@ -164,8 +151,11 @@ def _cholesky_failures(name: str, x: Array) -> list[Fault]:
 
 
 def _check_solve(A: Array, B: Array, left: bool = True) -> list[Fault]:  # noqa: N803
-    text = "The solver failed because the input matrix is singular."
-    return _singular("torch.linalg.solve", text, A)
+    return _unsolvable("torch.linalg.solve", A)
+
+
+def _unsolvable(name: str, x: Array) -> list[Fault]:
+    return _singular(name, "The solver failed because the input matrix is singular.", x)
 
 
 # Inverses and determinants ---------------------------------------------------------------------
@@ -175,7 +165,7 @@ def _check_solve(A: Array, B: Array, left: bool = True) -> list[Fault]:  # noqa:
     saves={"inverse": "*"}, check=_check_matrix_inv, residuals=True)  # fmt: skip
 def linalg_inv(A: Array) -> Array:  # noqa: N803
     """Inverse of square matrices."""
-    _need_square("linalg.inv", A)
+    need_square("linalg.inv", A, low=False)
     return jnp.linalg.inv(A)
 
 
@@ -189,7 +179,8 @@ def inverse(input: Array) -> Array:
     saves={"A": "*", "result": "*"}, residuals=True)  # fmt: skip
 def linalg_det(A: Array) -> Array:  # noqa: N803
     """Determinant of square matrices."""
-    _need_square("linalg.det", A)
+    need_square("linalg.det", A)
+    need_kernel("lu_cpu", A)
     return jnp.linalg.det(A) if A.size else jnp.ones(A.shape[:-2], A.dtype)
 
 
@@ -203,7 +194,7 @@ def det(input: Array) -> Array:
     saves={"A": "*"}, residuals=True)  # fmt: skip
 def linalg_slogdet(A: Array) -> Slogdet:  # noqa: N803
     """Sign and logarithm of the absolute determinant."""
-    _need_square("linalg.slogdet", A)
+    need_square("linalg.slogdet", A, low=False)
     return Slogdet(*jnp.linalg.slogdet(A))
 
 
@@ -216,6 +207,7 @@ def slogdet(input: Array) -> OldSlogdet:
 @op(backward="WhereBackward0", saves={"self": "*"}, residuals=True)
 def logdet(input: Array) -> Array:
     """Logarithm of the determinant; NaN where that is negative."""
+    need_square("logdet", input, low=False)
     sign, log = linalg_slogdet(input)
     return jnp.where(sign < 0, jnp.nan, log) if not is_complex(input.dtype) else log + jnp.log(sign)
 
@@ -224,25 +216,18 @@ def logdet(input: Array) -> Array:
     saves={"A": "*", "result": "*"}, check=_check_solve, residuals=True)  # fmt: skip
 def solve(A: Array, B: Array, left: bool = True) -> Array:  # noqa: N803
     """Solve `A X = B`, or `X A = B`; `B` may hold vectors."""
-    _need_matrix("linalg.solve", A)
-    _need_float("linalg.solve", A)
-    if A.dtype != B.dtype:
-        raise RuntimeError(
-            "linalg.solve: Expected A and B to have the same dtype, but found A of type "
-            f"{scalar_name(A.dtype)} and B of type {scalar_name(B.dtype)} instead"
-        )
-    vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
+    need_float("linalg.solve", A)
+    need_same_dtype("linalg.solve", A=A, B=B)
+    vector = is_vector_rhs(A, B)
     columns = B[..., None] if vector else B
-    _need_square("linalg.solve", A)
-    if A.shape[-1] != columns.shape[-2 if left else -1]:
-        shapes = [f"{x.shape[-2]}x{x.shape[-1]}" for x in (A, columns)]
-        equation = "AX = B" if left else "XA = B"
+    need_solvable("linalg.solve", A, columns, left)
+    full = batched(A, columns)
+    if vector and not left:
         raise RuntimeError(
-            "linalg.solve: Incompatible shapes of A and B for the equation "
-            f"{equation} ({shapes[0]} and {shapes[1]})"
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for "
+            "left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"
         )
-    batch = jnp.broadcast_shapes(A.shape[:-2], columns.shape[:-2])
-    full = [jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (A, columns)]
+    need_kernel("lu_cpu", A)
     if left:
         out = jnp.linalg.solve(*full)
     else:
@@ -254,7 +239,9 @@ def solve(A: Array, B: Array, left: bool = True) -> Array:  # noqa: N803
     saves={"A": "*"}, aliases=(), check=_check_power)  # fmt: skip
 def linalg_matrix_power(A: Array, n: int) -> Array:  # noqa: N803
     """A square matrix times itself, `n` times; the inverse for negative `n`."""
-    _need_square("linalg.matrix_power", A, floating=n < 0)
+    need_equal_sides("linalg.matrix_power", A)
+    if n < 0:
+        need_float("linalg.inv", A, low=False)
     return jnp.linalg.matrix_power(A, n)
 
 
@@ -289,13 +276,15 @@ def _hermitian_pinv_jvp(rtol: float, primals: tuple[Array], tangents: tuple[Arra
     saves={"self": "*", "result": "*"}, residuals=True)  # fmt: skip
 def linalg_pinv(A: Array, rtol: float | None = None, hermitian: bool = False) -> Array:  # noqa: N803
     """Pseudo-inverse, by singular values."""
-    if A.ndim < 2 or is_integral(A.dtype):
+    if A.ndim < 2 or not computes(A.dtype):
         raise RuntimeError(
             f"linalg.pinv({scalar_name(A.dtype)}{{{list(A.shape)}}}): expected a tensor with 2 or "
             "more dimensions of float, double, cfloat or cdouble types"
         )
     if rtol is None:
         rtol = max(A.shape[-2:]) * float(finfo(A.dtype).eps)
+    if hermitian:
+        need_equal_sides("linalg.eigh", A)
     if not hermitian or not A.size:
         return jnp.linalg.pinv(A, rtol=rtol)
     return _hermitian_pinv(rtol, A)

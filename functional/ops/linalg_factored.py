@@ -10,9 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import is_complex, scalar_name
+from .._dtypes import is_complex, is_integral, scalar_name
 from .._op import op
-from .linalg import LINALG, _need_float, _need_matrix, _need_square, _t
+from ._linalg_checks import (
+    batched,
+    need_kernel,
+    need_linear_system,
+    need_pivots_of,
+    need_square,
+    need_tau_of,
+    size,
+)  # fmt: skip
+from .linalg import LINALG, _t
 
 Array = jax.Array
 
@@ -28,8 +37,9 @@ class Geqrf(NamedTuple):
 )  # fmt: skip
 def geqrf(input: Array) -> Geqrf:
     """QR as LAPACK keeps it: `R` above, the reflectors' vectors below, and their factors."""
-    _need_matrix("geqrf", input)
-    _need_float("geqrf", input)
+    if input.ndim < 2:
+        raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
+    need_kernel("geqrf_cpu", input, empty=True)
     rows, columns = input.shape[-2:]
     if not input.size:
         return Geqrf(input, jnp.zeros((*input.shape[:-2], min(rows, columns)), input.dtype))
@@ -70,27 +80,36 @@ def _reflected(steps: Any, x: Array, adjoint: bool) -> Array:
 
 
 def _ormqr_errors(input: Array, tau: Array, other: Array, left: bool) -> None:
+    name = "torch.ormqr"
     if input.ndim < 2:
-        raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if other.ndim < 2:
-        raise RuntimeError("torch.ormqr: other must have at least 2 dimensions.")
+        raise RuntimeError(f"{name}: other must have at least 2 dimensions.")
     side = -2 if left else -1
-    if other.shape[side] < tau.shape[-1]:
-        raise RuntimeError(
-            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
-        )
     if other.shape[side] != input.shape[-2]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
-    if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
+        raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
+    if size(tau, -1) != min(other.shape[side], input.shape[-1]):
         raise RuntimeError(
-            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
+            f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
         )
-    for name, x in (("tau", tau), ("other", other)):
+    need_tau_of(name, input, tau)
+    if other.ndim != input.ndim:
+        raise RuntimeError(
+            f"{name}: Expected other to have the same number of dimensions as input, but got "
+            f"other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    if other.shape[:-2] != input.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
+            f"{list(other.shape[:-2])}"
+        )
+    for argument, x in (("tau", tau), ("other", other)):
         if x.dtype != input.dtype:
             raise RuntimeError(
-                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has "
-                f"dtype {scalar_name(input.dtype)} and {name} has dtype {scalar_name(x.dtype)}"
+                f"{name}: Expected input and {argument} to have the same dtype, but input has "
+                f"dtype{scalar_name(input.dtype)} and {argument} has dtype {scalar_name(x.dtype)}"
             )
+    need_kernel("ormqr_cpu", input, empty=True)
 
 
 class LDLFactor(NamedTuple):
@@ -195,7 +214,8 @@ def ldl_factor_ex(
 
     Only the lower triangle is read. A 2x2 block of `D` has the same negative pivot twice.
     """
-    _need_square("torch.linalg.ldl_factor_ex", A)
+    need_square("torch.linalg.ldl_factor_ex", A)
+    need_kernel("ldl_factor_kernel_cpu", A)
     if not A.size:
         batch = A.shape[:-2]
         return LDLFactorEx(A, jnp.zeros(A.shape[:-1], np.int32), jnp.zeros(batch, np.int32))
@@ -257,50 +277,41 @@ def _ldl_solved(packed: Array, pivots: Array, b: Array, hermitian: bool) -> Arra
 @op(name="ldl_solve", differentiable=False, **LINALG)
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:  # noqa: N803
     """The solution for a symmetric (or Hermitian) matrix whose `ldl_factor` this is."""
-    _need_square("torch.linalg.ldl_solve", LD)
-    if B.ndim < 2:
+    name = "torch.linalg.ldl_solve"
+    need_square(name, LD)
+    need_linear_system(name, LD, B)
+    need_pivots_of(name, "LD", LD, pivots)
+    if not is_integral(pivots.dtype) or pivots.dtype == bool:
         raise RuntimeError(
-            "torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has "
-            f"{B.ndim} dimensions instead"
+            f"{name}: Expected pivots to be integers. Got {scalar_name(pivots.dtype)}"
         )
-    if pivots.shape != LD.shape[:-1]:
-        raise RuntimeError(
-            "torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but "
-            f"got pivots with shape {list(pivots.shape)} instead"
-        )
-    batch = jnp.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
-    b = jnp.broadcast_to(B, batch + B.shape[-2:])
+    packed, b = batched(LD, B)
+    need_kernel("ldl_solve_kernel_cpu", b)
     if not b.size:
         return b
-    packed = jnp.broadcast_to(LD, batch + LD.shape[-2:])
-    swaps = jnp.broadcast_to(pivots, batch + pivots.shape[-1:])
+    swaps = jnp.broadcast_to(pivots, packed.shape[:-1])
     return _over_batch(lambda a, p, b: _ldl_solved(a, p, b, hermitian), packed, swaps, b)  # type: ignore[no-any-return]
 
 
 def _check_reflections(A: Array, tau: Array) -> None:  # noqa: N803
-    wrong = None
+    name = "torch.linalg.householder_product"
     if A.ndim < 2:
-        wrong = "input must have at least 2 dimensions."
-    elif A.shape[-2] < A.shape[-1]:
-        wrong = "input.shape[-2] must be greater than or equal to input.shape[-1]"
-    elif tau.ndim and A.shape[-1] < tau.shape[-1]:
-        wrong = "input.shape[-1] must be greater than or equal to tau.shape[-1]"
-    elif A.ndim - tau.ndim != 1:
-        wrong = (
-            "Expected tau to have one dimension less than input, but got tau.ndim equal to "
-            f"{tau.ndim} and input.ndim is equal to {A.ndim}"
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if A.shape[-2] < A.shape[-1]:
+        raise RuntimeError(
+            f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
         )
-    elif tau.shape[:-1] != A.shape[:-2]:
-        wrong = (
-            "Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
-            f"{list(tau.shape[:-1])}"
+    if A.shape[-1] < size(tau, -1):
+        raise RuntimeError(
+            f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )
-    elif tau.dtype != A.dtype:
-        wrong = (
-            f"tau dtype {scalar_name(tau.dtype)} does not match input dtype {scalar_name(A.dtype)}"
+    need_tau_of(name, A, tau)
+    if tau.dtype != A.dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {scalar_name(tau.dtype)} does not match input dtype "
+            f"{scalar_name(A.dtype)}"
         )
-    if wrong is not None:
-        raise RuntimeError(f"torch.linalg.householder_product: {wrong}")
+    need_kernel("orgqr_cpu", A, empty=True)
 
 
 @op(name="householder_product", backward="LinalgHouseholderProductBackward0", residuals=True,

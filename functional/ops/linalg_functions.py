@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy import linalg as scipy_linalg
 
-from .._dtypes import cast
+from .._dtypes import cast, is_integral, scalar_name
 from .._op import op
+from ._linalg_checks import computes, need_square
 from ._nn import wide
-from .linalg import LINALG, _need_square
+from .linalg import LINALG
 
 Array = jax.Array
 
@@ -19,7 +19,7 @@ Array = jax.Array
     saves={"self": "*"})  # fmt: skip
 def matrix_exp(input: Array) -> Array:
     """The matrix exponential."""
-    _need_square("linalg.matrix_exp", input)
+    need_square("linalg.matrix_exp", input)
     return cast(scipy_linalg.expm(wide(input)), input.dtype) if input.size else input
 
 
@@ -33,11 +33,15 @@ def linalg_matrix_exp(A: Array) -> Array:  # noqa: N803
 @op(name="vander", backward="CumprodBackward0", **LINALG)
 def vander(x: Array, *, N: int | None = None) -> Array:  # noqa: N803
     """Powers of `x`, 0 to `N - 1`, along a new last dim."""
+    if not is_integral(x.dtype) and not computes(x.dtype) or x.dtype == bool:
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got "
+            + scalar_name(x.dtype)
+        )
     x = x.reshape(1) if x.ndim == 0 else x
     n = x.shape[-1] if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
-    x = x.astype(np.int64) if x.dtype == bool else x
     return jnp.stack([jnp.ones_like(x), *_powers(x, n - 1)], -1)
 
 

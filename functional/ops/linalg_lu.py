@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +12,20 @@ from jax import lax
 
 from .._dtypes import cast
 from .._op import Fault, op
-from .linalg import LINALG, _need_float, _need_matrix, _singular, _t
-from .linalg_solve import _batched, _info
+from ._linalg_checks import (
+    batched,
+    computes,
+    need_float,
+    need_kernel,
+    need_pivots_of,
+    need_same_dtype,
+    need_solvable,
+    need_square,
+    need_two_dims,
+    size,
+)  # fmt: skip
+from .linalg import LINALG, _singular, _t
+from .linalg_solve import _info
 
 Array = jax.Array
 
@@ -44,26 +57,51 @@ def _pivots(permutation_free: Array) -> Array:
     return (permutation_free + 1).astype(np.int32)
 
 
-def _check_lu_factor(A: Array, *, pivot: bool = True) -> list[Fault]:  # noqa: N803
+def _check_lu_factor(
+    A: Array, *, pivot: bool = True, name: str = "torch.linalg.lu_factor",  # noqa: N803
+) -> list[Fault]:  # fmt: skip
     text = (
         "U[{order},{order}] is zero and using it on lu_solve would result in a division by zero. "
         "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
         "linalg.lu_factor_ex(A, pivot)"
     )
-    return _singular("torch.linalg.lu_factor", text, A)
+    found = _singular(name, text, A)
+    return [Fault(f.bad, RuntimeError, f.message, f.value) for f in found]
+
+
+def _check_lu_factor_ex(
+    A: Array, *, pivot: bool = True, check_errors: bool = False,  # noqa: N803
+) -> list[Fault]:  # fmt: skip
+    name = "torch.linalg.lu_factor_ex"
+    return _check_lu_factor(A, pivot=pivot, name=name) if check_errors else []
+
+
+def _need_lu(A: Array, pivot: bool) -> None:  # noqa: N803
+    need_kernel("lu_cpu", A)
+    if not pivot and A.size:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+
+
+def _factored(A: Array) -> Any:  # noqa: N803
+    """JAX's factors, pivots and permutation; what is empty may have any dtype."""
+    if computes(A.dtype):
+        return lax.linalg.lu(A)
+    lu, pivots, permutation = lax.linalg.lu(A.astype(np.float32))
+    return lu.astype(A.dtype), pivots, permutation
 
 
 @op(name="lu_factor", backward="LinalgLuFactorExBackward0", residuals=True,
     check=_check_lu_factor, saves={"LU": "*", "pivots": "*"}, **LINALG)  # fmt: skip
 def lu_factor(A: Array, *, pivot: bool = True) -> LUFactor:  # noqa: N803
     """LU factors in one matrix, and the rows swapped (counted from 1)."""
-    _need_matrix("linalg.lu_factor", A)
-    _need_float("linalg.lu_factor", A)
-    lu, pivots, _ = lax.linalg.lu(A)
+    need_two_dims("torch.lu_factor", A)
+    _need_lu(A, pivot)
+    lu, pivots, _ = _factored(A)
     return LUFactor(lu, _pivots(pivots))
 
 
 @op(name="lu_factor_ex", backward="LinalgLuFactorExBackward0", residuals=True,
+    check=_check_lu_factor_ex,
     saves={"LU": "*", "pivots": "*"}, **LINALG)  # fmt: skip
 def lu_factor_ex(
     A: Array,
@@ -72,10 +110,27 @@ def lu_factor_ex(
     check_errors: bool = False,  # noqa: N803
 ) -> LUFactorEx:
     """`lu_factor`, and 0 (or the zero pivot's number) for each matrix."""
-    lu, pivots = lu_factor(A)
+    lu, pivots = lu_factor(A, pivot=pivot)
     zero = jnp.diagonal(lax.stop_gradient(lu), axis1=-2, axis2=-1) == 0
     info = jnp.where(zero.any(-1), jnp.argmax(zero, -1) + 1, 0) if A.size else _info(A)
     return LUFactorEx(lu, pivots, info.astype(np.int32))
+
+
+def _permutation(pivots: Array, shape: tuple[int, ...]) -> Array:
+    """The rows' order for each matrix, where PyTorch reads on through pivots of another shape.
+
+    Those that are there are the first matrices'; rows and matrices without pivots stay.
+    """
+    *batch, rows = shape
+    pivots = (jnp.atleast_1d(pivots) - 1).astype(np.int32)[..., :rows]
+    if pivots.shape[:-1] == tuple(batch):
+        return lax.linalg.lu_pivots_to_permutation(pivots, rows)
+    count = math.prod(batch)
+    flat = pivots.reshape(-1, pivots.shape[-1])[:count]
+    still = jnp.broadcast_to(jnp.arange(pivots.shape[-1], dtype=np.int32), flat.shape[1:])
+    still = jnp.broadcast_to(still, (count - len(flat), *still.shape))
+    order = lax.linalg.lu_pivots_to_permutation(jnp.concatenate([flat, still]), rows)
+    return order.reshape(shape)
 
 
 def _unpacked(lu: Array, permutation: Array) -> LU:
@@ -91,9 +146,9 @@ def _unpacked(lu: Array, permutation: Array) -> LU:
     saves={"P": "*", "L": "*", "U": "*"}, **LINALG)  # fmt: skip
 def linalg_lu(A: Array, *, pivot: bool = True) -> LU:  # noqa: N803
     """Permutation, lower and upper triangular factors."""
-    _need_matrix("linalg.lu", A)
-    _need_float("linalg.lu", A)
-    lu, _, permutation = lax.linalg.lu(A)
+    need_two_dims("linalg.lu", A)
+    _need_lu(A, pivot)
+    lu, _, permutation = _factored(A)
     return _unpacked(lu, permutation)
 
 
@@ -103,7 +158,14 @@ def lu_unpack(
     unpack_pivots: bool = True,
 ) -> Unpacked:  # fmt: skip
     """`lu_factor`'s results as permutation, lower and upper triangular factors."""
-    permutation = lax.linalg.lu_pivots_to_permutation(LU_pivots - 1, LU_data.shape[-2])
+    need_two_dims("torch.lu_unpack", LU_data)
+    if unpack_pivots and LU_pivots.dtype != np.int32:
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype."
+            "\nNote: this function is intended to be used with the output produced by "
+            "torch.linalg.lu_factor"
+        )
+    permutation = _permutation(LU_pivots, LU_data.shape[:-1])
     made = _unpacked(LU_data, permutation)
     none = jnp.zeros(0, LU_data.dtype)
     if not unpack_data:
@@ -112,7 +174,20 @@ def lu_unpack(
 
 
 def _lu_solved(lu: Array, pivots: Array, b: Array, left: bool, adjoint: bool) -> Array:
-    lu, b = _batched(lu, b)
+    name = "linalg.lu_solve"
+    need_float("torch.linalg.lu_solve", lu)
+    need_same_dtype(name, LU=lu, B=b)
+    if pivots.dtype != np.int32:
+        raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type torch.int32")
+    need_square("torch.linalg.lu_solve", lu)
+    need_solvable(name, lu, b, left)
+    if size(pivots, -1) != lu.shape[-1]:
+        raise RuntimeError(
+            f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
+        )
+    need_pivots_of(name, "LU", lu, pivots)
+    lu, b = batched(lu, b)
+    need_kernel("linalg.lu_solve_cpu", b)
     if not b.size:
         return b
     batch = b.shape[:-2]

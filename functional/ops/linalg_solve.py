@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,9 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import promote, real_of
+from .._dtypes import cast, real_of, scalar_name
 from .._op import Fault, op
-from .linalg import LINALG, _need_matrix, _need_square, _singular, _t, solve
+from . import _dims
+from ._linalg_checks import (
+    batched,
+    is_vector_rhs,
+    need_epsilon,
+    need_equal_sides,
+    need_kernel,
+    need_linear_system,
+    need_solvable,
+    need_square,
+)
+from .linalg import LINALG, _check_inv, _cholesky_failures, _t, _unsolvable, solve
 from .linalg_spectra import matrix_rank
 
 Array = jax.Array
@@ -38,12 +50,32 @@ def _info(x: Array) -> Array:
     return jnp.zeros(x.shape[:-2], np.int32)
 
 
-@op(
-    name="inv_ex", backward="LinalgInvExBackward0", saves={"inverse": "*"}, residuals=True, **LINALG
-)
+# Faults are looked for where the caller asks for them.
+
+
+def _check_inv_ex(A: Array, *, check_errors: bool = False) -> list[Fault]:  # noqa: N803
+    return _check_inv(A, "linalg.inv_ex") if check_errors else []
+
+
+def _check_cholesky_ex(
+    A: Array, *, upper: bool = False, check_errors: bool = False,  # noqa: N803
+) -> list[Fault]:  # fmt: skip
+    if not check_errors:
+        return []
+    return _cholesky_failures("linalg.cholesky_ex", _t(A) if upper and A.ndim > 1 else A)
+
+
+def _check_solve_ex(
+    A: Array, B: Array, *, left: bool = True, check_errors: bool = False,  # noqa: N803
+) -> list[Fault]:  # fmt: skip
+    return _unsolvable("torch.linalg.solve_ex", A) if check_errors else []
+
+
+@op(name="inv_ex", backward="LinalgInvExBackward0", saves={"inverse": "*"}, residuals=True,
+    check=_check_inv_ex, **LINALG)  # fmt: skip
 def inv_ex(A: Array, *, check_errors: bool = False) -> InvEx:  # noqa: N803
     """The inverse, and 0 (or the zero pivot's number) for each matrix."""
-    _need_square("linalg.inv", A)
+    need_square("linalg.inv", A, low=False)
     zero = jnp.diagonal(lax.linalg.lu(lax.stop_gradient(A))[0], axis1=-2, axis2=-1) == 0
     info = jnp.where(zero.any(-1), jnp.argmax(zero, -1) + 1, 0) if A.size else _info(A)
     return InvEx(jnp.linalg.inv(A), info.astype(np.int32))
@@ -51,6 +83,7 @@ def inv_ex(A: Array, *, check_errors: bool = False) -> InvEx:  # noqa: N803
 
 @op(
     name="cholesky_ex",
+    check=_check_cholesky_ex,
     backward="LinalgCholeskyExBackward0",
     saves={"L": "*"},
     residuals=True,
@@ -65,7 +98,8 @@ def cholesky_ex(
     """The Cholesky factor, and 0 for each matrix that has one."""
     from .decompositions import _cholesky
 
-    _need_square("linalg.cholesky", A)
+    need_square("linalg.cholesky", A)
+    need_kernel("cholesky_cpu", A)
     factor = _cholesky(A, upper)
     bad = jnp.isnan(factor).any((-2, -1)) if A.size else _info(A)
     return CholeskyEx(factor, bad.astype(np.int32))
@@ -73,6 +107,7 @@ def cholesky_ex(
 
 @op(
     name="solve_ex",
+    check=_check_solve_ex,
     backward="LinalgSolveExBackward0",
     saves={"result": "*"},
     residuals=True,
@@ -89,13 +124,6 @@ def solve_ex(
     return SolveEx(solve(A, B, left), inv_ex(lax.stop_gradient(A)).info)
 
 
-def _batched(a: Array, b: Array) -> tuple[Array, Array]:
-    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return (
-        jnp.broadcast_to(a, batch + a.shape[-2:]), jnp.broadcast_to(b, batch + b.shape[-2:]),
-    )  # fmt: skip
-
-
 @op(name="solve_triangular", backward="LinalgSolveTriangularBackward0", residuals=True,
     saves={"self": "*", "result": "*"}, **LINALG)  # fmt: skip
 def solve_triangular(
@@ -106,12 +134,10 @@ def solve_triangular(
     left: bool = True,
     unitriangular: bool = False,  # noqa: N803
 ) -> Array:
-    """The solution of `A @ X = B` (or `X @ A = B`) for triangular `A`."""
-    _need_square("linalg.solve_triangular", A)
-    _need_matrix("linalg.solve_triangular", B)
-    if A.dtype != B.dtype:
-        A, B = promote(A, B)
-    a, b = _batched(A, B)
+    """The solution of `A @ X = B` (or `X @ A = B`) for triangular `A`, in the dtype of `A`."""
+    need_solvable("linalg.solve_triangular", A, B, left)
+    need_kernel("triangular_solve_cpu", A, empty=True)
+    a, b = batched(A, cast(B, A.dtype))
     if not b.size or not a.size:
         return jnp.zeros(b.shape, b.dtype)
     return lax.linalg.triangular_solve(
@@ -130,7 +156,16 @@ def triangular_solve(
     unitriangular: bool = False,
 ) -> TriangularSolve:  # fmt: skip
     """The solution of `A @ X = input` and a copy of `A`, by an old name."""
-    a, b = _batched(A, input)
+    name = "torch.triangular_solve"
+    for argument, given in (("b", input), ("A", A)):
+        if given.ndim < 2:
+            raise RuntimeError(
+                f"{name}: Expected {argument} to have at least 2 dimensions, but it has "
+                f"{given.ndim} dimensions instead"
+            )
+    need_linear_system("triangular_solve", A, input)
+    a, b = batched(A, input)
+    need_kernel("triangular_solve_cpu", A, empty=True)
     x = (
         lax.linalg.triangular_solve(
             a,
@@ -168,7 +203,14 @@ def _by_factor_jvp(upper: bool, primals: tuple[Array, Array], tangents: Any) -> 
 @op(backward="CholeskySolveBackward0", residuals=True, saves={"self": "*", "input2": "*"})
 def cholesky_solve(input: Array, L: Array, upper: bool = False) -> Array:  # noqa: N803
     """The solution for a matrix whose Cholesky factor is `L`."""
-    a, b = _batched(L, input)
+    for name, given in (("b", input), ("u", L)):
+        if given.ndim < 2:
+            raise RuntimeError(
+                f"{name} should have at least 2 dimensions, but has {given.ndim} dimensions instead"
+            )
+    need_linear_system("cholesky_solve", L, input)
+    a, b = batched(L, input)
+    need_kernel("cholesky_solve_cpu", L, empty=True)
     if not b.size or not a.size:
         return jnp.zeros(b.shape, b.dtype)
     return _by_factor(a, b, upper)
@@ -177,30 +219,31 @@ def cholesky_solve(input: Array, L: Array, upper: bool = False) -> Array:  # noq
 @op(backward="CholeskyInverseBackward0", residuals=True, saves={"self": "*", "result": "*"})
 def cholesky_inverse(L: Array, upper: bool = False) -> Array:  # noqa: N803
     """The inverse of the matrix whose Cholesky factor is `L`."""
+    need_equal_sides("cholesky_inverse", L)
+    need_kernel("cholesky_inverse_out_cpu", L, empty=True)
     eye = jnp.broadcast_to(jnp.eye(L.shape[-1], dtype=L.dtype), L.shape)
     return cholesky_solve(eye, L, upper)
 
 
 def _check_tensorinv(A: Array, ind: int = 2) -> list[Fault]:  # noqa: N803
-    text = (
-        "The diagonal element {order} is zero, the inversion could not be completed because the "
-        "input matrix is singular."
-    )
-    return _singular("inv", text, A.reshape(int(np.prod(A.shape[:ind])), -1))
+    return _check_inv(A.reshape(int(np.prod(A.shape[:ind])), -1), "inv")
 
 
 @op(name="tensorinv", backward="ViewBackward0", residuals=True, check=_check_tensorinv, **LINALG)
 def tensorinv(A: Array, ind: int = 2) -> Array:  # noqa: N803
     """The inverse of `tensordot(A, .)`."""
     if ind <= 0:
-        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    if ind > A.ndim:
+        raise RuntimeError(f"ArrayRef: invalid slice, N = {ind}; size = {A.ndim}")
     rows, columns = A.shape[:ind], A.shape[ind:]
-    if int(np.prod(rows)) != int(np.prod(columns)):
+    if math.prod(rows) != math.prod(columns):
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
-            f"prod(self.shape[:ind]), but got {int(np.prod(columns))} != {int(np.prod(rows))}"
+            f"prod(self.shape[:ind]), but got {math.prod(columns)} != {math.prod(rows)}"
         )
-    flat = A.reshape(int(np.prod(rows)), -1)
+    flat = A.reshape(math.prod(rows), -1)
+    need_square("linalg.inv", flat, low=False)
     return jnp.linalg.inv(flat).reshape(columns + rows)
 
 
@@ -208,17 +251,25 @@ def tensorinv(A: Array, ind: int = 2) -> Array:  # noqa: N803
 def tensorsolve(A: Array, B: Array, dims: Sequence[int] | None = None) -> Array:  # noqa: N803
     """The solution of `tensordot(A, X) = B`."""
     if dims is not None:
-        dims = [d % A.ndim for d in dims]
-        A = jnp.transpose(A, [i for i in range(A.ndim) if i not in dims] + list(dims))
+        A = jnp.moveaxis(A, *_dims_to_the_end(dims, A.ndim))  # noqa: N806
+    if A.ndim < B.ndim:
+        raise RuntimeError("cannot create std::vector larger than max_size()")
     shape = A.shape[B.ndim :]
-    if int(np.prod(shape)) != int(np.prod(A.shape[: B.ndim])):
+    if math.prod(shape) != B.size:
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-            f"prod(self.shape[:other.ndim]), but got {int(np.prod(shape))} != "
-            f"{int(np.prod(A.shape[: B.ndim]))}"
+            f"prod(self.shape[:other.ndim]), but got {math.prod(shape)} != {B.size}"
         )
-    flat = A.reshape(B.size, -1)
-    return jnp.linalg.solve(flat, B.reshape(-1)).reshape(shape)
+    if A.size != B.size**2:
+        raise RuntimeError(f"shape '[{B.size}, {B.size}]' is invalid for input of size {A.size}")
+    return solve(A.reshape(B.size, B.size), B.reshape(-1)).reshape(shape)
+
+
+def _dims_to_the_end(dims: Sequence[int], ndim: int) -> tuple[list[int], list[int]]:
+    wrapped = [_dims.wrap_dim(d, ndim) for d in dims]
+    if len(set(wrapped)) < len(wrapped):
+        raise RuntimeError(f"movedim: repeated dim in `source` ({list(dims)})")
+    return wrapped, list(range(ndim - len(dims), ndim))
 
 
 class Lstsq(NamedTuple):
@@ -234,9 +285,14 @@ class Lstsq(NamedTuple):
 )  # fmt: skip
 def lstsq(A: Array, B: Array, rcond: Any = None, *, driver: str | None = None) -> Lstsq:  # noqa: N803
     """The least squares solution of `A @ X = B`, for matrices of full rank."""
-    _need_matrix("torch.linalg.lstsq", A)
-    vector = B.ndim == A.ndim - 1 and B.shape == A.shape[:-1]
+    _lstsq_errors(A, B, rcond, driver)
+    driver = driver or "gelsy"
+    vector = is_vector_rhs(A, B)
     b = B[..., None] if vector else B
+    # As PyTorch takes as many dims of B: where B is one matrix for all, its rows are counted.
+    batch = _dims.broadcast_shapes(A.shape[:-2], b.shape[: A.ndim - 2])
+    need_kernel("linalg_lstsq_cpu", A, empty=True)
+    b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
     x = jnp.linalg.pinv(A) @ b
     none = jnp.zeros(0, real_of(A.dtype))
     rows, columns = A.shape[-2:]
@@ -249,3 +305,30 @@ def lstsq(A: Array, B: Array, rcond: Any = None, *, driver: str | None = None) -
     if driver in ("gelsd", "gelss"):
         values = jnp.linalg.svd(lax.stop_gradient(A), compute_uv=False)
     return Lstsq(x[..., 0] if vector else x, residuals, rank, values)
+
+
+def _lstsq_errors(A: Array, B: Array, rcond: Any, driver: str | None) -> None:  # noqa: N803
+    name = "torch.linalg.lstsq"
+    if A.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if B.ndim < 1:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if A.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's dtype "
+            f"{scalar_name(A.dtype)} and other's dtype {scalar_name(B.dtype)}"
+        )
+    if not 0 <= A.ndim - B.ndim <= 1:
+        raise RuntimeError(
+            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - "
+            "other.dim()) <= 1"
+        )
+    side = -1 if is_vector_rhs(A, B) else -2
+    if A.shape[-2] != B.shape[side]:
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size({side})")
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(
+            f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+        )
+    if rcond is None:
+        need_epsilon(A)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -9,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import complex_of, finfo
+from .._dtypes import complex_of, finfo, is_complex, is_integral, real_of, scalar_name
 from .._op import op
-from .decompositions import eigvalsh
-from .linalg import LINALG, _need_matrix, _need_square, _t
+from ._linalg_checks import need_epsilon, need_equal_sides, need_kernel, need_matrix
+from .decompositions import eigvalsh, svdvals
+from .linalg import LINALG, _t, linalg_inv
 
 Array = jax.Array
 
@@ -22,11 +24,18 @@ class Eig(NamedTuple):
     eigenvectors: Array
 
 
+def _need_eig(name: str, x: Array) -> None:
+    need_equal_sides(name, x)
+    if is_integral(x.dtype):
+        raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(x.dtype)}")
+    need_kernel("linalg_eig_out_cpu", x, empty=True)
+
+
 @op(name="eig", backward="LinalgEigBackward0", residuals=True,
     saves={"eigenvalues": "*", "eigenvectors": "*"}, **LINALG)  # fmt: skip
 def eig(A: Array) -> Eig:  # noqa: N803
     """Eigenvalues and eigenvectors of square matrices, complex."""
-    _need_square("linalg.eig", A)
+    _need_eig("linalg.eig", A)
     if not A.size:
         kind = complex_of(A.dtype)
         return Eig(jnp.zeros(A.shape[:-1], kind), jnp.zeros(A.shape, kind))
@@ -43,7 +52,7 @@ def eig(A: Array) -> Eig:  # noqa: N803
 )
 def eigvals(A: Array) -> Array:  # noqa: N803
     """Eigenvalues of square matrices, complex."""
-    _need_square("linalg.eigvals", A)
+    _need_eig("linalg.eigvals", A)
     return jnp.linalg.eigvals(A)
 
 
@@ -53,11 +62,20 @@ def matrix_rank(
     rtol: Any = None,
 ) -> Array:  # fmt: skip
     """How many singular values are larger than the tolerance."""
-    _need_matrix("linalg.matrix_rank", A)
+    name = "torch.linalg.matrix_rank"
+    need_matrix(name, A, "input")
+    for argument, given in (("atol", tol if atol is None else atol), ("rtol", rtol)):
+        if hasattr(given, "dtype") and is_complex(given.dtype):
+            raise RuntimeError(
+                f"{name}: {argument} tensor of complex type is not supported. Got "
+                + scalar_name(given.dtype)
+            )
+    if tol is None and rtol is None:
+        need_epsilon(A)
     if not A.size:
         return jnp.zeros(A.shape[:-2], np.int64)
     # Of the lower triangle: JAX's own takes the mean of both.
-    s = jnp.abs(eigvalsh(A)) if hermitian else jnp.linalg.svd(A, compute_uv=False)
+    s = jnp.abs(eigvalsh(A)) if hermitian else svdvals(A)
     largest = s.max(-1)
     absolute = tol if tol is not None else (0.0 if atol is None else atol)
     if rtol is None:
@@ -72,12 +90,32 @@ def cond(A: Array, p: Any = None) -> Array:  # noqa: N803
     """The condition number in a norm, the 2-norm by default."""
     from .norms import matrix_norm
 
-    _need_matrix("linalg.cond", A)
+    _need_order(A, p)
+    if not A.size:
+        return jnp.zeros(A.shape[:-2], real_of(A.dtype) if is_complex(A.dtype) else A.dtype)
     if p in (None, 2, -2):
-        s = jnp.linalg.svd(A, compute_uv=False)
+        s = svdvals(A)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
-    _need_square("linalg.cond", A)
-    return matrix_norm(A, p) * matrix_norm(jnp.linalg.inv(A), p)
+    if p == "nuc":
+        s = svdvals(A)
+        return s.sum(-1) * (1 / s).sum(-1)
+    inverse = linalg_inv(A)
+    return matrix_norm(A, p) * matrix_norm(inverse, p)
+
+
+def _need_order(A: Array, p: Any) -> None:  # noqa: N803
+    said = p if isinstance(p, str) else f"{2 if p is None else p:g}"
+    if isinstance(p, str):
+        need_equal_sides(f"linalg.cond(ord={said})", A)
+        known = p in ("fro", "nuc")
+    else:
+        if A.ndim < 2:
+            raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+        known = p is None or abs(p) in (1, 2, math.inf)
+    if not known:
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {said}")
+    if A.size and said not in ("2", "-2"):
+        need_equal_sides(f"linalg.cond(ord={said})", A)
 
 
 class SVDOld(NamedTuple):
@@ -92,6 +130,11 @@ def svd(input: Array, some: bool = True, compute_uv: bool = True) -> SVDOld:
     """Singular value decomposition, `U @ diag(S) @ V.mH`, by its old name."""
     from .decompositions import linalg_svd
 
+    if input.ndim < 2:
+        raise RuntimeError(
+            "linalg.svd: input should have at least 2 dimensions, but has "
+            f"{input.ndim} dimensions instead"
+        )
     u, s, vh = linalg_svd(input, not some)
     if not compute_uv:
         u, vh = jnp.zeros(u.shape, u.dtype), jnp.zeros(vh.shape, vh.dtype)

@@ -14,9 +14,19 @@ from jax import lax
 from .._dtypes import cast, cpp_name, is_integral, promote, scalar_name
 from .._op import op
 from . import _dims
+from ._linalg_checks import size
 from ._nn import wide, wide_dtype
 
 Array = jax.Array
+
+
+def need_kernel_dtypes(kernel: str, x: Array, y: Array, terms: int = 1) -> None:
+    """Two operands of one dtype, not bool: the kernel is chosen by the first one's."""
+    _not_for_bool(kernel, x, terms)
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            f"expected scalar type {scalar_name(x.dtype)} but found {scalar_name(y.dtype)}"
+        )
 
 
 def _not_for_bool(kernel: str, x: Array, terms: int = 1) -> None:
@@ -42,17 +52,19 @@ def _check_mm(rows: int, inner: int, other: Array, input: Array) -> None:
     _not_for_bool("addmm_impl_cpu_", input, rows * inner * other.shape[1])
 
 
-def _check_mv(rows: int, inner: int, vec: Array, mat: Array, out: int | None = None) -> None:
-    out = rows if out is None else out
+def _check_mv(rows: int, inner: int, vec: Array, mat: Array, input: Array | None = None) -> None:
+    """Check `mat @ vec`, which is added to `input`; without it, to what has the vector's dtype."""
+    out = rows if input is None else input.size
+    input = vec if input is None else input
     if inner != vec.shape[0] or out not in (1, rows):
         raise RuntimeError(
             f"size mismatch, got input ({out}), mat ({rows}x{inner}), vec ({vec.shape[0]})"
         )
-    if mat.dtype != vec.dtype:
-        names = scalar_name(vec.dtype), scalar_name(mat.dtype)
+    if not input.dtype == mat.dtype == vec.dtype:
+        names = [scalar_name(x.dtype) for x in (input, mat, vec)]
         raise RuntimeError(
             "addmv input tensors must have the same dtype, but got "
-            f"{names[0]}, {names[1]}, and {names[0]}"
+            f"{names[0]}, {names[1]}, and {names[2]}"
         )
     _not_for_bool("addmv_impl_cpu", mat, rows * inner)
 
@@ -80,12 +92,7 @@ def _check_bmm(batch1: Array, batch2: Array, batches: int, other_batches: int) -
             "Expected size for first two dimensions of batch2 tensor to be: "
             f"[{batches}, {batch1.shape[-1]}] but got: [{other_batches}, {batch2.shape[-2]}]."
         )
-    if batch1.dtype != batch2.dtype:
-        raise RuntimeError(
-            f"expected scalar type {scalar_name(batch1.dtype)} but found "
-            f"{scalar_name(batch2.dtype)}"
-        )
-    _not_for_bool("bmm", batch1, batch1.size * batch2.shape[-1])
+    need_kernel_dtypes("bmm", batch1, batch2, batch1.size * batch2.shape[-1])
 
 
 def _need_3d(batch1: Array, batch2: Array) -> None:
@@ -236,13 +243,7 @@ def addmv(input: Array, mat: Array, vec: Array, beta: Any = 1, alpha: Any = 1) -
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}"
         )
-    _check_mv(mat.shape[0], mat.shape[1], vec, mat, input.size)
-    if input.dtype != mat.dtype:
-        names = [scalar_name(x.dtype) for x in (input, mat, vec)]
-        raise RuntimeError(
-            "addmv input tensors must have the same dtype, but got "
-            f"{names[0]}, {names[1]}, and {names[2]}"
-        )
+    _check_mv(mat.shape[0], mat.shape[1], vec, mat, input)
     return _blend(input, lax.dot(mat, vec), beta, alpha)
 
 
@@ -294,9 +295,8 @@ def _check_baddbmm(
 def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
     # PyTorch expands `input` before it checks the ranks.
-    if batch1.ndim > 1 and batch2.ndim == 3:
-        out = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
-        _dims.expand_size(input.shape, out, scalar_name(input.dtype))
+    out = (size(batch1, 0), size(batch1, 1), size(batch2, 2))
+    _dims.expand_size(input.shape, out, scalar_name(input.dtype))
     if input.dtype != batch1.dtype:
         raise RuntimeError(
             f"Input dtypes must be the same, got: input {cpp_name(input.dtype)}, batch1: "
@@ -310,9 +310,8 @@ def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: An
 @op(inplace=True, saves=_BATCH_SAVES, numbers=_SCALES)
 def addbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * sum(bmm(batch1, batch2))` over the batch."""
-    if batch1.ndim > 1 and batch2.ndim == 3:
-        out = (batch1.shape[1], batch2.shape[2])
-        _dims.expand_size(input.shape, out, scalar_name(input.dtype))
+    out = (size(batch1, 1), size(batch2, 2))
+    _dims.expand_size(input.shape, out, scalar_name(input.dtype))
     _need_3d(batch1, batch2)
     if batch1.shape[0] != batch2.shape[0]:
         raise RuntimeError(

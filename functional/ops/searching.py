@@ -9,10 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, is_complex, is_floating, promote, real_of, scalar_name
+from .._dtypes import cast, cpp_name, is_complex, is_floating, promote, real_of, scalar_name
 from .._op import op
+from . import _dims
+from ._linalg_checks import need_kernel
 from ._nn import wrap_dim
 from .arithmetic import no_bool_difference
+from .matmul import need_kernel_dtypes
 from .norms import _vector_norm, vector_norm
 
 Array = jax.Array
@@ -169,9 +172,22 @@ def _distance(d: Array, p: float) -> Array:
     return _safe_root(jnp.where(zero, jnp.zeros((), d.dtype), power).sum(-1), p)
 
 
+# Whether `compute_mode` has distances of a matrix product; None: where there are many rows.
+_PRODUCT = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": True,
+    "donot_use_mm_for_euclid_dist": False,
+}
+_MANY_ROWS = 25
+
+
 @op(method=False, backward="CdistBackward0", saves={"x1": "*", "x2": "*", "result": "*"})
-def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: Any = None) -> Array:
+def cdist(
+    x1: Array, x2: Array, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+) -> Array:
     """The p-norm distances of all pairs of rows."""
+    if compute_mode not in _PRODUCT:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     for name, x in (("X1", x1), ("X2", x2)):
         if not is_floating(x.dtype):
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: "
@@ -184,7 +200,20 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: Any = None) -> Arr
         )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    a, b = promote(x1, x2)
+    _dims.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    # By a matrix product where there are many rows, which computes in halves too.
+    product = _PRODUCT[compute_mode]
+    if product is None:
+        product = max(x1.shape[-2], x2.shape[-2]) > _MANY_ROWS
+    if x1.size and x2.size and (p != 2 or not product):
+        need_kernel("cdist", x1)
+        need_kernel_dtypes("cdist", x1, x2)
+    if x1.dtype != x2.dtype and x1.size and x2.size:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got: "
+            f"{cpp_name(x1.dtype)} != {cpp_name(x2.dtype)}"
+        )
+    a, b = x1, cast(x2, x1.dtype)
     d = a[..., :, None, :] - b[..., None, :, :]
     if not d.shape[-1]:
         return jnp.zeros(d.shape[:-1], d.dtype)
