@@ -69,3 +69,17 @@ class Handle:
     if TYPE_CHECKING:  # methods that follow from the op table
 
         def __getattr__(self, name: str) -> Any: ...
+
+
+_NO_DEFAULTS = frozenset({"_v", "_trace", "_held_while_collecting"})
+
+
+def users_attributes(t: Any) -> dict[str, Any]:
+    """What the user has set on a tensor: copies and pickles take it along."""
+    if len(t.__dict__) <= 3:  # `_v`, `_trace` and one that says where the data are
+        return {}
+    return {
+        name: x
+        for name, x in t.__dict__.items()
+        if name not in _NO_DEFAULTS and not hasattr(Handle, name)
+    }

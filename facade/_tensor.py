@@ -17,7 +17,7 @@ from ._device_mixin import DeviceMixin
 from ._dual import tangent
 from ._facts_mixin import FactsMixin
 from ._graph import gradient_edge
-from ._handle import Handle
+from ._handle import Handle, users_attributes
 from ._host import on_host, raw
 from ._inplace import apply_inplace
 from ._operators import install
@@ -57,6 +57,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def item(self) -> Any:
         """The value of a tensor of one element, as a Python number; runs the program."""
         if self.numel() != 1:
+            if local.look is not None:
+                observe(self, "item()")  # `vmap` refuses it whatever its size is
             raise RuntimeError(
                 f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
             )
@@ -105,6 +107,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def __bool__(self) -> bool:
         if self.numel() == 1:
             return bool(self._value("bool()").reshape(()))
+        if local.look is not None:
+            observe(self, "bool()")
         if self.numel() == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
@@ -196,6 +200,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         if type(self) is not Tensor:
             out.__class__ = type(self)
         memo[id(self)] = out
+        out.__dict__.update(copy.deepcopy(users_attributes(self), memo))
         out.requires_grad_(self.requires_grad)
         if self._grad is not None:
             out._grad = copy.deepcopy(self._grad, memo)
@@ -207,12 +212,13 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         out = written_once(of_mode(self.data))
         if type(self) is not Tensor:
             out.__class__ = type(self)
+        out.__dict__.update(users_attributes(self))
         return out.requires_grad_() if self.requires_grad else out
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         _warn_of_hooks(self)
         array = self._value("pickling")
-        return (_rebuild, (array, self.requires_grad))
+        return (_rebuild, (array, self.requires_grad), users_attributes(self) or None)
 
     def apply_(self, fn: Any) -> Any:
         """Apply a Python function to each element, in place; runs the program."""

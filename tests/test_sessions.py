@@ -89,6 +89,18 @@ SESSIONS = {
         copy.copy(x.exp().grad_fn); copy.deepcopy((x * 2).grad_fn.next_functions[0][0])
         len(e), e.output_nr, e.ownership_token, type(e); torch.autograd.graph.GradientEdge(3, 0)
     """,
+    "copies": """
+        x = torch.ones(2, requires_grad=True); x.note, x.table = "w", {"of": [1]}
+        y = copy.deepcopy(x); y.note, y.table, y.table["of"] is x.table["of"], y.requires_grad
+        y = copy.copy(x); y.note, y.table is x.table
+        y = __import__("pickle").loads(__import__("pickle").dumps(x)); y.note, y.table, y
+        x.detach().note; x.clone().note; (x * 1).note; x.view(2).note; x.data.note
+    """,
+    "values under vmap": """
+        x, vmap = torch.ones(3, 2), torch.vmap
+        vmap(lambda r: r.item())(x); vmap(lambda r: bool(r))(x); vmap(lambda r: float(r))(x)
+        vmap(lambda r: r.sum().item())(x); vmap(lambda r: 1 if r.sum() > 0 else 2)(x)
+    """,
     "forward mode and inference mode": """
         import torch.autograd.forward_ad as fw
         p, t = torch.tensor([1.0, 2.0]), torch.ones(2)
