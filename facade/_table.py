@@ -15,6 +15,7 @@ import numpy as np
 from leafax.functional import TABLE, Op, flatten_size
 
 from ._ambiguous import AmbiguousView
+from ._apart import GATHER, apart
 from ._arguments import check, is_known, reworded, with_numbers
 from ._autocast import off
 from ._cautions import ANSWERS, answers
@@ -165,7 +166,18 @@ def function(op: Op) -> Callable[..., Any]:
             return off(fn, *args, out=out, **kwargs)
         return write_out(op, call(op, args, kwargs), out, (*args, *kwargs.values()))
 
-    return named(fn, op, op.name)
+    return named(_gathering(fn) if op.name in GATHER else fn, op, op.name)
+
+
+def _gathering(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a sequence of tensors, which may come from anywhere."""
+
+    def gather(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) in (list, tuple):
+            args = (apart(args[0]), *args[1:])
+        return fn(*args, **kwargs)
+
+    return gather
 
 
 @cache

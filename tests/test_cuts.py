@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import numpy as np
@@ -242,3 +243,26 @@ def test_temporaries_that_died_are_no_outputs() -> None:
     b = (a + 1) * 2 - 3
     b.tolist()
     assert leafax.explain()[-1].outputs == 2  # `a`, which is alive and was pending, and `b`
+
+
+def test_batches_gathered_from_a_replay_buffer_are_one_program() -> None:
+    """Which of the sampled tensors are the same one differs from step to step."""
+    choose = random.Random(0)
+    states = [leafax.tensor([[float(i), 1.0]]) for i in range(12)]
+    w = leafax.ones(2, 1, requires_grad=True)
+    optimizer = leafax.optim.SGD([w], lr=0.01)
+    expected, compiles = np.ones((2, 1), np.float32), []
+    for _ in range(12):
+        places = choose.choices(range(11), k=5)
+        now = leafax.cat([states[i] for i in places])
+        then = leafax.stack([states[i + 1] for i in places])
+        loss = (now @ w - then[:, 0, :1]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        compiles.append(leafax.explain(clear=True).compiles)
+        x = np.array([[i, 1] for i in places], np.float32)
+        y = np.array([[i + 1] for i in places], np.float32)
+        expected -= 0.01 * 2 / 5 * x.T @ (x @ expected - y)
+    assert sum(compiles[2:]) == 0
+    np.testing.assert_allclose(w.detach().numpy(), expected, rtol=1e-4)
