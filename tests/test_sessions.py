@@ -96,6 +96,14 @@ SESSIONS = {
         y = __import__("pickle").loads(__import__("pickle").dumps(x)); y.note, y.table, y
         x.detach().note; x.clone().note; (x * 1).note; x.view(2).note; x.data.note
     """,
+    "hooks by their number": """
+        x = torch.ones(2, requires_grad=True); y = x * 2; x._backward_hooks, y._backward_hooks
+        h, k = x.register_hook(abs), y.register_hook(abs)
+        x._backward_hooks == {h.id: abs}, y._backward_hooks == {k.id: abs}
+        type(x._backward_hooks); h.remove(); x._backward_hooks
+        copy.deepcopy(x)._backward_hooks, y.detach()._backward_hooks
+        x._backward_hooks = {7: torch.neg}; y.sum().backward(); x.grad
+    """,
     "values under vmap": """
         x, vmap = torch.ones(3, 2), torch.vmap
         vmap(lambda r: r.item())(x); vmap(lambda r: bool(r))(x); vmap(lambda r: float(r))(x)
