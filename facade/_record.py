@@ -91,6 +91,8 @@ def results(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
         outs = [make(v, trace) for v in state.values]
         if op.view:
             _share_views(op, args, kwargs, outs)
+        elif type(state) is not State:
+            _tie(state, outs)
         return state.call.wrap(*outs) if state.call.wrap is not None else tuple(outs)
     if op.view:
         out = view(op, args, kwargs, state, trace)
@@ -98,7 +100,17 @@ def results(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
             out = make(state.value, trace)
             _share_views(op, args, kwargs, [out])
         return out
-    return make(state.value, trace)
+    out = make(state.value, trace)
+    if type(state) is not State:
+        _tie(state, [out])
+    return out
+
+
+def _tie(state: Any, outs: list[Any]) -> None:
+    """What was recorded under saved-tensor hooks shares memory with what these hold of it."""
+    tie = getattr(state, "tie", None)
+    if tie is not None:
+        tie(outs)
 
 
 def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:

@@ -313,3 +313,34 @@ def test_a_pass_that_ends_at_a_packed_node_unpacks() -> None:
                 y = getattr(x, name)()
             torch.autograd.backward([y.sum(), (y * x).sum()], inputs=[y])
             log(name, y.grad.tolist())
+
+
+@pytest.mark.parametrize("kind", ["kept", "detached", "on cpu", "copied"])
+@pytest.mark.parametrize("observed", [False, True])
+def test_writes_to_a_result_reach_what_hooks_hold_of_it(kind: str, observed: bool) -> None:
+    """No copy was made, so backward reads what was written; PyTorch's documentation warns of it."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        graph = torch.autograd.graph
+        hooks = {
+            "kept": lambda: graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+            "detached": lambda: graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t),
+            "on cpu": graph.save_on_cpu,
+            "copied": lambda: graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t),
+        }[kind]
+        x = torch.tensor([1.0, 2.0, -0.5], dtype=torch.float64, requires_grad=True)
+        with hooks():
+            y = x.sigmoid()
+            values, _ = (y * 2).max(0)
+        if observed:
+            log(y.tolist())
+        y.add_(1)
+        log(y, y._version)
+        (y.sum() + values).backward()
+        log(x.grad)
+        with hooks():
+            z = x.exp()
+        z[0] = 2.0
+        z.sum().backward()
+        log(x.grad, z)

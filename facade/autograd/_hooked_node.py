@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from sys import getrefcount
 from typing import Any, NamedTuple
 
 from leafax.functional import vjp_of
@@ -18,6 +19,7 @@ from .._node import Node
 from .._record import record
 from .._roles import alias
 from .._saved import FREED, saved_places
+from .._storage import share
 from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ._fit import fit
 from ._index_formulas import FORMULAS as INDEXED
@@ -33,6 +35,13 @@ class Recorded(NamedTuple):
     values: tuple[Value, ...]
     value: Value | None
     operands: tuple[Value, ...] = ()
+    packed: tuple[Any, ...] = ()  # for each result the tensor that hooks saw and hold, or None
+
+    def tie(self, outs: list[Any]) -> None:
+        """Let results share memory with what hooks hold of them: writes are seen there."""
+        for out, held in zip(outs, self.packed, strict=False):
+            if held is not None:
+                share(held, out, (), view=False)
 
 
 # Gradients that PyTorch takes from the result: what it saves is then all that is kept.
@@ -242,7 +251,25 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     _pack(node, state, outs, trace, _handles(state, args, kwargs, trace))
     trace = local.trace  # a hook that observes cuts: the outputs are on arrays then
     values = tuple(enter(t, trace) for t in outs)
-    return Recorded(state.call, values, values[0], state.operands), trace
+    packed = tuple([o if _is_held(o) else None for o in outs])
+    return Recorded(state.call, values, values[0], state.operands, packed), trace
+
+
+def _is_held(t: Any) -> bool:
+    """Whether a hook kept `t`, or a tensor that shares its memory."""
+    return bool(t._shares) or getrefcount(t) > _UNHELD
+
+
+def _references(tensors: list[Any]) -> list[int]:
+    return [_count(t) for t in tensors]
+
+
+def _count(t: Any) -> int:
+    return getrefcount(t)
+
+
+#: References to an element of a list that a comprehension hands to a function.
+_UNHELD = _references([object()])[0]
 
 
 def _as_is(state: State) -> Recorded:
