@@ -181,8 +181,18 @@ def _signatures(op: Op) -> tuple[str, ...]:
 
     if TABLE.get(op.qualified) is not op and not op.overwrites:
         return ()  # made of several, by the recorder
-    text = OVERLOADS.get(op.qualified)
-    return tuple(text.split("\n")) if text else ()
+    lines = tuple(OVERLOADS.get(op.qualified, "").split("\n"))
+    return lines if lines != ("",) and _in_order(op, lines[0]) else ()
+
+
+def _in_order(op: Op, line: str) -> bool:
+    """Whether a signature names its parameters in the op's order: `polygamma(n, x)` does not."""
+    places = [
+        op.parameters.index(p.name)
+        for p in parameters(line)
+        if not p.keyword and p.name in op.parameters
+    ]
+    return places == sorted(places)
 
 
 @cache
