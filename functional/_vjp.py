@@ -138,6 +138,11 @@ class Pullback:
         return tuple(g if g.dtype == float0 else back(g) for g in grads)
 
 
+def _zeros(aval: Aval) -> Any:
+    """Zeros; for a Python number one that is typed as weakly, or it would widen the result."""
+    return jnp.asarray(aval.dtype.type(0).item()) if aval.weak else jnp.zeros(*aval[:2])
+
+
 class VjpCall:
     """The gradient of a call: `(*inputs, *given cotangents) -> gradients of the wanted inputs`.
 
@@ -172,10 +177,7 @@ class VjpCall:
         absent = dict(self.missing)
         n_present = self.n - len(absent)
         present, given = iter(arrays[:n_present]), iter(arrays[n_present:])
-        inputs = [
-            jnp.zeros(absent[i].shape, absent[i].dtype) if i in absent else next(present)
-            for i in range(self.n)
-        ]
+        inputs = [_zeros(absent[i]) if i in absent else next(present) for i in range(self.n)]
         last = max(self.given) + 1
         cts = [next(given) if k in self.given else None for k in range(last)]
         return inputs, cts

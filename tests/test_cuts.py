@@ -6,10 +6,12 @@ import math
 import random
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 import leafax
+from leafax.functional import vjp_of
 
 
 @pytest.fixture(autouse=True)
@@ -266,3 +268,18 @@ def test_batches_gathered_from_a_replay_buffer_are_one_program() -> None:
         expected -= 0.01 * 2 / 5 * x.T @ (x @ expected - y)
     assert sum(compiles[2:]) == 0
     np.testing.assert_allclose(w.detach().numpy(), expected, rtol=1e-4)
+
+
+def test_a_number_that_backward_does_not_need_is_no_wider_than_it_was() -> None:
+    """It stands for itself over a cut: a strong float64 would make the result one."""
+    x = leafax.tensor(2.0, requires_grad=True)
+    for number in (1.0, 2.0, 3.0):
+        leafax.synchronize()
+        y = leafax.where(x > 0, x, number)
+    state = y.grad_fn.state
+    assert [v.weak for v in state.operands] == [False, False, True]
+    absent = tuple((i, state.operands[i].aval) for i in (1, 2))
+    call = vjp_of(state.call, 3, (1,), (0,), absent)
+    with jax.enable_x64(True):
+        (gradient,) = call.evaluate(np.array(True), np.float32(1))
+    assert gradient == 1 and gradient.dtype == np.float32
