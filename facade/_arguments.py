@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,21 +18,12 @@ from leafax.functional import TABLE, Op
 from ._handle import Handle
 from ._lens import arguments_of_lens
 from ._older import OLDER
-from ._parser import complaint, refusal, refused_without_arguments
+from ._parser import Parameter, complaint, parameters, refusal, refused_without_arguments
 from ._parser import with_numbers as numbers_in
 from ._trace import Value
 
 _PREFIX = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
 _NUMBERS = (int, float, complex, np.generic)
-
-
-class Parameter(NamedTuple):
-    """A parameter of a signature as PyTorch prints it, `int dim = None`."""
-
-    kind: str
-    name: str
-    required: bool
-    keyword: bool
 
 
 def check(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], spelt: bool = False) -> None:
@@ -195,20 +186,6 @@ def _in_order(op: Op, line: str) -> bool:
     return places == sorted(places)
 
 
-@cache
-def parameters(line: str) -> tuple[Parameter, ...]:
-    """The parameters of a signature."""
-    found, keyword = [], False
-    for part in line.split(", ") if line else ():
-        if part == "*":
-            keyword = True
-            continue
-        head, _, default = part.partition(" = ")
-        kind, _, name = head.rpartition(" ")
-        found.append(Parameter(kind, name, not default, keyword))
-    return tuple(found)
-
-
 def _without_self(line: str) -> str:
     """A function's signature as its method has it."""
     outs = ("Tensor out = None", "tuple of Tensors out = None")
@@ -236,9 +213,9 @@ def _suits(p: Parameter, x: Any) -> bool:
     if isinstance(x, (Handle, Value)):
         return p.kind not in ("tuple of Tensors", "str")
     if x is None:
-        return not p.required or "?" in p.kind
-    if p.kind.rstrip("!?") == "Tensor":
-        return "!" in p.kind and isinstance(x, _NUMBERS)
+        return not p.required or p.none
+    if p.kind == "Tensor":
+        return "!" in p.marks and isinstance(x, _NUMBERS)
     if p.kind == "tuple of Tensors":
         return isinstance(x, (tuple, list)) and all(isinstance(y, (Handle, Value)) for y in x)
     if p.kind in ("int", "tuple of ints"):
