@@ -108,7 +108,9 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         if storage in guarded:
             if t._vc is None:
                 t._vc = [0]
-            counters[storage] = t._vc
+            # What hooks packed before a write has a counter of its own, which stands still.
+            if storage not in counters or t._vc[0] > counters[storage][0]:
+                counters[storage] = t._vc
     residuals = iter(recipe.plan.side.residuals)
     nodes = [node_of(trace, s) for s in kept.states]
     tensors: dict[Value, Any] = {}

@@ -760,6 +760,12 @@ FOUND = {
     "a view whose history nobody can tell is refused before memory is looked at": (
         ("x, y = d.split(1)", "d.index_fill_(0, torch.tensor([0]), 2.0)", "d.data.copy_(x)"),
     ),
+    "gradients under hooks that are differentiated again are one node an input": (
+        ("with torch.autograd.graph.save_on_cpu(): d.clamp_(c)",
+         "g = torch.autograd.grad((d ** 2).sum(), [b, c], create_graph=True)",
+         "see([x.output_nr for x in g])", "see.gradients(*g)",
+         "(g[0].sum() * g[1].sum()).backward()", "see(b.grad, c.grad)"),
+    ),
     "a view is a leaf until its history is asked for": (
         ("x = a.expand(2, *a.shape)", "a[...] = d", "x.data[0] = 0.5", "x += 1"),
         ("x = a.t()", "a[...] = d", "x.detach()", "x.tolist()", "x += 1"),

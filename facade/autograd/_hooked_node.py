@@ -165,16 +165,18 @@ class HookedNode(CustomNode):
         present.update({i: self._operand(i) for i in self.packed if i >= 0})
         absent = tuple((i, a) for i, a in enumerate(self.avals) if i not in present)
         cts = [fit(self.name(), k, grads[k], self.outs[k]) for k in given]
-        call = vjp_of(self.call, len(self.avals), wanted, given, absent)
         trace = local.trace
         values = [enter(present[i], trace) for i in sorted(present)]
         values += [enter(c, trace) for c in cts]
         from .._gradients import linear, record_gradient
 
-        tracked = local.mode.grad and (not linear(call) or any(c.requires_grad for c in cts))
-        outs = record_gradient(trace, call, values, None, tracked)
-        for k, out in zip(wanted, outs, strict=True):
-            passed[k] = out
+        # Gradients that are differentiated again are one node an input, as in PyTorch.
+        for group in [(k,) for k in wanted] if local.mode.grad else [wanted]:
+            call = vjp_of(self.call, len(self.avals), group, given, absent)
+            tracked = local.mode.grad and (not linear(call) or any(c.requires_grad for c in cts))
+            outs = record_gradient(trace, call, values, None, tracked)
+            for k, out in zip(group, outs, strict=True):
+                passed[k] = out
         return passed
 
     def _spelled(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any] | None:
