@@ -66,7 +66,8 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
         found = layout(t)
         twice = any(n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True))
         if twice and 0 not in found.shape:
-            _internal(op.name)
+            by_tensor = op.name == "fill" and any(True for _ in _tensors(args))
+            _internal("copy" if by_tensor else op.name)  # it is copied there
             if op.name == "index_put" and _is_mask(args[0]):  # it goes on to `masked_fill_`
                 _internal("masked_fill")
     if op.name not in _BUFFERED and not _fills(op, args):

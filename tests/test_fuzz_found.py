@@ -766,6 +766,10 @@ FOUND = {
          "see([x.output_nr for x in g])", "see.gradients(*g)",
          "(g[0].sum() * g[1].sum()).backward()", "see(b.grad, c.grad)"),
     ),
+    "what is filled with a tensor may not repeat its elements": (
+        ("x = a[0].expand(2, 3)", "x.fill_(2.0)", "x.fill_(c.sum())"),
+        ("x = a[0].expand(2, 3)", "x.fill_(torch.tensor(2.0))", "x[0].fill_(torch.tensor(2.0))"),
+    ),
     "a view is a leaf until its history is asked for": (
         ("x = a.expand(2, *a.shape)", "a[...] = d", "x.data[0] = 0.5", "x += 1"),
         ("x = a.t()", "a[...] = d", "x.detach()", "x.tolist()", "x += 1"),
