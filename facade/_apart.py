@@ -16,9 +16,6 @@ from ._handle import Handle
 from ._host import placed
 from ._trace import Trace, local
 
-#: Functions that gather.
-GATHER = frozenset({"cat", "concat", "concatenate", "stack"})
-
 
 def apart(tensors: Sequence[Any]) -> Sequence[Any]:
     """The same tensors, each an input of its own where it is at rest and needs no gradient."""

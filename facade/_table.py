@@ -15,7 +15,7 @@ import numpy as np
 from leafax.functional import TABLE, Op, flatten_size
 
 from ._ambiguous import AmbiguousView
-from ._apart import GATHER, apart
+from ._apart import apart
 from ._arguments import check, is_known, reworded, with_numbers
 from ._autocast import off
 from ._cautions import ANSWERS, answers
@@ -166,7 +166,7 @@ def function(op: Op) -> Callable[..., Any]:
             return off(fn, *args, out=out, **kwargs)
         return write_out(op, call(op, args, kwargs), out, (*args, *kwargs.values()))
 
-    return named(_gathering(fn) if op.name in GATHER else fn, op, op.name)
+    return named(_gathering(fn) if op.name in JOINS else fn, op, op.name)
 
 
 def _gathering(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""What formulas of gradients are written with: numbers, conjugates, dims."""
+"""What formulas of gradients are written with: conjugates and dims."""
 
 from __future__ import annotations
 

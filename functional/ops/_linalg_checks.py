@@ -45,6 +45,12 @@ def need_matrix(name: str, x: Array, argument: str = "A") -> None:
         raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
 
 
+def need_dims(name: str, argument: str, x: Array) -> None:
+    """The same in the words of least squares and of Householder reflections."""
+    if x.ndim < 2:
+        raise RuntimeError(f"{name}: {argument} must have at least 2 dimensions.")
+
+
 def need_two_dims(name: str, x: Array) -> None:
     """The same in the words of LU factorizations."""
     if x.ndim < 2:
@@ -176,8 +182,13 @@ def need_tau_of(name: str, input: Array, tau: Array) -> None:
             f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal "
             f"to {tau.ndim} and input.ndim is equal to {input.ndim}"
         )
-    if tau.shape[:-1] != input.shape[:-2]:
+    need_batch_of(name, "tau", tau.shape[:-1], input)
+
+
+def need_batch_of(name: str, argument: str, batch: tuple[int, ...], input: Array) -> None:
+    """As many batches as `input` has matrices."""
+    if batch != input.shape[:-2]:
         raise RuntimeError(
-            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
-            f"{list(tau.shape[:-1])}"
+            f"{name}: Expected batch dimensions of {argument} to be equal to input.shape[:-2], but "
+            f"got {list(batch)}"
         )

@@ -14,6 +14,8 @@ from .._dtypes import is_complex, is_integral, scalar_name
 from .._op import op
 from ._linalg_checks import (
     batched,
+    need_batch_of,
+    need_dims,
     need_kernel,
     need_linear_system,
     need_pivots_of,
@@ -81,10 +83,8 @@ def _reflected(steps: Any, x: Array, adjoint: bool) -> Array:
 
 def _ormqr_errors(input: Array, tau: Array, other: Array, left: bool) -> None:
     name = "torch.ormqr"
-    if input.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-    if other.ndim < 2:
-        raise RuntimeError(f"{name}: other must have at least 2 dimensions.")
+    need_dims(name, "input", input)
+    need_dims(name, "other", other)
     side = -2 if left else -1
     if other.shape[side] != input.shape[-2]:
         raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
@@ -98,11 +98,7 @@ def _ormqr_errors(input: Array, tau: Array, other: Array, left: bool) -> None:
             f"{name}: Expected other to have the same number of dimensions as input, but got "
             f"other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}"
         )
-    if other.shape[:-2] != input.shape[:-2]:
-        raise RuntimeError(
-            f"{name}: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
-            f"{list(other.shape[:-2])}"
-        )
+    need_batch_of(name, "other", other.shape[:-2], input)
     for argument, x in (("tau", tau), ("other", other)):
         if x.dtype != input.dtype:
             raise RuntimeError(
@@ -295,8 +291,7 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) ->
 
 def _check_reflections(A: Array, tau: Array) -> None:  # noqa: N803
     name = "torch.linalg.householder_product"
-    if A.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    need_dims(name, "input", A)
     if A.shape[-2] < A.shape[-1]:
         raise RuntimeError(
             f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"

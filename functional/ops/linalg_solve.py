@@ -18,6 +18,7 @@ from . import _dims
 from ._linalg_checks import (
     batched,
     is_vector_rhs,
+    need_dims,
     need_epsilon,
     need_equal_sides,
     need_kernel,
@@ -309,8 +310,7 @@ def lstsq(A: Array, B: Array, rcond: Any = None, *, driver: str | None = None) -
 
 def _lstsq_errors(A: Array, B: Array, rcond: Any, driver: str | None) -> None:  # noqa: N803
     name = "torch.linalg.lstsq"
-    if A.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    need_dims(name, "input", A)
     if B.ndim < 1:
         raise RuntimeError(f"{name}: other must have at least 1 dimension.")
     if A.dtype != B.dtype:
