@@ -117,6 +117,30 @@ def two_tensors(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     return args[0], args[1]
 
 
+def _meant(
+    op: Op, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any],
+    written: tuple[Any, ...] | None, method: str = "", numbers: bool = True,
+) -> Any:  # fmt: skip
+    """What a call that failed stands for, as `(args, kwargs)`; None where its error stands.
+
+    Args:
+      written: the arguments as the caller wrote them, None where nothing is known to be said of
+        them.
+      method: the method that was called, if one was.
+      numbers: whether tensors may stand for numbers.
+
+    Raises:
+      TypeError: if PyTorch's parser would not have let the call in.
+    """
+    older = newer(op.name, args, kwargs, method) if isinstance(error, TypeError) else None
+    if older is not None:
+        return older
+    wrong = None if written is None else reworded(op, written, kwargs, method)
+    if wrong is not None:
+        raise wrong from None
+    return with_numbers(op, args, kwargs) if numbers else None
+
+
 def function(op: Op) -> Callable[..., Any]:
     """The module-level function of an op."""
 
@@ -146,16 +170,10 @@ def function(op: Op) -> Callable[..., Any]:
             try:
                 return call(op, args, kwargs)
             except Exception as error:
-                older = newer(op.name, args, kwargs) if isinstance(error, TypeError) else None
-                if older is not None:
-                    return fn(*older[0], **older[1])
-                wrong = reworded(op, args, kwargs)
-                if wrong is not None:
-                    raise wrong from None
-                plainer = with_numbers(op, args, kwargs)
-                if plainer is None:
+                meant = _meant(op, error, args, kwargs, args)
+                if meant is None:
                     raise
-                return fn(*plainer[0], **plainer[1])
+                return fn(*meant[0], **meant[1])
         check_kind(op, out, (args, kwargs))
         if op.name in IN_ITS_DTYPE and not op.namespace:
             kwargs = in_its_dtype(op, args, kwargs, out)
@@ -234,20 +252,11 @@ def method(op: Op) -> Callable[..., Any]:
         try:
             return call(op, (self, *args), kwargs)
         except Exception as error:
-            older = None
-            if isinstance(error, TypeError):
-                older = newer(op.name, (self, *args), kwargs, op.name)
-            if older is not None:
-                return fn(*older[0], **older[1])
-            wrong = None
-            if known_exactly or not variadic:
-                wrong = reworded(op, (self, *said), kwargs, op.name)
-            if wrong is not None:
-                raise wrong from None
-            plainer = None if variadic else with_numbers(op, (self, *args), kwargs)
-            if plainer is None:
+            written = (self, *said) if known_exactly or not variadic else None
+            meant = _meant(op, error, (self, *args), kwargs, written, op.name, not variadic)
+            if meant is None:
                 raise
-            return fn(*plainer[0], **plainer[1])
+            return fn(*meant[0], **meant[1])
 
     return named(_viewing(op, fn) if op.view else fn, op, op.name)
 
@@ -320,15 +329,11 @@ def inplace_method(op: Op) -> Callable[..., Any]:
                 return apply_inplace(op, self, *args[2:], _key=args[0], **kwargs)
             return apply_inplace(op, *args, **kwargs)
         except Exception as error:
-            older = None
-            if isinstance(error, TypeError):
-                older = newer(op.name, (self, *said[0]), said[1], op.name + "_")
-            if older is not None:
-                return fn(*older[0], **older[1])
-            wrong = reworded(op, (self, *said[0]), said[1], op.name + "_")
-            if wrong is None:
+            written = (self, *said[0])
+            meant = _meant(op, error, written, said[1], written, op.name + "_", numbers=False)
+            if meant is None:
                 raise
-            raise wrong from None
+            return fn(*meant[0], **meant[1])
 
     return named(_answering(fn) if op.name in ANSWERS else fn, op, op.name + "_")
 
