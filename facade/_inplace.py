@@ -22,6 +22,7 @@ from ._overlap import ASKS_ARGUMENTS, check_overlap
 from ._reading import plain_kind, was_leaf, without_grad
 from ._record import known, record
 from ._roles import alias, keep_edge
+from ._step import UNSAVED
 from ._trace import LEAF, NODE, Mode, Value, local
 from ._writes import bump, rebind, write, write_view
 
@@ -191,6 +192,8 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
                 for a in args:
                     if isinstance(a, Handle) and a._stale is not None:  # type: ignore[attr-defined]
                         enter(a, local.trace)  # autograd asks it for its history before
+            if tracked:
+                _saved_first(op, t, before, args, kwargs)
             raise
     if tracked and t._base_ is not None:
         if t._base_._store is not t._store:
@@ -218,6 +221,17 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
             trace.sources[value] = trace.sources[value.edge]
     write(t, value, tracked and value.role == NODE)
     return t
+
+
+def _saved_first(op: Op, t: Any, before: Any, args: Any, kwargs: Any) -> None:
+    """Raise if backward would save an inference tensor: that comes before any look at memory."""
+    if not any(isinstance(a, Handle) and a._v.inference for a in (t, *args)):  # type: ignore[attr-defined]
+        return
+    try:
+        record(inplace_of(op), (*before, t, *args), kwargs)
+    except RuntimeError as refusal:
+        if str(refusal) == UNSAVED:
+            raise
 
 
 def _plainly(op: Op, t: Any, before: Any, args: Any, kwargs: Any) -> Value:

@@ -770,6 +770,12 @@ FOUND = {
         ("x = a[0].expand(2, 3)", "x.fill_(2.0)", "x.fill_(c.sum())"),
         ("x = a[0].expand(2, 3)", "x.fill_(torch.tensor(2.0))", "x[0].fill_(torch.tensor(2.0))"),
     ),
+    "an inference tensor is refused before memory that repeats": (
+        ("x = d.expand(2, *d.shape)", "with torch.inference_mode(): w = torch.tensor(2.5)",
+         "x.add_(w)", "x.mul_(w)"),
+        ("x = d.expand(2, *d.shape)", "with torch.inference_mode(): w = torch.ones(4, 7)",
+         "x.mul_(w)"),
+    ),
     "a view is a leaf until its history is asked for": (
         ("x = a.expand(2, *a.shape)", "a[...] = d", "x.data[0] = 0.5", "x += 1"),
         ("x = a.t()", "a[...] = d", "x.detach()", "x.tolist()", "x += 1"),
