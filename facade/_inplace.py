@@ -23,7 +23,7 @@ from ._reading import plain_kind, was_leaf, without_grad
 from ._record import known, record
 from ._roles import alias, keep_edge
 from ._step import UNSAVED
-from ._trace import LEAF, NODE, Mode, Value, local
+from ._trace import LEAF, NODE, Mode, State, Value, local
 from ._writes import bump, rebind, write, write_view
 
 # Where the in-place form has a derivative of its own.
@@ -207,7 +207,13 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         )
         structure, flat = spell(t._blens)
         through = writing(inplace_of(op), len(args), structure)
-        state, _ = record(through, (*before, t._base_, *args, *flat), kwargs)
+        call = through, (*before, t._base_, *args, *flat), kwargs
+        if local.mode.hooks:  # they see the view, and so does the gradient
+            from .autograd._hooked_writes import write_through
+
+            if write_through(inplace_of(op), t, (*before, t, *args), kwargs, call, own):
+                return t
+        state, _ = record(*call)
         assert state.value is not None
         write_view(t, state.value, own)
         return t
@@ -220,6 +226,10 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
         if value.edge in trace.sources:
             trace.sources[value] = trace.sources[value.edge]
     write(t, value, tracked and value.role == NODE)
+    if type(state) is not State:  # saved-tensor hooks may hold the new value
+        tie = getattr(state, "tie_written", None)
+        if tie is not None:
+            tie(t)
     return t
 
 

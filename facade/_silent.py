@@ -55,7 +55,12 @@ class Silent(NamedTuple):
             return True
         # What views it or was detached from it keeps the memory, and has another edge or number.
         same = value.edge is held.edge and (held.edge is not None or value.index == held.index)
-        return same and index >= 0
+        return same and _is_the_tensor(value, index)
+
+
+def _is_the_tensor(value: Value, index: int) -> bool:
+    """Whether the tensor itself was saved: an operand, or a result without a gradient."""
+    return index >= 0 or not value.requires_grad
 
 
 class Fresh:
@@ -168,7 +173,7 @@ def _read(trace: Trace, cell: Any, value: Value) -> Value | None:
     if tuple(value.shape) != tuple(cell._v.shape):
         return None
     now = enter(cell, trace)
-    if now.dtype == value.dtype:
+    if now.dtype == value.dtype or value.dtype.kind not in "fcV":  # no index is cast
         return now
     return record(TABLE["_to_copy"], (now, value.dtype), {}, budget=False)[0].value
 
@@ -187,9 +192,9 @@ def _kept(node: Any) -> dict[int, Fresh]:
             if read is not None:
                 found[index] = Fresh(read)
             continue
-        moved = index >= 0 and id(holder) in _moved
         state = node.state
         value = state.operands[index] if index >= 0 else state.values[-1 - index]
+        moved = _is_the_tensor(value, index) and id(holder) in _moved
         if tuple(value.shape) != tuple(holder._v.shape):
             if moved and holder is saved.tensor:
                 raise RuntimeError(_GONE.format(list(value.shape), list(holder._v.shape)))
@@ -200,7 +205,9 @@ def _kept(node: Any) -> dict[int, Fresh]:
             found[index] = Fresh(holder)
             continue
         if moved or (holder is not saved.tensor and _is_written(holder)):
-            fresh = holder.detach().to(of(value.dtype))
+            fresh = holder.detach()
+            if value.dtype.kind in "fcV":
+                fresh = fresh.to(of(value.dtype))
             found[index] = Fresh(_with_history(fresh, saved.tensor) if index >= 0 else fresh)
     return found
 

@@ -120,7 +120,8 @@ INPLACE = (
     "unbind(0)[0].mul_(2)", "chunk(2)[0].add_(1)", "split(1)[-1].zero_()",
     "addmm_({x}.clone(), {y}.clone())", "log1p_()", "grad.detach_()", "retain_grad()",
     "float().mul_(2)", "erf_()", "put_(torch.tensor([0]), torch.ones(1, dtype={x}.dtype))",
-    "set_({y}.detach().clone())", "frac_()",
+    "set_({y}.detach().clone())", "frac_()", "T.tanh_()", "view(-1)[1:].exp_()",
+    "unbind(0)[0].sigmoid_()", "squeeze(0).relu_()",
 )  # fmt: skip
 INPLACE2 = (
     "{x}.mul_({y})", "{x}.add_({y})", "{x}.copy_({y})", "{x} += {y}", "{x} *= {y}",

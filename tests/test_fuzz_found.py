@@ -6,6 +6,10 @@ import fuzz
 import fuzz_programs
 import pytest
 
+SEEING = (
+    "with torch.autograd.graph.saved_tensors_hooks("
+    "lambda t: (see(t.shape, t._version, t._is_view(), t.detach()), t)[1], lambda t: t)"
+)
 FOUND = {
     "comparisons in place have a node whose gradient is zero": (
         ("d.eq_(c)", "d.sum().backward()"),
@@ -775,6 +779,34 @@ FOUND = {
          "x.add_(w)", "x.mul_(w)"),
         ("x = d.expand(2, *d.shape)", "with torch.inference_mode(): w = torch.ones(4, 7)",
          "x.mul_(w)"),
+    ),
+    "what hooks hold of the result of a write counts its versions": (
+        ("with torch.autograd.graph.save_on_cpu(): d.sigmoid_()", "see(saved(d.grad_fn))",
+         "d.detach().zero_()", "see(saved(d.grad_fn))", "d.sum().backward()", "see(b.grad)"),
+        (f"{SEEING}: d.exp_()", "d.detach().zero_()", "d.sum().backward()", "see(b.grad)"),
+        (f"{SEEING}: d.mul_(d.detach())", "d.sum().backward()", "see(b.grad)"),
+    ),
+    "hooks see the view that is written to, and the gradient is of its part": (
+        *((f"x = {view}", f"{SEEING}: x.{write}", "see(d, x)", "(d * d).sum().backward()",
+           "see(b.grad)")
+          for view in ("d[0]", "d.t()[1:]", "d.view(-1)[::2]")
+          for write in ("sigmoid_()", "relu_()", "sin_()", "mul_(x.detach() + 1)", "pow_(2)")),
+        ("x = d[0]", f"{SEEING}: x.tanh_()", "x.detach().zero_()", "d.sum().backward()",
+         "see(b.grad)"),
+        ("x = d[0]", f"{SEEING}: x.sigmoid_()", f"{SEEING}: d.t()[1].tanh_()",
+         "g, = torch.autograd.grad((d * d).sum(), b, create_graph=True)", "see(g)",
+         "g.pow(2).sum().backward()", "see(b.grad)"),
+        ("x = d[0]", "x.tanh_()", "d.data.mul_(2)", "d.sum().backward()", "see(b.grad)"),
+    ),
+    "a Function that writes to a view gets its part of an expanded gradient": (
+        ("x = d.t()[0]", "Dirty.apply(x)", "d.sum().backward()", "see(b.grad)"),
+    ),
+    "indices that were saved are read as they are now": (
+        *(("x, i = d." + op, write, "x.sum().backward()", "see(b.grad)")
+          for op in ("max(0)", "sort(0)", "topk(1, 0)", "cummax(0)", "kthvalue(1, 0)")
+          for write in ("i.data.zero_()", "i.data = 1 - i", "i.data = x.detach().clone()")),
+        ("i = torch.tensor([1, 0])", "x = d.index_select(1, i)", "i.data = i.double()",
+         "x.sum().backward()", "see(b.grad)"),
     ),
     "a view is a leaf until its history is asked for": (
         ("x = a.expand(2, *a.shape)", "a[...] = d", "x.data[0] = 0.5", "x += 1"),

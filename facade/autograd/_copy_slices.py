@@ -1,12 +1,14 @@
-"""The node of a base after an `autograd.Function` wrote to a view of it."""
+"""The node of a base after a write to a view of it whose gradient is a node of its own: an
+`autograd.Function`'s, or that of an op recorded under saved-tensor hooks.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .._enter import enter
+from .._enter import enter, make
 from .._lens import Lens, reader, spell, writer
-from .._record import apply
+from .._record import apply, record
 from .._roles import tag
 from .._saved import FREED
 from .._trace import local
@@ -15,19 +17,20 @@ from ._node import CustomNode, edge_from, external
 
 
 class CopySlices(CustomNode):
-    """Gives the Function the view's part of the gradient, and puts what it returns in its place.
+    """Gives the write's node the view's part of the gradient, and puts its answer in its place.
 
     Args:
-      ctx: the Function's context.
-      place: which of its tensors was written to.
+      ctx: the node of the write: a Function's context, or a `HookedNode`.
+      place: which of its operands was written to.
       base: the tensor that that one is a view of, and `lens` how.
     """
 
     def __init__(self, ctx: Any, place: int, base: Any, lens: Lens) -> None:
         super().__init__()
         self._ctx, self._place, self._lens = ctx, place, lens
-        others = [e for i, e in enumerate(ctx.next_edges()) if i != place]
-        self._edges = [edge_from(base), *others]
+        self._others = [k for k in ctx.next_places() if k != place]
+        edges = ctx.next_edges()
+        self._edges = [edge_from(base), *(None if k is None else edges[k] for k in self._others)]
         self._kind = base._v.resting
 
     def name(self) -> str:
@@ -48,12 +51,14 @@ class CopySlices(CustomNode):
         if grad is None:
             return [None] * len(self._edges)
         structure, flat = spell(self._lens)
-        part = apply(reader(structure), grad, *flat).clone()
+        # Read as the base lies, however the gradient does: `sum` gives one that is expanded.
+        state, trace = record(reader(structure), (grad, *flat), {})
+        part = make(state.value, trace).clone()
         results = self._ctx.apply_custom([part], needed)
         new = results[self._place]
         new = new if new is not None else part * 0
         whole = apply(writer(structure, False), grad, new, *flat)
-        return [whole, *[r for i, r in enumerate(results) if i != self._place]]
+        return [whole, *(None if k is None else results[k] for k in self._others)]
 
     def free(self) -> None:
         """Drop what the Function saved; another backward raises."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from sys import getrefcount
 from typing import Any, NamedTuple
@@ -42,6 +44,16 @@ class Recorded(NamedTuple):
         for out, held in zip(outs, self.packed, strict=False):
             if held is not None:
                 share(held, out, (), view=False)
+
+    def tie_written(self, t: Any) -> None:
+        """Let what hooks hold of the new value of `t` see the writes that follow."""
+        for held in self.packed[:1]:
+            if held is None or held is t:
+                continue
+            members = [m() for m in held._store.members] if held._shares else []
+            for m in (held, *members):
+                if m is not None and m is not t and not m._lens and m._base_ is None:
+                    share(t, m, (), view=False)
 
 
 # Gradients that PyTorch takes from the result: what it saves is then all that is kept.
@@ -92,7 +104,7 @@ class HookedNode(CustomNode):
                     if self.freed:
                         raise RuntimeError(FREED)
                     t = self.packed[index].unpack(self)
-                    return copied(t) if index == _overwritten(self.call.op) else t
+                    return copied(t) if 0 <= index == overwritten(self.call.op) else t
             if "call" in self.__dict__ and may_have(self.name(), name[len("_saved_") :]):
                 return self._argument(name[len("_saved_") :])
         if name.startswith("_raw_saved_"):
@@ -150,7 +162,7 @@ class HookedNode(CustomNode):
             return spelled
         passed: list[Any] = [None] * len(self._edges)
         rule = RESULT_RULES.get(self.call.op.name)
-        if rule is not None and -1 in self.packed:
+        if rule is not None and -1 in self.packed and self.call.op.backward != "CopySlices":
             grad = rule(self.packed[-1].unpack(self), grads[0])
             passed[wanted[0]] = fit(self.name(), 0, grad, self.kinds[0])
             return passed
@@ -235,6 +247,13 @@ def _class(name: str) -> type[HookedNode]:
     return type(name, (HookedNode,), members)
 
 
+def hooked_node(state: State, trace: Any) -> HookedNode:
+    """The node of a step that was recorded without gradients."""
+    node = _class(node_name(state))(state)
+    node._edges = [edge_of(trace, v) for v in state.operands]
+    return node
+
+
 def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     """Record one op under hooks: what `_record.record` returns, or None if nothing is saved."""
     mode = local.mode
@@ -244,17 +263,36 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
         state, trace = record(op, args, kwargs, budget=False)
     if not any(v.requires_grad for v in state.operands) or not given_of(state):
         return _as_is(state), trace
-    node = _class(node_name(state))(state)
-    node._edges = [edge_of(trace, v) for v in state.operands]
+    node = hooked_node(state, trace)
     outs = [
         make(external(v, node, k) if k in node.given else v, trace)
         for k, v in enumerate(state.values)
     ]
-    _pack(node, state, outs, trace, _handles(state, args, kwargs, trace))
+    pack(node, operands(node, state, args, kwargs, trace))
+    with _counted(op, args, outs):
+        pack(node, _results(node, outs))
     trace = local.trace  # a hook that observes cuts: the outputs are on arrays then
     values = tuple(enter(t, trace) for t in outs)
     packed = tuple([o if _is_held(o) else None for o in outs])
     return Recorded(state.call, values, values[0], state.operands, packed), trace
+
+
+@contextmanager
+def _counted(op: Any, args: Any, outs: list[Any]) -> Iterator[None]:
+    """Let hooks see the result of a write with the counter of what is written to, as after it."""
+    place = overwritten(op)
+    target = args[place] if place >= 0 else None
+    if not isinstance(target, Handle) or target._v.inference:  # type: ignore[attr-defined]
+        yield
+        return
+    if target._vc is None:  # type: ignore[attr-defined]
+        target._vc = [0]  # type: ignore[attr-defined]
+    counter = outs[0]._vc = target._vc  # type: ignore[attr-defined]
+    counter[0] += 1
+    try:
+        yield
+    finally:
+        counter[0] -= 1  # the write itself comes next
 
 
 def _is_held(t: Any) -> bool:
@@ -290,42 +328,53 @@ def _handles(state: State, args: Any, kwargs: Any, trace: Any) -> dict[Value, An
                 visit(x)
 
     visit((*args, *kwargs.values()))
-    place = _overwritten(state.call.op)
-    if place is not None:
+    place = overwritten(state.call.op)
+    if place >= 0:
         found.pop(state.operands[place], None)
     return found
 
 
-def _overwritten(op: Any) -> int | None:
-    """Which operand an op writes to."""
-    return (1 if op.random else 0) if op.overwrites else None
+def overwritten(op: Any) -> int:
+    """Which operand an op writes to, -1 if none."""
+    return -1 if not op.overwrites else 1 if op.random else 0
 
 
-def _pack(
-    node: HookedNode, state: State, outs: list[Any], trace: Any, handles: dict[Value, Any]
-) -> None:
-    """Call the pack hook on all that the gradient will read."""
-    pair = hooks_now()
-    by_result = state.call.op.name in RESULT_RULES and any(i == -1 for _, i in node.saves)
-    wanted = [i for _, i in node.saves]
-    if not by_result:
+def operands(
+    node: HookedNode, state: State, args: Any, kwargs: Any, trace: Any
+) -> list[tuple[int, Any]]:
+    """The operands that hooks get to see, with their places; what else is read, the node keeps."""
+    places = [i for _, i in node.saves if i >= 0]
+    if not (state.call.op.name in RESULT_RULES and any(i == -1 for _, i in node.saves)):
         read = [i for i in sorted(needed(state)) if not node.weak[i]]
         floats = [i for i in read if state.operands[i].dtype.kind in "fcV"]
-        wanted += [i for i in floats if i not in wanted]
+        places += [i for i in floats if i not in places]
         node.kept = {
             i: make(_plain(trace, state.operands[i]), trace)
-            for i in sorted(needed(state)) if i not in wanted
+            for i in sorted(needed(state)) if i not in places
         }  # fmt: skip
-    tensors = {}
-    for i in dict.fromkeys(wanted):
-        if i < 0:
-            tensors[i] = outs[-1 - i]
-        else:
-            value = state.operands[i]
-            tensors[i] = handles[value] if value in handles else make(value, trace)
-    while tensors:
-        i = next(iter(tensors))
-        t = tensors.pop(i)
+    handles = _handles(state, args, kwargs, trace)
+    found = []
+    for i in dict.fromkeys(places):
+        value = state.operands[i]
+        t = handles[value] if value in handles else make(value, trace)
+        if i == overwritten(state.call.op) and t.requires_grad:
+            with within(Mode.of(True, local.mode.inference, local.mode.autocast)):
+                t = t.clone()  # what is overwritten is saved as a copy
+        found.append((i, t))
+    return found
+
+
+def _results(node: HookedNode, outs: list[Any]) -> list[tuple[int, Any]]:
+    """The results that hooks get to see, as the places -1, -2, ..."""
+    return [(i, outs[-1 - i]) for i in dict.fromkeys(i for _, i in node.saves) if i < 0]
+
+
+def pack(node: HookedNode, tensors: list[tuple[int, Any]]) -> None:
+    """Call the pack hook on what the gradient will read."""
+    pair = hooks_now()
+    tensors.reverse()
+    while tensors:  # nothing here holds what a hook lets go
+        i, t = tensors.pop()
         edge = node._edges[i] if i >= 0 else (-1 - i if t.requires_grad else None)
         node.packed[i] = Packed(t, pair, edge)
 

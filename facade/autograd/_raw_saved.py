@@ -7,13 +7,17 @@ from typing import Any
 
 from leafax.functional import Slot, vjp_of
 
-from .._enter import enter
+from .._enter import enter, make
 from .._keep import given_of, needed
+from .._lens import path_of, reader, spell, writer
+from .._record import apply, record
 from .._saved import FREED, argument, saved_places
 from .._saved_names import may_have
 from .._trace import local
 from ._fit import fit
+from ._formulas import number
 from ._hooked_node import RESULT_RULES
+from ._index_formulas import FORMULAS as INDEXED
 from ._saved_tensor import AtNode, SavedTensor
 
 
@@ -35,6 +39,16 @@ def attribute(node: Any, name: str) -> Any:
     raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
 
 
+def _of_part(node: Any, rule: Any, result: Any, grad: Any) -> Any:
+    """The gradient of a base after a write to a view: `rule` holds for what was written."""
+    call = node.state.call
+    given = [number(node, a.index) if isinstance(a, Slot) else a for a in call.args[1:]]
+    structure, flat = spell(path_of(call.op, given) or ())
+    seen = [record(reader(structure), (t, *flat), {})[0].value for t in (result, grad)]
+    part = rule(*[make(value, local.trace) for value in seen])
+    return apply(writer(structure, False), grad, part, *flat)
+
+
 def apply_packed(
     node: Any, grads: list[Any], needed_nodes: set[Any], packed: Any = None
 ) -> list[Any]:
@@ -50,10 +64,20 @@ def apply_packed(
     passed: list[Any] = [None] * len(edges)
     rule = RESULT_RULES.get(state.call.op.name)
     if rule is not None and -1 in packed:
-        passed[wanted[0]] = fit(
-            node.name(), 0, rule(packed[-1].unpack(node), grads[0]), state.operands[0]
-        )
+        result = packed[-1].unpack(node)
+        if state.call.op.backward == "CopySlices":
+            grad = _of_part(node, rule, result, grads[0])
+        else:
+            grad = rule(result, grads[0])
+        passed[wanted[0]] = fit(node.name(), 0, grad, state.operands[0])
         return passed
+    if state.call.op.qualified in INDEXED:
+        from ._by_result import Unpacked
+        from ._formulas import differentiate
+
+        spelled = differentiate(Unpacked(node, packed), grads, needed_nodes)
+        if spelled is not None:
+            return spelled
     if any(index == -1 for _, index in saved_places(state)) and grads[0] is not None:
         from ._by_result import Unpacked, gradients
 

@@ -147,7 +147,8 @@ class Packed:
     Attributes:
       value: what it returned.
       edge: where the gradient of the unpacked tensor goes, None if it needs none; for a
-        node's own output its number, since the node must not hold itself.
+        node's own output its number, since the node must not hold itself, or a function that
+        tells it.
     """
 
     __slots__ = ("value", "hook", "edge", "node")
@@ -172,7 +173,8 @@ class Packed:
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
                 f"type {type(t).__name__}"
             )
-        edge = (node, self.edge) if isinstance(self.edge, int) else self.edge
+        edge = self.edge() if callable(self.edge) else self.edge
+        edge = (node, edge) if isinstance(edge, int) else edge
         out = t.detach()  # type: ignore[attr-defined]
         return out if edge is None else set_history(out, *edge)
 
