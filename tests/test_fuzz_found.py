@@ -10,6 +10,7 @@ SEEING = (
     "with torch.autograd.graph.saved_tensors_hooks("
     "lambda t: (see(t.shape, t._version, t._is_view(), t.detach()), t)[1], lambda t: t)"
 )
+KEEPING = "with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)"
 FOUND = {
     "comparisons in place have a node whose gradient is zero": (
         ("d.eq_(c)", "d.sum().backward()"),
@@ -807,6 +808,12 @@ FOUND = {
           for write in ("i.data.zero_()", "i.data = 1 - i", "i.data = x.detach().clone()")),
         ("i = torch.tensor([1, 0])", "x = d.index_select(1, i)", "i.data = i.double()",
          "x.sum().backward()", "see(b.grad)"),
+    ),
+    "hooks around vmap, and around what refuses them": (
+        (f"{KEEPING}: torch.func.vmap(lambda t: t.exp().sum() * t)(d).pow(2).sum().backward()",
+         "see(b.grad)"),
+        (f"{KEEPING}: torch.func.vjp(torch.sin, c > 0)",),
+        (f"{KEEPING}: torch.func.grad(torch.sin)(c > 0)",),
     ),
     "a view is a leaf until its history is asked for": (
         ("x = a.expand(2, *a.shape)", "a[...] = d", "x.data[0] = 0.5", "x += 1"),

@@ -161,12 +161,12 @@ def grad_and_value(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = _choose(args, argnums)
         full, private, trees = list(args), [], []
-        with tracked():
+        with tracked(), disabled_in_transform(NO_HOOKS):
             for n in places:
                 full[n], lifted = lift_tree(args[n])
                 trees.append(flatten(full[n])[1])
                 private.append(lifted)
-            with transform(), disabled_in_transform(NO_HOOKS):
+            with transform():
                 output = func(*full, **kwargs)
             output, aux = split_aux(prefix, output) if has_aux else (output, None)
             if not isinstance(output, Handle):
@@ -233,7 +233,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
       what `func` returns in shape and structure and returns one gradient an argument.
     """
     prefix = "vjp(f, *primals): "
-    with tracked():
+    with tracked(), disabled_in_transform(NO_HOOKS):
         lifted, trees = [], []
         flat: list[Any] = []
         for p in primals:
@@ -241,7 +241,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             lifted.append(tree)
             trees.append((flatten(tree)[1], len(leaves)))
             flat += leaves
-        with transform(), disabled_in_transform(NO_HOOKS):
+        with transform():
             output = func(*lifted)
         output, aux = split_aux(prefix, output) if has_aux else (output, None)
     outs, structure = flatten(output)

@@ -16,8 +16,9 @@ from .._active import transform
 from .._budget import uncut
 from .._enter import enter
 from .._handle import Handle
+from .._modes import within
 from .._record import apply
-from .._trace import local
+from .._trace import Mode, local
 from ._aliases import Alias, Views, alias
 from ._levels import Level, entered, rebuild, tower
 from ._trees import flatten, flatten_up_to, spell, unflatten
@@ -150,6 +151,7 @@ def _map(
     for x, d in zip(leaves, dims, strict=True):
         if d is not None:
             enter(x, local.trace)
+    mode = local.mode  # saved-tensor hooks see no single examples: they stay outside
     with uncut(), transform():
         level = Level(size, randomness)
         firsts = [
@@ -157,7 +159,8 @@ def _map(
         ]
         level.begin()
         with entered(level):
-            output = func(*unflatten(treedef, firsts), **kwargs)
+            with within(Mode.of(mode.grad, mode.inference, mode.autocast, False)):
+                output = func(*unflatten(treedef, firsts), **kwargs)
             if not level.region.intact():
                 raise RuntimeError("vmap: the program was run by something in the mapped function")
             outs, structure = flatten(output)
