@@ -99,6 +99,8 @@ def _scatter(a: Arguments) -> str:
 
 _RULES: dict[str, Callable[[Arguments], str]] = {
     "clamp": _clamp,
+    "clamp_min": _tensor("min", "ClampMinBackward0", "ClampMinBackward1"),
+    "clamp_max": _tensor("max", "ClampMaxBackward0", "ClampMaxBackward1"),
     "div": lambda a: "DivBackward2" if "rounding_mode" in a else "DivBackward0",  # None, too
     "fmod": _tensor("other", "FmodBackward0", "FmodBackward1"),
     "lerp": _tensor("weight", "LerpBackward0", "LerpBackward1"),

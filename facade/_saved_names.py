@@ -130,9 +130,9 @@ mask source_sym_sizes: MaskedScatter
 mat2 mat2_sym_sizes mat2_sym_strides self self_sym_sizes self_sym_strides: Mm
 mat2 self: Bmm
 max min self: Clamp Clamp1
-max self: ClampMax
+max self: ClampMax ClampMax1
 max_val min_val self: Hardtanh
-min self: ClampMin
+min self: ClampMin ClampMin1
 n self: Polygamma
 negative_slope self: LeakyRelu
 other: Div1

@@ -60,8 +60,13 @@ def refuse_parts(op: Any) -> None:
         raise RuntimeError(COMPLEX_FOR_REAL)
 
 
-def refuse(state: State, wanted: tuple[int, ...]) -> None:
-    """Raise if the gradient for one of the `wanted` operands is not implemented."""
+def refuse(state: Any, wanted: tuple[int, ...], name: str = "") -> None:
+    """Raise if the gradient for one of the `wanted` operands is not implemented.
+
+    Args:
+      state: a step, or what tells its `call`, its `operands` and its `value`.
+      name: its node's name; a step's own by default.
+    """
     op = getattr(state.call, "op", None)
     if op is None:
         return
@@ -70,15 +75,15 @@ def refuse(state: State, wanted: tuple[int, ...]) -> None:
     if op.backward == "CopySlices" and (1 if op.random else 0) in wanted:
         _refuse_repeating(state)
     if op.name in _BY_INDEX:
-        _refuse_short_index(state, wanted)
+        _refuse_short_index(state, wanted, name)
     if has_no_formula(state):
-        name = f"aten::{op.name}{'_' if op.overwrites else ''}"
-        name = op.name if op.name == "set_" else name
-        raise RuntimeError(f"derivative for {name} is not implemented")
+        said = f"aten::{op.name}{'_' if op.overwrites else ''}"
+        said = op.name if op.name == "set_" else said
+        raise RuntimeError(f"derivative for {said} is not implemented")
     what = f"inplace version of {op.name}" if written_in_place(state) else None
-    for name, a in zip(op.parameters, state.call.args, strict=False):
+    for parameter, a in zip(op.parameters, state.call.args, strict=False):
         if isinstance(a, Slot) and a.index in wanted:
-            what = _PARTLY.get((op.qualified, name), what)
+            what = _PARTLY.get((op.qualified, parameter), what)
     if what is not None:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
 
@@ -87,7 +92,7 @@ def refuse(state: State, wanted: tuple[int, ...]) -> None:
 _BY_INDEX = frozenset({"scatter", "scatter_add", "scatter_reduce"})
 
 
-def _refuse_short_index(state: State, wanted: tuple[int, ...]) -> None:
+def _refuse_short_index(state: Any, wanted: tuple[int, ...], name: str) -> None:
     from ._names import node_name
 
     given = dict(zip(state.call.op.parameters, state.call.args, strict=False)) | state.call.kwargs
@@ -98,7 +103,7 @@ def _refuse_short_index(state: State, wanted: tuple[int, ...]) -> None:
         return
     have, want = (state.operands[a.index].shape for a in (given["index"], src))
     if have != want:
-        raise RuntimeError(invalid_gradient(node_name(state), 1, have, want))
+        raise RuntimeError(invalid_gradient(name or node_name(state), 1, have, want))
 
 
 def invalid_gradient(name: str, place: int, have: Any, want: Any) -> str:

@@ -815,6 +815,15 @@ FOUND = {
         (f"{KEEPING}: torch.func.vjp(torch.sin, c > 0)",),
         (f"{KEEPING}: torch.func.grad(torch.sin)(c > 0)",),
     ),
+    "limits that are tensors have a node of their own": (
+        ("x = d.clamp_min(c)", "y = d.clamp_max(torch.tensor(0.5))", "see(saved(x.grad_fn))",
+         "w = d.clamp_max(0.5)", "d.clamp_min_(c.sum())"),
+    ),
+    "what has no derivative has none under hooks": (
+        ("d.add_(5)", f"{KEEPING}: d.acosh_()", "d.sum().backward()"),
+        ("d.add_(5)", f"{KEEPING}: d[0].acosh_()", "d.sum().backward()"),
+        ("d.add_(5).acosh_()", "d.data.mul_(2)", "d.sum().backward()"),
+    ),
     "a view is a leaf until its history is asked for": (
         ("x = a.expand(2, *a.shape)", "a[...] = d", "x.data[0] = 0.5", "x += 1"),
         ("x = a.t()", "a[...] = d", "x.detach()", "x.tolist()", "x += 1"),

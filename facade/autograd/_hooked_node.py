@@ -23,6 +23,7 @@ from .._roles import alias
 from .._saved import FREED, saved_places
 from .._storage import share
 from .._trace import NOWHERE, Mode, State, Value, local, resting
+from .._underived import refuse
 from ._fit import fit
 from ._index_formulas import FORMULAS as INDEXED
 from ._node import CustomNode, external
@@ -156,6 +157,7 @@ class HookedNode(CustomNode):
             for saved in self.packed.values():
                 saved.unpack(self)
             return [None] * len(self._edges)
+        refuse(_Facts(self), wanted, self.name())
         by_index = self.call.op.qualified in INDEXED
         spelled = self._spelled(grads, needed_nodes) if local.mode.grad or by_index else None
         if spelled is not None:
@@ -205,9 +207,22 @@ class _Operand(NamedTuple):
     shape: Any
     dtype: Any
     weak: bool
+    strides: Any = None
 
 
-class _Spelling:
+class _Facts:
+    """What a node tells of the step that it differentiates."""
+
+    def __init__(self, node: HookedNode) -> None:
+        self.call, self.autocast = node.call, node.autocast
+        self.operands = [
+            _Operand(a.shape, a.dtype, w, k.strides)
+            for a, w, k in zip(node.avals, node.weak, node.kinds, strict=True)
+        ]
+        self.value = node.outs[0]
+
+
+class _Spelling(_Facts):
     """A hooked node as formulas see nodes; each saved tensor is unpacked once.
 
     Attributes:
@@ -217,13 +232,10 @@ class _Spelling:
     trace = None
 
     def __init__(self, node: HookedNode) -> None:
+        super().__init__(node)
         self._node = node
         self._seen: dict[int, Any] = {}
         self.state = self.mode = self
-        self.call, self.autocast = node.call, node.autocast
-        self.operands = [
-            _Operand(a.shape, a.dtype, w) for a, w in zip(node.avals, node.weak, strict=True)
-        ]
         self.name, self.next_edges = node.name, node.next_edges
         self.next_places = node.next_places
 

@@ -14,6 +14,7 @@ from .._record import apply, record
 from .._saved import FREED, argument, saved_places
 from .._saved_names import may_have
 from .._trace import local
+from .._underived import refuse
 from ._fit import fit
 from ._formulas import number
 from ._hooked_node import RESULT_RULES
@@ -61,6 +62,7 @@ def apply_packed(
         raise RuntimeError(FREED)
     state, edges, packed = node.state, node.next_edges(), packed or node.packed
     wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed_nodes)
+    refuse(state, wanted)
     passed: list[Any] = [None] * len(edges)
     rule = RESULT_RULES.get(state.call.op.name)
     if rule is not None and -1 in packed:
