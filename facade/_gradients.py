@@ -194,7 +194,7 @@ def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
         return False
     if any(c.requires_grad for c in cts):
         return True
-    if _takes_input(call):
+    if takes_input(call):
         return any(v.requires_grad for v in values)
     if linear(call):
         return False
@@ -202,7 +202,7 @@ def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
     return any(values[i].requires_grad for i in read)
 
 
-def _takes_input(call: Any) -> bool:
+def takes_input(call: Any) -> bool:
     """Whether PyTorch's gradient is an op of the gradient and of the input, whose values it does
     not read."""
     inner = getattr(call, "call", None)
@@ -211,10 +211,13 @@ def _takes_input(call: Any) -> bool:
         return False
     if op.name == "pad":
         return argument(inner, "mode") in ("reflect", "replicate")
-    return op.name in _POOLS
+    return op.name in _OF_INPUT
 
 
-_POOLS = frozenset({"avg_pool1d", "avg_pool2d", "avg_pool3d"})
+_OF_INPUT = frozenset({
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d", "nll_loss", "nll_loss2d",
+})  # fmt: skip
 
 
 # What tells where, and takes no part in differentiating again.

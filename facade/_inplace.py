@@ -27,7 +27,9 @@ from ._trace import LEAF, NODE, Mode, State, Value, local
 from ._writes import bump, rebind, write, write_view
 
 # Where the in-place form has a derivative of its own.
-_NODES = {"ConjPhysicalBackward0": "ConjPhysicalBackward1"}
+_NODES = {
+    "ConjPhysicalBackward0": "ConjPhysicalBackward1", "PolygammaBackward0": "PolygammaBackward1",
+}  # fmt: skip
 
 
 # These have no kernel for some of the dtypes that their operands may promote to.

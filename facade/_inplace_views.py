@@ -15,10 +15,11 @@ from leafax.functional import TABLE, Op
 from ._enter import enter
 from ._inplace import check_inplace, frozen, written_anyway
 from ._lens import Lens
+from ._reading import plain_kind
 from ._record import record
-from ._roles import keep_edge, tag
+from ._roles import alias, keep_edge, tag
 from ._storage import storage_of
-from ._strides import layout
+from ._strides import layout, strided
 from ._table import named, uniform
 from ._trace import NODE, NOWHERE, local, resting
 from ._writes import bump, make_stale, rebind
@@ -71,9 +72,18 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {t.dim()}D")
     others = _views(t)
     back: Lens = _back(name, t, args, kwargs) if others else ()
-    state, trace = record(_variant(op, _node(name, args, kwargs)), (t, *args), kwargs)
-    value = state.value
-    assert value is not None
+    node, whole = _node(name, args, kwargs), None
+    if name == "as_strided" and (t._lens or t._v.strides is not None):
+        whole = strided(t, *args, **{**kwargs, "node": node})
+    if whole is not None:
+        trace = local.trace
+        value = enter(whole, trace)
+        if value.role != NODE:  # made without gradients: its history is that of `t`
+            value = alias(trace, value, plain_kind(value))
+    else:
+        state, trace = record(_variant(op, node), (t, *args), kwargs)
+        assert state.value is not None
+        value = state.value
     recorded = value.role == NODE
     old = enter(t, trace)
     if old.requires_grad and not value.requires_grad and old.role:
@@ -88,9 +98,9 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
     rebind(store.cell, tag(trace, cell, plain, cell.storage, cell.version + 1))
     rebind(t, tag(trace, value, value, cell.storage, cell.version + 1))
     step = ((op, args, kwargs),)
-    t._lens = t._lens + step
+    t._lens = t._lens + step if whole is None else whole._lens
     if t._base_ is not None:
-        t._blens = t._blens + step
+        t._blens = t._blens + step if whole is None else whole._blens
         if not recorded:
             make_stale(t)
     for other in others:

@@ -173,6 +173,8 @@ def node_name(state: State) -> str:
         if op.name in _COMPARED and op.overwrites:
             other = arguments(state).get("other")
             return f"{camel(op.name)}Backward{int(isinstance(other, Slot))}"
+        if op.name == "float_power":
+            return _pow(arguments(state))
         if op.name == "fill" and op.overwrites:
             value = arguments(state).get("value")
             return "FillBackward3" if isinstance(value, Slot) else "FillBackward2"
@@ -245,9 +247,12 @@ def _order(op: Any) -> Callable[[str], int]:
 
 def gradient_places(state: State) -> tuple[int, ...]:
     """The operands of a gradient node that lead on: incoming gradients, then what it reads."""
+    from ._gradients import takes_input
     from ._keep import reads
 
     call = state.call
     first = call.n - len(call.missing)
     read = reads(call, tuple(v.aval for v in state.operands))
+    if takes_input(call) and not any(i == 0 for i, _ in call.missing):
+        read |= {0}
     return (*range(first, len(state.operands)), *sorted(read))

@@ -133,7 +133,7 @@ max min self: Clamp Clamp1
 max self: ClampMax ClampMax1
 max_val min_val self: Hardtanh
 min self: ClampMin ClampMin1
-n self: Polygamma
+n self: Polygamma Polygamma1
 negative_slope self: LeakyRelu
 other: Div1
 other p result self: Dist

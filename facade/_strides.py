@@ -60,7 +60,7 @@ def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
         example = _of_example(t, *args, **kwargs) if local.look is not None else None
         if example is not None or not (t._lens or t._v.strides is not None):
             return example
-        return _strided(t, *args, **kwargs)
+        return strided(t, *args, **kwargs)
     if op.name == "view_as_complex":
         _check_pairs(layout(t), t._v.dtype)
     if (
@@ -96,8 +96,15 @@ def _check_pairs(found: Layout, dtype: Any) -> None:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
 
 
-def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """`as_strided` of a view, which counts in elements of its storage."""
+def strided(
+    t: Any, size: Any, stride: Any, storage_offset: int | None = None,
+    node: str = "AsStridedBackward0",
+) -> Any:  # fmt: skip
+    """`as_strided` of a view, which counts in elements of its storage; None where it is plain.
+
+    Args:
+      node: what the result's node is called.
+    """
     have = layout(t)
     have = have._replace(offset=int(have.offset))  # a tensor said where it begins
     offset = have.offset if storage_offset is None else storage_offset
@@ -119,7 +126,7 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None = None) 
         for op, more, named in (*_in_rows(storage, step), step):
             storage = apply(op, storage, *more, **named)
             kept += ((op, more, named),)
-    out = apply(_FROM_STORAGE, t, storage, *spelt, have.shape, have.strides, have.offset)
+    out = apply(_from_storage(node), t, storage, *spelt, have.shape, have.strides, have.offset)
     last: Any = (TABLE["as_strided"], spelt, {})
     lens, base = (*kept, last), t._base_
     if base is None or not base._lens:
@@ -171,7 +178,11 @@ def _read_storage(
 
 
 _AS_STRIDED = TABLE["as_strided"].fn
-_FROM_STORAGE = Op(_read_storage, name="as_strided", backward="AsStridedBackward0")
+
+
+@cache
+def _from_storage(node: str) -> Op:
+    return Op(_read_storage, name="as_strided", backward=node)
 
 
 _ALIASED = "ReshapeAliasBackward0"

@@ -819,6 +819,23 @@ FOUND = {
         ("x = d.clamp_min(c)", "y = d.clamp_max(torch.tensor(0.5))", "see(saved(x.grad_fn))",
          "w = d.clamp_max(0.5)", "d.clamp_min_(c.sum())"),
     ),
+    "as_strided_ of a view counts from where the storage begins": (
+        ("x = d.view(-1)[3:]", "x.as_strided_((2, 2), (2, 1), 1)", "x.mul_(2)",
+         "(d * d).sum().backward()", "see(b.grad)"),
+        ("x = d[1]", "y = x.as_strided_((2,), (2,), 0)", "see(y.storage_offset(), y is x)"),
+    ),
+    "in-place forms and powers have nodes of their own": (
+        ("x = d.float_power(b)", "y = torch.float_power(2, b)", "see(saved(x.grad_fn))",
+         "w = d.float_power(2)", "see(saved(y.grad_fn))", "x.add(y).sum().backward()",
+         "see(b.grad.clone())"),
+        ("d.add_(4).polygamma_(1)", "see(saved(d.grad_fn))", "d.sum().backward()", "see(b.grad)"),
+    ),
+    "gradients that PyTorch makes of the input are differentiated again, to zeros": (
+        *((f"x = {call}", "g, = torch.autograd.grad(x.sum(), b, create_graph=True)",
+           "h, = torch.autograd.grad(g.pow(2).sum(), b)")
+          for call in ("F.nll_loss(d, torch.tensor([1, 0]))", "F.avg_pool1d(d[None], 2)",
+                       "F.adaptive_avg_pool1d(d[None], 2)")),
+    ),
     "what has no derivative has none under hooks": (
         ("d.add_(5)", f"{KEEPING}: d.acosh_()", "d.sum().backward()"),
         ("d.add_(5)", f"{KEEPING}: d[0].acosh_()", "d.sum().backward()"),

@@ -270,7 +270,8 @@ def _power_dtype(*operands: Any) -> np.dtype:
     return np.dtype("complex128" if any(is_complex(k) for k in kinds) else "float64")
 
 
-@op(inplace=True, backward="PowBackward0", saves={"self": "*", "exponent": "*"},
+@op(inplace=True, backward="PowBackward0",
+    saves={"self": "*", "exponent": "*", "result": "exponent"},
     inplace_check=_float_power_in_place)  # fmt: skip
 def float_power(input: Any, exponent: Any) -> Array:
     """`input ** exponent` in float64 or complex128."""
