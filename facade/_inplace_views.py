@@ -17,7 +17,7 @@ from ._inplace import check_inplace, frozen, written_anyway
 from ._lens import Lens
 from ._reading import plain_kind
 from ._record import record
-from ._roles import alias, keep_edge, tag
+from ._roles import keep_edge, tag
 from ._storage import storage_of
 from ._strides import layout, strided
 from ._table import named, uniform
@@ -79,7 +79,7 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
         trace = local.trace
         value = enter(whole, trace)
         if value.role != NODE:  # made without gradients: its history is that of `t`
-            value = alias(trace, value, plain_kind(value))
+            value = tag(trace, value, plain_kind(value))
     else:
         state, trace = record(_variant(op, node), (t, *args), kwargs)
         assert state.value is not None
