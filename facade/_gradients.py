@@ -74,7 +74,7 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
         outs = _apply_again(task, frame, node, wanted, given, grads)
     elif node.trace is trace and task.create_graph and _splits(state):
         cts = [_fit(grads[k], state.values[k]) for k in given]
-        outs = [_record_one(trace, state, k, given, cts) for k in wanted]
+        outs = [_record_one(trace, state, k, given, cts, state.operands) for k in wanted]
     elif node.trace is trace:
         cts = [_fit(grads[k], state.values[k]) for k in given]
         values = [*state.operands, *[enter(c, trace) for c in cts]]
@@ -147,6 +147,9 @@ def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any
             present = {i: node.unpack(i) for i in range(len(state.operands))}
     else:
         present = {i: saved[i].tensor for i in range(len(state.operands)) if i in saved}
+    if task.create_graph and _splits(state):
+        entered = {i: enter(t, trace) for i, t in present.items()}
+        return [_record_one(trace, state, k, given, cts, entered) for k in wanted]
     missing = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
     call = vjp_of(state.call, len(state.operands), wanted, given, missing)
     values = [enter(present[i], trace) for i in sorted(present)]
@@ -247,6 +250,10 @@ def _is_zero(call: Any, values: Sequence[Any]) -> bool:
         return bool(call.wanted == (0,))
     if op.overwrites and op.name in ZEROS:
         return True
+    if op.name == "div" and argument(call.call, "rounding_mode") is not None:
+        return True
+    if op.name == "copysign" and call.wanted == (1,):
+        return True
     return op.name in _STEPS and not any(v.dtype.kind == "c" for v in values)
 
 
@@ -279,12 +286,18 @@ def _splits(state: State) -> bool:
     return getattr(getattr(state.call, "op", None), "namespace", "opaque") != "opaque"
 
 
-def _record_one(trace: Trace, state: State, k: int, given: Any, cts: list[Any]) -> Any:
-    """The gradient of operand `k`, with edges to what it depends on and to nothing else."""
+def _record_one(
+    trace: Trace, state: State, k: int, given: Any, cts: list[Any], operands: Any
+) -> Any:
+    """The gradient of operand `k`, with edges to what it depends on and to nothing else.
+
+    Args:
+      operands: by number, those that are known: all of a step of this trace.
+    """
     read = needed(state, (k,))
     missing = tuple([(i, v.aval) for i, v in enumerate(state.operands) if i not in read])
     call = vjp_of(state.call, len(state.operands), (k,), given, missing)
-    present = [state.operands[i] for i in sorted(read)]
+    present = [operands[i] for i in sorted(read)]
     differentiable = any(c.requires_grad for c in cts)
     if not linear(call):
         differentiable = differentiable or any(v.requires_grad for v in present)

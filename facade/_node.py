@@ -259,9 +259,13 @@ class Node:
                 return _same(self.saved[index])
             holder = self.saved[index].holder
             holder = holder() if holder is not None else None
+            tracked = self.state.values[-1 - index].requires_grad  # indices are not
             if holder is not None and _is_result(holder, self, -1 - index):
-                return _history(holder.detach(), self, -1 - index)
+                out = holder.detach()
+                return _history(out, self, -1 - index) if tracked else out
             out = from_array(tensor._array)
+            if not tracked:
+                return out
             out._v = resting(out._v.aval, True, EXTERNAL)
             out._grad_fn, out._out = self, -1 - index
             return out

@@ -178,7 +178,7 @@ class VjpCall:
         n_present = self.n - len(absent)
         present, given = iter(arrays[:n_present]), iter(arrays[n_present:])
         inputs = [_zeros(absent[i]) if i in absent else next(present) for i in range(self.n)]
-        last = max(self.given) + 1
+        last = max(self.given, default=-1) + 1  # none: outputs without a gradient
         cts = [next(given) if k in self.given else None for k in range(last)]
         return inputs, cts
 

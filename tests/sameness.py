@@ -250,6 +250,7 @@ def same(program: Program, *, everywhere: bool = False) -> Program:
     a cut before every line; with `everywhere` also with a single cut before each of the lines.
     """
     expected = run(program, torch)
+    assert "NameError" not in repr(expected[-8:]), f"the program itself is wrong: {expected[-8:]}"
     assert_equal(run(program, leafax), expected, "first run")
     assert_equal(run(program, leafax), expected, "second run")
     assert_equal(run(program, leafax), expected, "third run")

@@ -204,3 +204,28 @@ def test_a_number_in_a_formula_stays_one_in_its_gradients() -> None:
                 (g,) = torch.autograd.grad(g.sum(), x, create_graph=True)
                 log.gradients(g.detach())
                 log(names(g.grad_fn))
+
+
+def test_after_a_look_gradients_depend_on_the_same() -> None:
+    """Whether values were read before makes no difference to what a gradient depends on."""
+    start = [[[0.5, -1.5], [2.0, 0.25]], [[1.5, 0.75], [-0.5, 1.0]], [[2.5, -0.25], [1.25, -2.0]]]
+
+    def program(lib: Any, see: Any) -> None:
+        for looks in (False, True):
+            a, b, c = (lib.tensor(x, dtype=lib.float64, requires_grad=True) for x in start)
+            for made in (
+                lib.addbmm(a, b[None], c[None]), lib.addmv(a[:, 0], b, c[:, 0]), a.sort()[0],
+                lib.addr(a, b[0], c[0]), a.cummax(0)[0], a[0, 0].cummax(0)[0], a.topk(1)[0],
+                a.copysign(b), a.div(b, rounding_mode="floor"),
+            ):  # fmt: skip
+                if looks:
+                    made.tolist()
+                found = lib.autograd.grad(
+                    made.sum(), (a, b, c), create_graph=True, allow_unused=True
+                )
+                see([g is not None and g.requires_grad for g in found])
+                twice = sum((g * g).sum() for g in found if g is not None)
+                if twice.requires_grad:
+                    see.gradients(*lib.autograd.grad(twice, (a, b, c), allow_unused=True))
+
+    same(program)
