@@ -16,7 +16,7 @@ from ._dtype import of
 from ._dual_ops import attach
 from ._enter import enter, from_array, make
 from ._inplace import ZEROS
-from ._keep import given_of, needed, reads
+from ._keep import given_of, needed, reads, takes_input
 from ._node import Node
 from ._opaque import reached
 from ._record import over_budget
@@ -203,24 +203,6 @@ def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
         return False
     read = reads(call, tuple(v.aval for v in values))
     return any(values[i].requires_grad for i in read)
-
-
-def takes_input(call: Any) -> bool:
-    """Whether PyTorch's gradient is an op of the gradient and of the input, whose values it does
-    not read."""
-    inner = getattr(call, "call", None)
-    op = getattr(inner, "op", None)
-    if inner is None or op is None:
-        return False
-    if op.name == "pad":
-        return argument(inner, "mode") in ("reflect", "replicate")
-    return op.name in _OF_INPUT
-
-
-_OF_INPUT = frozenset({
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d", "nll_loss", "nll_loss2d",
-})  # fmt: skip
 
 
 # What tells where, and takes no part in differentiating again.

@@ -13,7 +13,7 @@ from leafax.functional import is_differentiable, needed_inputs, residual_arrays,
 
 from ._enter import from_array
 from ._graph import edge_of, node_of
-from ._saved import Saved, holder_of, lens_of, saved_places
+from ._saved import Saved, argument, holder_of, lens_of, saved_places
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
 
 
@@ -84,7 +84,26 @@ def needed(state: State, wanted: tuple[int, ...] | None = None) -> frozenset[int
         return frozenset()
     given = given_of(state)
     vjp = vjp_of(state.call, len(state.operands), wanted, given)
-    return reads(vjp, (*[v.aval for v in state.operands], *[state.values[k].aval for k in given]))
+    avals = (*[v.aval for v in state.operands], *[state.values[k].aval for k in given])
+    return reads(vjp, avals) | (frozenset({0}) if takes_input(vjp) else frozenset())
+
+
+def takes_input(call: Any) -> bool:
+    """Whether PyTorch's gradient is an op of the gradient and of the input, whose values it does
+    not read."""
+    inner = getattr(call, "call", None)
+    op = getattr(inner, "op", None)
+    if inner is None or op is None:
+        return False
+    if op.name == "pad":
+        return argument(inner, "mode") in ("reflect", "replicate")
+    return op.name in _OF_INPUT
+
+
+_OF_INPUT = frozenset({
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d", "nll_loss", "nll_loss2d",
+})  # fmt: skip
 
 
 def reads(vjp: Any, avals: tuple[Any, ...]) -> frozenset[int]:

@@ -247,8 +247,7 @@ def _order(op: Any) -> Callable[[str], int]:
 
 def gradient_places(state: State) -> tuple[int, ...]:
     """The operands of a gradient node that lead on: incoming gradients, then what it reads."""
-    from ._gradients import takes_input
-    from ._keep import reads
+    from ._keep import reads, takes_input
 
     call = state.call
     first = call.n - len(call.missing)
