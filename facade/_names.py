@@ -30,6 +30,10 @@ _EDGES = {
     "nn.functional.group_norm": ("input", "weight", "bias"),
     "native_layer_norm": ("input", "weight", "bias"),
     "native_group_norm": ("input", "weight", "bias"),
+    **dict.fromkeys(  # products with a mask, which nobody sees
+        ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"),
+        ("input", "mask"),
+    ),
     **{f"conv{d}d": ("input", "weight", "bias") for d in "123"},
     **{f"conv_transpose{d}d": ("input", "weight", "bias") for d in "123"},
 }
@@ -91,6 +95,13 @@ def _pad(a: Arguments) -> str:
     return f"{kind}Pad{len(a['pad']) // 2}DBackward0" if kind else "ConstantPadNdBackward0"
 
 
+def _normal(a: Arguments) -> str:
+    mean, std = (isinstance(a.get(name), Slot) for name in ("mean", "std"))
+    if "input" in a:  # what fills a tensor
+        return "NormalBackward0"
+    return f"NormalBackward{3 if mean and std else 1 if mean else 2}"
+
+
 def _scatter(a: Arguments) -> str:
     if a.get("reduce") is not None:
         return "NotImplemented"
@@ -101,12 +112,14 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
     "clamp": _clamp,
     "clamp_min": _tensor("min", "ClampMinBackward0", "ClampMinBackward1"),
     "clamp_max": _tensor("max", "ClampMaxBackward0", "ClampMaxBackward1"),
+    "copysign": _tensor("other", "CopysignBackward1", "CopysignBackward0"),
     "div": lambda a: "DivBackward2" if "rounding_mode" in a else "DivBackward0",  # None, too
     "fmod": _tensor("other", "FmodBackward0", "FmodBackward1"),
     "lerp": _tensor("weight", "LerpBackward0", "LerpBackward1"),
     "masked_fill": _tensor("value", "MaskedFillBackward0", "MaskedFillBackward1"),
     "index_fill": _tensor("value", "IndexFillBackward0", "IndexFillBackward1"),
     "mean": _said("Mean", "dim", "keepdim"),
+    "normal": _normal,
     "pow": _pow,
     "prod": _given("dim", "ProdBackward0", "ProdBackward1"),
     "remainder": _tensor("other", "RemainderBackward0", "RemainderBackward1"),
@@ -173,6 +186,8 @@ def node_name(state: State) -> str:
         if op.name in _COMPARED and op.overwrites:
             other = arguments(state).get("other")
             return f"{camel(op.name)}Backward{int(isinstance(other, Slot))}"
+        if op.qualified == "fill.bernoulli":
+            return f"BernoulliBackward{1 if isinstance(arguments(state).get('p'), Slot) else 2}"
         if op.name == "float_power":
             return _pow(arguments(state))
         if op.name == "fill" and op.overwrites:
@@ -204,7 +219,6 @@ def places(state: State) -> tuple[int | None, ...]:
     found: list[int | None] = []
     wraps = call.op.name in WRAPS and not call.op.backward.endswith("Backward1")
     given = arguments(state)
-
     def visit(template: Any, name: str) -> None:
         if isinstance(template, Slot):
             if wraps or not state.operands[template.index].weak:
@@ -228,6 +242,8 @@ def places(state: State) -> tuple[int | None, ...]:
     if hidden:  # how a view is seen has no edges
         own = len(call.args) - hidden
         given = {k: a for i, (k, a) in enumerate(given.items()) if i < own or i >= len(call.args)}
+    if call.op.random:
+        del given[call.op.parameters[0]]  # the key of its numbers
     clamp = call.op.name == "clamp" and _clamp(given) == "ClampBackward0"
     if clamp:
         given.setdefault("min")

@@ -9,7 +9,7 @@ import functools
 
 # `names: nodes`, a node without "Backward" and a zero after it.
 _NAMES = """\
-: Alias Bernoulli Bernoulli2 BlockDiag Cauchy Ceil Clone Conj ConjPhysical ConjPhysical1
+: Alias Bernoulli Bernoulli1 Bernoulli2 BlockDiag Cauchy Ceil Clone Conj ConjPhysical ConjPhysical1
   CopyBackwards CopySlices Deg2Rad Eq Exponential Fill Fill2 Fill3 Floor Fmod Frac Ge Geometric
   Geqrf Gt Le LogNormal Lt Ne Neg NegView Normal NotImplemented Poisson Rad2Deg Random2
   Remainder Round Sign T ToCopy Trunc Uniform ViewAsComplex ViewAsReal Zero

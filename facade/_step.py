@@ -14,7 +14,7 @@ from leafax.functional import Node, is_differentiable
 from ._layout import strides_of
 from ._names import wraps_number
 from ._trace import NODE, NOWHERE, State, Trace, Value, local
-from ._underived import refuse_complex
+from ._underived import refuse_arguments, refuse_complex
 
 WHOLE = 400  # what an opaque node counts for in the budget
 
@@ -86,6 +86,8 @@ def step(
       primal: for a gradient node, the state that it differentiates.
     """
     state = trace.state
+    if state.mode.grad and differentiable:
+        refuse_arguments(call, inputs)
     try:
         avals = call.abstract(tuple(v.aval for v in inputs))
     except jax.errors.JAXTypeError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from leafax.functional import Slot
 
-from ._trace import State
+from ._trace import State, Value
 
 _PARTLY = {
     ("igamma", "input"): "igamma: input", ("igammac", "input"): "igammac: input",
@@ -28,6 +28,37 @@ def refuse_complex(op: Any, avals: Any) -> None:
         raise RuntimeError(
             f"{op.name} does not support automatic differentiation for outputs with complex dtype."
         )
+
+
+# Operands that PyTorch's formulas leave out, and what PyTorch calls the function.
+_FIXED = {
+    "nll_loss": ("nll_loss_forward", ("weight",)),
+    "nll_loss2d": ("nll_loss2d_forward", ("weight",)),
+    "_native_batch_norm": ("native_batch_norm", ("running_mean", "running_var")),
+    "_native_instance_norm": ("native_batch_norm", ("running_mean", "running_var")),
+    "soft_margin_loss": ("soft_margin_loss", ("target",)),
+    "multi_margin_loss": ("multi_margin_loss", ("weight",)),
+    "binary_cross_entropy": ("binary_cross_entropy", ("weight",)),
+    "binary_cross_entropy_with_logits": (
+        "binary_cross_entropy_with_logits", ("weight", "pos_weight"),
+    ),
+}  # fmt: skip
+
+
+def refuse_arguments(call: Any, inputs: list[Value]) -> None:
+    """Raise if an operand requires grad that PyTorch's op is not differentiable by."""
+    op = getattr(call, "op", None)
+    if op is None or op.name not in _FIXED or op.namespace != "nn.functional":
+        return
+    name, fixed = _FIXED[op.name]
+    given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
+    for argument in fixed:
+        a = given.get(argument)
+        if isinstance(a, Slot) and inputs[a.index].requires_grad:
+            raise RuntimeError(
+                f"The function '{name}' is not differentiable with respect to argument "
+                f"'{argument}'. This input cannot have requires_grad True."
+            )
 
 
 def has_no_formula(state: State) -> bool:

@@ -58,3 +58,44 @@ def test_mark_dirty_of_another_tensor_warns() -> None:
         log(Other.apply(a.clone()))
         with torch.no_grad():
             log(Other.apply(a.clone()))
+
+
+def test_random_nodes() -> None:
+    """Their edges are those of the operands; what draws the numbers has none."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.full((3,), 0.5, requires_grad=True)
+        made = [
+            torch.bernoulli(x), torch.poisson(x), torch.dropout(x, 0.5, True), (x * 1).uniform_(),
+            (x * 1).bernoulli_(), (x * 1).bernoulli_(x), torch.normal(x, x), torch.normal(x, 2.0),
+            torch.normal(1.0, x), (x * 1).normal_(), torch.nn.functional.rrelu(x, training=True),
+        ]  # fmt: skip
+        for y in made:
+            edges = [(n and n.name(), k) for n, k in y.grad_fn.next_functions]
+            log((y.grad_fn.name(), str(edges)))
+        y = (x * 1).view(3, 1)
+        y[:2].normal_()
+        log(str([(n and n.name(), k) for n, k in y._base.grad_fn.next_functions]))
+
+
+def test_operands_that_formulas_leave_out() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        F = torch.nn.functional
+        x, labels = torch.full((2, 3), 0.25), torch.tensor([0, 1])
+        w = torch.ones(3, requires_grad=True)
+        calls = (
+            lambda: F.nll_loss(x, labels, w), lambda: F.cross_entropy(x, labels, w),
+            lambda: F.binary_cross_entropy(x, x, w),
+            lambda: F.multi_margin_loss(x, labels, weight=w),
+            lambda: F.binary_cross_entropy_with_logits(x, x, w),
+            lambda: F.binary_cross_entropy_with_logits(x, x, pos_weight=w),
+            lambda: F.soft_margin_loss(x[0], w), lambda: F.batch_norm(x, w, w, training=True),
+            lambda: F.batch_norm(x, torch.zeros(3), w),
+            lambda: F.instance_norm(x[None], w[:2], w[:2]),
+        )  # fmt: skip
+        for call in calls:
+            log.attempt(call)
+            with torch.no_grad():
+                log.attempt(call)

@@ -7,10 +7,11 @@ from typing import Any
 from leafax.functional import TABLE
 
 from .._composed import check
+from .._enter import enter
 from .._memory_format import channels_last, channels_last_3d
 from .._modes import no_grad
 from .._record import apply
-from .._roles import alias
+from .._roles import alias, keep_edge
 from .._trace import NOWHERE, local, resting
 from .._writes import write
 
@@ -33,8 +34,14 @@ def _overwrite(buffer: Any, new: Any) -> None:
     Like PyTorch's kernel it leaves the version counter alone: a graph that saved the buffer
     before may still run backward.
     """
-    value = new._v
-    write(buffer, alias(local.trace, value, resting(value.aval, False, NOWHERE, value.inference)))
+    trace, value = local.trace, new._v
+    value = alias(trace, value, resting(value.aval, False, NOWHERE, value.inference))
+    old = enter(buffer, trace)
+    if old.requires_grad and old.role:
+        value = keep_edge(trace, value, old)
+        if value.edge in trace.sources:
+            trace.sources[value] = trace.sources[value.edge]
+    write(buffer, value)
     buffer._vc[0] -= 1
 
 
@@ -112,8 +119,7 @@ def instance_norm(
     check(TABLE[_F + "_native_instance_norm"], (input, *given, *stats, *rest), {})
     n, c = input.shape[:2]
     weight, bias = (None if t is None else t.repeat(n) for t in given)
-    with no_grad():
-        each: Any = tuple([None if t is None else t.repeat(n) for t in stats])
+    each: Any = tuple([None if t is None else t.repeat(n) for t in stats])
     flat = input.contiguous().view(1, n * c, *input.shape[2:])
     out = _with_statistics("_native_batch_norm", flat, each, weight, bias, *rest)
     if use_input_stats:
