@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
@@ -365,21 +366,43 @@ randn.__doc__ = "Numbers drawn from the standard normal distribution, of shape `
 
 @takes_out()
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Any = None, dtype: Any = None,
-    requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
+    *bounds: Any, low: Any = 0, high: Any = None, size: Any = None, generator: Any = None,
+    dtype: Any = None, requires_grad: bool = False, device: Any = None, layout: Any = None,
+    pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """Integers drawn uniformly from [low, high), int64 by default."""
-    if size is None or isinstance(high, (tuple, list)):
-        low, high, size = 0, low, high if size is None else size
-    if low >= high:
+    """Integers drawn uniformly from [low, high): `randint(high, size)`, `randint(low, high, size)`.
+
+    int64 by default.
+    """
+    if size is None and bounds:
+        *bounds, size = bounds  # type: ignore[assignment]
+    if len(bounds) == 2:
+        low, high = bounds
+    elif bounds:
+        (high,) = bounds
+    low, high = _index(low), _index(high)
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"randint(): argument 'size' (position {len(bounds) + 1}) must be tuple of ints, not "
+            f"{type(size).__name__}"
+        )
+    np_dtype = int64.np if dtype is None else _np(dtype, "randint")
+    if low >= high:  # said before the sizes are looked at
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    np_dtype = int64.np if dtype is None else _np(dtype, "randint")
     made = apply(
         TABLE["randint"], random_key(generator), low, high, size_of((size,), "randint"), np_dtype
     )
     return finish(made, requires_grad, device)
+
+
+def _index(x: Any) -> int:
+    """An int of 64 bits, for which a tensor may stand."""
+    found = operator.index(x)
+    if not -(1 << 63) <= found < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    return found
 
 
 @takes_out()
@@ -417,8 +440,7 @@ def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
         row_major = wanted not in (None, preserve_format)
         dtype, shape = input.dtype if dtype is None else dtype, tuple(input.shape)
         if factory is randint:
-            low, high = (0, *args) if len(args) == 1 else args
-            made = randint(low, high, shape, dtype=dtype, **kwargs)
+            made = randint(*args, size=shape, dtype=dtype, **kwargs)
         else:
             made = factory(shape, *args, dtype=dtype, **kwargs)
         if factory in (full, zeros, ones, empty):

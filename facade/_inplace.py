@@ -80,7 +80,7 @@ def inplace_of(op: Op) -> Op:
     return Op(
         fn, name=op.name, namespace=op.namespace, backward=_NODES.get(op.backward, op.backward),
         saves=op.saves, differentiable=op.differentiable or op.name in ZEROS, numbers=op.numbers,
-        check=op.check,
+        need=op.need, check=op.check,
         random=op.random, residuals=op.residuals, overwrites=True, no_gradient=op.no_gradient,
     )  # fmt: skip
 

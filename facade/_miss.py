@@ -119,8 +119,15 @@ def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:
     return (op, *parts)
 
 
+def _bare(x: Any) -> Any:
+    """What tells an argument's shape and dtype."""
+    return x._v if isinstance(x, Handle) else x
+
+
 def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State:
     """The step with its numbers as runtime inputs: they changed from one time to the next."""
+    if op.need is not None:
+        op.need(*map(_bare, args), **{k: _bare(a) for k, a in kwargs.items()})
     args, kwargs = list(args), dict(kwargs)
     for place in numbers:
         holder: Any = args if type(place) is int else kwargs

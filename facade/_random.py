@@ -19,11 +19,14 @@ import numpy as np
 
 from leafax.functional import Op
 
+from . import _dtype
 from ._enter import from_array, make
+from ._handle import Handle
 from ._host import failures, wait
 from ._record import record
 
 DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val
+_STATE_BYTES = 16
 
 
 def _next_key(state: Any) -> tuple[Any, Any]:
@@ -53,9 +56,7 @@ class Generator:
     """
 
     def __init__(self, device: Any = "cpu") -> None:
-        from ._dtype import device as device_class
-
-        self.device = device_class(device)
+        self.device = _dtype.device(device)
         self._lock = threading.Lock()
         self._set(DEFAULT_SEED)
 
@@ -80,6 +81,10 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin the sequence of `seed`."""
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise ValueError("Overflow when unpacking long long")
         self._set(int(seed) % (1 << 64))
         return self
 
@@ -94,14 +99,36 @@ class Generator:
         return self._seed
 
     def get_state(self) -> Any:
-        """The state, to be given to `set_state`: a tensor."""
-        return self._state.clone()
+        """The state, to be given to `set_state`: a tensor of bytes, as in PyTorch."""
+        return self._state.clone().view(_dtype.uint8)
 
     def set_state(self, state: Any) -> Generator:
-        """Go on from a state that `get_state` returned."""
-        self._state = state.clone()
-        self._seed, self._drawn = int(state[0].item()) % (1 << 64), int(state[1].item())
+        """Go on from a state that `get_state` returned.
+
+        Raises:
+          TypeError: it is no tensor of bytes.
+          RuntimeError: it has another size.
+        """
+        if not isinstance(state, Handle):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+        if state._v.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if state.numel() != _STATE_BYTES:  # type: ignore[attr-defined]
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input RNG "
+                f"state size to be {state.numel()}"  # type: ignore[attr-defined]
+            )
+        seed, drawn = state.view(_dtype.int64).tolist()  # type: ignore[attr-defined]
+        self._set(seed % (1 << 64))
+        self._drawn = drawn
         return self
+
+    def clone_state(self) -> Generator:
+        """Another generator, which goes on from where this one is."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def __reduce__(self) -> Any:
+        return _restored, (str(self.device), self._state.tolist())
 
     def _recover(self) -> None:
         """Make the state anew if the program that would have computed it failed."""
@@ -127,6 +154,12 @@ class Generator:
             return make(key, trace)
 
 
+def _restored(device: str, state: list[int]) -> Generator:
+    generator = Generator(device)
+    generator._seed, generator._drawn = state[0] % (1 << 64), state[1]
+    return generator
+
+
 default_generator = Generator()
 
 
@@ -136,7 +169,7 @@ def key(generator: Generator | None = None) -> Any:
 
 def manual_seed(seed: int) -> Generator:
     """Seed the default generator and return it."""
-    return default_generator.manual_seed(seed)
+    return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:

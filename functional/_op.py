@@ -33,6 +33,8 @@ class Op:
       inplace: an in-place variant `name_` exists.
       method: it is a Tensor method too.
       numbers: parameters whose Python numbers may become runtime inputs once they change.
+      need: given the op's arguments, raises what its Python numbers make impossible; the recorder
+        asks where a number becomes a runtime input, of which the body could not tell.
       check: data-dependent errors, see `Fault`.
       random: the body takes a JAX PRNG key as its first argument, `key`.
       write: for a view op, `write(base, new, *rest)` is `base` with the viewed part replaced.
@@ -50,7 +52,7 @@ class Op:
         "name", "namespace", "fn", "signature", "parameters", "backward", "saves",
         "differentiable", "view", "inplace", "method", "function", "numbers", "check", "random",
         "residuals", "aliases", "write", "overwrites", "reuses", "inplace_check",
-        "no_gradient", "constant_outputs",
+        "no_gradient", "constant_outputs", "need",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +69,7 @@ class Op:
         method: bool = True,
         function: bool = True,
         numbers: tuple[str, ...] = (),
+        need: Callable[..., None] | None = None,
         check: Check | None = None,
         random: bool = False,
         residuals: bool = False,
@@ -91,6 +94,7 @@ class Op:
         self.method = method
         self.function = function
         self.numbers = numbers
+        self.need = need
         self.check = check
         self.random = random
         # What PyTorch saves as a result is not computed again here either.

@@ -9,33 +9,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import (
-    cast,
-    default_float,
-    finfo,
-    is_complex,
-    is_floating,
-    is_integral,
-    scalar_name,
-)
+from .._dtypes import cast, default_float, finfo, is_complex, is_floating, scalar_name
 from .._op import Fault, op
 from . import _dims
+from ._random_checks import (
+    is_static,
+    largest,
+    need_cauchy,
+    need_exponential,
+    need_fill_std,
+    need_float,
+    need_geometric,
+    need_log_normal,
+    need_probability,
+    need_randint,
+    need_random,
+    need_room,
+    need_std,
+    need_uniform,
+)
 from .creation import need_size
 
 Array = jax.Array
 
 
-def _is_static(number: Any) -> bool:
-    return isinstance(number, (bool, int, float))
-
-
-def _need_float(kernel: str, dtype: np.dtype) -> None:
-    if is_integral(dtype):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
-
-
 def _uniform(key: Array, shape: Sequence[int], dtype: np.dtype) -> Array:
-    _need_float("check_uniform_bounds", dtype)
+    need_float("check_uniform_bounds", dtype)
     if is_complex(dtype):
         parts = jax.random.uniform(key, (2, *shape), finfo(dtype).dtype)
         return jax.lax.complex(parts[0], parts[1])
@@ -43,20 +42,11 @@ def _uniform(key: Array, shape: Sequence[int], dtype: np.dtype) -> Array:
 
 
 def _normal(key: Array, shape: Sequence[int], dtype: np.dtype) -> Array:
-    _need_float("normal_kernel_cpu", dtype)
+    need_float("normal_kernel_cpu", dtype)
     return jax.random.normal(key, shape, dtype)
 
 
 def _integers(key: Array, shape: Sequence[int], low: Any, high: Any, dtype: np.dtype) -> Array:
-    if _is_static(low) and _is_static(high):
-        if low >= high:
-            raise RuntimeError(
-                f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
-            )
-        if dtype.kind in "iu" and high - 1 > np.iinfo(dtype).max:
-            names = {"uint8": "unsigned char", "int8": "signed char", "int16": "short"}
-            name = names.get(dtype.name, dtype.name.removesuffix("32"))
-            raise RuntimeError(f"to - 1 is out of bounds for {name}")
     return jax.random.randint(key, shape, low, high, jnp.int64).astype(dtype)
 
 
@@ -75,11 +65,12 @@ def randn(key: Array, size: Sequence[int], dtype: np.dtype | None = None) -> Arr
     return _normal(key, need_size("randn", size), np.dtype(dtype or default_float()))
 
 
-@op(differentiable=False, method=False, random=True, numbers=("low", "high"))
+@op(differentiable=False, method=False, random=True, numbers=("low", "high"), need=need_randint)
 def randint(
     key: Array, low: Any, high: Any, size: Sequence[int], dtype: np.dtype | None = None
 ) -> Array:
     """Uniform integers on [low, high)."""
+    need_randint(key, low, high, size, dtype)
     return _integers(key, need_size("randint", size), low, high, np.dtype(dtype or "int64"))
 
 
@@ -88,7 +79,9 @@ def randperm(key: Array, n: int, dtype: np.dtype | None = None) -> Array:
     """A random order of the integers below `n`."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    return jax.random.permutation(key, n).astype(dtype or np.dtype("int64"))
+    dtype = np.dtype(dtype or "int64")
+    need_room(n, dtype)
+    return jax.random.permutation(key, n).astype(dtype)
 
 
 _BAD_P = (
@@ -101,23 +94,18 @@ def _draw(key: Array, p: Any, shape: Sequence[int], dtype: np.dtype) -> Array:
     return cast(jax.random.uniform(key, shape, jnp.float32) < p, dtype)
 
 
-def _need_p(p: Any) -> None:
-    if _is_static(p) and not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-
-
 def _check_bernoulli(key: Array, input: Array, p: Any = None) -> list[Fault]:
     return [] if p is not None else [Fault(~((input >= 0) & (input <= 1)), RuntimeError, _BAD_P)]
 
 
-@op(random=True, numbers=("p",), check=_check_bernoulli)
+@op(random=True, numbers=("p",), check=_check_bernoulli, need=need_probability)
 def bernoulli(key: Array, input: Array, p: Any = None) -> Array:
     """Ones with the probabilities that `input` holds, or with probability `p`; zeros otherwise.
 
     The gradient is zero.
     """
     if p is not None:
-        _need_p(p)
+        need_probability(key, input, p)
     elif not is_floating(input.dtype):
         raise NotImplementedError(
             f"\"bernoulli_tensor_cpu_p_\" not implemented for '{scalar_name(input.dtype)}'"
@@ -181,27 +169,24 @@ def _check_normal(
     key: Array, mean: Any, std: Any = 1.0, size: Sequence[int] | None = None,
     dtype: np.dtype | None = None,
 ) -> list[Fault]:  # fmt: skip
-    if _is_static(std) or getattr(std, "weak_type", False):
+    if is_static(std) or getattr(std, "weak_type", False):
         return []
     return [Fault(std < 0, RuntimeError, _NEGATIVE_STD)]
 
 
-def _need_std(std: Any) -> None:
-    if _is_static(std) and not std >= 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-
-
-@op(method=False, random=True, numbers=("mean", "std"), check=_check_normal)
+@op(method=False, random=True, numbers=("mean", "std"), check=_check_normal, need=need_std)
 def normal(
     key: Array, mean: Any, std: Any = 1.0, size: Sequence[int] | None = None,
     dtype: np.dtype | None = None,
 ) -> Array:  # fmt: skip
     """Normal with the means and standard deviations given, as numbers or tensors."""
-    _need_std(std)
-    tensors = [x for x in (mean, std) if not _is_static(x) and not x.weak_type]
+    need_std(key, mean, std)
+    tensors = [x for x in (mean, std) if not is_static(x) and not x.weak_type]
     if tensors:
+        if tensors[-1] is std and is_complex(std.dtype):
+            raise RuntimeError("normal expects standard deviation to be non-complex")
         dtype = np.dtype(tensors[0].dtype)
-        size = jnp.broadcast_shapes(*(x.shape for x in tensors))
+        size = _dims.broadcast_shapes(tensors[0].shape, tensors[-1].shape)
     dtype = np.dtype(dtype or default_float())
     noise = _normal(key, need_size("normal", size or ()), dtype)
     # PyTorch's gradient with respect to both is zero.
@@ -214,13 +199,10 @@ def normal(
 _FILLER = {"function": False, "method": False, "inplace": True, "random": True}
 
 
-@op(name="uniform", numbers=("from_", "to"), **_FILLER)
+@op(name="uniform", numbers=("from_", "to"), need=need_uniform, **_FILLER)
 def uniform(key: Array, input: Array, from_: Any = 0.0, to: Any = 1.0) -> Array:
     """Fill with uniform numbers on [from_, to)."""
-    if _is_static(from_) and _is_static(to) and from_ > to:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={from_:g} > to={to:g}"
-        )
+    need_uniform(key, input, from_, to)
     start, end = cast(from_, input.dtype), cast(to, input.dtype)
     return _uniform(key, input.shape, input.dtype) * (end - start) + start
 
@@ -228,10 +210,10 @@ def uniform(key: Array, input: Array, from_: Any = 0.0, to: Any = 1.0) -> Array:
 # `normal` and `bernoulli` are factories too; their fillers live in a namespace of their own.
 
 
-@op(name="normal", namespace="fill", numbers=("mean", "std"), **_FILLER)
+@op(name="normal", namespace="fill", numbers=("mean", "std"), need=need_fill_std, **_FILLER)
 def normal_fill(key: Array, input: Array, mean: Any = 0.0, std: Any = 1.0) -> Array:
     """Fill with normal numbers, `normal_`."""
-    _need_std(std)
+    need_fill_std(key, input, mean, std)
     noise = _normal(key, input.shape, input.dtype)
     return noise * cast(std, input.dtype) + cast(mean, input.dtype)
 
@@ -242,62 +224,51 @@ def _check_p(key: Array, input: Array, p: Any = 0.5) -> list[Fault]:
 
 @op(
     name="bernoulli", namespace="fill", numbers=("p",), check=_check_p,
-    backward="BernoulliBackward2", **_FILLER,
+    need=need_probability, backward="BernoulliBackward2", **_FILLER,
 )  # fmt: skip
 def bernoulli_fill(key: Array, input: Array, p: Any = 0.5) -> Array:
     """Fill with ones with probability `p`, a number or a tensor, `bernoulli_`."""
     if hasattr(p, "shape") and p.shape:
         _dims.expand_size(p.shape, input.shape, scalar_name(p.dtype))
-    _need_p(p)
+    need_probability(key, input, p)
     return _draw(key, p, input.shape, input.dtype)
 
 
-@op(name="random", backward="RandomBackward2", numbers=("from_", "to"), **_FILLER)
+@op(
+    name="random", backward="RandomBackward2", numbers=("from_", "to"), need=need_random, **_FILLER
+)
 def random(key: Array, input: Array, from_: Any = 0, to: Any = None) -> Array:
     """Fill with integers on [from_, to); by default all that the dtype holds exactly."""
-    if to is None:
-        dtype = input.dtype
-        if dtype.kind in "iu":
-            to = min(int(np.iinfo(dtype).max) + 1, 2**63 - 1)
-        else:
-            to = 2 if dtype.name == "bool" else 2 ** (finfo(dtype).nmant + 1) + 1
+    need_random(key, input, from_, to)
+    to = min(largest(input.dtype) + 1, (1 << 63) - 1) if to is None else to
     return _integers(key, input.shape, from_, to, input.dtype)
 
 
-@op(name="exponential", numbers=("lambd",), **_FILLER)
+@op(name="exponential", numbers=("lambd",), need=need_exponential, **_FILLER)
 def exponential(key: Array, input: Array, lambd: Any = 1.0) -> Array:
     """Fill with exponential numbers of rate `lambd`."""
-    if not is_floating(input.dtype):
-        raise RuntimeError(
-            "Exponential distribution is a continuous probability distribution. dtype must be a "
-            f"floating point but you specified {scalar_name(input.dtype)}"
-        )
-    if _is_static(lambd) and lambd <= 0:
-        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    need_exponential(key, input, lambd)
     return jax.random.exponential(key, input.shape, input.dtype) / cast(lambd, input.dtype)
 
 
-@op(name="geometric", numbers=("p",), **_FILLER)
+@op(name="geometric", numbers=("p",), need=need_geometric, **_FILLER)
 def geometric(key: Array, input: Array, p: Any) -> Array:
     """Fill with the number of trials up to the first success of probability `p`."""
-    if _is_static(p) and not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    need_geometric(key, input, p)
     return jax.random.geometric(key, p, input.shape).astype(input.dtype)
 
 
-@op(name="cauchy", numbers=("median", "sigma"), **_FILLER)
+@op(name="cauchy", numbers=("median", "sigma"), need=need_cauchy, **_FILLER)
 def cauchy(key: Array, input: Array, median: Any = 0.0, sigma: Any = 1.0) -> Array:
     """Fill with Cauchy numbers."""
-    if _is_static(sigma) and sigma <= 0:
-        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    need_cauchy(key, input, median, sigma)
     noise = jax.random.cauchy(key, input.shape, input.dtype)
     return noise * cast(sigma, input.dtype) + cast(median, input.dtype)
 
 
-@op(name="log_normal", numbers=("mean", "std"), **_FILLER)
+@op(name="log_normal", numbers=("mean", "std"), need=need_log_normal, **_FILLER)
 def log_normal(key: Array, input: Array, mean: Any = 1.0, std: Any = 2.0) -> Array:
     """Fill with numbers whose logarithm is normal."""
-    if _is_static(std) and std <= 0:
-        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    need_log_normal(key, input, mean, std)
     noise = jax.random.normal(key, input.shape, input.dtype)
     return jnp.exp(noise * cast(std, input.dtype) + cast(mean, input.dtype))
