@@ -24,6 +24,7 @@ from ._trace import Value
 
 _PREFIX = {"special": "special_", "linalg": "linalg_", "fft": "fft_"}
 _NUMBERS = (int, float, complex, np.generic)
+_SPLIT = ("Tensor input, int split_size_or_sections, int dim = 0",)
 
 
 def check(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], spelt: bool = False) -> None:
@@ -110,6 +111,10 @@ def reworded(
       method: the method that was called, whose first argument is the tensor itself.
     """
     said = method or _PREFIX.get(op.namespace, "") + op.name
+    if op.name == "split" and not any(isinstance(x, (int, tuple, list)) for x in args[1:2]):
+        # PyTorch's is Python, and calls another one where it is given no int.
+        if not any(isinstance(x, Handle) and not x._v.shape for x in args[1:2]):
+            return refused("split_with_sizes", args, {}, "split_with_sizes")
     if _exact(op.qualified):
         return refused(op.qualified, args, kwargs, said, bool(method))
     try:
@@ -126,7 +131,7 @@ def with_numbers(
     op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments with numbers for the tensors that stand for some; None if none does."""
-    return numbers_in(_exact(op.qualified), args, kwargs, op.name)
+    return numbers_in(_SPLIT if op.name == "split" else _exact(op.qualified), args, kwargs, op.name)
 
 
 def refused(

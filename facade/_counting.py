@@ -245,10 +245,16 @@ def repeat_interleave(
         counts = np.asarray(repeats, np.int64)
     else:
         counts = _values(repeats)
+    if counts.ndim > 1 and input is None:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if counts.dtype not in (np.dtype("int32"), np.dtype("int64")):
-        raise RuntimeError("repeats has to be Long or Int tensor")
+        raise NotImplementedError(
+            f"\"repeat_interleave_cpu\" not implemented for '{scalar_name(counts.dtype)}'"
+        )
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
+    if output_size is not None and counts.ndim == 1 and counts.sum() != output_size:
+        raise RuntimeError("allocated size does not match required size")
     if input is None:
         index = np.repeat(np.arange(counts.size), counts)
         return from_numpy(index.astype(counts.dtype))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
@@ -23,7 +24,7 @@ from ._handle import Handle
 from ._host import TEMPORARY, is_own, snapshot
 from ._memory_format import RANKS, contiguous_format, preserve_format
 from ._once import warn_once
-from ._python_data import read
+from ._python_data import name_of_type, read
 from ._random import key as random_key
 from ._record import apply
 from ._trace import local
@@ -90,22 +91,29 @@ def tensor(
     if dtype is not None and not isinstance(dtype, dtype_class):
         dtype = as_dtype("tensor", dtype)
     if isinstance(data, Handle):
-        import warnings
-
-        warnings.warn(
-            "To copy construct from a tensor, it is recommended to use sourceTensor.detach()"
-            ".clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
-            "torch.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=2,
-        )
-        out = data.detach().clone()  # type: ignore[attr-defined]
-        out = out if dtype is None else out.to(dtype)
-        return out.requires_grad_(requires_grad) if requires_grad else out
+        return copied(data, dtype, device, requires_grad, "torch.tensor")
     out = wrap(snapshot(_numpy(data, dtype)))
     if device is not None:
         out = out.to(device)
     return _leaf(out) if requires_grad else out
+
+
+def copied(data: Any, dtype: Any, device: Any, requires_grad: bool, said: str) -> Any:
+    """A new leaf with the values of a tensor, with a word on what the caller meant.
+
+    Args:
+      said: what the warning calls the function.
+    """
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach()"
+        ".clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
+        f"{said}(sourceTensor).",
+        UserWarning,
+        stacklevel=3,
+    )
+    out = data.detach().clone()
+    out = out if dtype is None else out.to(dtype)
+    return finish(out, requires_grad, device)
 
 
 def _leaf(out: Any) -> Any:
@@ -150,6 +158,10 @@ def asarray(
                 "instead of False. Pass requires_grad=False explicitly to get the old behavior and "
                 "silence this warning."
             )
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        from ._buffers import frombuffer
+
+        obj = frombuffer(obj, dtype=dtype or of(default_float()))
     aliasable = isinstance(obj, (Handle, jax.Array, np.ndarray))
     if copy is False and isinstance(obj, np.generic):
         raise RuntimeError(
@@ -185,28 +197,42 @@ def from_numpy(array: np.ndarray) -> Any:
 
 def size_of(args: tuple[Any, ...], name: str) -> tuple[int, ...]:
     """`zeros(2, 3)` and `zeros((2, 3))` alike, for the function of this name."""
-    if len(args) == 1 and isinstance(args[0], (tuple, list)):
-        args = tuple(args[0])
-    elif args and isinstance(args[0], (float, str)):
-        raise TypeError(
-            f"{name}(): argument 'size' (position 1) must be tuple of ints, not "
-            f"{type(args[0]).__name__}"
-        )
+    if not args:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    packed = len(args) == 1 and isinstance(args[0], (tuple, list))
+    args = tuple(args[0]) if packed else args
     for k, a in enumerate(args):
-        if isinstance(a, (float, str)):
-            raise TypeError(
-                f"{name}(): argument 'size' failed to unpack the object at pos {k + 1} with error "
-                f'"type must be tuple of ints,but got {type(a).__name__}"'
-            )
-    sizes = tuple(int(a) for a in args)
+        if type(a) is not int and not _is_length(a, k):
+            raise _no_length(name, a, k, packed)
+    sizes = tuple([int(a) for a in args])
     for n in sizes:
-        if n < 0:
+        if n < 0 and name != "zeros":  # which has words of its own
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {n}: {list(sizes)}"
             )
     if math.prod(sizes) >= 1 << 60:  # XLA would end the process
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(sizes)}")
     return sizes
+
+
+def _is_length(x: Any, place: int) -> bool:
+    """Whether `x` may be a length at this place of a size; PyTorch looks at the first for bools."""
+    if isinstance(x, bool):
+        return place > 0
+    if isinstance(x, Handle):
+        return bool(x._v.dtype.kind in "iu")
+    return not isinstance(x, (float, complex, np.bool_)) and hasattr(type(x), "__index__")
+
+
+def _no_length(name: str, x: Any, place: int, packed: bool) -> TypeError:
+    kind = name_of_type(x)
+    if place:
+        return TypeError(
+            f"{name}(): argument 'size' failed to unpack the object at pos {place + 1} with error "
+            f'"type must be tuple of ints,but got {kind}"'
+        )
+    found = f"but found element of type {kind} at pos 0" if packed else f"not {kind}"
+    return TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, {found}")
 
 
 def finish(out: Any, requires_grad: bool, device: Any) -> Any:
@@ -251,12 +277,21 @@ def empty(*size: Any, memory_format: Any = None, **kwargs: Any) -> Any:
     """A tensor whose values mean nothing (zeros here)."""
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
-    made = zeros(*size, **kwargs)
+    made = zeros(size_of((kwargs.pop("size"),) if "size" in kwargs else size, "empty"), **kwargs)
     if memory_format not in RANKS:
         return made
     from ._strided import lie
 
     return lie(made, strides_in(made.shape, memory_format))
+
+
+def need_shape(name: str, size: Any) -> None:
+    """Refuse an int where a function takes a tuple of them."""
+    if isinstance(size, (int, float)):
+        raise TypeError(
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not "
+            f"{type(size).__name__}"
+        )
 
 
 @takes_out()
@@ -267,10 +302,7 @@ def full(
     """A tensor of `size` filled with a number; its dtype follows the number's kind."""
     if isinstance(fill_value, Handle):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
-    if isinstance(size, (int, float)):
-        raise TypeError(
-            f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
-        )
+    need_shape("full", size)
     if not isinstance(fill_value, (int, float, complex, np.number, np.bool_, Handle)):
         raise TypeError(
             "full(): argument 'fill_value' (position 2) must be Number, not "
@@ -278,7 +310,8 @@ def full(
         )
     if dtype is None:
         kinds: dict[type, np.dtype] = {bool: bool_dtype.np, int: int64.np}
-        np_dtype = kinds.get(type(fill_value), default_float())
+        kind = int if isinstance(fill_value, np.integer) else type(fill_value)
+        np_dtype = kinds.get(kind, default_float())
         if isinstance(fill_value, complex):
             np_dtype = complex64.np
     else:
@@ -289,12 +322,21 @@ def full(
 
 @takes_out("count")
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None,
+    *bounds: Any, start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None,
     requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """`[start, start + step, ...)` up to `end`; int64 if all are ints."""
+    """`[start, start + step, ...)` up to `end`; int64 if all are ints.
+
+    Called as `arange(end)` or `arange(start, end, step)`.
+    """
+    if len(bounds) > 3:
+        raise TypeError("arange() takes at most 3 positional arguments")
+    if len(bounds) == 1 and end is None:
+        (end,) = bounds
+    elif bounds:
+        start, end, step = (*bounds, *(start, end, step)[len(bounds) :])
     if end is None:
-        start, end = 0, start
+        raise TypeError('arange() missing 1 required positional arguments: "end"')
     numbers = [x.item() if isinstance(x, (Handle, np.generic)) else x for x in (start, end, step)]  # type: ignore[attr-defined]
     if dtype is None:
         floats = any(isinstance(x, float) for x in numbers)
@@ -304,13 +346,25 @@ def arange(
     return finish(apply(TABLE["arange"], *numbers, np_dtype), requires_grad, device)
 
 
-def _need_scalars(name: str, start: Any, end: Any) -> None:
-    dims = [x.dim() if isinstance(x, Handle) else 0 for x in (start, end)]
+def _scalars(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
+    """The ends and the number of steps of `linspace` and `logspace`."""
+    dims = [x.dim() if isinstance(x, Handle) else None for x in (start, end)]
     if any(dims):
+        told = [
+            f"{which} with {n} dimension(s)"
+            for which, n in zip(("start", "end"), dims, strict=True)
+            if n is not None
+        ]
         raise RuntimeError(
-            f"{name} only supports 0-dimensional start and end tensors, but got start with "
-            f"{dims[0]} dimension(s) and end with {dims[1]} dimension(s)."
+            f"{name} only supports 0-dimensional start and end tensors, but got "
+            f"{' and '.join(told)}."
         )
+    return _scalar(start), _scalar(end), operator.index(None if steps is True else steps)  # type: ignore[arg-type]
+
+
+def _scalar(x: Any) -> Any:
+    number = x.item() if isinstance(x, Handle) else x  # type: ignore[attr-defined]
+    return number if isinstance(number, complex) else float(number)
 
 
 @takes_out("count")
@@ -319,9 +373,9 @@ def linspace(
     device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `start` to `end`, both included."""
-    _need_scalars("linspace", start, end)
-    made = apply(TABLE["linspace"], float(start), float(end), int(steps), _np(dtype))
-    return finish(made, requires_grad, device)
+    ends = _scalars("linspace", start, end, steps)
+    want = None if dtype is None else _np(dtype, "linspace")
+    return finish(apply(TABLE["linspace"], *ends, want), requires_grad, device)
 
 
 @takes_out("count")
@@ -330,9 +384,9 @@ def logspace(
     requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `base ** start` to `base ** end`."""
-    _need_scalars("logspace", start, end)
-    made = apply(TABLE["logspace"], float(start), float(end), int(steps), base, _np(dtype))
-    return finish(made, requires_grad, device)
+    ends = _scalars("logspace", start, end, steps)
+    want = None if dtype is None else _np(dtype, "logspace")
+    return finish(apply(TABLE["logspace"], *ends, float(base), want), requires_grad, device)
 
 
 @takes_out()
@@ -341,6 +395,8 @@ def eye(
     device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Ones on the diagonal, zeros elsewhere."""
+    if isinstance(n, bool) or isinstance(m, bool):
+        raise TypeError("eye(): argument 'n' (position 1) must be int, not bool")
     made = apply(TABLE["eye"], n, n if m is None else m, _np(dtype))
     return finish(made, requires_grad, device)
 
@@ -428,6 +484,11 @@ def batched_as(like: Any, made: Any) -> Any:
 
 def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
     def like(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        if not isinstance(input, Handle):
+            raise TypeError(
+                f"{like.__name__}(): argument 'input' (position 1) must be Tensor, not "
+                f"{name_of_type(input)}"
+            )
         if "out" in kwargs:
             raise TypeError(f"{like.__name__}() got an unexpected keyword argument 'out'")
         wanted = kwargs.pop("memory_format", None)

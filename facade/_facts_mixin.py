@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional import TABLE, default_float
 
 from ._channels_last import strides_in
 from ._dtype import Size, of, type_string
@@ -130,9 +130,17 @@ class FactsMixin(Handle):
         if isinstance(dtype, str):
             from ._dtype import ALL
 
-            dtype = next((d for d in ALL if type_string(d.np) == dtype), None)
-            if dtype is None:
+            found = next((d for d in ALL if type_string(d.np) == dtype), None)
+            if found is None:
                 raise ValueError(f"invalid type: '{dtype}'")
+            return self.to(found)
+        if isinstance(dtype, type):
+            if issubclass(dtype, Handle):
+                return self.to(of(default_float()))
+            if not hasattr(dtype, "dtype"):
+                raise ValueError(f"invalid type: '{dtype.__name__}'")
+        elif not isinstance(dtype, dtype_class):
+            raise TypeError("dtype must be a type, str, or dtype object")
         return self.to(getattr(dtype, "dtype", dtype))
 
 

@@ -59,9 +59,19 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
 
 
 def _packed(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len(tensors) == 1 and not isinstance(tensors[0], Handle):
-        return tuple(tensors[0])
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    need_tensors(tensors)
     return tensors
+
+
+def need_tensors(given: tuple[Any, ...]) -> None:
+    """Raise PyTorch's error for what is no tensor among a function's arguments."""
+    for place, x in enumerate(given):
+        if not isinstance(x, Handle):
+            raise TypeError(
+                f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}"
+            )
 
 
 def _abstract(name: str, tensors: Any, *rest: Any) -> Any:
@@ -83,7 +93,8 @@ def _stack(name: str, prepare: Callable[..., Any], dim: Callable[[Any], int]) ->
 
     @functools.wraps(whole)
     def stack(tensors: Sequence[Any], *, out: Any = None) -> Any:
-        if out is not None or not tensors:
+        fit = isinstance(tensors, (tuple, list)) and all(isinstance(x, Handle) for x in tensors)
+        if out is not None or not fit or not tensors:
             return whole(tensors, out=out)
         parts = [prepare(x) for x in tensors]
         return apply(TABLE["cat"], tuple(parts), dim(parts))

@@ -6,22 +6,38 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import default_float
+from leafax.functional import cpp_name, default_float
 
 from . import _dtype
 from ._handle import Handle
-from ._python_data import is_sequence
+from ._python_data import is_sequence, name_of_type
 
 
 def legacy_tensor(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`Tensor(2, 3)`: sizes; `Tensor([1, 2])`: data; both in the default float dtype."""
-    return _make(args, kwargs, _dtype.of(default_float()), "torch.Tensor")
+    """`Tensor(2, 3)`: sizes; `Tensor([1, 2])`: data; both in the default float dtype.
+
+    A tensor may have any dtype.
+    """
+    first = args[0] if len(args) == 1 else None
+    dtype = first._v.dtype if isinstance(first, Handle) else default_float()
+    return make(args, kwargs, _dtype.of(dtype), kwargs.pop("device", None), "Tensor")
 
 
-def _make(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any, name: str) -> Any:
+def make(
+    args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any, device: Any, said: str
+) -> Any:
+    """What the old constructors make of their arguments, in one dtype.
+
+    Args:
+      said: `"Tensor"` for the constructor of tensors, `"new"` for the method.
+    """
     from ._creation import tensor, zeros
 
-    kwargs.pop("device", None)
+    if device is not None and _dtype.device(device).type not in (_here(), "cpu"):
+        raise RuntimeError(
+            f"legacy constructor expects device type: {_here()} but device type: "
+            f"{_dtype.device(device).type} was passed"
+        )
     if "data" in kwargs:
         args = (kwargs.pop("data"),)
     if "size" in kwargs:
@@ -32,24 +48,56 @@ def _make(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any, name: str) 
         return zeros(0, dtype=dtype)
     first = args[0]
     if len(args) == 1 and isinstance(first, Handle):
-        if first.dtype is not dtype:  # type: ignore[attr-defined]
-            raise TypeError(
-                f"expected {name if name != 'torch.Tensor' else 'Float'} (got "
-                f"{_dtype.type_string(first._v.dtype)})"
-            )
-        return first.detach()  # type: ignore[attr-defined]
+        return _alias(first, dtype, device, said)
     if len(args) == 1 and isinstance(first, _dtype.Size):
         return zeros(tuple(first), dtype=dtype)
-    if len(args) == 1 and is_sequence(first):
+    if len(args) == 1 and is_sequence(first) and not isinstance(first, str):
         return tensor(first, dtype=dtype)
-    if all(isinstance(a, (int, np.integer)) and not isinstance(a, bool) for a in args):
-        return zeros(*args, dtype=dtype)
-    kinds = ", ".join(type(a).__name__ for a in args)
-    raise TypeError(
-        f"new(): data must be a sequence (got {kinds})"
-        if len(args) == 1
-        else f"new() received an invalid combination of arguments - got ({kinds})"
+    for place, a in enumerate(args):
+        if not isinstance(a, (int, np.integer)) or isinstance(a, bool):
+            raise _no_size(a, place)
+    return zeros(*args, dtype=dtype)
+
+
+def _here() -> str:
+    import jax
+
+    found = jax.default_backend()
+    return "cuda" if found == "gpu" else found
+
+
+def _alias(x: Any, dtype: Any, device: Any, said: str) -> Any:
+    if device is not None:
+        form = "torch.Tensor(tensor, device=device)"
+        remedy = "torch.tensor(...) or torch.as_tensor(...)"
+        if said == "new":
+            form, remedy = "tensor.new(tensor, device=device)", "torch.as_tensor(...)"
+        what = "constructor" if said == "Tensor" else "new"
+        raise RuntimeError(
+            f"Legacy tensor {what} of the form {form} is not supported.  Use {remedy} instead."
+        )
+    if x.dtype is not dtype:
+        raise TypeError(f"expected {_options(dtype)} (got {_options(x.dtype)})")
+    return x.detach()
+
+
+def _options(dtype: Any) -> str:
+    return (
+        f"TensorOptions(dtype={cpp_name(dtype.np)}, device=cpu, layout=Strided, "
+        "requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))"
     )
+
+
+def _no_size(x: Any, place: int) -> TypeError:
+    kind = name_of_type(x)
+    if place:
+        return TypeError(
+            f"new(): argument 'size' failed to unpack the object at pos {place + 1} with error "
+            f'"type must be tuple of ints,but got {kind}"'
+        )
+    if isinstance(x, str):
+        return TypeError(f"new(): invalid data type '{kind}'")
+    return TypeError(f"new(): data must be a sequence (got {kind})")
 
 
 class TensorType(type):
@@ -61,7 +109,7 @@ class TensorType(type):
         return isinstance(x, Handle) and x._v.dtype == cls.dtype.np
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return _make(args, kwargs, cls.dtype, f"torch.{cls.__name__}")
+        return make(args, kwargs, cls.dtype, kwargs.pop("device", None), "Tensor")
 
     def __repr__(cls) -> str:
         return f"<class 'torch.{cls.__name__}'>"

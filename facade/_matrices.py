@@ -61,8 +61,13 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     if N is not None and N < 0:
         raise RuntimeError("N must be non-negative.")
     n = x.shape[0] if N is None else N
+    if x._v.dtype.kind in "biu":
+        x = x.long()
     if n < 2:
         powers = x.new_ones((x.shape[0], n))
+    elif x._v.dtype.itemsize < 4:  # which the op refuses, but its cumulative product does not
+        first = x.new_ones((x.shape[0], 1))
+        powers = apply(TABLE["cat"], (first, x.unsqueeze(1).expand(-1, n - 1).cumprod(1)), 1)
     else:
         powers = apply(TABLE["linalg.vander"], x, N=n)
     return powers if increasing else powers.flip(1)

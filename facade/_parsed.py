@@ -8,8 +8,8 @@ from ._arguments import is_known, parsed
 
 # What is called so often that another call on the way would be felt, and asks little.
 _BARE = frozenset(
-    "where conj real imag detach detach_ fill_ zero_ numel equal is_complex is_floating_point "
-    "is_signed is_conj is_neg is_inference resolve_conj resolve_neg can_cast promote_types "
+    "where conj real imag detach detach_ fill_ zero_ numel is_complex is_floating_point "
+    "is_inference resolve_conj resolve_neg "
     # These have forms of their own.
     "broadcast_tensors cartesian_prod normal_ bernoulli_".split()
 )

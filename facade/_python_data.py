@@ -70,14 +70,15 @@ def _sizes(data: Any) -> tuple[int, ...]:
     while is_sequence(data):
         sizes.append(len(data))
         if len(sizes) > _MOST_DIMS:
-            raise ValueError(f"too many dimensions '{_name(data)}'")
+            raise ValueError(f"too many dimensions '{name_of_type(data)}'")
         if not sizes[-1]:
             break
         data = data[0]
     return tuple(sizes)
 
 
-def _name(x: Any) -> str:
+def name_of_type(x: Any) -> str:
+    """What PyTorch's messages call the type of `x`."""
     cls = type(x)
     if cls.__name__ == "dtype" and cls.__module__.startswith("leafax"):
         return "torch.dtype"
@@ -104,7 +105,7 @@ def _promoted(x: Any, so_far: np.dtype | None) -> np.dtype:
     if isinstance(x, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
     if not is_sequence(x):
-        raise RuntimeError(f"Could not infer dtype of {_name(x)}")
+        raise RuntimeError(f"Could not infer dtype of {name_of_type(x)}")
     for k in range(len(x)):
         if x[k] is x:
             raise TypeError("new(): self-referential lists are incompatible")

@@ -12,6 +12,7 @@ from leafax.functional import TABLE, Op, default_float, scalar_name
 from ._arguments import parsed
 from ._dtype import of
 from ._handle import Handle
+from ._joined import need_tensors
 from ._out_kinds import check_tensor
 from ._record import apply
 from ._scalars import over, times
@@ -283,6 +284,9 @@ def _steps(y: Any, x: Any, dim: int) -> Any:
 
 def cartesian_prod(*tensors: Any) -> Any:
     """All combinations of the elements of vectors, one a row."""
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    need_tensors(tensors)
     for t in tensors:
         if t.dim() != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
@@ -304,10 +308,12 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
 
     if input.dim() != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(input.shape[0]), r))
     if not rows or r == 0:
         if r == 0:
             return input.new_empty((0,))
-        return input[:0].unsqueeze(1).expand(0, r)
+        return input.new_empty((0, r))
     return input[tensor(rows)]

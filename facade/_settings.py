@@ -141,6 +141,10 @@ def set_default_tensor_type(t: Any) -> None:
         UserWarning,
         stacklevel=2,
     )
+    if not isinstance(t, (str, type)):
+        raise TypeError(
+            "invalid type object: only floating-point types are supported as the default type"
+        )
     name = t.rpartition(".")[2] if isinstance(t, str) else t.__name__
     set_default_dtype(getattr(_legacy, name)().dtype)
 

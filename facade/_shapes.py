@@ -173,31 +173,20 @@ def new_tensor(
     self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """A new leaf with a copy of `data`, in this tensor's dtype."""
-    from ._creation import tensor
+    from ._creation import copied, tensor
 
-    return tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
-
-
-def new(self: Any, *args: Any, size: Any = None) -> Any:
-    """An empty tensor of the sizes given, or a copy of a sequence or tensor, in this dtype."""
-    from ._creation import empty, tensor
-
-    if size is not None or all(isinstance(a, int) for a in args):
-        return empty(*(size if size is not None else args or (0,)), dtype=self.dtype)
-    (data,) = args
-    if isinstance(data, Size):
-        return empty(*data, dtype=self.dtype)
+    dtype = dtype or self.dtype
     if isinstance(data, Handle):
-        if data.dtype != self.dtype:  # type: ignore[attr-defined]
-            raise TypeError(f"expected a tensor of {self.dtype} (got {data.dtype})")  # type: ignore[attr-defined]
-        return data.detach()  # type: ignore[attr-defined]
-    if not isinstance(data, (tuple, list)):
-        what = "invalid data type" if isinstance(data, str) else "data must be a sequence"
-        name = type(data).__name__
-        raise TypeError(
-            f"new(): {what} " + (f"'{name}'" if isinstance(data, str) else f"(got {name})")
-        )
-    return tensor(data, dtype=self.dtype)
+        return copied(data, dtype, device, requires_grad, "tensor.new_tensor")
+    return tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def new(self: Any, *args: Any, size: Any = None, device: Any = None) -> Any:
+    """An empty tensor of the sizes given, or a copy of a sequence or tensor, in this dtype."""
+    from ._legacy import make
+
+    named = {} if size is None else {"size": size}
+    return make(args, named, self.dtype, device, "new")
 
 
 def _new(name: str) -> Callable[..., Any]:
@@ -206,6 +195,11 @@ def _new(name: str) -> Callable[..., Any]:
 
         for unused in ("layout", "pin_memory"):
             kwargs.pop(unused, None)
+        if "size" not in kwargs:  # in the words of this method
+            if name == "full" and size:
+                _creation.need_shape("new_full", size[0])
+            shape, size = size[:1] if name == "full" else size, size[1:] if name == "full" else ()
+            size = (_creation.size_of(shape, "new_" + name), *size)
         made = getattr(_creation, name)(*size, dtype=dtype or self.dtype, **kwargs)
         return _creation.batched_as(self, made)
 

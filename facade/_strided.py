@@ -6,7 +6,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
-from ._creation import empty
+from ._creation import empty, size_of
 from ._layout import copied
 from ._modes import no_grad
 from ._record import apply
@@ -21,7 +21,7 @@ def empty_strided(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """A tensor with these strides, whose values mean nothing (zeros here)."""
-    size, stride = tuple(size), tuple(stride)
+    size, stride = size_of((tuple(size),), "empty_strided"), tuple(stride)
     if len(size) != len(stride):
         raise RuntimeError(
             f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "

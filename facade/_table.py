@@ -160,8 +160,7 @@ def function(op: Op) -> Callable[..., Any]:
                 return result
         if (
             packed is not None
-            and len(args) > packed
-            and (always or isinstance(args[packed], Handle))
+            and (always or len(args) > packed and isinstance(args[packed], Handle))
         ):
             args = (*args[:packed], args[packed:])
         if op.view and args and not isinstance(args[0], Handle):

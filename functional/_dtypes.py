@@ -111,12 +111,20 @@ def complex_of(dtype: Any) -> np.dtype:
     return _COMPLEX_OF.get(dtype, dtype)
 
 
+_BAREBONES = {"uint16", "uint32", "uint64"}  # they promote to floats, and to nothing else
+
+
 def promote_types(a: Any, b: Any) -> np.dtype:
     """PyTorch's `torch.promote_types` of two dtypes."""
     a, b = np.dtype(a), np.dtype(b)
     if a == b:
         return a
     ca, cb = category(a), category(b)
+    if not _BAREBONES.isdisjoint((a.name, b.name)) and _FLOAT not in (ca, cb):
+        raise RuntimeError(
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to "
+            f"promote {scalar_name(a)} and {scalar_name(b)}"
+        )
     if ca != cb:
         high, low = (a, b) if ca > cb else (b, a)
         # A complex dtype must be as precise as the float that it meets.
@@ -130,11 +138,6 @@ def promote_types(a: Any, b: Any) -> np.dtype:
             # uint8 with int8 needs int16; with wider signed integers those already hold it.
             other = b if a == np.dtype("uint8") else a
             return np.dtype("int16") if other == np.dtype("int8") else other
-        if a.kind == "u" or b.kind == "u":
-            raise RuntimeError(
-                f"Promotion for uint16, uint32, uint64 types is not supported, attempted to "
-                f"promote {scalar_name(a)} and {scalar_name(b)}"
-            )
     return max(a, b, key=_ORDER.index)
 
 

@@ -11,8 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import cast, default_float, is_complex, is_integral, result_type, scalar_name
+from .._dtypes import (
+    cast,
+    cpp_name,
+    default_float,
+    is_complex,
+    is_integral,
+    result_type,
+    scalar_name,
+)
 from .._op import op
+from ._elementwise import check_fits, refuse
 
 Array = jax.Array
 
@@ -53,6 +62,7 @@ def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) ->
         fill_value.dtype if getattr(fill_value, "ndim", None) == 0 and not fill_value.weak_type
         else _number_dtype(fill_value)
     )  # fmt: skip
+    check_fits(fill_value, dtype)
     return jnp.broadcast_to(cast(fill_value, dtype), need_size("full", size))
 
 
@@ -82,9 +92,12 @@ def arange(start: Any, end: Any, step: Any = 1, dtype: np.dtype | None = None) -
     dtype = np.dtype(dtype or _number_dtype(start, end, step))
     if any(isinstance(n, float) and not math.isfinite(n) for n in (start, end)):
         raise RuntimeError(f"unsupported range: {_short(start)} -> {_short(end)}")
-    if dtype.name == "bool":
-        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    if any(isinstance(n, complex) for n in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    refuse("arange_cpu", dtype, 0, 3)
     length = arange_length(start, end, step, dtype)
+    if length >= 1 << 60:
+        raise RuntimeError("invalid size, possible overflow?")
     if is_integral(dtype):
         steps = lax.iota(dtype, length)
         return steps * jnp.asarray(int(step), dtype) + jnp.asarray(int(start), dtype)
@@ -121,9 +134,10 @@ def _span_dtype(name: str, dtype: np.dtype | None, *ends: Any) -> np.dtype:
         return given
     if is_complex(given) and not is_complex(dtype):
         raise RuntimeError(
-            f"torch.{name}(): inferred dtype {scalar_name(given)} can't be safely cast to passed "
+            f"torch.{name}(): inferred dtype {cpp_name(given)} can't be safely cast to passed "
             f"dtype {scalar_name(dtype)}"
         )
+    refuse(f"{name}_cpu", dtype, 0)
     return np.dtype(dtype)
 
 

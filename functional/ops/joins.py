@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import cast, promote_types
+from .._dtypes import cast, default_float, promote_types
 from .._op import op
 from . import _dims
 from ._nn import repeated
@@ -34,7 +34,9 @@ def _cat(tensors: Sequence[Array], dim: int) -> Array:
     tensors = _same_dtype(tensors)
     # Empty vectors join with anything, an old habit of PyTorch.
     kept = [(at, x) for at, x in enumerate(tensors) if x.shape != (0,)]
-    first = kept[0][1] if kept else tensors[0]
+    if not kept:  # whatever the dim
+        return tensors[0]
+    first = kept[0][1]
     dim = _dims.wrap_dim(dim, first.ndim)
     for at, x in kept:
         if x.ndim != first.ndim:
@@ -47,7 +49,7 @@ def _cat(tensors: Sequence[Array], dim: int) -> Array:
                     f"Sizes of tensors must match except in dimension {dim}. Expected size {n} but "
                     f"got size {m} for tensor number {at} in the list."
                 )
-    return lax.concatenate([x for _, x in kept], dim) if kept else first
+    return lax.concatenate([x for _, x in kept], dim)
 
 
 @op(method=False, aliases=("concat", "concatenate"))
@@ -117,7 +119,7 @@ def block_diag(tensors: Sequence[Array]) -> Array:
                 f"Input {at} has {x.ndim} dimensions"
             )
     if not tensors:
-        return jnp.zeros((1, 0), jnp.float32)
+        return jnp.zeros((1, 0), default_float())
     blocks = [x.reshape(1, -1) if x.ndim < 2 else x for x in _same_dtype(tensors)]
     shape = (sum(x.shape[0] for x in blocks), sum(x.shape[1] for x in blocks))
     out, row, column = jnp.zeros(shape, blocks[0].dtype), 0, 0
@@ -139,6 +141,8 @@ def broadcast_tensors(tensors: Sequence[Array]) -> tuple[Array, ...]:
 @op(method=False, backward="ExpandBackward0")
 def meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> tuple[Array, ...]:
     """Expand vectors to coordinates on their grid."""
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     for x in tensors:
         if x.ndim > 1:
             raise RuntimeError(

@@ -38,6 +38,8 @@ def vander(x: Array, *, N: int | None = None) -> Array:  # noqa: N803
             "linalg.vander supports floating point, complex, and integer tensors, but got "
             + scalar_name(x.dtype)
         )
+    if is_integral(x.dtype):
+        x = x.astype(jnp.int64)
     x = x.reshape(1) if x.ndim == 0 else x
     n = x.shape[-1] if N is None else N
     if n <= 1:

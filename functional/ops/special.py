@@ -295,4 +295,11 @@ def polar(abs: Array, angle: Array) -> Array:
             "Expected both inputs to be Half, Float or Double tensors but got "
             f"{scalar_name(abs.dtype)} and {scalar_name(angle.dtype)}"
         )
+    if abs.dtype != angle.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {scalar_name(abs.dtype)} but got scalar type "
+            f"{scalar_name(angle.dtype)} for second argument"
+        )
+    if abs.dtype.itemsize < 4:
+        raise NotImplementedError(f"\"polar_cpu\" not implemented for '{scalar_name(abs.dtype)}'")
     return jax.lax.complex(abs * jnp.cos(angle), abs * jnp.sin(angle))
