@@ -199,8 +199,11 @@ def result_type(*operands: Any, default_float: Any = _FLOAT32) -> np.dtype:
 # The integer that processors make of a float on its way to one of these dtypes.
 _THROUGH: dict[str, Any] = {
     "uint8": np.int64, "int8": np.int32, "int16": np.int32, "int32": np.int32, "int64": np.int64,
-    "uint16": np.int32,
+    "uint16": np.int32, "uint32": np.int64, "uint64": np.int64,
 }  # fmt: skip
+
+
+_BY_HALVES = {"uint32": np.int32, "uint64": np.int64}
 
 
 def _as_integer(x: Any, dtype: np.dtype) -> Any:
@@ -209,6 +212,14 @@ def _as_integer(x: Any, dtype: np.dtype) -> Any:
     XLA saturates. There the lowest bits of a wider integer are taken, and what that cannot hold
     (NaN, too) is its smallest number.
     """
+    if dtype.name in _BY_HALVES and not (dtype == np.uint32 and x.dtype == np.float16):
+        # The upper half is moved down, and the highest bit put back.
+        signed = np.dtype(_BY_HALVES[dtype.name])
+        with np.errstate(over="ignore"):
+            half = jnp.asarray(-float(np.iinfo(signed).min), x.dtype)
+        high = x >= half
+        low = _as_integer(jnp.where(high, x - half, x), signed)
+        return jnp.where(high, low ^ np.iinfo(signed).min, low).astype(dtype)
     wide = _THROUGH[dtype.name]
     least, end = float(np.iinfo(wide).min), -float(np.iinfo(wide).min)
     with np.errstate(over="ignore"):  # in halves they are infinite, which is as good

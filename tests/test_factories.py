@@ -149,9 +149,9 @@ def test_a_dtype_that_is_none_is_named() -> None:
 MADE = (
     "t.zeros(-1)", "t.ones(2, -1)", "t.empty(-1)", "t.empty_strided((-1,), (1,))", "t.zeros()",
     "t.zeros(True)", "t.zeros((True, 2))", "t.zeros(2, None)", "t.zeros(t.tensor(2.0))",
-    "t.zeros(None)", "x.new_zeros()", "x.new_ones(True)", "x.new_full(2, 3)", "x.new_full((2,), 1j)",
-    "t.full_like(x, 1j)", "t.full((2,), np.int16(3))", "t.eye(True)", "t.arange(end=3)",
-    "t.arange(start=1)", "t.arange(1, end=4, step=2)", "t.arange(1j)",
+    "t.zeros(None)", "x.new_zeros()", "x.new_ones(True)", "x.new_full(2, 3)",
+    "x.new_full((2,), 1j)", "t.full_like(x, 1j)", "t.full((2,), np.int16(3))", "t.eye(True)",
+    "t.arange(end=3)", "t.arange(start=1)", "t.arange(1, end=4, step=2)", "t.arange(1j)",
     "t.arange(0, 3, dtype=t.complex64)", "t.arange(1e-38, 3e38)", "t.linspace(0, 1j, 3)",
     "t.linspace(t.tensor(1j), 5, 3)", "t.linspace(0, 1j, 3, dtype=t.float32)",
     "t.linspace(t.tensor([0.0]), 1, 2)", "t.linspace(0, 1, 3, dtype=t.bool)",
@@ -165,12 +165,13 @@ MADE = (
       for d in ("bool", "int16", "float16", "float32") for n in (0, 1, 3)),
     "t.linalg.vander(t.tensor([1, 2], dtype=t.int16))", "t.split(x, t.tensor(2))", "x.split(2.5)",
     "x.split(None)", "t.asarray(b'abcd')", "t.asarray(bytearray(4), dtype=t.int16)",
-    "t.Tensor(x.int())", "t.Tensor(x, device='cpu')", "t.Tensor(1, 2.5)", "t.FloatTensor(x.double())",
-    "x.new(device='cpu')", "x.new([2.5], device='cpu')", "x.new(x.int())", "x.new(x, device='cpu')",
-    "x.type('foo')", "x.type(int)", "x.type(1)", "x.int().type(t.Tensor)", "t.ones_like([1])",
-    "t.set_default_dtype('a')", "t.set_default_tensor_type(t.float32)", "t.equal(x, 1)",
-    "t.promote_types(t.float32, 1)", "t.promote_types(t.uint16, t.bool)",
-    "t.promote_types(t.uint32, t.float16)", "t.promote_types(t.complex64, t.uint64)",
+    "t.Tensor(x.int())", "t.Tensor(x, device='cpu')", "t.Tensor(1, 2.5)",
+    "t.FloatTensor(x.double())", "x.new(device='cpu')", "x.new([2.5], device='cpu')",
+    "x.new(x.int())", "x.new(x, device='cpu')", "x.type('foo')", "x.type(int)", "x.type(1)",
+    "x.int().type(t.Tensor)", "t.ones_like([1])", "t.set_default_dtype('a')",
+    "t.set_default_tensor_type(t.float32)", "t.equal(x, 1)", "t.promote_types(t.float32, 1)",
+    "t.promote_types(t.uint16, t.bool)", "t.promote_types(t.uint32, t.float16)",
+    "t.promote_types(t.complex64, t.uint64)",
 )  # fmt: skip
 
 

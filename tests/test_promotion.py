@@ -153,11 +153,11 @@ def test_the_default_dtype_of_when_it_was_recorded_counts() -> None:
 @pytest.mark.parametrize("source", ["float32", "float64", "bfloat16"])
 def test_floats_that_integers_cannot_hold(source: str) -> None:
     """As PyTorch's processors have it: the lowest bits, and the smallest number for NaN."""
-    values = [-3.0, 300.7, -300.7, 1e5, 3e9 + 7, -3e9, 1e20, float("nan"), float("inf")]
-    for name in ("uint8", "int8", "int16", "int32", "int64", "uint16"):
+    values = [-3.0, 300.7, -300.7, 1e5, 3e9 + 7, -3e9, 1e20, float("nan"), float("inf"), 1e19]
+    for name in ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"):
         made = []
         for t in (torch, leafax):
-            x = t.tensor(values, dtype=getattr(t, source))
+            x = t.tensor(values * 4, dtype=getattr(t, source))[: len(values)]
             made.append(x.to(getattr(t, name)).tolist())
         assert made[0] == made[1], name
 
