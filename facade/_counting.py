@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from leafax.functional import TABLE, Op, camel, scalar_name
+from leafax.functional import TABLE, Op, camel, scalar_name, wrap_dim
 
 from ._creation import from_numpy
 from ._dtype import float32, float64
@@ -72,6 +72,8 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = No
 
 
 def _refuse_complex(input: Any, dim: int | None) -> None:
+    if dim is not None:
+        wrap_dim(dim, input.dim())
     if input.is_complex():
         what = "unique" if dim is None else "unique_dim"
         raise NotImplementedError(f"\"{what}\" not implemented for '{scalar_name(input._v.dtype)}'")
@@ -87,6 +89,8 @@ def unique(
     """
     _refuse_complex(input, dim)
     refuse("_unique2" if dim is None else "unique_dim", input)
+    if dim is not None and not input.numel():
+        _need_slices(input, dim)
     found = _unique2(input, sorted, dim=dim)
     return _asked(found, return_inverse, return_counts)
 
@@ -199,17 +203,19 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
     """How many elements fall into each of `bins` equal parts of [min, max]."""
     x = _values(input)
     if bins <= 0:
-        raise RuntimeError(f"torch.histc(): bins must be > 0, but got {bins}")
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if min == max and x.size:
         min, max = x.min(), x.max()
         if not np.isfinite([min, max]).all():
             raise RuntimeError(
                 f"torch.histc: range of [{float(min):g}, {float(max):g}] is not finite"
             )
+    if not np.isfinite([min, max]).all():
+        raise RuntimeError(f"torch.histc: range of [{float(min):g}, {float(max):g}] is not finite")
     if min == max:
         min, max = min - 1, max + 1
     if min > max:
-        raise RuntimeError("torch.histc(): max must be larger than min")
+        raise RuntimeError("torch.histc: max must be larger than min")
     counts, _ = np.histogram(x.astype(np.float64), bins, (float(min), float(max)))
     made = from_numpy(counts.astype(x.dtype))
     return made if out is None else write_out(_HISTC, made, out)

@@ -188,7 +188,7 @@ def from_numpy(array: np.ndarray) -> Any:
     not seen.
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+        raise TypeError(f"expected np.ndarray (got {name_of_type(array)})")
     _check_dtype(array)
     if getrefcount(array) == TEMPORARY and is_own(array):
         return wrap(array)

@@ -45,7 +45,11 @@ class dtype:
         return _BY_NP[numpy.zeros((), self.np).real.dtype]
 
     def to_complex(self) -> dtype:
-        return {"float64": complex128}.get(self._name, self if self.is_complex else complex64)
+        if self.is_complex:
+            return self
+        if not self.is_floating_point:
+            raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(self.np)}")
+        return complex128 if self._name == "float64" else complex64
 
 
 float32 = float = dtype("float32", "float32")
@@ -191,7 +195,12 @@ class device:
             )
         if ":" in type:
             type, _, number = type.partition(":")
-            if not number.isdecimal():
+            if index is not None:
+                raise RuntimeError(
+                    "type (string) must not include an index because index was passed explicitly: "
+                    f"{given}"
+                )
+            if not number.isdecimal() or number != str(builtins.int(number)):
                 raise RuntimeError(f"Invalid device string: '{given}'")
             index = builtins.int(number)
         if type not in _DEVICES.split(", ") and type != "tpu":

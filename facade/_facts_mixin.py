@@ -108,7 +108,7 @@ class FactsMixin(Handle):
         from ._strides import stride
 
         strides = stride(self)
-        return strides if dim is None else strides[_dim(dim, self.dim())]
+        return strides if dim is None else strides[_dim(dim, self.dim(), "stride")]
 
     def storage_offset(self) -> int:
         """Elements of the storage before this tensor's first."""
@@ -144,7 +144,10 @@ class FactsMixin(Handle):
         return self.to(getattr(dtype, "dtype", dtype))
 
 
-def _dim(dim: int, ndim: int) -> int:
+def _dim(dim: int, ndim: int, said: str = "size") -> int:
+    if isinstance(dim, (str, float)):
+        name = type(dim).__name__
+        raise TypeError(f"{said}(): argument 'dim' (position 1) must be int, not {name}")
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if not -ndim <= dim < ndim:

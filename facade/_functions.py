@@ -227,11 +227,6 @@ def is_inference(input: Any) -> builtins.bool:
     return builtins.bool(input.is_inference())
 
 
-def _assert(condition: Any, message: str) -> None:
-    """Python's `assert` as a function; of a tensor it observes the value."""
-    assert condition, message
-
-
 Tensor.nonzero = nonzero  # type: ignore[attr-defined]
 Tensor.equal = equal  # type: ignore[attr-defined]
 Tensor.allclose = allclose  # type: ignore[attr-defined]
@@ -265,7 +260,7 @@ __all__ = [  # noqa: PLE0604
     "max", "median", "min", "msort", "nanmedian", "norm", "trapezoid", "trapz", "where",
     "polygamma",
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "dsplit", "hsplit", "is_conj",
-    "is_neg", "_neg_view", "_assert", "view_as_real", "is_nonzero", "is_same_size", "resolve_conj",
+    "is_neg", "_neg_view", "view_as_real", "is_nonzero", "is_same_size", "resolve_conj",
     "tensor_split", "vsplit",
     "is_tensor", "is_signed", "is_floating_point", "is_complex", "numel", "promote_types",
     "result_type",

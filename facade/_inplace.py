@@ -35,6 +35,7 @@ _NODES = {
 # These have no kernel for some of the dtypes that their operands may promote to.
 _CAST_FIRST = frozenset({
     "atan2", "hypot", "nextafter", "fmod", "remainder", "floor_divide", "copysign", "gcd", "lcm",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
 })  # fmt: skip
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import TABLE, Op, scalar_name
+import jax
+
+from leafax.functional import TABLE, Fault, Op, need_slices
 
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
@@ -22,8 +24,13 @@ def _index_reduce(
     return _SCATTER.fn(input, dim, index, source, reduce, include_self)
 
 
+def _check_slices(input: Any, dim: int, index: Any, *rest: Any) -> list[Fault]:
+    size = input.shape[dim] if input.ndim else 1
+    return [Fault((index < 0) | (index >= size), IndexError, "index out of range in self")]
+
+
 _INDEX_REDUCE = Op(
-    _index_reduce, name="index_reduce", inplace=True, check=_SCATTER.check, residuals=True,
+    _index_reduce, name="index_reduce", inplace=True, check=_check_slices, residuals=True,
     saves={"self": "*", "index": "*", "source": "*", "result": "*"},
 )  # fmt: skip
 
@@ -33,8 +40,9 @@ def index_reduce(
     out: Any = None,
 ) -> Any:  # fmt: skip
     """A copy whose slices at `index` are reduced with those of `source`."""
-    at, reduce = _reduce_arguments(input, dim, index, source, reduce)
+    at = _places(input, dim, index, source, reduce)
     made = apply(_INDEX_REDUCE, input, dim, at, source, reduce, include_self)
+    warn_once(_BETA)
     return made if out is None else write_out(_INDEX_REDUCE, made, out, (input, index, source))
 
 
@@ -43,13 +51,17 @@ def index_reduce_(
 ) -> Any:
     """`index_reduce` in place."""
     check_inplace(self)
-    at, reduce = _reduce_arguments(self, dim, index, source, reduce)
-    return apply_inplace(_INDEX_REDUCE, self, dim, at, source, reduce, include_self)
+    at = _places(self, dim, index, source, reduce)
+    made = apply_inplace(_INDEX_REDUCE, self, dim, at, source, reduce, include_self)
+    warn_once(_BETA)
+    return made
 
 
-def _reduce_arguments(
-    input: Any, dim: int, index: Any, source: Any, reduce: str
-) -> tuple[Any, str]:
+_BETA = "index_reduce() is in beta and the API may change at any time."
+
+
+def _places(input: Any, dim: int, index: Any, source: Any, reduce: str) -> Any:
+    """The index of each element of `source`, as `scatter` wants it."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(
             "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
@@ -57,16 +69,10 @@ def _reduce_arguments(
         )
     if input._v.dtype == bool and input.dim() < 2:
         raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
-    if input._v.dtype != source._v.dtype:
-        raise RuntimeError(
-            f"index_reduce_(): self ({scalar_name(input._v.dtype)}) and source "
-            f"({scalar_name(source._v.dtype)}) must have the same scalar type"
-        )
-    warn_once("index_reduce() is in beta and the API may change at any time.")
-    shape = [1] * source.dim()
-    if shape:
-        shape[dim] = -1
-    return index.view(shape).expand(source.shape).long(), reduce
+    known = [jax.ShapeDtypeStruct(tuple(x.shape), x._v.dtype) for x in (input, index, source)]
+    dim = need_slices("index_reduce_", known[0], dim, *known[1:])
+    shape = [-1 if axis == dim else 1 for axis in range(source.dim())]
+    return index.view(shape).expand(source.shape).long()
 
 
 def as_strided_scatter(

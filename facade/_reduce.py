@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, default_float, scalar_name
 
-from ._arguments import parsed
+from ._arguments import parsed, refused
 from ._dtype import of
 from ._handle import Handle
 from ._joined import need_tensors
+from ._once import warn_once
 from ._out_kinds import check_tensor
 from ._record import apply
 from ._scalars import over, times
@@ -122,7 +124,16 @@ def where(
         return nonzero(condition, as_tuple=True)
     if out is not None:
         check_out(TABLE["where"], out, (condition, input, other))
-    made = apply(TABLE["where"], condition, input, other)
+    if isinstance(condition, Handle) and condition._v.dtype == np.uint8:
+        warn_once(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be "
+            "removed in a future version of PyTorch. Use a boolean condition instead."
+        )
+    try:
+        made = apply(TABLE["where"], condition, input, other)
+    except (AttributeError, TypeError) as error:
+        given = tuple(x for x in (condition, input, other) if x is not None)
+        raise refused("where", given, {}, "where") or error from None
     return made if out is None else write_out(TABLE["where"], made, out)
 
 
@@ -163,6 +174,8 @@ def diff(
         made = input.clone()
         return made if out is None else write_out(TABLE["sub"], made, out)
     parts = [x for x in (prepend, input, append) if x is not None]
+    if any(x.dim() != input.dim() for x in parts):
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     made = apply(TABLE["cat"], tuple(parts), dim) if len(parts) > 1 else input
     for _ in range(n if n <= made.shape[dim] else made.shape[dim]):
         size = made.shape[dim] - 1
@@ -221,6 +234,13 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         factor: Any = total - correction * (weights * aweights).sum() / total
     else:
         factor = total - correction
+    if not isinstance(factor, Handle) and factor <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the "
+            "number of observations.",
+            UserWarning,
+            stacklevel=3,
+        )
     factor = factor.clamp(min=0) if isinstance(factor, Handle) else _larger(factor, 0)
     x = x - mean
     y = x if weights is None else x * weights
@@ -252,6 +272,8 @@ def corrcoef(input: Any) -> Any:
 
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integral along a dim by the trapezoidal rule."""
+    if not y.dim():
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if y.shape[dim] == 0:
         return y.sum(dim)
     if x is None:

@@ -18,6 +18,8 @@ def shown_as(name: str) -> Callable[[Any], Any]:
         cls._torch_name = name
         cls.__repr__ = _show
         cls.__name__ = cls.__qualname__ = name
+        cls.n_fields = cls.n_sequence_fields = len(cls._fields)  # as structseq has them
+        cls.n_unnamed_fields = 0
         cls.__module__ = "leafax.return_types"
         return cls
 

@@ -12,6 +12,7 @@ from . import _legacy
 from ._convert import jax_device
 from ._device_mixin import device_of
 from ._dtype import device as device_class
+from ._dtype import dtype as dtype_class
 from ._functions import set_default_dtype
 from ._tensor import Tensor
 
@@ -153,6 +154,8 @@ def typename(obj: Any) -> str:
     """`obj.type()` of a tensor; else the name of an object's type, or of a class or function."""
     if isinstance(obj, Tensor):
         return str(obj.type())
+    if isinstance(obj, dtype_class):
+        return "torch.dtype"
     named = obj if hasattr(obj, "__qualname__") or hasattr(obj, "__name__") else type(obj)
     module = getattr(named, "__module__", "") or ""
     name = getattr(named, "__qualname__", None) or named.__name__

@@ -229,7 +229,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The places in a tensor of `shape` of positions in its flat form, one tensor a dim."""
     if indices._v.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-    if not isinstance(shape, (int, tuple, list)):
+    if not isinstance(shape, (int, tuple, list, str)):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     for n in sizes:

@@ -222,20 +222,32 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
 
     def apply_(self, fn: Any) -> Any:
         """Apply a Python function to each element, in place; runs the program."""
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() "
+                "instead."
+            )
+        if not callable(fn):
+            raise TypeError(f"'{type(fn).__name__}' object is not callable")
         values = self.detach().numpy()
         made = np.vectorize(fn, otypes=[values.dtype])(values) if values.size else values
         from ._creation import from_numpy
 
         return self.copy_(from_numpy(made))
 
-    def copy_(self, src: Any, non_blocking: bool = False) -> Any:
-        """Copy the values of `src` (broadcast, cast) into this tensor."""
-        if not isinstance(src, Tensor):
+    def copy_(self, other: Any, non_blocking: bool = False) -> Any:
+        """Copy the values of `other` (a tensor, broadcast and cast, or a number) into this one."""
+        if not isinstance(other, Tensor):
+            if not isinstance(other, (bool, int, float, complex, np.number, np.bool_)):
+                raise TypeError(
+                    "copy_(): argument 'other' (position 1) must be Tensor, not "
+                    f"{type(other).__name__}"
+                )
             from ._creation import tensor
 
-            src = tensor(src)
-        apply_inplace(TABLE["copy"], self, src)
-        drops_imaginary(src._v.dtype, self._v.dtype, self._v.numel)
+            other = tensor(other)
+        apply_inplace(TABLE["copy"], self, other)
+        drops_imaginary(other._v.dtype, self._v.dtype, self._v.numel)
         return self
 
     def fill_(self, value: Any) -> Any:

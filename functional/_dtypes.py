@@ -203,7 +203,7 @@ _THROUGH: dict[str, Any] = {
 }  # fmt: skip
 
 
-_BY_HALVES = {"uint32": np.int32, "uint64": np.int64}
+_BY_HALVES: dict[str, Any] = {"uint32": np.int32, "uint64": np.int64}
 
 
 def _as_integer(x: Any, dtype: np.dtype) -> Any:
@@ -214,7 +214,7 @@ def _as_integer(x: Any, dtype: np.dtype) -> Any:
     """
     if dtype.name in _BY_HALVES and not (dtype == np.uint32 and x.dtype == np.float16):
         # The upper half is moved down, and the highest bit put back.
-        signed = np.dtype(_BY_HALVES[dtype.name])
+        signed: Any = np.dtype(_BY_HALVES[dtype.name])
         with np.errstate(over="ignore"):
             half = jnp.asarray(-float(np.iinfo(signed).min), x.dtype)
         high = x >= half

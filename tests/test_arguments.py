@@ -134,3 +134,50 @@ def test_complex_numbers_of_half_precision_are_refused(make):
     x = leafax.ones(3, 2, dtype=leafax.float16)
     with pytest.raises(NotImplementedError, match="complex32 does not exist in JAX"):
         leafax.complex(x, x) if make == "complex" else leafax.view_as_complex(x)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["t.searchsorted(t.tensor([1, 2, 3]), 2, sorter=t.tensor([0, 1]))",
+     "t.searchsorted(t.tensor([1, 2]), 2, sorter=t.tensor([0, 1], dtype=t.int32))",
+     "t.unique(t.ones(2, 3), dim=5)", "t.unique_consecutive(t.ones(2, 3), dim=5)",
+     "t.unique(t.ones(3, 0), dim=0)", "t.where(x > 1, x)", "t.where(x > 1, x, 'a')",
+     "t.where(t.ones(2, 3) > 2, t.ones(4), t.ones(2, 3))", "t.histc(x, 4, 3, 1)",
+     "t.masked_fill(t.ones(2, 3), t.tensor([True, False]), 1)", "t.histc(x, bins=0)",
+     "t.histc(x, 4, float('nan'), 1)", "t.diff(t.ones(2, 3), prepend=t.ones(3))",
+     "t.trapezoid(t.tensor(1.0))", "t.unravel_index(t.tensor([3]), 'ab')", "x.size('a')",
+     "x.stride('a')", "t.device('cuda:01')", "t.device('cpu:0', 1)", "t.int32.to_complex()",
+     "x.copy_([1])", "x.copy_(other=x).tolist()", "x.apply_(1)", "t.typename(t.float32)",
+     "t.ones(3, requires_grad=True).apply_(lambda z: z)", "t.max(t.ones(2, 2), 0).n_fields",
+     *(f"t.ones(3, dtype=t.{a}).{op}_(t.ones(3, dtype=t.{b}))"
+       for op in ("bitwise_and", "bitwise_or", "bitwise_left_shift")
+       for a, b in (("bool", "float32"), ("int32", "float16"), ("float32", "int32"))),
+     "t._check(False)", "t._check(False, lambda: 5)", "t._check(1)", "t._check(t.tensor(True))",
+     "t._check(False, 'a')", "t._check_value(False, lambda: 'm')", "t._check_index(False)",
+     "t._check_type(False)", "t._check_not_implemented(False)", "t._check_is_size(-1)",
+     "t._check_tensor_all(t.tensor([True, False]))", "t._check_tensor_all(t.tensor([True]))",
+     "t._check_with(KeyError, False, lambda: 'x')", "t.sym_int(-1.5)", "t.sym_float(1)",
+     "t.sym_max(1, 2.0)", "t.sym_min(1, 2.0)", "t.sym_not(True)", "t.sym_ite(True, 1, 2)",
+     "t.sym_sum([1, 2])", "t.sym_sqrt(4.0)"],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore")
+def test_calls_of_all_kinds_are_answered_and_refused_as_by_pytorch(call: str) -> None:
+    found = []
+    for t in (leafax, torch):
+        try:
+            found.append(eval(call, {"t": t, "x": t.arange(3.0)}))
+        except Exception as e:
+            found.append((type(e), str(e)))
+    assert found[0] == found[1] and type(found[0]) is type(found[1])
+
+
+def test_what_pytorch_warns_of() -> None:
+    x = leafax.arange(6.0).view(2, 3)
+    with pytest.warns(UserWarning, match=r"^cov\(\): degrees of freedom is <= 0"):
+        leafax.cov(leafax.ones(2, 1))
+    leafax.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="^where received a uint8 condition tensor"):
+            leafax.where((x > 2).byte(), x, x)
+    finally:
+        leafax.set_warn_always(False)

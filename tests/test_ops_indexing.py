@@ -9,6 +9,7 @@ import pytest
 import torch
 from ops_agree import agree
 
+import leafax
 from leafax.functional.ops import indexing, scatter, slice_writes
 
 assert indexing and scatter and slice_writes  # imported to enter their ops into the table
@@ -142,3 +143,34 @@ def test_scatter_reduce_argument() -> None:
 def test_index_add_alpha() -> None:
     agree("index_add", X, 0, i([0, 2]), t(2, 4), alpha=2)
     agree("index_add", X, 0, i([0, 2]), t(2, 4), alpha=0.5)
+
+
+SLICES = (
+    "1, t.tensor([0.0]), t.ones(3, 1)", "1, t.tensor([0]), t.ones(3, 2)",
+    "1, t.tensor([0, 1]), t.ones(3, 1)", "5, t.tensor([0]), t.ones(3, 2)",
+    "1, t.tensor([[0]]), t.ones(3, 1)", "1, t.tensor(0), t.ones(3)",
+    "1, t.tensor([0]), t.ones(2, 1)", "1, t.tensor([0]), t.ones(3, 1, 1)",
+    "0, t.tensor([0]), t.tensor(2.0)", "0, t.tensor([0, 1]), t.tensor(2.0)",
+    "1, t.tensor([0]), t.ones(3, 1).double()", "-1, t.tensor([2]), 2 * t.ones(3, 1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", SLICES)
+@pytest.mark.parametrize("method", ["index_add_({})", "index_reduce_({}, 'prod')"])
+@pytest.mark.filterwarnings("ignore:index_reduce")
+def test_slices_that_do_not_fit_are_refused(method: str, arguments: str) -> None:
+    found = []
+    for t in (leafax, torch):
+        x = t.ones(3, 4)
+        try:
+            found.append(eval(f"x.{method.format(arguments)}", {"x": x, "t": t}).tolist())
+        except Exception as e:
+            found.append((type(e), str(e)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+def test_index_reduce_says_what_pytorch_says_of_an_index_out_of_range() -> None:
+    for t in (leafax, torch):
+        with pytest.raises(IndexError, match="^index out of range in self"):
+            t.ones(3, 4).index_reduce_(1, t.tensor([9]), t.ones(3, 1), "prod").tolist()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ._dims import broadcast_shapes as broadcast_shapes
 from ._dims import flatten_size as flatten_size
+from ._dims import wrap_dim as wrap_dim
 from ._strides import NOT_VIEWABLE as NOT_VIEWABLE
 from ._strides import VIEW_RULES as VIEW_RULES
 from ._strides import Layout as Layout
@@ -18,3 +19,4 @@ for _file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
     import_module(f"{__name__}.{_file.stem}")
 
 from .einsum import einsum_terms as einsum_terms  # noqa: E402
+from .slice_writes import need_slices as need_slices  # noqa: E402

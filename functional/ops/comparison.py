@@ -102,6 +102,7 @@ def where(condition: Array, input: Any, other: Any) -> Array:
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{scalar_name(condition.dtype)}"
         )
+    broadcast_shapes(condition.shape, getattr(input, "shape", ()))  # in PyTorch's order
     x, y = aligned(input, other)
     if condition.dtype != BOOL:
         condition = condition != 0
@@ -123,5 +124,5 @@ def masked_fill(input: Array, mask: Array, value: Any) -> Array:
             f"{value.ndim} dimension(s)."
         )
     check_fits(value, input.dtype)
-    broadcast_shapes(input.shape, mask.shape)
+    broadcast_shapes(mask.shape, input.shape)
     return jnp.where(mask, cast(value, input.dtype), input)

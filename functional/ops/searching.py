@@ -38,6 +38,17 @@ def searchsorted(
         )
     values = input if hasattr(input, "dtype") else jnp.asarray(input, sorted_sequence.dtype)
     if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise RuntimeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got "
+                f"boundary tensor {list(sorted_sequence.shape)}and got sorter tensor "
+                f"{list(sorter.shape)}"
+            )
+        if sorter.dtype != np.int64:
+            raise RuntimeError(
+                "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+                + scalar_name(sorter.dtype)
+            )
         sorted_sequence = jnp.take_along_axis(sorted_sequence, sorter, -1)
     if sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
         raise RuntimeError(

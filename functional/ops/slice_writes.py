@@ -44,32 +44,39 @@ def _write_slices(input: Array, dim: int, index: Array, values: Any, add: bool) 
     return put_at(base, _along(input, dim, index), values, add).reshape(input.shape)
 
 
-@op(
-    inplace=True, saves={"index": "source", "source": "source"}, numbers=("alpha",),
-    check=_check_rows,
-)  # fmt: skip
-def index_add(input: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Array:
-    """Add slices of `source`, times `alpha`, to the slices of a dim that a vector names."""
+def need_slices(name: str, input: Any, dim: int, index: Any, source: Any) -> int:
+    """Refuse slices that do not fit; the dim counted from the front.
+
+    Args:
+      name: what messages call the function.
+    """
     dim = _dims.wrap_dim(dim, input.ndim)
     if index.ndim > 1:
         raise IndexError(
-            f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
             f"{scalar_name(index.dtype)} and size: {list(index.shape)}"
         )
     if index.dtype.name not in INT32_INT64:
         raise RuntimeError(
-            "index_add_(): Expected dtype int32/int64 for index but got: "
+            f"{name}(): Expected dtype int32/int64 for index but got: "
             + scalar_name(index.dtype)
         )
     if source.dtype != input.dtype:
         raise RuntimeError(
-            f"index_add_(): self ({scalar_name(input.dtype)}) and source "
+            f"{name}(): self ({scalar_name(input.dtype)}) and source "
             f"({scalar_name(source.dtype)}) must have the same scalar type"
+        )
+    if dim >= source.ndim and input.ndim and (source.ndim or index.size != 1):
+        if not source.ndim:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        raise RuntimeError(
+            f"{name}(): Indexing dim {dim} is out of bounds of the source tensor with dim "
+            f"{source.ndim}"
         )
     given = source.shape[dim] if dim < source.ndim else 1
     if index.size != given:
         raise RuntimeError(
-            f"index_add_(): Number of indices ({index.size}) should be equal to source.size(dim): "
+            f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): "
             f"({given}), for dim: {dim}"
         )
     rest = input.shape[:dim] + input.shape[dim + 1 :]
@@ -78,6 +85,16 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: Any = 
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(input.shape)} source.shape = {list(source.shape)}"
         )
+    return dim
+
+
+@op(
+    inplace=True, saves={"index": "source", "source": "source"}, numbers=("alpha",),
+    check=_check_rows,
+)  # fmt: skip
+def index_add(input: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Array:
+    """Add slices of `source`, times `alpha`, to the slices of a dim that a vector names."""
+    dim = need_slices("index_add_", input, dim, index, source)
     scaled = source if isinstance(alpha, int) and alpha == 1 else source * cast(alpha, input.dtype)
     return _write_slices(input, dim, index, scaled, True)
 
