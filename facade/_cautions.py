@@ -59,6 +59,22 @@ def enough_elements(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     return spread
 
 
+def names_its_dim(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`cross`: PyTorch warns where it has to look for the dim."""
+
+    @functools.wraps(fn)
+    def cross(input: Any, other: Any, dim: int | None = None, **kwargs: Any) -> Any:
+        if dim is None:
+            warn_once(
+                "Using torch.cross without specifying the dim arg is deprecated.\nPlease either "
+                "pass the dim explicitly or simply use torch.linalg.cross.\nThe default value of "
+                "dim will change to agree with that of linalg.cross in a future release."
+            )
+        return fn(input, other, dim, **kwargs)
+
+    return cross
+
+
 def _correction(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
     """What is taken off the count: 1 unless the caller says something else."""
     if kwargs.get("correction") is not None:

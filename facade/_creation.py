@@ -52,6 +52,11 @@ def _check_dtype(array: np.ndarray) -> None:
             "strides are not currently supported. (You can probably work around this by making a "
             "copy of your array  with array.copy().) "
         )
+    if any(step % array.itemsize for step in array.strides):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy "
+            "array to reallocate the memory."
+        )
     if not array.dtype.isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion "
@@ -92,10 +97,11 @@ def tensor(
         dtype = as_dtype("tensor", dtype)
     if isinstance(data, Handle):
         return copied(data, dtype, device, requires_grad, "torch.tensor")
-    out = wrap(snapshot(_numpy(data, dtype)))
-    if device is not None:
-        out = out.to(device)
-    return _leaf(out) if requires_grad else out
+    array = _numpy(data, dtype)
+    out = wrap(snapshot(array))
+    if isinstance(data, np.ndarray):
+        out = _laid(data, out)
+    return finish(out, requires_grad, device)
 
 
 def copied(data: Any, dtype: Any, device: Any, requires_grad: bool, said: str) -> Any:
@@ -190,9 +196,28 @@ def from_numpy(array: np.ndarray) -> Any:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {name_of_type(array)})")
     _check_dtype(array)
+    if not array.flags.writeable:
+        warn_once(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable "
+            "tensors. This means writing to this tensor will result in undefined behavior. You may "
+            "want to copy the array to protect its data or make it writable before converting it "
+            "to a tensor. This type of warning will be suppressed for the rest of this program."
+        )
     if getrefcount(array) == TEMPORARY and is_own(array):
         return wrap(array)
-    return wrap(snapshot(array))
+    return _laid(array, wrap(snapshot(array)))
+
+
+def _laid(array: np.ndarray, made: Any) -> Any:
+    """Let a copy of an array lie in memory as the array does, if it does so without gaps."""
+    if array.flags.c_contiguous or not array.size:
+        return made
+    order = sorted(range(array.ndim), key=lambda d: (-array.strides[d], d))
+    if not array.transpose(order).flags.c_contiguous:
+        return made
+    from ._strided import lie
+
+    return lie(made, tuple(step // array.itemsize for step in array.strides))
 
 
 def size_of(args: tuple[Any, ...], name: str) -> tuple[int, ...]:

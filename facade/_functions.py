@@ -35,6 +35,7 @@ from ._bits import view_as_real as view_as_real  # noqa: E402
 from ._buffers import FUNCTIONS as _BUFFERS  # noqa: E402
 from ._cautions import SPREAD as _SPREAD  # noqa: E402
 from ._cautions import enough_elements as _enough_elements  # noqa: E402
+from ._cautions import names_its_dim as _names_its_dim  # noqa: E402
 from ._composites import adjoint as adjoint  # noqa: E402
 from ._composites import conj as conj  # noqa: E402
 from ._composites import conj_physical as conj_physical  # noqa: E402
@@ -116,6 +117,7 @@ from .nn._norms import native_batch_norm as native_batch_norm  # noqa: E402
 from .special import polygamma as polygamma  # noqa: E402
 
 globals().update(_COPIES)
+globals()["cross"] = _names_its_dim(globals()["cross"])
 for _name in _SPREAD:
     globals()[_name] = _enough_elements(_name, globals()[_name])
 globals().update(_FOREACH)

@@ -67,6 +67,7 @@ Tensor.conj = _composites.conj  # type: ignore[attr-defined]
 Tensor.adjoint = _composites.adjoint  # type: ignore[attr-defined]
 for _name, _fn in _unsafe.FUNCTIONS.items():
     setattr(Tensor, _name, _fn)
+Tensor.cross = _cautions.names_its_dim(Tensor.cross)  # type: ignore[attr-defined]
 for _name in ("var", "std"):
     setattr(Tensor, _name, _cautions.enough_elements(_name, getattr(Tensor, _name)))
 Tensor.conj_physical = _composites.conj_physical  # type: ignore[attr-defined]

@@ -338,7 +338,7 @@ def _default_np() -> np.dtype:
 def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
     from ._creation import from_numpy
 
-    out = written_once(from_numpy(np.asarray(array)))
+    out = written_once(from_numpy(np.array(array)))
     return out.requires_grad_() if requires_grad else out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import make_signatures
+import numpy
 import pytest
 import torch
 from make_overloads import PATH, source
@@ -177,6 +178,13 @@ def test_what_pytorch_warns_of() -> None:
         leafax.cov(leafax.ones(2, 1))
     leafax.set_warn_always(True)
     try:
+        for call in (leafax.cross, leafax.Tensor.cross):
+            with pytest.warns(UserWarning, match="^Using torch.cross without specifying the dim"):
+                call(leafax.ones(2, 3), leafax.ones(2, 3))
+        array = numpy.ones(2)
+        array.flags.writeable = False
+        with pytest.warns(UserWarning, match="^The given NumPy array is not writable"):
+            leafax.from_numpy(array)
         with pytest.warns(UserWarning, match="^where received a uint8 condition tensor"):
             leafax.where((x > 2).byte(), x, x)
     finally:

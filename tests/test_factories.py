@@ -194,3 +194,24 @@ def test_a_new_tensor_of_a_tensor_warns_in_the_name_of_the_method(dtype):
     x = leafax.ones(2, dtype=getattr(leafax, dtype))
     with pytest.warns(UserWarning, match=r"rather than tensor\.new_tensor\(sourceTensor\)"):
         assert x.new_tensor(leafax.tensor([1.5, 2.5])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("make", ["from_numpy", "tensor", "as_tensor", "asarray", "Tensor"])
+def test_what_is_made_of_an_array_lies_as_the_array_does(make):
+    arrays = [
+        np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1), np.ones((3, 2), order="F"),
+        np.arange(6.0).reshape(2, 3), np.ones((2, 0)).T[:0], np.float32(np.ones((2, 3))).T,
+    ]  # fmt: skip
+    for array in arrays:
+        ours, theirs = (getattr(t, make)(array) for t in (leafax, torch))
+        assert ours.tolist() == theirs.tolist()
+        if array.size:
+            assert ours.stride() == theirs.stride()
+            assert (ours * 2).stride() == (theirs * 2).stride()
+
+
+def test_an_array_whose_steps_are_no_elements_is_refused():
+    array = np.lib.stride_tricks.as_strided(np.array([3.0, 5.0, 8.0]), (3,), (3,))
+    for t in (leafax, torch):
+        with pytest.raises(ValueError, match="^given numpy array strides not a multiple of the"):
+            t.from_numpy(array)
