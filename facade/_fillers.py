@@ -72,6 +72,10 @@ def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[An
     """
     from ._indexing import check_bool, check_mask, nonzero, warn_of_bytes
 
+    if isinstance(indices, Handle):  # its rows are no indices of several dims
+        raise TypeError(
+            "index_put(): argument 'indices' (position 2) must be tuple of Tensors, not Tensor"
+        )
     found: list[Any] = []
     for k in indices:
         if isinstance(k, Handle) and str(k.dtype) in ("torch.bool", "torch.uint8"):  # type: ignore[attr-defined]

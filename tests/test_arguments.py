@@ -148,6 +148,8 @@ def test_complex_numbers_of_half_precision_are_refused(make):
      "t.histc(x, 4, float('nan'), 1)", "t.diff(t.ones(2, 3), prepend=t.ones(3))",
      "t.trapezoid(t.tensor(1.0))", "t.unravel_index(t.tensor([3]), 'ab')", "x.size('a')",
      "x.stride('a')", "t.device('cuda:01')", "t.device('cpu:0', 1)", "t.int32.to_complex()",
+     "x.index_put_(t.tensor([0]), t.ones(1))", "x.index_put(t.tensor([0]), t.ones(1))",
+     "t.index_put(x, t.tensor([0]), t.ones(1))",
      "x.copy_([1])", "x.copy_(other=x).tolist()", "x.apply_(1)", "t.typename(t.float32)",
      "t.ones(3, requires_grad=True).apply_(lambda z: z)", "t.max(t.ones(2, 2), 0).n_fields",
      *(f"t.ones(3, dtype=t.{a}).{op}_(t.ones(3, dtype=t.{b}))"
