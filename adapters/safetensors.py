@@ -68,7 +68,8 @@ def save(
     """
     tensors = model.state_dict()
     chosen = set(tensors) if only is None else _chosen(model, tensors, only)
-    arrays = {n: np.ascontiguousarray(t.jax()) for n, t in tensors.items() if n in chosen}
+    # (`ascontiguousarray` makes vectors of 0-d arrays.)
+    arrays = {n: np.asarray(t.jax(), order="C") for n, t in tensors.items() if n in chosen}
     kept = dict(metadata or {})
     if only is not None:
         kept[_PARTIAL] = "trainable" if only == "trainable" else "some"
