@@ -125,8 +125,8 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
     bound(local)
     record = Run(
         reason, where, len(recipe.plan.nodes), outcome.how, outcome.seconds,
-        len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(pending),
-        len(outcome.residuals) + len(recipe.places) - len(pending),
+        len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(set(outputs)),
+        len(outcome.residuals) + len(recipe.places) - len(set(outputs)),
         len(recipe.plan.donated) if outcome.how != "op by op" else 0,
     )  # fmt: skip
     history.append(record)

@@ -240,6 +240,15 @@ def test_turns_that_repeat_few_ops_are_not_compiled_whole_at_first() -> None:
     assert leafax.explain()[-1].nodes == 180
 
 
+def test_tensors_that_are_one_array_come_out_once() -> None:
+    leafax.explain(clear=True)
+    x = leafax.ones(2) + 1
+    y = x.detach()
+    assert y.tolist() == x.tolist() == [2.0, 2.0]
+    run = leafax.explain()[0]
+    assert (run.outputs, run.saved) == (1, 0)
+
+
 def test_temporaries_that_died_are_no_outputs() -> None:
     a = leafax.ones(3)
     b = (a + 1) * 2 - 3
