@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,11 +50,27 @@ class _Opaque:
             first: tuple[Any, ...] = ()
             if self.count is not None:
                 first = (tuple([_narrow(next(it), self.wide) for _ in range(self.count)]),)
-            leaves = [_narrow(next(it), self.wide) if s is _ARRAY else s for s in self.static]
+            leaves = [
+                _narrow(next(it), self.wide) if s is _ARRAY
+                else jax.random.wrap_key_data(next(it), impl=s.impl) if type(s) is _Key
+                else s
+                for s in self.static
+            ]  # fmt: skip
             args, kwargs = jax.tree.unflatten(self.treedef, leaves)
             out = self.fn(*first, *args, **kwargs)
             flat, self.out = jax.tree.flatten(out)
+            if any(map(_is_key, flat)):
+                raise TypeError(
+                    f"`{_name(self.fn)}` returns a random key, which no tensor can hold: return "
+                    f"`jax.random.key_data` of it"
+                )
             return tuple(jnp.asarray(x) for x in flat)
+
+
+class _Key(NamedTuple):
+    """A random key of JAX, whose numbers go in as an array."""
+
+    impl: Any
 
 
 class _Array:
@@ -87,9 +103,9 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       fn: a pure function of JAX arrays, any pytrees of them, and static values. Two calls with
         the same (equal) function share their compiled program, so define it once, outside the
         loop.
-      args, kwargs: pytrees whose leaves are tensors, arrays (JAX or NumPy), or static values:
-        numbers, strings, None. A static value that changes makes another program. The first
-        argument may be `Leaves`.
+      args, kwargs: pytrees whose leaves are tensors, arrays (JAX or NumPy), random keys, or
+        static values: numbers, strings, None. A static value that changes makes another program.
+        The first argument may be `Leaves`.
 
     Returns:
       What `fn` returns, with tensors for arrays. Gradients flow to tensors of floating point
@@ -164,17 +180,25 @@ def _spell(x: Any, parts: list[Any], tensors: list[Any]) -> bool:
 def _flatten(args: Any, kwargs: Any) -> tuple[list[Any], list[Any], Any]:
     """The arrays of a call as tensors, all its leaves with a mark for each of these, its tree."""
     flat, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
-    tensors, static = [], []
+    tensors: list[Any] = []
+    static: list[Any] = []
     for x in flat:
         if isinstance(x, Handle):
             tensors.append(x)
             static.append(_ARRAY)
+        elif _is_key(x):
+            tensors.append(_constant(jax.random.key_data(x)))
+            static.append(_Key(jax.random.key_impl(x)))
         elif isinstance(x, (jax.Array, np.ndarray, np.generic)):
             tensors.append(_constant(x))
             static.append(_ARRAY)
         else:
             static.append(x)
     return tensors, static, treedef
+
+
+def _is_key(x: Any) -> bool:
+    return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 _NONE = Leaves(())

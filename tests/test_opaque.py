@@ -133,3 +133,23 @@ def test_what_a_function_does_not_read_has_no_gradient() -> None:
     first = both[0].item()  # the backward is in another program
     (both[0] + both[1]).backward()
     assert first and made["b"].grad.tolist() == [1.0] * 3 and made["c"].grad is None
+
+
+def test_random_keys_go_in_and_a_new_one_compiles_nothing() -> None:
+    def noise(key: jax.Array, x: jax.Array) -> jax.Array:
+        return x + jax.random.normal(key, x.shape)
+
+    zeros = leafax.tensor([0.0, 0.0, 0.0])
+    leafax.call_jax(noise, jax.random.key(9), zeros).tolist()
+    leafax.explain(clear=True)
+    for seed in range(3):
+        got = leafax.call_jax(noise, jax.random.key(seed), zeros)
+        want = noise(jax.random.key(seed), jnp.zeros(3))
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+    assert leafax.explain().compiles == 0
+    each = jax.vmap(noise, (0, None))
+    keys = jax.random.split(jax.random.key(0, impl="rbg"), 2)
+    got = leafax.call_jax(each, {"k": keys}["k"], zeros)
+    np.testing.assert_allclose(got.numpy(), each(keys, jnp.zeros(3)), rtol=1e-6)
+    with pytest.raises(TypeError, match="`split` returns a random key, which no tensor can hold"):
+        leafax.call_jax(jax.random.split, jax.random.key(0))
