@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import leafax
 
@@ -173,6 +174,44 @@ def record(pure: Pure, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
     for place, new in changed.items():
         leaves[place].data = new
     return out
+
+
+@jax.tree_util.register_pytree_node_class
+class Key:
+    """A random key among a call's arguments, as a tensor of its numbers."""
+
+    def __init__(self, data: Any, impl: Any) -> None:
+        self.data, self.impl = data, impl
+
+    def tree_flatten(self) -> tuple[tuple[Any], Any]:
+        return (self.data,), self.impl
+
+    @classmethod
+    def tree_unflatten(cls, impl: Any, children: tuple[Any]) -> Key:
+        return cls(children[0], impl)
+
+
+def with_tensors(tree: Any) -> Any:
+    """A call's arguments with tensors for arrays, as `call_jax` takes them, and `Key` for keys.
+
+    What else is in it is static: an array must not be taken for that. Inverse of `with_keys`.
+    """
+
+    def tensor(x: Any) -> Any:
+        if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return Key(leafax.as_tensor(jax.random.key_data(x)), jax.random.key_impl(x))
+        return leafax.as_tensor(x) if isinstance(x, (jax.Array, np.ndarray, np.generic)) else x
+
+    return jax.tree.map(tensor, tree, is_leaf=lambda x: isinstance(x, leafax.Tensor))
+
+
+def with_keys(tree: Any) -> Any:
+    """The arguments with random keys for `Key`s of arrays."""
+
+    def key(x: Any) -> Any:
+        return jax.random.wrap_key_data(x.data, impl=x.impl) if isinstance(x, Key) else x
+
+    return jax.tree.map(key, tree, is_leaf=lambda x: isinstance(x, Key))
 
 
 def abstract(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:

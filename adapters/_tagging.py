@@ -12,7 +12,7 @@ import leafax
 from leafax.functional import select, tag
 
 from ._boundary import Boundary
-from ._call import Pure, abstract
+from ._call import Pure, abstract, with_keys
 from ._select import near
 from ._split import Split, split
 
@@ -59,7 +59,7 @@ def plan_of(pure: Pure, names: Any, arguments: Any) -> Split:
 
     def run(*arrays: Any) -> Any:
         with pure.tagging(tagger):
-            return pure(*fill(arrays))
+            return pure(*with_keys(fill(arrays)))
 
     made = split(run, shapes, tagger.trees, pure.__name__)
     made.paths = list(tagger.seen)

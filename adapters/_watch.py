@@ -18,7 +18,7 @@ from leafax.autograd.graph import RemovableHandle
 
 from ._backward_hooks import BackwardState
 from ._boundary import Boundary
-from ._call import Pure
+from ._call import Pure, with_tensors
 from ._select import near
 from ._tagging import matching, plan_of
 
@@ -122,6 +122,7 @@ class Watchers:
             tuple(h.pattern for h in self.hooks.values() if h.kind != "forward"),
         )
         key = leafax.default_generator.key() if pure.draws else None
+        args, kwargs = with_tensors((args, kwargs))
         plan = plan_of(pure, names, (leaves, key, args, kwargs))
         for w in self.watched:
             w.every.clear()

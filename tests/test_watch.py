@@ -159,6 +159,19 @@ def test_activations_and_gradients_are_torchs(case: Case) -> None:
         close(mine.grad, p.grad.mT if p.dim() == 2 else p.grad)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, jnp.asarray])
+def test_batches_that_are_arrays_are_not_taken_for_constants(case: Case, kind: Any) -> None:
+    part = case.path("blocks.2")
+    for seed in range(2):
+        # Large enough for NumPy to abbreviate, equal where it does not.
+        batch = np.zeros((400, 3), "float32")
+        batch[10:-10] = np.random.default_rng(seed).normal(size=(380, 3))
+        with case.model.watch(part) as seen:
+            out = case.model(kind(batch))
+        close(out, case.net(torch.tensor(batch)))
+        close(case.model.head(seen[part]), out)
+
+
 def test_it_ends_and_costs_nothing_then(case: Case) -> None:
     case.model(leafax.from_numpy(X)).sum().backward()
 
