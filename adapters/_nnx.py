@@ -15,17 +15,11 @@ from flax import nnx
 from leafax.functional import paths
 
 from . import _call
+from ._nnx_edits import plain_attributes, refuse_edits
 from ._select import check_rule
 
 #: Layers that are linear in their variable `kernel`.
 LINEAR = {nnx.Linear: "dense", nnx.LinearGeneral: "general", nnx.Conv: "conv", nnx.Einsum: "einsum"}
-
-
-def key_data(leaf: Any) -> tuple[Any, Any]:
-    """A leaf as an array of numbers, and the implementation if it is a random key, else None."""
-    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.key_data(leaf), jax.random.key_impl(leaf)
-    return leaf, None
 
 
 class View(NamedTuple):
@@ -36,16 +30,8 @@ class View(NamedTuple):
     names: tuple[str, ...]
     leaves: tuple[Any, ...]
     kinds: tuple[type, ...]  # classes of the variables
+    owners: dict[str, Any]  # the modules that have statistics, by the statistics' path
     pures: dict[Any, Merge]
-
-
-def kinds_of(state: Any) -> list[type]:
-    """The class of the variable of each leaf; leaves without one count as plain variables."""
-    found: list[type] = []
-    for node in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, nnx.Variable)):
-        kind = type(node) if isinstance(node, nnx.Variable) else nnx.Variable
-        found += [kind] * len(jax.tree.leaves(node))
-    return found
 
 
 class Shared:
@@ -59,9 +45,8 @@ class Shared:
       adapters: low-rank factors, by the id of the kernel.
       dtype: what layers without one of their own compute in.
       modes: modules that were told to train or to evaluate, by id.
-      still: modules whose statistics are stopped, by id.
-      quiet: modules whose dropout is stopped, by id, and what their flag was before;
-        `quiet_parameters` were frozen so.
+      still: modules whose statistics are stopped, by id, and what their flag was before.
+      quiet: modules whose dropout is stopped, by id, likewise; `quiet_parameters` were frozen so.
       structure: counts changes of the module's attributes; what follows is forgotten then.
       models, views: of submodules; views by mode.
       flags, tokens: the attributes that switch modes, and their values.
@@ -74,7 +59,7 @@ class Shared:
         self.adapters: dict[int, Any] = {}
         self.dtype: Any = None
         self.modes: dict[int, tuple[Any, bool]] = {}
-        self.still: dict[int, Any] = {}
+        self.still: dict[int, tuple[Any, Any]] = {}
         self.quiet: dict[int, tuple[Any, bool]] = {}
         self.quiet_parameters: dict[int, Any] = {}
         self.restructured()
@@ -153,12 +138,13 @@ class Merge(_call.Pure):
         impls: tuple[Any, ...],
         still: frozenset[int],
         method: str,
+        draws: bool,
         dtype: Any = None,
     ) -> None:
-        super().__init__(name, graphdef, treedef, names, kinds, impls, still, method, dtype)
-        self.dtype = dtype
+        super().__init__(name, graphdef, treedef, names, kinds, impls, still, method, draws, dtype)
+        self.draws, self.dtype = draws, dtype
         self.graphdef, self.treedef, self.names = graphdef, treedef, names
-        self.impls, self.still, self.method = impls, still, method
+        self.kinds, self.impls, self.still, self.method = kinds, impls, still, method
         self.keys = [i for i, impl in enumerate(impls) if impl is not None]
         self.counts = [i for i, kind in enumerate(kinds) if issubclass(kind, nnx.RngCount)]
 
@@ -177,10 +163,12 @@ class Merge(_call.Pure):
             for part in parts:
                 if vars(part).get("dtype", self.dtype) is None:
                     part.dtype = self.dtype
+        before = plain_attributes(module)
         with contextlib.ExitStack() as scopes:
             for tagger in _TAGGERS.get():
                 scopes.enter_context(_tagged(module, tagger))
             out = getattr(module, self.method)(*args, **kwargs)
+        refuse_edits(self.method, before, module, self.names, self.kinds)
         return out, self.changed(nnx.state(module), held, leaves)
 
     def tagging(self, tagger: Any) -> contextlib.AbstractContextManager[None]:
@@ -221,7 +209,11 @@ class Merge(_call.Pure):
         found = {}
         for i, name in enumerate(self.names):
             new = after.get(name, held[i])
-            if new is held[i] or i in self.still or i in self.keys:
+            if new is held[i] or i in self.still:
+                continue
+            if i in self.keys:
+                if not self.draws:  # else it begins anew in each call
+                    found[i] = jax.random.key_data(new)
                 continue
             # A count goes on from where it was, though the stream began anew.
             found[i] = leaves[i] + new if i in self.counts and held[i] is not leaves[i] else new

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import jax
+import numpy as np
 from flax import nnx
 
 import leafax
@@ -19,10 +20,10 @@ from leafax.functional import paths
 
 from . import _call, _model
 from ._depth import uses
-from ._nnx import Merge, Shared, View, checked_rules, key_data, kinds_of
+from ._nnx import Merge, Shared, View, checked_rules
+from ._nnx_edits import FLAGS, READS, VIEWS, each, edits
+from ._nnx_leaves import Bare, Slot, key_data, kinds_of, owners_of
 from ._select import Tensors, near, parts_within
-
-FLAGS = ("deterministic", "use_running_average")
 
 
 class Model(_model.Model):
@@ -84,29 +85,33 @@ class Model(_model.Model):
         if not self._shared.borrowed.settled:
             self._shared.borrowed.settle(training)
         leaves = tuple(swap.get(id(t), t) for t in view.leaves) if swap else view.leaves
+        if any(isinstance(x, nnx.Rngs) for x in (*args, *kwargs.values())):
+            args, kwargs = tuple(map(_forked, args)), {n: _forked(x) for n, x in kwargs.items()}
         return self._record(pure, view.leaves, leaves, args, kwargs)
 
     def _pure(self, view: View, method: str, training: bool, dtype: Any) -> Merge:
         impls = tuple(self._shared.keys.get(id(t), (t, None))[1] for t in view.leaves)
         still = frozenset(
             i for i, (name, kind) in enumerate(zip(view.names, view.kinds, strict=True))
-            if issubclass(kind, nnx.BatchStat) and id(self._owner(name)) in self._shared.still
+            if issubclass(kind, nnx.BatchStat) and id(view.owners[name]) in self._shared.still
             or self._shared.rule(kind) == "frozen"
         )  # fmt: skip
-        merge = Merge(
-            self._name(),
-            view.graphdef,
-            view.treedef,
-            view.names,
-            view.kinds,
-            impls,
-            still,
-            method,
-            dtype,
-        )
         # In evaluation the module's own streams serve the rare call that draws.
-        merge.draws = training and any(impl is not None for impl in impls)
-        return _call.shared(merge)
+        draws = training and any(impl is not None for impl in impls)
+        return _call.shared(
+            Merge(
+                self._name(),
+                view.graphdef,
+                view.treedef,
+                view.names,
+                view.kinds,
+                impls,
+                still,
+                method,
+                draws,
+                dtype,
+            )
+        )
 
     # ------------------------------------------------------------ tensors in the module
 
@@ -115,15 +120,17 @@ class Model(_model.Model):
         variable = isinstance(node, nnx.Variable)
         graphdef, state = nnx.split({"held": node} if variable else node)
         leaves, treedef = jax.tree.flatten(state)
-        kinds = zip(leaves, kinds_of(state), strict=True)
-        tensors = [
-            self._tensor(leaf, self._shared.rule(kind) == "trainable") for leaf, kind in kinds
-        ]
-        state = jax.tree.unflatten(treedef, tensors)
+        held_leaves = []
+        for leaf, kind in zip(leaves, kinds_of(state), strict=True):
+            tensor = self._tensor(leaf, self._shared.rule(kind) == "trainable")
+            held_leaves.append(Slot.of(tensor) if kind is Bare else tensor)
+        state = jax.tree.unflatten(treedef, held_leaves)
         held = nnx.merge(graphdef, state)
         return held["held"] if variable else held
 
     def _tensor(self, leaf: Any, parameter: bool) -> Any:
+        if isinstance(leaf, Slot):
+            return leaf.tensor
         if isinstance(leaf, leafax.Tensor):
             return leaf
         array, impl = key_data(leaf)
@@ -146,7 +153,9 @@ class Model(_model.Model):
             graphdef, state = nnx.split(self._module)
             leaves, treedef = jax.tree.flatten(state)
             names = tuple(paths(state))
-            view = View(graphdef, treedef, names, leafax.Leaves(leaves), tuple(kinds_of(state)), {})
+            held = [leaf.tensor if isinstance(leaf, Slot) else leaf for leaf in leaves]
+            kinds, owners = tuple(kinds_of(state)), owners_of(self._module)
+            view = View(graphdef, treedef, names, leafax.Leaves(held), kinds, owners, {})
             shared.views[key] = view
         return view
 
@@ -171,11 +180,19 @@ class Model(_model.Model):
                 f"`{self._name()}` has no attribute `{name}`; the nearest are {near(name, known)}"
             ) from None
         if callable(value) and getattr(value, "__self__", None) is self._module:
-            return functools.partial(self._named_method, name)
+            run = self._edit if edits(self._module, name) else self._named_method
+            return functools.partial(run, name)
         return self._out(value)
 
     def _named_method(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self._run(name, args, kwargs)
+
+    def _edit(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = self._in(args), self._in(kwargs)
+        out: Any = getattr(self._module, name)(*args, **kwargs)
+        if name not in READS:
+            self._shared.restructured()
+        return self._out([*out] if name in VIEWS else out)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_"):
@@ -188,12 +205,26 @@ class Model(_model.Model):
             setattr(self._module, name, self._in(value))
         self._shared.restructured()
 
+    def __delattr__(self, name: str) -> None:
+        if name.startswith("_"):
+            object.__delattr__(self, name)
+            return
+        delattr(self._module, name)
+        self._shared.restructured()
+
     def __getitem__(self, index: Any) -> Any:
         return self._out(self._module[index])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._module[index] = self._in(value)
         self._shared.restructured()
+
+    def __delitem__(self, index: Any) -> None:
+        del self._module[index]
+        self._shared.restructured()
+
+    def __contains__(self, value: Any) -> bool:
+        return self._in(value) in self._module
 
     def __len__(self) -> int:
         return len(self._module)
@@ -205,15 +236,25 @@ class Model(_model.Model):
         return (self._out(value) for value in self._module)
 
     def _in(self, value: Any) -> Any:
+        """What the module gets for what the user has: tensors held, containers of them too."""
         if isinstance(value, Model):
             self._shared.keys.update(value._shared.keys)
             return value._module
-        return self._hold(value) if isinstance(value, (nnx.Pytree, nnx.Variable)) else value
+        if isinstance(value, (nnx.Pytree, nnx.Variable)):
+            return self._hold(value)
+        if isinstance(value, (jax.Array, np.ndarray, leafax.Tensor)):
+            return Slot.of(self._tensor(value, False))
+        return each(self._in, value)
 
     def _out(self, value: Any) -> Any:
+        """What the user gets for what the module has: models and tensors."""
         if isinstance(value, nnx.Variable):
             return value.get_raw_value()
-        return Model._over(value, self._shared) if isinstance(value, nnx.Pytree) else value
+        if isinstance(value, Slot):
+            return value.tensor
+        if isinstance(value, nnx.Pytree):
+            return Model._over(value, self._shared)
+        return each(self._out, value)
 
     # ------------------------------------------------------------ modes
 
@@ -235,8 +276,11 @@ class Model(_model.Model):
         known = self._shared.modes.get(id(self._module))
         if known is not None:
             return known[1]
-        quiet = self._shared.quiet
-        values = [vars(m)[flag] for m, flag in self._flags() if id(m) not in quiet]
+        held = {"deterministic": self._shared.quiet, "use_running_average": self._shared.still}
+        values = [
+            held[flag][id(m)][1] if id(m) in held[flag] else vars(m)[flag]
+            for m, flag in self._flags()
+        ]
         return not values or not all(values)
 
     def train(self, mode: bool = True) -> Self:
@@ -262,26 +306,23 @@ class Model(_model.Model):
 
     def _stopped(self) -> set[str]:
         still = self._shared.still
-        return {name for name in self._statistics() if id(self._owner(name)) in still}
+        owners = self._view().owners
+        return {name for name in self._statistics() if id(owners[name]) in still}
 
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
-        shared = self._shared
-        for module in {id(m): m for m in map(self._owner, names)}.values():
+        shared, owners = self._shared, self._view().owners
+        for module in {id(owners[name]): owners[name] for name in names}.values():
+            flag = "use_running_average"
             if stop:
-                shared.still[id(module)] = module
-            else:
-                shared.still.pop(id(module), None)
-            if "use_running_average" in vars(module):
-                training = shared.modes.get(id(module), (module, self.training))[1]
-                self._switch(module, "use_running_average", not training)
+                shared.still.setdefault(id(module), (module, vars(module).get(flag)))
+                if flag in vars(module):
+                    self._switch(module, flag, True)
+            elif id(module) in shared.still:
+                _, off = shared.still.pop(id(module))
+                known = shared.modes.get(id(module))
+                if flag in vars(module):
+                    self._switch(module, flag, off if known is None else not known[1])
         shared.tokens.clear()
-
-    def _owner(self, name: str) -> Any:
-        """The module that has the variable at this path."""
-        owner = self._module
-        for step in name.split(".")[:-1]:
-            owner = owner[int(step)] if step.isdigit() else getattr(owner, step)
-        return owner
 
     @property
     def _adapters(self) -> Any:  # type: ignore[override]
@@ -365,3 +406,8 @@ class Model(_model.Model):
         flags = jax.tree.unflatten(view.treedef, [t.requires_grad for t in view.leaves])
         rule = self._shared.rule
         return nnx.filter_state(flags, lambda path, v: rule(type(v)) == "trainable")
+
+
+def _forked(x: Any) -> Any:
+    """Random streams for one call: what they draw inside is not counted outside."""
+    return x.fork() if isinstance(x, nnx.Rngs) else x

@@ -336,3 +336,191 @@ def test_dropout_of_a_frozen_part_stops_with_its_statistics(told: bool) -> None:
     assert not zeros("back") and zeros("d") is False
     model.unfreeze()
     assert zeros("d")
+
+
+class Normed(nnx.Module):
+    """Statistics in a dict whose keys are no names, scales in another that has bare arrays."""
+
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.spectral = nnx.SpectralNorm(nnx.Linear(3, 4, rngs=rngs), rngs=rngs)
+        self.weight = nnx.WeightNorm(nnx.Linear(4, 2, rngs=rngs), rngs=rngs)
+        self.shift = jnp.ones(2)
+
+    def __call__(self, x: Any) -> Any:
+        return self.weight(self.spectral(x)) + self.shift
+
+
+def test_arrays_and_variables_inside_of_plain_containers() -> None:
+    module = Normed()
+    model = Model(module)
+    assert [n for n, _ in model.named_buffers()] == [
+        "shift", "spectral.batch_stats.('kernel', 'sigma')",
+        "spectral.batch_stats.('kernel', 'u')", "weight.scales.('kernel',)",
+    ]  # fmt: skip
+    want = nnx.value_and_grad(lambda m: (m(ROWS) ** 2).mean())(module)
+    loss = (model(rows()) ** 2).mean()
+    loss.backward()
+    close(loss.item(), want[0])
+    gradients = {".".join(map(str, k)): v for k, v in nnx.to_flat_state(want[1])}
+    for name, p in model.named_parameters():
+        close(p.grad.numpy(), gradients[name][...], 1e-5)
+    close(model.spectral.batch_stats[("kernel", "u")].numpy(),
+          module.spectral.batch_stats[("kernel", "u")][...])  # fmt: skip
+    model.shift = torch.zeros(2)
+    back = model.to_flax()
+    assert not back.shift.any() and isinstance(back.weight.scales[("kernel",)], jax.Array)
+
+
+def test_statistics_in_a_dict_are_stopped_and_move_again() -> None:
+    model = Model(Normed()).freeze("spectral", stats=True)
+    u = model.spectral.batch_stats[("kernel", "u")].clone()
+    model(rows())
+    assert (model.spectral.batch_stats[("kernel", "u")] == u).all()
+    model.unfreeze("spectral")(rows())
+    assert not (model.spectral.batch_stats[("kernel", "u")] == u).all()
+
+
+def test_a_model_whose_only_norms_are_stopped_still_trains() -> None:
+    rngs = nnx.Rngs(0)
+    model = Model(nnx.Sequential(nnx.Linear(3, 4, rngs=rngs), nnx.BatchNorm(4, rngs=rngs)))
+    model.freeze(stats=True)
+    assert model.training
+    model(rows())
+    assert not model.layers[1].mean.any()
+    model.unfreeze("layers.1")(rows())
+    assert model.training and model.layers[1].mean.any()
+
+
+def test_submodules_in_plain_containers_are_models() -> None:
+    rngs = nnx.Rngs(0)
+
+    class Towers(nnx.Module):
+        def __init__(self) -> None:
+            self.pair = nnx.data((nnx.Linear(3, 2, rngs=rngs), nnx.Linear(3, 2, rngs=rngs)))
+            self.named = nnx.Dict(a=nnx.Linear(2, 2, rngs=rngs), relu=nnx.relu)
+
+        def __call__(self, x: Any) -> Any:
+            return self.named["relu"](self.named.a(self.pair[0](x) + self.pair[1](x)))
+
+    model = Model(Towers())
+    assert model.pair[1].kernel is model.get_parameter("pair.1.kernel")
+    assert model.get_submodule("pair.0")(rows()).shape == (8, 2)
+    assert [name for name, _ in model.named.items()] == list(model.named) == ["a", "relu"]
+    assert [type(part) for part in model.named.values()][0] is Model and "a" in model.named
+
+
+def test_parts_are_added_and_deleted() -> None:
+    model = Model(Net())
+    model.blocks.append(nnx.Linear(4, 4, rngs=nnx.Rngs(1)))
+    assert "blocks.2.bias" in dict(model.named_parameters()) and len(model.blocks) == 3
+    before = model.eval()(rows())
+    model.blocks.insert(0, nnx.Linear(4, 4, rngs=nnx.Rngs(2)))
+    assert not torch.allclose(model(rows()), before)
+    assert model.blocks.pop(0).kernel.shape == (4, 4)
+    assert torch.equal(model(rows()), before)
+    assert len(model.blocks[1:]) == 2 and type(model.blocks[1:][0]) is Model
+    del model.blocks[2]
+    del model.width
+    assert len(model.blocks) == 2 and not hasattr(model, "width")
+    model.set_attributes(nnx.Dropout, rate=0.5)
+    assert model.drop.rate == 0.5
+    with pytest.raises(AttributeError, match="steem"):
+        del model.steem
+
+
+@pytest.mark.filterwarnings("ignore:Using 'Module.sow:DeprecationWarning")
+def test_a_call_that_would_lose_what_it_sets_is_an_error() -> None:
+    class Counting(nnx.Module):
+        def __init__(self) -> None:
+            self.layer = nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+            self.calls, self.mode = 0, "plain"
+
+        def __call__(self, x: Any) -> Any:
+            self.calls += 1
+            return self.layer(x)
+
+        def remember(self, x: Any) -> Any:
+            self.last = nnx.Variable(x)
+            return self.layer(x)
+
+        def sowing(self, x: Any) -> Any:
+            self.sow(nnx.Intermediate, "seen", x)
+            return self.layer(x)
+
+        def forget(self, x: Any) -> Any:
+            del self.layer.bias
+            return x
+
+    model = Model(Counting())
+    with pytest.raises(
+        ValueError,
+        match=r"`__call__` sets the attribute `calls`, which is lost .*: make it an "
+        r"`nnx.Variable`, or set it from outside, as `model.calls = ...`",
+    ):
+        model(rows())
+    with pytest.raises(
+        ValueError,
+        match="`remember` makes `last`, but a call cannot change what variables the module has: "
+        "do it before you make the model, and return from the call what it computes",
+    ):
+        model.remember(rows())
+    with pytest.raises(ValueError, match="`forget` takes away `layer.bias`"):
+        model.forget(rows())
+    assert model.sowing(rows()).shape == (8, 2)
+    model.mode = "other"
+    assert model.mode == "other"
+
+
+class Noisy(nnx.Module):
+    """Draws from a key of its own, told by no flag."""
+
+    def __init__(self) -> None:
+        self.key = nnx.Variable(jax.random.key(0))
+
+    def __call__(self, x: Any) -> Any:
+        new, key = jax.random.split(self.key.get_value())
+        self.key.set_value(new)
+        return x + jax.random.normal(key, x.shape)
+
+
+def test_a_key_in_a_variable_goes_on_in_evaluation() -> None:
+    model, module = Model(Noisy()).eval(), Noisy()
+    for _ in range(3):
+        close(model(rows()).numpy(), module(ROWS))  # its own stream, as in Flax
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_training_draws_from_the_generator_whichever_mode_was_first(first: bool) -> None:
+    model = Model(Noisy()).train(first)
+    model(rows())
+    model.train()
+    torch.manual_seed(1)
+    a = model(rows())
+    torch.manual_seed(1)
+    assert torch.equal(model(rows()), a)
+    assert not torch.equal(model(rows()), a)
+
+
+def test_random_streams_are_given_to_a_call() -> None:
+    class Told(nnx.Module):
+        def __init__(self) -> None:
+            self.drop = nnx.Dropout(0.5)
+
+        def __call__(self, x: Any, rngs: Any = None) -> Any:
+            return self.drop(x, rngs=rngs)
+
+    model, rngs = Model(Told()), nnx.Rngs(0)
+    ones = torch.ones(64)
+    assert not torch.equal(model(ones, rngs), model(ones, rngs=rngs))
+    model(ones, rngs).tolist()
+    torch.explain(clear=True)
+    for _ in range(3):
+        model(ones, rngs).tolist()
+    assert torch.explain().compiles == 0
+    key = jax.random.key(1)
+    want = model(ones, rngs=key)
+    with model.watch("drop") as seen:
+        assert torch.equal(model(ones, rngs=key), want)
+        assert torch.equal(seen["drop"], want)
+        assert not torch.equal(model(ones, rngs=jax.random.key(2)), want)

@@ -1,0 +1,67 @@
+"""What an nnx module's leaves are: variables, bare arrays, random keys, and whose they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+
+class Slot(np.ndarray[Any, Any]):
+    """Takes the place of an array that is in no variable, and has its tensor.
+
+    Inside of plain lists and dicts nnx knows arrays alone as data, so there a tensor would be
+    taken for a constant.
+    """
+
+    tensor: Any
+
+    @classmethod
+    def of(cls, tensor: Any) -> Slot:
+        made = np.empty(0).view(cls)
+        made.tensor = tensor
+        return made
+
+
+def key_data(leaf: Any) -> tuple[Any, Any]:
+    """A leaf as an array of numbers, and the implementation if it is a random key, else None."""
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.key_data(leaf), jax.random.key_impl(leaf)
+    return leaf, None
+
+
+class Bare(nnx.Variable[Any]):
+    """Stands for the variable of arrays that are in none."""
+
+
+def kinds_of(state: Any) -> list[type]:
+    """The class of the variable of each leaf; `Bare` for leaves without one."""
+    found: list[type] = []
+    for node in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, nnx.Variable)):
+        kind = type(node) if isinstance(node, nnx.Variable) else Bare
+        found += [kind] * len(jax.tree.leaves(node))
+    return found
+
+
+def owners_of(module: Any) -> dict[str, Any]:
+    """The module that has each BatchNorm statistic (or the like), by the statistic's path.
+
+    Containers that are no modules may lie between the two: a dict of statistics, whose keys need
+    not be names.
+    """
+    modules: dict[Any, Any] = {}
+    statistics: list[Any] = []
+    for path, node in nnx.iter_graph(module):
+        if isinstance(node, nnx.Pytree):
+            modules[path] = node
+        elif isinstance(node, nnx.BatchStat):
+            statistics.append(path)
+    return {
+        ".".join(map(str, path)): next(
+            modules[path[:n]] for n in range(len(path) - 1, -1, -1) if path[:n] in modules
+        )
+        for path in statistics
+    }
