@@ -23,6 +23,8 @@ import numpy as np
 
 import leafax
 
+from ._by_id import ById
+
 #: Parameters that tell a module whether it trains, and what they say when it does.
 FLAGS = {
     "train": True, "training": True, "is_training": True,
@@ -145,22 +147,22 @@ class Borrowed:
     """
 
     def __init__(self) -> None:
-        self.held: dict[int, tuple[Any, bool]] = {}  # a tensor, and whether it is a parameter
+        self.held = ById()  # whether a tensor is a parameter
         self.settled = False
 
     def lend(self, tensor: Any, parameter: bool) -> None:
         """Note that somebody may hold this tensor's array from now on."""
-        self.held[id(tensor)] = (tensor, parameter)
+        self.held[tensor] = parameter
         self.settled = False
 
     def settle(self, training: bool) -> None:
         """Copy what the step of this call will replace."""
         if not (training and leafax.is_grad_enabled()):
             return
-        kept: dict[int, tuple[Any, bool]] = {}
-        for t, parameter in self.held.values():
+        kept = ById()
+        for t, parameter in self.held.items():
             if parameter and not t.requires_grad:
-                kept[id(t)] = (t, parameter)
+                kept[t] = parameter
             elif sys.getrefcount(t.jax()) > 2:  # the tensor and the argument: nobody else
                 with jax.enable_x64(True):
                     t.data = leafax.as_tensor(jnp.copy(t.jax()))

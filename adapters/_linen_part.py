@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from . import _call, _model
+from ._by_id import ById
 from ._linen import Inside, NotAssigned, Path, within
 from ._select import Tensors
 
@@ -95,7 +96,7 @@ class Part(_model.Model):
     def _loan(self) -> _call.Borrowed:
         return self._root._loan()
 
-    def _adapted_by(self) -> dict[int, Any]:
+    def _adapted_by(self) -> ById:
         return self._root._adapted_by()
 
     def _classes(self) -> dict[str, type]:

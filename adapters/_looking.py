@@ -7,6 +7,7 @@ from typing import Any
 
 from leafax.autograd.graph import RemovableHandle
 
+from ._by_id import ById
 from ._call import record
 from ._watch import Watched, Watchers
 
@@ -21,11 +22,11 @@ class Looking:
             self._watchers = Watchers()
         return self._watchers
 
-    _adapters: dict[int, Any] | None = None  # low-rank factors, by the kernel's id
+    _adapters: ById | None = None  # low-rank factors, by kernel
 
-    def _adapted_by(self) -> dict[int, Any]:
+    def _adapted_by(self) -> ById:
         if self._adapters is None:
-            self._adapters = {}
+            self._adapters = ById()
         return self._adapters
 
     def _record(self, pure: Any, own: Any, leaves: Any, args: Any, kwargs: Any) -> Any:

@@ -15,6 +15,7 @@ from flax import nnx
 from leafax.functional import paths
 
 from . import _call
+from ._by_id import ById
 from ._nnx_edits import plain_attributes, refuse_edits
 from ._select import check_rule
 
@@ -40,13 +41,12 @@ class Shared:
     Attributes:
       rules: by class of variable.
       borrowed: the arrays that the modules came with.
-      keys: for the tensors that hold the data of random keys, by id: the tensor and the keys'
-        implementation.
-      adapters: low-rank factors, by the id of the kernel.
+      keys: for the tensors that hold the data of random keys, the keys' implementation.
+      adapters: low-rank factors, by kernel.
       dtype: what layers without one of their own compute in.
-      modes: modules that were told to train or to evaluate, by id.
-      still: modules whose statistics are stopped, by id, and what their flag was before.
-      quiet: modules whose dropout is stopped, by id, likewise; `quiet_parameters` were frozen so.
+      modes: modules that were told to train (True) or to evaluate.
+      still: modules whose statistics are stopped, and what their flag was before.
+      quiet: modules whose dropout is stopped, likewise; `quiet_parameters` were frozen so.
       structure: counts changes of the module's attributes; what follows is forgotten then.
       models, views: of submodules; views by mode.
       flags, tokens: the attributes that switch modes, and their values.
@@ -54,14 +54,12 @@ class Shared:
 
     def __init__(self, rules: Mapping[type, str]) -> None:
         self.rules = {nnx.Param: "trainable", nnx.Variable: "buffer", **rules}
-        self.keys: dict[int, tuple[Any, Any]] = {}
+        self.keys = ById()
         self.borrowed = _call.Borrowed()
-        self.adapters: dict[int, Any] = {}
+        self.adapters = ById()
         self.dtype: Any = None
-        self.modes: dict[int, tuple[Any, bool]] = {}
-        self.still: dict[int, tuple[Any, Any]] = {}
-        self.quiet: dict[int, tuple[Any, bool]] = {}
-        self.quiet_parameters: dict[int, Any] = {}
+        self.modes, self.still = ById(), ById()
+        self.quiet, self.quiet_parameters = ById(), ById()
         self.restructured()
 
     def rule(self, kind: type) -> str:
@@ -69,10 +67,8 @@ class Shared:
         return next((self.rules[c] for c in kind.__mro__ if c in self.rules), "buffer")
 
     def restructured(self) -> None:
-        self.models: dict[int, Any] = {}
+        self.models, self.flags, self.tokens = ById(), ById(), ById()
         self.views: dict[Any, View] = {}
-        self.flags: dict[int, list[tuple[Any, str]]] = {}
-        self.tokens: dict[int, Any] = {}
 
 
 def checked_rules(rules: Mapping[type, str], module: Any) -> Mapping[type, str]:

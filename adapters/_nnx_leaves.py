@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import jax
@@ -24,6 +25,12 @@ class Slot(np.ndarray[Any, Any]):
         made = np.empty(0).view(cls)
         made.tensor = tensor
         return made
+
+    def __deepcopy__(self, memo: Any) -> Slot:
+        return Slot.of(copy.deepcopy(self.tensor, memo))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Slot.of, (self.tensor,)
 
 
 def key_data(leaf: Any) -> tuple[Any, Any]:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 import leafax
 
+from ._by_id import ById
 from ._call import Linear, Pure, shared
 from ._lowrank import added
 from ._select import choose
@@ -63,7 +64,7 @@ class Lora:
         self.factors = factors
         self._owner = model._adapted_by()
         self._base: dict[str, Any] = {}  # kernels before `merge`
-        self._owner.update({id(f.kernel): f for f in factors.values()})
+        self._owner.update((f.kernel, f) for f in factors.values())
 
     def named_parameters(self) -> Iterator[tuple[str, Any]]:
         """`path.lora_a` and `path.lora_b` of each kernel."""
@@ -105,7 +106,7 @@ class Lora:
         for path, f in self.factors.items():
             self._base[path] = f.kernel.detach().clone()
             f.kernel.data = f.merged()
-            self._owner.pop(id(f.kernel), None)
+            self._owner.pop(f.kernel, None)
 
     def unmerge(self) -> None:
         """Take the adapters out again: the kernels are what they were, bit for bit."""
@@ -113,13 +114,13 @@ class Lora:
             raise RuntimeError("the adapters are not merged")
         for path, f in self.factors.items():
             f.kernel.data = self._base[path]
-            self._owner[id(f.kernel)] = f
+            self._owner[f.kernel] = f
         self._base = {}
 
     def remove(self) -> None:
         """Let the model be as if there were no adapters; what was merged stays."""
         for f in self.factors.values():
-            self._owner.pop(id(f.kernel), None)
+            self._owner.pop(f.kernel, None)
 
     def __repr__(self) -> str:
         numbers = sum(t.numel() for t in self.parameters())
@@ -178,7 +179,7 @@ def add(
             if name in found:
                 continue
             kernel = parameters[name]
-            if id(kernel) in taken:
+            if kernel in taken:
                 raise ValueError(f"`{name}` has an adapter already")
             r = options.get("rank", rank)
             if r < 1:
@@ -284,12 +285,12 @@ def _adder(factors: Mapping[str, Any], used: set[str], failed: set[str]) -> Call
     return add
 
 
-def adapted(pure: Pure, own: Any, leaves: Any, by: Mapping[int, Factors]) -> tuple[Pure, Any]:
+def adapted(pure: Pure, own: Any, leaves: Any, by: ById) -> tuple[Pure, Any]:
     """The call of `pure` with the adapters of those of its own leaves that have one."""
-    places = tuple(i for i, t in enumerate(own) if id(t) in by)
+    places = tuple(i for i, t in enumerate(own) if t in by)
     if not places:
         return pure, leaves
-    some = [by[id(own[i])] for i in places]
+    some = [by[own[i]] for i in places]
     beside = tuple(i for i, f in zip(places, some, strict=True) if f.beside)
     made = shared(Adapted(pure, places, tuple(f.scale for f in some), beside))
     made.draws = pure.draws

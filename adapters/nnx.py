@@ -19,8 +19,10 @@ import leafax
 from leafax.functional import paths
 
 from . import _call, _model
+from ._by_id import ById
 from ._depth import uses
 from ._nnx import Merge, Shared, View, checked_rules
+from ._nnx_copy import described, restored
 from ._nnx_edits import FLAGS, READS, VIEWS, each, edits
 from ._nnx_leaves import Bare, Slot, key_data, kinds_of, owners_of
 from ._select import Tensors, near, parts_within
@@ -60,11 +62,18 @@ class Model(_model.Model):
     @classmethod
     def _over(cls, module: Any, shared: Shared) -> Model:
         """The model of a submodule that holds tensors already."""
-        found = shared.models.get(id(module))
+        found = shared.models.get(module)
         if found is None:
-            found = shared.models[id(module)] = object.__new__(cls)
+            found = shared.models[module] = object.__new__(cls)
             found._shared, found._module = shared, module
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return described(self._module, self._shared) | {"watchers": self._watchers}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._watchers = state.pop("watchers")
+        self._module, self._shared = restored(state)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._run("__call__", args, kwargs)
@@ -90,10 +99,10 @@ class Model(_model.Model):
         return self._record(pure, view.leaves, leaves, args, kwargs)
 
     def _pure(self, view: View, method: str, training: bool, dtype: Any) -> Merge:
-        impls = tuple(self._shared.keys.get(id(t), (t, None))[1] for t in view.leaves)
+        impls = tuple(self._shared.keys.get(t) for t in view.leaves)
         still = frozenset(
             i for i, (name, kind) in enumerate(zip(view.names, view.kinds, strict=True))
-            if issubclass(kind, nnx.BatchStat) and id(view.owners[name]) in self._shared.still
+            if issubclass(kind, nnx.BatchStat) and view.owners[name] in self._shared.still
             or self._shared.rule(kind) == "frozen"
         )  # fmt: skip
         # In evaluation the module's own streams serve the rare call that draws.
@@ -136,18 +145,18 @@ class Model(_model.Model):
         array, impl = key_data(leaf)
         tensor = _model.to_tensor(array)
         if impl is not None:
-            self._shared.keys[id(tensor)] = (tensor, impl)
+            self._shared.keys[tensor] = impl
         elif isinstance(leaf, jax.Array):
             self._shared.borrowed.lend(tensor, parameter)
         return tensor.requires_grad_(parameter and _model.differentiable(tensor))
 
     def _view(self) -> View:
         shared = self._shared
-        token = shared.tokens.get(id(self._module))
+        token = shared.tokens.get(self._module)
         if token is None:
             token = tuple([vars(module)[flag] for module, flag in self._flags()])
-            shared.tokens[id(self._module)] = token
-        key = (id(self._module), token, tuple(shared.still))
+            shared.tokens[self._module] = token
+        key = (id(self._module), token, tuple(map(id, shared.still)))
         view = shared.views.get(key)
         if view is None:
             graphdef, state = nnx.split(self._module)
@@ -261,9 +270,9 @@ class Model(_model.Model):
     def _flags(self) -> list[tuple[Any, str]]:
         """The attributes below this module that tell it whether to train."""
         shared = self._shared
-        found = shared.flags.get(id(self._module))
+        found = shared.flags.get(self._module)
         if found is None:
-            found = shared.flags[id(self._module)] = [
+            found = shared.flags[self._module] = [
                 (module, flag)
                 for _, module in nnx.iter_modules(self._module)
                 for flag in FLAGS
@@ -273,20 +282,17 @@ class Model(_model.Model):
 
     @property
     def training(self) -> bool:
-        known = self._shared.modes.get(id(self._module))
+        known = self._shared.modes.get(self._module)
         if known is not None:
-            return known[1]
+            return bool(known)
         held = {"deterministic": self._shared.quiet, "use_running_average": self._shared.still}
-        values = [
-            held[flag][id(m)][1] if id(m) in held[flag] else vars(m)[flag]
-            for m, flag in self._flags()
-        ]
+        values = [held[flag].get(m, vars(m)[flag]) for m, flag in self._flags()]
         return not values or not all(values)
 
     def train(self, mode: bool = True) -> Self:
         shared = self._shared
         for _, module in nnx.iter_modules(self._module):
-            shared.modes[id(module)] = (module, bool(mode))
+            shared.modes[module] = bool(mode)
         for module, flag in self._flags():
             self._switch(module, flag, not mode)
         shared.tokens.clear()
@@ -294,8 +300,8 @@ class Model(_model.Model):
 
     def _switch(self, module: Any, flag: str, off: bool) -> None:
         shared = self._shared
-        off = off or (flag == "use_running_average" and id(module) in shared.still)
-        off = off or (flag == "deterministic" and id(module) in shared.quiet)
+        off = off or (flag == "use_running_average" and module in shared.still)
+        off = off or (flag == "deterministic" and module in shared.quiet)
         if vars(module)[flag] is not off:
             setattr(module, flag, off)
 
@@ -307,28 +313,27 @@ class Model(_model.Model):
     def _stopped(self) -> set[str]:
         still = self._shared.still
         owners = self._view().owners
-        return {name for name in self._statistics() if id(owners[name]) in still}
+        return {name for name in self._statistics() if owners[name] in still}
 
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
         shared, owners = self._shared, self._view().owners
         for module in {id(owners[name]): owners[name] for name in names}.values():
             flag = "use_running_average"
             if stop:
-                shared.still.setdefault(id(module), (module, vars(module).get(flag)))
+                shared.still.setdefault(module, vars(module).get(flag))
                 if flag in vars(module):
                     self._switch(module, flag, True)
-            elif id(module) in shared.still:
-                _, off = shared.still.pop(id(module))
-                known = shared.modes.get(id(module))
+            elif module in shared.still:
+                off, known = shared.still.pop(module), shared.modes.get(module)
                 if flag in vars(module):
-                    self._switch(module, flag, off if known is None else not known[1])
+                    self._switch(module, flag, off if known is None else not known)
         shared.tokens.clear()
 
     @property
     def _adapters(self) -> Any:  # type: ignore[override]
         return self._shared.adapters
 
-    def _adapted_by(self) -> dict[int, Any]:
+    def _adapted_by(self) -> ById:
         return self._shared.adapters
 
     def compute_in(self, dtype: Any) -> Self:
@@ -340,12 +345,11 @@ class Model(_model.Model):
 
     def _quieten(self, names: set[str], stop: bool) -> None:
         parameters, shared = self._tensors()[0], self._shared
-        ids = {id(parameters[name]): parameters[name] for name in names}
-        for i, t in ids.items():
+        for t in (parameters[name] for name in names):
             if stop:
-                shared.quiet_parameters[i] = t
+                shared.quiet_parameters[t] = True
             else:
-                shared.quiet_parameters.pop(i, None)
+                shared.quiet_parameters.pop(t, None)
         parts = parts_within(parameters, self._quiet())
         for path, module in nnx.iter_modules(self._module):
             if "deterministic" not in vars(module):
@@ -353,17 +357,16 @@ class Model(_model.Model):
             steps = [str(step) for step in path]
             above = {".".join(steps[:n]) for n in range(len(steps) + 1)}
             if above & parts:
-                shared.quiet.setdefault(id(module), (module, vars(module)["deterministic"]))
+                shared.quiet.setdefault(module, vars(module)["deterministic"])
                 self._switch(module, "deterministic", True)
-            elif id(module) in shared.quiet:
-                _, off = shared.quiet.pop(id(module))
-                known = shared.modes.get(id(module))
-                self._switch(module, "deterministic", off if known is None else not known[1])
+            elif module in shared.quiet:
+                off, known = shared.quiet.pop(module), shared.modes.get(module)
+                self._switch(module, "deterministic", off if known is None else not known)
         shared.tokens.clear()
 
     def _quiet(self) -> set[str]:
         held = self._shared.quiet_parameters
-        return {name for name, t in self._tensors()[0].items() if id(t) in held}
+        return {name for name, t in self._tensors()[0].items() if t in held}
 
     def _classes(self) -> dict[str, type]:
         found = {}
@@ -392,7 +395,7 @@ class Model(_model.Model):
         self._lend()
         view, keys = self._view(), self._shared.keys
         arrays = [
-            jax.random.wrap_key_data(t.jax(), impl=keys[id(t)][1]) if id(t) in keys else t.jax()
+            jax.random.wrap_key_data(t.jax(), impl=keys[t]) if t in keys else t.jax()
             for t in view.leaves
         ]
         return jax.tree.unflatten(view.treedef, arrays)  # type: ignore[no-any-return]

@@ -48,6 +48,9 @@ class Leaves(tuple[Any, ...]):
     def __contains__(self, t: object) -> bool:
         return id(t) in self._ids
 
+    def __reduce__(self) -> Any:
+        return Leaves, (tuple(self),)  # a copy has tensors of its own
+
 
 # To JAX it is a tuple, wherever it stands.
 jax.tree_util.register_pytree_node(Leaves, lambda ts: (tuple(ts), None), lambda _, ts: tuple(ts))  # type: ignore[arg-type, return-value]

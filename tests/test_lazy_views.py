@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -117,6 +119,12 @@ def _leaves(n: int = 12) -> Any:
 def test_leaves_are_tensors() -> None:
     with pytest.raises(TypeError, match="^Leaves are tensors, got float$"):
         leafax.Leaves([leafax.ones(1), 2.0])
+
+
+def test_copied_leaves_know_their_own_tensors() -> None:
+    mine = leafax.Leaves([leafax.ones(1)])
+    for theirs in (copy.deepcopy(mine), pickle.loads(pickle.dumps(mine))):
+        assert theirs[0] in theirs and mine[0] not in theirs and type(theirs) is leafax.Leaves
 
 
 def _steps(leaves: Any, between: Callable[[Any, int], Any]) -> list[Any]:

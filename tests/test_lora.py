@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from typing import Any
 
@@ -339,3 +341,21 @@ def test_submodules_are_adapted_on_their_own_and_can_be_watched() -> None:
     assert seen["dense"].grad is not None
     model._adapted_by().clear()
     assert not np.allclose(model.dense(x).detach(), adapted)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_have_adapters_of_their_own(model: Any, copied: Any) -> None:
+    adapter = lora.add(model, PATTERNS, rank=2)
+    for p in adapter.parameters():
+        p.data = torch.randn(*p.shape)
+    x = images()
+    before = model.eval()(x).detach()
+    alone, (other, adapters) = copied(model), copied((model, adapter))
+    assert torch.allclose(alone(x), before, atol=1e-5)
+    assert torch.allclose(other(x), before, atol=1e-5)
+    for p in adapters.parameters():
+        p.data = torch.zeros_like(p)
+    assert not torch.allclose(other(x), before)
+    assert torch.allclose(model(x), before, atol=1e-5)
+    adapter.merge()
+    assert torch.allclose(model(x), before, atol=1e-5)

@@ -1,5 +1,7 @@
 """nnx modules as models: equal to Flax's own numbers, submodules by attribute, replaced at will."""
 
+import copy
+import pickle
 from typing import Any
 
 import jax
@@ -524,3 +526,40 @@ def test_random_streams_are_given_to_a_call() -> None:
         assert torch.equal(model(ones, rngs=key), want)
         assert torch.equal(seen["drop"], want)
         assert not torch.equal(model(ones, rngs=jax.random.key(2)), want)
+
+
+def pickled(x: Any) -> Any:
+    return pickle.loads(pickle.dumps(x))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+def test_copies_know_what_the_model_knew(copied: Any) -> None:
+    model = Model(Net(0.5)).freeze("stem", "bn", stats=True)
+    train(model, 2)
+    other = copied(model)
+    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+    train(other, 2, optimizer)
+    assert not other.bn.mean.any() and not other.stem.kernel.requires_grad
+    assert not torch.equal(other.scale, model.scale)
+    assert torch.equal(other.stem.kernel, model.stem.kernel)
+    torch.manual_seed(0)
+    a = other(rows())
+    torch.manual_seed(0)
+    assert torch.equal(other(rows()), a) and not torch.equal(other(rows()), a)
+    assert other.to_flax().drop.rngs.key[...].dtype == Net(0.5).drop.rngs.key[...].dtype
+    assert other.get_parameter("stem.kernel") is other.stem.kernel
+    assert other.training and not other.eval().training and model.training
+    other.train().unfreeze()(rows())
+    assert other.bn.mean.any() and not model.bn.mean.any()
+    torch.explain(clear=True)
+    train(other.freeze("stem", "bn", stats=True), 1, optimizer)
+    assert torch.explain().compiles == 0
+    assert copied(Model(Normed())).shift.tolist() == [1.0, 1.0]
+    assert copied(Model(Normed()).eval())(rows()).shape == (8, 2)
+
+
+def test_a_copy_and_its_optimizer_belong_together() -> None:
+    model = Model(Net())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    other, others = copy.deepcopy((model, optimizer))
+    assert train(other, 3, others) == train(model, 3, optimizer)
