@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import leafax
+from leafax.functional import without_keys
 
 from ._by_id import ById
 
@@ -178,42 +179,16 @@ def record(pure: Pure, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
     return out
 
 
-@jax.tree_util.register_pytree_node_class
-class Key:
-    """A random key among a call's arguments, as a tensor of its numbers."""
-
-    def __init__(self, data: Any, impl: Any) -> None:
-        self.data, self.impl = data, impl
-
-    def tree_flatten(self) -> tuple[tuple[Any], Any]:
-        return (self.data,), self.impl
-
-    @classmethod
-    def tree_unflatten(cls, impl: Any, children: tuple[Any]) -> Key:
-        return cls(children[0], impl)
-
-
 def with_tensors(tree: Any) -> Any:
-    """A call's arguments with tensors for arrays, as `call_jax` takes them, and `Key` for keys.
+    """A call's arguments with tensors for arrays, as `call_jax` takes them, keys as `KeyData`.
 
-    What else is in it is static: an array must not be taken for that. Inverse of `with_keys`.
+    What else is in it is static: an array must not be taken for that.
     """
 
     def tensor(x: Any) -> Any:
-        if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-            return Key(leafax.as_tensor(jax.random.key_data(x)), jax.random.key_impl(x))
         return leafax.as_tensor(x) if isinstance(x, (jax.Array, np.ndarray, np.generic)) else x
 
-    return jax.tree.map(tensor, tree, is_leaf=lambda x: isinstance(x, leafax.Tensor))
-
-
-def with_keys(tree: Any) -> Any:
-    """The arguments with random keys for `Key`s of arrays."""
-
-    def key(x: Any) -> Any:
-        return jax.random.wrap_key_data(x.data, impl=x.impl) if isinstance(x, Key) else x
-
-    return jax.tree.map(key, tree, is_leaf=lambda x: isinstance(x, Key))
+    return jax.tree.map(tensor, without_keys(tree), is_leaf=lambda x: isinstance(x, leafax.Tensor))
 
 
 def abstract(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:

@@ -9,10 +9,10 @@ from typing import Any
 import jax
 
 import leafax
-from leafax.functional import select, tag
+from leafax.functional import select, tag, with_keys
 
 from ._boundary import Boundary
-from ._call import Pure, abstract, with_keys
+from ._call import Pure, abstract
 from ._select import near
 from ._split import Split, split
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from leafax.functional import Op, read_inputs
+from leafax.functional import Op, is_key, read_inputs
 
 from ._bulk import apply_many
 from ._enter import from_array
@@ -59,7 +59,7 @@ class _Opaque:
             args, kwargs = jax.tree.unflatten(self.treedef, leaves)
             out = self.fn(*first, *args, **kwargs)
             flat, self.out = jax.tree.flatten(out)
-            if any(map(_is_key, flat)):
+            if any(map(is_key, flat)):
                 raise TypeError(
                     f"`{_name(self.fn)}` returns a random key, which no tensor can hold: return "
                     f"`jax.random.key_data` of it"
@@ -186,7 +186,7 @@ def _flatten(args: Any, kwargs: Any) -> tuple[list[Any], list[Any], Any]:
         if isinstance(x, Handle):
             tensors.append(x)
             static.append(_ARRAY)
-        elif _is_key(x):
+        elif is_key(x):
             tensors.append(_constant(jax.random.key_data(x)))
             static.append(_Key(jax.random.key_impl(x)))
         elif isinstance(x, (jax.Array, np.ndarray, np.generic)):
@@ -195,10 +195,6 @@ def _flatten(args: Any, kwargs: Any) -> tuple[list[Any], list[Any], Any]:
         else:
             static.append(x)
     return tensors, static, treedef
-
-
-def _is_key(x: Any) -> bool:
-    return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 _NONE = Leaves(())

@@ -24,6 +24,10 @@ from ._jvp import jvp_of as jvp_of
 from ._jvp import reached_outputs as reached_outputs
 from ._jvp import read_inputs as read_inputs
 from ._jvp import unread_inputs as unread_inputs
+from ._keys import KeyData as KeyData
+from ._keys import is_key as is_key
+from ._keys import with_keys as with_keys
+from ._keys import without_keys as without_keys
 from ._lower import FaultSite as FaultSite
 from ._lower import Residual as Residual
 from ._lower import lower as _lower_program

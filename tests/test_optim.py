@@ -153,10 +153,17 @@ def test_frozen_parameters_are_left_alone() -> None:
     assert w.item() != 1.0
 
 
-def test_optax_equals_a_hand_written_loop() -> None:
+TRANSFORMS = {
+    "clip": lambda: optax.chain(optax.clip_by_global_norm(0.5), optax.adamw(0.1)),
+    "noise": lambda: optax.noisy_sgd(0.1, key=3),  # its state has a random key
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_optax_equals_a_hand_written_loop(name: str) -> None:
     import jax
 
-    transform = optax.chain(optax.clip_by_global_norm(0.5), optax.adamw(0.1))
+    transform = TRANSFORMS[name]()
     rng = np.random.default_rng(0)
     start = {"0": rng.normal(size=3).astype("f"), "1": rng.normal(size=2).astype("f")}
     tensors = [leafax.tensor(v, requires_grad=True) for v in start.values()]
@@ -173,6 +180,9 @@ def test_optax_equals_a_hand_written_loop() -> None:
     for t, p in zip(tensors, params.values(), strict=True):
         # Adam divides by the gradient's own size, so rounding of 1e-7 shows as 1e-5 of a step.
         np.testing.assert_allclose(t.detach().numpy(), p, atol=2e-5)
+    again = leafax.optim.Optax(tensors, transform)
+    again.load_state_dict(optimizer.state_dict())
+    assert again.state_dict()["state"].keys() == optimizer.state_dict()["state"].keys()
 
 
 def test_optax_keeps_the_state_of_those_that_stay() -> None:

@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import DictKey, keystr
 
+from leafax.functional import without_keys
+
 from .._enter import from_array
 
 Key = tuple[int, str]  # a cohort (-1: the leaf is a parameter's) and a path in the state
@@ -103,7 +105,7 @@ class Cohorts:
             str(n): observe(p, "optimizer state") for n, p in zip(active, params, strict=True)
         }
         with jax.enable_x64(self.wide):
-            fresh = self.transform.init(arrays)
+            fresh = without_keys(self.transform.init(arrays))
             flat, treedef = jax.tree_util.tree_flatten_with_path(fresh)
             leaves = [(_owner(path, arrays), keystr(path), leaf) for path, leaf in flat]
             new = [n for n in active if n not in self.cohort_of]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from leafax.functional import Op
+from leafax.functional import Op, with_keys, without_keys
 
 from ._cohorts import Cohorts, Layout
 from ._groups import ParamGroup
@@ -140,9 +140,11 @@ class Optax(Optimizer):
                 held = [leaves[i] for i in layout.places[cohort]]
                 state = jax.tree.unflatten(layout.treedef, held)
                 # All gradients, since a norm is everyone's; XLA drops what is not taken of it.
-                moved, state = transform.update(gradients, state, named)
+                moved, state = transform.update(gradients, with_keys(state), named)
                 updates |= {str(n): moved[str(n)] for n in layout.members[cohort]}
-                for i, new in zip(layout.places[cohort], jax.tree.leaves(state), strict=True):
+                for i, new in zip(
+                    layout.places[cohort], jax.tree.leaves(without_keys(state)), strict=True
+                ):
                     if layout.owners[i] == cohort:
                         after[i] = jnp.asarray(new).astype(leaves[i].dtype)
             scaled = {
