@@ -22,6 +22,7 @@ from ._bulk import apply_many
 from ._enter import from_array
 from ._handle import Handle
 from ._together import Leaves
+from ._trace import local
 
 _MAX_OPS = 1024
 
@@ -57,7 +58,11 @@ class _Opaque:
                 for s in self.static
             ]  # fmt: skip
             args, kwargs = jax.tree.unflatten(self.treedef, leaves)
-            out = self.fn(*first, *args, **kwargs)
+            outer, local.opaque = local.opaque, _name(self.fn)
+            try:
+                out = self.fn(*first, *args, **kwargs)
+            finally:
+                local.opaque = outer
             flat, self.out = jax.tree.flatten(out)
             if any(map(is_key, flat)):
                 raise TypeError(
@@ -131,10 +136,24 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             opaque = _remember(tuple(parts), _Opaque(fn, count, treedef, static, wide))
     else:
         tensors, static, treedef = _flatten(args, kwargs)
-        key = (fn, count, wide, treedef, tuple([(type(s), s) for s in static]))
+        key = (fn, count, wide, treedef, tuple([(type(s), _hashed(s, fn)) for s in static]))
         opaque = _OPAQUE.get(key) or _remember(key, _Opaque(fn, count, treedef, static, wide))
     outs = apply_many(opaque.op, _NONE if leaves is None else leaves, tensors)
     return jax.tree.unflatten(opaque.out, outs)
+
+
+def _hashed(static: Any, fn: Any) -> Any:
+    """A static value, if it can be part of a key."""
+    try:
+        hash(static)
+    except TypeError:
+        kind = type(static).__name__
+        raise TypeError(
+            f"`{_name(fn)}` got a `{kind}`, which JAX does not know how to look into, and which "
+            f"has no hash to be a constant by: pass a dict, list or tuple of what is in it, or "
+            f"register its class with `jax.tree_util`"
+        ) from None
+    return static
 
 
 def _remember(key: Any, opaque: _Opaque) -> _Opaque:

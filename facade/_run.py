@@ -20,6 +20,7 @@ from . import _graph, _keep
 from ._bound import bound
 from ._faults import Pending, check_faults
 from ._host import placed
+from ._inside import refuse_constant
 from ._step import user_line
 from ._storage import unshare
 from ._together import tell
@@ -249,6 +250,7 @@ def observe(t: Any, reason: str) -> Any:
     if t._array is None and t._shares and t._store is not None and not t._lens:
         t._array = t._store.cell._array  # nothing between the storage and this tensor
     if t._array is None:
+        refuse_constant()
         away = t._trace is not None and not t._trace.done and t._trace is not local.trace
         if away and t._stale is None:  # what is stale is read anew here
             from ._peek import peek

@@ -20,6 +20,7 @@ from ._graph import gradient_edge
 from ._handle import Handle, users_attributes
 from ._host import on_host, raw
 from ._inplace import apply_inplace
+from ._inside import refuse_constant
 from ._operators import install
 from ._record import register
 from ._repr import format_tensor
@@ -94,6 +95,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return observe(self, "jax()")  # type: ignore[no-any-return]
 
     def __jax_array__(self) -> Any:
+        refuse_constant()
         return self.jax()
 
     def __dlpack__(self, **kwargs: Any) -> Any:

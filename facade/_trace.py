@@ -300,6 +300,7 @@ class Local(threading.local):
         self.view_replay = False  # views made now are made again by their own ops
         self.guard: Any = None  # called before a tensor is written to
         self.recorded: Any = None  # called with the state of each op in a counted mode
+        self.opaque: str | None = None  # the JAX function that is being traced as an op
         self.pack_hooks: tuple[Any, ...] = ()  # saved-tensor hooks in force, innermost last
         self.watch: Any = None  # looks for NaN in what a node passes on
         self.anomaly: Any = None  # tells where a node that failed was recorded

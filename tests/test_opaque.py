@@ -153,3 +153,36 @@ def test_random_keys_go_in_and_a_new_one_compiles_nothing() -> None:
     np.testing.assert_allclose(got.numpy(), each(keys, jnp.zeros(3)), rtol=1e-6)
     with pytest.raises(TypeError, match="`split` returns a random key, which no tensor can hold"):
         leafax.call_jax(jax.random.split, jax.random.key(0))
+
+
+def test_a_tensor_that_is_not_an_argument_is_an_error() -> None:
+    class Batch:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+    def times(x: Any, batch: Batch) -> Any:
+        return x * batch.x
+
+    def read(x: Any, batch: Batch) -> Any:
+        return x * batch.x.jax()
+
+    captured = leafax.tensor([1.0, 2.0], requires_grad=True)
+    for fn, tensor in ((times, captured), (times, captured * 2), (read, captured * 2)):
+        with pytest.raises(
+            RuntimeError, match=f"`{fn.__name__}` uses a tensor that is not one of its arguments"
+        ):
+            leafax.call_jax(fn, leafax.ones(2), Batch(tensor))
+    assert leafax.call_jax(jnp.sin, captured).shape == (2,)
+    assert jnp.asarray(captured.detach()).sum() == 3.0  # outside of an op it is converted
+
+
+def test_what_jax_cannot_look_into_and_has_no_hash_is_named() -> None:
+    class Batch(dict[str, Any]):
+        pass
+
+    with pytest.raises(TypeError, match="`first` got a `Batch`, which JAX does not know how to"):
+        leafax.call_jax(first, Batch(x=leafax.ones(1)))
+
+
+def first(batch: Any) -> Any:
+    return batch["x"]
