@@ -75,6 +75,10 @@ class Pure(ABC):
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is type(self) and other.facts == self.facts)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For a copy of the model: what it was cut into is JAX's, and cannot be copied."""
+        return {**vars(self), "splits": {}}
+
     @abstractmethod
     def __call__(
         self, leaves: Sequence[Any], key: Any, args: Any, kwargs: Any

@@ -27,12 +27,15 @@ from ._nnx_edits import FLAGS, READS, VIEWS, each, edits
 from ._nnx_leaves import Bare, Slot, key_data, kinds_of, owners_of
 from ._select import Tensors, near, parts_within
 
+ARRAYS = (leafax.Tensor, jax.Array, np.ndarray)
+
 
 class Model(_model.Model):
     """An nnx module whose parameters are leaf tensors.
 
     `nnx.Param` variables become parameters, all others buffers. Attributes are the module's:
     submodules come as models, variables as tensors; assigning a module replaces a submodule.
+    What a call sows (`nnx.Intermediate`) is dropped: `watch` shows what is inside.
 
     Args:
       module: stays as it is; its arrays are held, not copied.
@@ -208,8 +211,9 @@ class Model(_model.Model):
             object.__setattr__(self, name, value)
             return
         old = getattr(self._module, name, None)
-        if isinstance(value, leafax.Tensor) and isinstance(old, nnx.Variable):
-            old.set_raw_value(value)
+        if isinstance(value, ARRAYS) and isinstance(old, nnx.Variable):
+            trains = self._shared.rule(type(old)) == "trainable"
+            old.set_raw_value(self._tensor(value, trains))
         else:
             setattr(self._module, name, self._in(value))
         self._shared.restructured()
@@ -251,7 +255,7 @@ class Model(_model.Model):
             return value._module
         if isinstance(value, (nnx.Pytree, nnx.Variable)):
             return self._hold(value)
-        if isinstance(value, (jax.Array, np.ndarray, leafax.Tensor)):
+        if isinstance(value, ARRAYS):
             return Slot.of(self._tensor(value, False))
         return each(self._in, value)
 

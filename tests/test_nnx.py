@@ -238,6 +238,8 @@ def test_a_submodule_is_replaced() -> None:
     model.blocks[0] = nnx.Linear(4, 4, rngs=nnx.Rngs(1))
     assert "blocks.0.bias" in dict(model.named_parameters())
     model.classifier = nnx.Sequential(model.classifier, nnx.Dropout(0.5))
+    model.scale = np.ones(4, "float32")
+    assert "scale" in dict(model.named_parameters()) and model.scale.requires_grad
     model.scale = torch.zeros(4)
     assert model.eval().features(rows()).abs().sum() == 0
 

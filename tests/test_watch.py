@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from typing import Any
 
@@ -388,6 +390,17 @@ class Outputs(nn.Module):
 
         out = Two(name="two")(x, 2.0)
         return out["a"].sum() * out["n"] + out["b"].sum(), jnp.float32(1.0)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_model_that_was_watched_is_copied(case: Case, copied: Any) -> None:
+    part, x = case.path("blocks.2"), leafax.from_numpy(X)
+    with case.model.watch(part):
+        before = case.model(x)
+    other = copied(case.model)
+    with other.watch(part) as seen:
+        close(other(x), before)
+    close(other.head(seen[part]), before)
 
 
 def test_any_structure_of_outputs() -> None:
