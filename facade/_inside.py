@@ -1,6 +1,12 @@
-"""While JAX traces a user's function as an op, tensors from outside of it cannot be read."""
+"""Tensors and JAX's arrays where the other kind belongs: JAX functions that are traced, and ops."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from leafax.functional import Op
 
 from ._trace import local
 
@@ -18,3 +24,22 @@ def refuse_constant() -> None:
             f"as an argument, in lists, dicts or registered classes: inside of other objects it is "
             f"not found"
         )
+
+
+def refuse_arrays(op: Op, arguments: Any) -> None:
+    """Raise if there are arrays of JAX where an op takes tensors.
+
+    Raises:
+      TypeError: naming the op.
+    """
+    if not any(isinstance(x, jax.Array) for x in jax.tree.leaves(arguments)):
+        return
+    if local.opaque is None:
+        raise TypeError(
+            f"{op.name}() takes tensors, got an array of JAX: `leafax.as_tensor(x)` holds it "
+            f"without a copy"
+        )
+    raise TypeError(
+        f"{op.name}() of leafax is called inside the JAX function `{local.opaque}`, which computes "
+        f"with arrays: use JAX's own functions there, `jax.nn` or `jax.numpy`"
+    )

@@ -21,6 +21,7 @@ from ._dtype import dtype as dtype_class
 from ._enter import enter, make
 from ._enter import register as _register
 from ._handle import Handle
+from ._inside import refuse_arrays
 from ._miss import key_part, miss, number_part
 from ._trace import Mode, State, Trace, local
 from ._views import register as _register_views
@@ -197,7 +198,11 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
             parts.append(name)
             parts.append(key_part(a, trace))
     key = tuple(parts)
-    state = trace.state.next.get(key)
+    try:
+        state = trace.state.next.get(key)
+    except TypeError:
+        refuse_arrays(op, (args, kwargs))
+        raise
     if state is None:
         mode = trace.state.mode
         if mode.autocast is not None:

@@ -186,3 +186,18 @@ def test_what_jax_cannot_look_into_and_has_no_hash_is_named() -> None:
 
 def first(batch: Any) -> Any:
     return batch["x"]
+
+
+def test_ops_of_leafax_inside_and_arrays_outside_are_named() -> None:
+    def relu(x: Any) -> Any:
+        return leafax.nn.functional.relu(x)
+
+    with pytest.raises(
+        TypeError,
+        match=r"relu\(\) of leafax is called inside the JAX function `relu`, which computes with "
+        r"arrays: use JAX's own functions there, `jax.nn` or `jax.numpy`",
+    ):
+        leafax.call_jax(relu, leafax.ones(2))
+    with pytest.raises(TypeError, match=r"relu\(\) takes tensors, got an array of JAX: `leafax.as"):
+        relu(jnp.ones(2))
+    assert relu(leafax.as_tensor(jnp.ones(2))).tolist() == [1.0, 1.0]
