@@ -1,6 +1,7 @@
 """PyTorch's `torch.optim`, on optax."""
 
 from . import lr_scheduler as lr_scheduler
+from . import optimizer as optimizer
 from . import swa_utils as swa_utils
 from ._adam import Adam as Adam
 from ._adam import AdamW as AdamW

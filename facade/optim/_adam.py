@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
+from .._bits import view_as_real
+from .._creation import tensor
+from .._dtype import float32, float64
+from .._functions import get_default_dtype
+from .._handle import Handle
 from . import _checks
 from ._groups import ParamGroup
 from ._optimizer import Optimizer
+
+_NAMES = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+_NO_TENSOR = "lr as a Tensor is not supported for capturable=False and foreach=True"
 
 
 class Adam(Optimizer):
@@ -25,7 +34,7 @@ class Adam(Optimizer):
     """
 
     numbers = ("lr", "beta1", "beta2", "eps", "weight_decay")
-    choices = ("amsgrad", "maximize", "decoupled_weight_decay")
+    choices = ("maximize", "decoupled_weight_decay")
 
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
@@ -34,10 +43,15 @@ class Adam(Optimizer):
         differentiable: bool = False, fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:  # fmt: skip
+        alone = bool(foreach) and not capturable
+        if isinstance(lr, Handle) and alone:
+            raise ValueError(_NO_TENSOR)
+        _checks.one_element("lr", lr)
         _checks.not_negative("learning rate", lr)
         _checks.not_negative("epsilon value", eps)
         _checks.betas(betas)
         _checks.not_negative("weight_decay value", weight_decay)
+        betas = _checks.of_one_kind(betas, alone)
         super().__init__(
             params,
             {
@@ -48,19 +62,65 @@ class Adam(Optimizer):
             },
         )  # fmt: skip
 
+        _checks.which_kernel(fused, foreach, differentiable)
+
+    later_entries = {
+        "amsgrad": False, "maximize": False, "foreach": None, "capturable": False,
+        "differentiable": False, "decoupled_weight_decay": False, "fused": None,
+    }  # fmt: skip
+
+    def _complete(self, group: ParamGroup) -> None:
+        for p in group["params"]:
+            state = self.state.get(p)
+            if state and not isinstance(state["step"], Handle):
+                state["step"] = tensor(float(state["step"]), dtype=_step_dtype(group))
+
     def number_values(self, group: ParamGroup) -> list[Any]:
         return [group["lr"], *group["betas"], group["eps"], group["weight_decay"]]
 
+    def held_names(self, group: ParamGroup) -> tuple[str, ...]:
+        return _NAMES if group["amsgrad"] else _NAMES[:3]
+
+    def writes(self, group: ParamGroup) -> int:
+        return 2 if group["decoupled_weight_decay"] and group["weight_decay"] != 0 else 1
+
     def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
         shape, dtype = tuple(p.shape), p._v.dtype
-        state = {
-            "step": jnp.zeros((), "float32"),
-            "exp_avg": jnp.zeros(shape, dtype),
-            "exp_avg_sq": jnp.zeros(shape, dtype),
-        }
-        if group["amsgrad"]:
-            state["max_exp_avg_sq"] = jnp.zeros(shape, dtype)
+        state = {name: jnp.zeros(shape, dtype) for name in self.held_names(group)}
+        state["step"] = jnp.zeros((), "float64" if _step_dtype(group) is float64 else "float32")
         return state
+
+    def update_recorded(self, p: Any, group: ParamGroup) -> None:
+        state = self.state_of(p, group)
+        g = -p.grad if group["maximize"] else p.grad
+        lr, decay = group["lr"], group["weight_decay"]
+        beta1: Any = group["betas"][0]
+        beta2: Any = group["betas"][1]
+        step = state["step"]
+        if step.requires_grad:
+            raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
+        step += 1
+        if decay != 0 and group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * decay)
+        elif _is_trained(decay):
+            g = g.addcmul_(p.clone(), decay)
+        elif decay != 0:
+            g = g.add(p, alpha=decay)
+        names = self.held_names(group)[1:]
+        mean, square, *largest = (state[name] for name in names)
+        if p.is_complex():
+            g, p, mean, square, *largest = map(view_as_real, (g, p, mean, square, *largest))
+        mean.lerp_(g, 1 - beta1)
+        if _is_trained(beta2):
+            square.lerp_(g.square(), 1 - beta2)
+        else:
+            square.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        # Powers of tensors save the count, which the next step writes to.
+        rate = -(lr / (1 - beta1 ** _kept(step, beta1)))
+        correction = (1 - beta2 ** _kept(step, beta2)).sqrt()
+        for most in largest:
+            square = most.copy_(most.clone().maximum(square))
+        p.addcdiv_(mean.clone(), (square.sqrt() / (correction * rate)).add_(group["eps"] / rate))
 
     @staticmethod
     def update(
@@ -70,8 +130,6 @@ class Adam(Optimizer):
         numbers: dict[str, Any],
         choices: dict[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
-        import optax
-
         lr, decay = numbers["lr"], numbers["weight_decay"]
         if choices["maximize"]:
             g = -g
@@ -79,20 +137,56 @@ class Adam(Optimizer):
             p = p * (1 - lr * decay)
         elif choices["decays"]:
             g = g + decay * p
-        b1, b2, eps = numbers["beta1"], numbers["beta2"], numbers["eps"]
-        adam = optax.scale_by_adam(b1, b2, eps)
-        count = state["step"].astype("int32")
-        before = optax.ScaleByAdamState(count, state["exp_avg"], state["exp_avg_sq"])
-        scaled, after = adam.update(g, before, p)
-        new = {"step": state["step"] + 1, "exp_avg": after.mu, "exp_avg_sq": after.nu}
-        if choices["amsgrad"]:
-            # PyTorch takes the maximum before the bias correction, optax's amsgrad after it.
-            step = new["step"].astype("float64")
-            largest = jnp.maximum(state["max_exp_avg_sq"], after.nu)
-            new["max_exp_avg_sq"] = largest
-            mean = after.mu / (1 - b1**step).astype(p.dtype)
-            scaled = mean / (jnp.sqrt(largest / (1 - b2**step).astype(p.dtype)) + eps)
-        return optax.apply_updates(p, -lr * scaled), new
+        if jnp.iscomplexobj(p):  # each part for itself
+            parts = [
+                _adam(p.real, g.real, _each(jnp.real, state), numbers),
+                _adam(p.imag, g.imag, _each(jnp.imag, state), numbers),
+            ]
+            (re, after), (im, after_im) = parts
+            return jax.lax.complex(re, im), {
+                n: after[n] if n == "step" else jax.lax.complex(after[n], after_im[n])
+                for n in after
+            }
+        return _adam(p, g, state, numbers)
+
+
+def _each(part: Any, state: dict[str, Any]) -> dict[str, Any]:
+    return {n: x if n == "step" else part(x) for n, x in state.items()}
+
+
+def _adam(
+    p: Any, g: Any, state: dict[str, Any], numbers: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """One update of real numbers, decay aside."""
+    import optax
+
+    b1, b2, eps = numbers["beta1"], numbers["beta2"], numbers["eps"]
+    adam = optax.scale_by_adam(b1, b2, eps)
+    count = state["step"].astype("int32")
+    before = optax.ScaleByAdamState(count, state["exp_avg"], state["exp_avg_sq"])
+    scaled, after = adam.update(g, before, p)
+    new = {"step": state["step"] + 1, "exp_avg": after.mu, "exp_avg_sq": after.nu}
+    if "max_exp_avg_sq" in state:
+        # PyTorch takes the maximum before the bias correction, optax's amsgrad after it.
+        step = new["step"].astype("float64")
+        largest = jnp.maximum(state["max_exp_avg_sq"], after.nu)
+        new["max_exp_avg_sq"] = largest
+        mean = after.mu / (1 - b1**step).astype(p.dtype)
+        scaled = mean / (jnp.sqrt(largest / (1 - b2**step).astype(p.dtype)) + eps)
+    return optax.apply_updates(p, -numbers["lr"] * scaled), new
+
+
+def _is_trained(number: Any) -> bool:
+    return isinstance(number, Handle) and bool(number.requires_grad)  # type: ignore[attr-defined]
+
+
+def _kept(step: Any, beta: Any) -> Any:
+    return step.clone() if _is_trained(beta) else step
+
+
+def _step_dtype(group: ParamGroup) -> Any:
+    """A step count's dtype: float32, but float64 where that is the default dtype."""
+    return float64 if get_default_dtype() is float64 and not group.get("fused") else float32
 
 
 class AdamW(Adam):
@@ -109,3 +203,7 @@ class AdamW(Adam):
             capturable=capturable, differentiable=differentiable, fused=fused,
             decoupled_weight_decay=True,
         )  # fmt: skip
+
+    def _complete(self, group: ParamGroup) -> None:
+        super()._complete(group)
+        group["decoupled_weight_decay"] = True

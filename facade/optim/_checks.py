@@ -4,13 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def not_negative(what: str, value: Any, *, name: str | None = None) -> None:
-    if value < 0.0:
-        raise ValueError(f"Invalid {name or what}: {value}")
+from .._handle import Handle
 
 
-def betas(values: tuple[float, float]) -> None:
+def not_negative(what: str, value: Any, *, nan: bool = False) -> None:
+    """`what` is how PyTorch calls the hyperparameter; `nan` allows NaN."""
+    if value < 0.0 if nan else not 0.0 <= value:
+        raise ValueError(f"Invalid {what}: {value}")
+
+
+def one_element(name: str, value: Any) -> None:
+    if isinstance(value, Handle) and value.numel() != 1:  # type: ignore[attr-defined]
+        raise ValueError(f"Tensor {name} must be 1-element")
+
+
+def betas(values: Any) -> None:
+    for i in (0, 1):
+        if not 0.0 <= values[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {values[i]}")
+
+
+def of_one_kind(values: Any, foreach: bool) -> tuple[Any, Any]:
+    """Betas as an optimizer holds them: two floats, or two tensors without dims.
+
+    Args:
+      foreach: whether tensors are refused.
+    """
+    kinds = [type(x) for x in values[:2]]
+    if not (all(issubclass(k, float) for k in kinds) or all(issubclass(k, Handle) for k in kinds)):
+        raise ValueError("betas must be either both floats or both Tensors")
     for i, beta in enumerate(values):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+        if isinstance(beta, Handle) and foreach:
+            raise ValueError(
+                f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
+            )
+        one_element(f"betas[{i}]", beta)
+    return tuple(x.squeeze() if isinstance(x, Handle) and x.dim() else x for x in values)  # type: ignore[return-value, attr-defined]
+
+
+def which_kernel(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+    """PyTorch has several kernels for an update, not all of which can be asked for at once."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

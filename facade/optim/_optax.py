@@ -180,6 +180,10 @@ class Optax(Optimizer):
             packed["cohorts"].update(unit.state.cohort_of)
         return packed
 
+    def __getstate__(self) -> dict[str, Any]:
+        own = {name: vars(self)[name] for name in ("transform", "_units", "_wide")}
+        return super().__getstate__() | own
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what `state_dict()` of an optimizer with equal groups returned."""
         transforms = [group["transform"] for group in self.param_groups]

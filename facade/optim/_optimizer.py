@@ -17,14 +17,13 @@ import jax
 from leafax.functional import Op
 
 from .._enter import NUMBER, add_input, from_array
-from .._faults import check_ready_faults
 from .._modes import enable_grad, no_grad
 from .._record import record
 from .._roles import overwritten
-from .._run import cut
 from .._trace import Value, local
 from .._writes import rebind, write
-from ._groups import ParamGroup, ParamGroups
+from ._groups import ParamGroup
+from ._saving import Saved
 from ._skip import skip_if
 from ._update import Entering, StepMemo, are_at_rest, are_simple, share, update_op
 
@@ -52,7 +51,7 @@ def _are_constants(choices: dict[str, Any]) -> bool:
 _FIRST_NUMBERS: dict[type[Optimizer], tuple[float, ...]] = {}
 
 
-class Optimizer(ParamGroups):
+class Optimizer(Saved):
     """Base class of the optimizers.
 
     Args:
@@ -64,11 +63,12 @@ class Optimizer(ParamGroups):
     numbers: tuple[str, ...] = ()
     #: Hyperparameters that choose what is computed; changing one makes another program.
     choices: tuple[str, ...] = ()
-    #: A tensor that is not 0 if the step must have no effect; `GradScaler` sets it.
-    found_inf: Any = None
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(params, defaults)
+        self._forget_ops()
+
+    def _forget_ops(self) -> None:
         self._ops: dict[Any, Op] = {}
         self._fixed: dict[int, tuple[float | None, ...]] = {}  # by group: constants of its op
         self._last: dict[int, Chosen] = {}  # by group
@@ -90,6 +90,24 @@ class Optimizer(ParamGroups):
     ) -> tuple[Any, dict[str, Any]]:
         """One parameter's new value and state, in JAX."""
         raise NotImplementedError("an optimizer with `init_state` needs `update`, too")
+
+    def update_recorded(self, p: Any, group: ParamGroup) -> None:
+        """The same by tensors' own ops, for `differentiable=True`."""
+        raise NotImplementedError(f"`{type(self).__name__}` cannot be differentiated")
+
+    def held_names(self, group: ParamGroup) -> tuple[str, ...]:
+        """What an update reads and writes beside a parameter: entries of its state."""
+        return ()
+
+    def held_of(self, params: list[Any], group: ParamGroup) -> list[list[Any]]:
+        """For each parameter its tensors of `held_names`; made at its first step."""
+        names, known = self.held_names(group), self.state.get
+        states = [known(p) or self.state_of(p, group) for p in params]
+        return [[state[name] for name in names] for state in states]
+
+    def writes(self, group: ParamGroup) -> int:
+        """How many writes to a parameter PyTorch's version counter sees in an update."""
+        return 1
 
     # ------------------------------------------------------------ the step
 
@@ -118,25 +136,33 @@ class Optimizer(ParamGroups):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        if self.found_inf is None:
+        if self.defaults.get("differentiable", False):
+            with enable_grad():
+                self._step_recorded()
+        elif self.found_inf is None:
             self._step_groups()
         else:
             with no_grad():
                 skip_if(self.found_inf, self._touched(), self._step_groups)
-        check_ready_faults()
-        cut("optimizer.step()")
         return loss
+
+    step.undoes_itself = True  # type: ignore[attr-defined]
 
     def _step_groups(self) -> None:
         for group in self.param_groups:
             self._step_group(group)
 
+    def _step_recorded(self) -> None:
+        for group in self.param_groups:
+            for p in self.trainable(group):
+                self.update_recorded(p, group)
+
     def _touched(self) -> list[Any]:
         """The tensors that the next step writes: parameters and their states."""
         found = []
         for group in self.param_groups:
-            for p in self.trainable(group):
-                found += [p, *self.state_of(p, group).values()]
+            params = self.trainable(group)
+            found += [*params, *[t for held in self.held_of(params, group) for t in held]]
         return found
 
     def trainable(self, group: ParamGroup) -> list[Any]:
@@ -147,16 +173,18 @@ class Optimizer(ParamGroups):
         params = self.trainable(group)
         if not params:
             return
-        known = self.state.get
-        states = [known(p) or self.state_of(p, group) for p in params]
-        held = [t for state in states for t in state.values()]
-        op, numbers = self._chosen(group, states, (len(params), len(held)))
+        nested = self.held_of(params, group)
+        held = [t for tensors in nested for t in tensors]
+        op, numbers = self._chosen(group, (len(params), len(held)))
         inputs = self._entering[id(group)].as_inputs(numbers)
-        if not self._replayed(op, params, held, inputs):
-            nested = tuple([tuple(state.values()) for state in states])
-            self._record_update(op, params, nested, held, numbers)
+        counts = self.writes(group)
+        if not self._replayed(op, params, held, inputs, counts):
+            states = tuple(map(tuple, nested))
+            self._record_update(op, params, states, held, numbers, counts)
 
-    def _replayed(self, op: Op, params: list[Any], held: list[Any], inputs: list[Any]) -> bool:
+    def _replayed(
+        self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1
+    ) -> bool:
         """Take the update as one step, if it was recorded from here before.
 
         Args:
@@ -168,12 +196,13 @@ class Optimizer(ParamGroups):
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
         if memo is None or share(params) or not are_at_rest(held):
             return False
-        memo.replay(trace, params, held, inputs)
+        memo.replay(trace, params, held, inputs, counts)
         return True
 
     def _record_update(
-        self, op: Op, params: list[Any], states: Any, held: list[Any], numbers: list[float]
-    ) -> None:
+        self, op: Op, params: list[Any], states: Any, held: list[Any], numbers: list[float],
+        counts: int = 1,
+    ) -> None:  # fmt: skip
         """Record the update as it is first met, and how to replay it.
 
         Args:
@@ -188,15 +217,14 @@ class Optimizer(ParamGroups):
             args = (tuple(params), grads, states, inputs)
             results = iter(record(op, args, {}, budget=False)[0].values)
             for p in params:
-                write(p, overwritten(trace, next(results), p._v))
+                write(p, overwritten(trace, next(results), p._v, counts))
+                p._vc[0] += counts - 1
             for t in held:
                 self._assign(t, next(results))
         if simple and len(trace.arrays) == before + len(numbers) + len(held):
             start.next[key] = StepMemo(trace.state, tuple([t._v for t in (*params, *held)]))
 
-    def _chosen(
-        self, group: ParamGroup, states: list[dict[str, Any]], sizes: tuple[int, int]
-    ) -> tuple[Op, list[float]]:
+    def _chosen(self, group: ParamGroup, sizes: tuple[int, int]) -> tuple[Op, list[float]]:
         """The op that updates the group's parameters, and the numbers that it takes.
 
         Those of the last step, if nothing but the learning rate has changed.
@@ -206,7 +234,7 @@ class Optimizer(ParamGroups):
         if last is not None and last.sizes == sizes and last.choices == choices:
             return last.op, [float(group["lr"]), *last.numbers]
         numbers, fixed = self._split_numbers(group)
-        op = self._op(group, states, fixed)
+        op = self._op(group, sizes[0], fixed)
         if fixed and fixed[0] is None and _are_constants(choices):
             self._last[id(group)] = Chosen(choices, sizes, op, numbers[1:])
         return op, numbers
@@ -239,20 +267,17 @@ class Optimizer(ParamGroups):
     def state_of(self, p: Any, group: ParamGroup) -> dict[str, Any]:
         """The parameter's state as tensors; made at its first step."""
         state = self.state.get(p)
-        if state:
-            return state
-        with jax.enable_x64(True):
-            made = {name: from_array(a) for name, a in self.init_state(p, group).items()}
-        if made:
-            self.state[p] = made
-        return made
+        if not state and self.held_names(group):
+            state = self.state[p]
+            with jax.enable_x64(True):
+                made = {name: from_array(a) for name, a in self.init_state(p, group).items()}
+            state.update(made)
+        return {} if state is None else state
 
-    def _op(
-        self, group: ParamGroup, states: list[dict[str, Any]], fixed: tuple[float | None, ...]
-    ) -> Op:
-        """The op that updates a group's parameters."""
+    def _op(self, group: ParamGroup, params: int, fixed: tuple[float | None, ...]) -> Op:
+        """The op that updates this many parameters of a group."""
         # Without decay nothing is added: 0 times an infinite weight would be NaN, and costs.
-        decays, names = bool(group.get("weight_decay")), tuple(map(tuple, states))
+        decays, names = bool(group.get("weight_decay")), (self.held_names(group),) * params
         key = (decays, names, fixed, *[group[name] for name in self.choices])
         op = self._ops.get(key)
         if op is None:

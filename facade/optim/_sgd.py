@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-from ._checks import not_negative
+from .._creation import tensor
+from .._enter import from_array
+from .._handle import Handle
+from ._checks import not_negative, one_element, which_kernel
 from ._groups import ParamGroup
 from ._optimizer import Optimizer
 
@@ -39,9 +43,10 @@ class SGD(Optimizer):
         weight_decay: float = 0, nesterov: bool = False, *, maximize: bool = False,
         foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip
-        not_negative("learning rate", lr)
-        not_negative("momentum value", momentum, name="momentum value")
-        not_negative("weight_decay value", weight_decay, name="weight_decay value")
+        one_element("lr", lr)
+        not_negative("learning rate", lr, nan=True)
+        not_negative("momentum value", momentum, nan=True)
+        not_negative("weight_decay value", weight_decay, nan=True)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(
@@ -53,13 +58,60 @@ class SGD(Optimizer):
             },
         )  # fmt: skip
 
-    def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
+        which_kernel(fused, foreach, differentiable)
+
+    later_entries = {
+        "nesterov": False, "maximize": False, "foreach": None, "differentiable": False,
+        "fused": False,
+    }  # fmt: skip
+
+    def _forget_ops(self) -> None:
+        super()._forget_ops()
+        self._started: dict[Any, Any] = {}
+
+    def held_names(self, group: ParamGroup) -> tuple[str, ...]:
+        # Dampening begins with the second step. Which it is PyTorch knows by whether there is a
+        # buffer; here that is data, since a step may be undone inside the program.
         if group["momentum"] == 0:
-            return {}
-        state = {"momentum_buffer": jnp.zeros(tuple(p.shape), p._v.dtype)}
-        if group["dampening"]:
-            state["step"] = jnp.zeros((), "int32")
-        return state
+            return ()
+        return ("momentum_buffer", "started") if group["dampening"] else ("momentum_buffer",)
+
+    def held_of(self, params: list[Any], group: ParamGroup) -> list[list[Any]]:
+        names = self.held_names(group)
+        if not names:
+            return [[]] * len(params)
+        dampened = len(names) > 1
+        for p in params:
+            fresh = self.state[p].get("momentum_buffer") is None  # old state dicts hold None
+            if dampened and (fresh or p not in self._started):
+                self._started[p] = tensor(not fresh)
+            if fresh:
+                with jax.enable_x64(True):
+                    zeros = from_array(jnp.zeros(tuple(p.shape), p._v.dtype))
+                self.state[p]["momentum_buffer"] = zeros
+        buffers = [self.state[p]["momentum_buffer"] for p in params]
+        if not dampened:
+            return [[buf] for buf in buffers]
+        return [[buf, self._started[p]] for p, buf in zip(params, buffers, strict=True)]
+
+    def update_recorded(self, p: Any, group: ParamGroup) -> None:
+        g, momentum = -p.grad if group["maximize"] else p.grad, group["momentum"]
+        decay, lr = group["weight_decay"], group["lr"]
+        if isinstance(decay, Handle) and decay.requires_grad:  # type: ignore[attr-defined]
+            g = g.addcmul_(p.clone(), decay)
+        elif decay != 0:
+            g = g.add(p, alpha=decay)
+        if momentum != 0:
+            buf = self.state[p].get("momentum_buffer")
+            if buf is None:
+                buf = self.state[p]["momentum_buffer"] = g.detach().clone()
+            else:
+                buf.mul_(momentum).add_(g, alpha=1 - group["dampening"])
+            g = g.add(buf, alpha=momentum) if group["nesterov"] else buf
+        if isinstance(lr, Handle) and lr.requires_grad:  # type: ignore[attr-defined]
+            p.addcmul_(g, lr, value=-1)
+        else:
+            p.add_(g, alpha=-lr)  # type: ignore[operator]
 
     @staticmethod
     def update(
@@ -76,12 +128,11 @@ class SGD(Optimizer):
         if choices["decays"]:
             decay = optax.add_decayed_weights(numbers["weight_decay"])
             g, _ = decay.update(g, decay.init(p), p)
-        if "step" in state:  # dampened: optax's trace has no such form
-            first = state["step"] == 0
+        if "started" in state:  # dampened: optax's trace has no such form
             buf = state["momentum_buffer"] * numbers["momentum"] + g * (1 - numbers["dampening"])
-            buf = jnp.where(first, g, buf)
-            state = {"momentum_buffer": buf, "step": state["step"] + 1}
-            g = buf
+            buf = jnp.where(state["started"], buf, g)
+            state = {"momentum_buffer": buf, "started": jnp.ones((), bool)}
+            g = g + buf * numbers["momentum"] if choices["nesterov"] else buf
         elif state:
             trace = optax.trace(numbers["momentum"], choices["nesterov"])
             g, after = trace.update(g, optax.TraceState(state["momentum_buffer"]))

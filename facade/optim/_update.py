@@ -68,7 +68,7 @@ class StepMemo(NamedTuple):
     state: State
     values: tuple[Value, ...]
 
-    def replay(self, trace: Trace, params: Any, held: Any, inputs: list[Any]) -> None:
+    def replay(self, trace: Trace, params: Any, held: Any, inputs: list[Any], counts: int) -> None:
         trace.state = self.state
         trace.arrays += inputs
         trace.arrays += [t._array for t in held]
@@ -76,9 +76,9 @@ class StepMemo(NamedTuple):
         for p, value in zip(params, values, strict=False):
             p._v, p._array = value, None
             if p._vc is None:
-                p._vc = [1]
+                p._vc = [counts]
             else:
-                p._vc[0] += 1
+                p._vc[0] += counts
         for t, value in zip(held, values[len(params) :], strict=True):
             t._v, t._array, t._trace = value, None, trace
         refs += map(ref, held)
