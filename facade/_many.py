@@ -40,8 +40,9 @@ def update_many(
             cut_for_budget(local.trace)
         for t in targets:
             check_inplace(t, False)
+        numbers = [float(x) for x in numbers]  # a tensor is observed, which cuts the trace
         trace = local.trace
-        inputs = tuple(add_input(trace, NUMBER[float], float(x)) for x in numbers)
+        inputs = tuple(add_input(trace, NUMBER[float], x) for x in numbers)
         state, trace = record(op, (tuple(targets), *others, inputs), {}, budget=False)
         results = iter(state.values)
         for t in targets:

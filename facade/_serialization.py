@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Any
 
 import jax
@@ -106,7 +106,7 @@ def _encode(x: Any, tensors: list[Any], places: dict[int, int]) -> Any:
         return {"device": str(x)}
     if kind in (list, tuple, Size, set, frozenset):
         return {kind.__name__: [_encode(y, tensors, places) for y in x]}
-    if kind in (dict, OrderedDict):
+    if kind in (dict, OrderedDict, Counter):
         pairs = [[_encode(k, tensors, places), _encode(v, tensors, places)] for k, v in x.items()]
         return {kind.__name__: pairs}
     raise TypeError(
@@ -117,6 +117,10 @@ def _encode(x: Any, tensors: list[Any], places: dict[int, int]) -> Any:
 
 _SEQUENCES: dict[str, Any] = {
     "list": list, "tuple": tuple, "Size": Size, "set": set, "frozenset": frozenset,
+}  # fmt: skip
+
+_MAPPINGS: dict[str, Any] = {
+    "dict": dict, "OrderedDict": OrderedDict, "Counter": lambda pairs: Counter(dict(pairs)),
 }  # fmt: skip
 
 
@@ -146,7 +150,7 @@ def _decode(x: Any, archive: Any, made: dict[int, Any], where: Any) -> Any:
     if kind in _SEQUENCES:
         return _SEQUENCES[kind](_decode(y, archive, made, where) for y in value)
     pairs = [(_decode(k, archive, made, where), _decode(v, archive, made, where)) for k, v in value]
-    return OrderedDict(pairs) if kind == "OrderedDict" else dict(pairs)
+    return _MAPPINGS[kind](pairs)
 
 
 def _moved(t: Any, where: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, SupportsFloat
 
 from ._optimizer import Optimizer
-from ._schedule import EPOCH, LRScheduler, checked, set_value, values_of
+from ._schedule import EPOCH_DEPRECATION_WARNING, LRScheduler, checked, set_value, values_of
 
 
 class _Several(LRScheduler):
@@ -71,7 +71,7 @@ class SequentialLR(_Several):
         for group in optimizer.param_groups:
             set_value(group, "lr", group["initial_lr"])
         # All have stepped once as they were made; only the one that begins should have.
-        _undo(self)
+        self.recursive_undo()
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
@@ -87,13 +87,14 @@ class SequentialLR(_Several):
             one.step()
         self._last_lr = one.get_last_lr()
 
-
-def _undo(scheduler: Any) -> None:
-    for one in scheduler._schedulers:
-        if hasattr(one, "_schedulers"):
-            _undo(one)
-        elif hasattr(one, "last_epoch"):
-            one.last_epoch -= 1
+    def recursive_undo(self, sched: Any = None) -> None:
+        """Take back the first step of each scheduler among these, and inside of them."""
+        scheduler = self if sched is None else sched
+        if hasattr(scheduler, "_schedulers"):
+            for one in scheduler._schedulers:
+                self.recursive_undo(one)
+        elif hasattr(scheduler, "last_epoch"):
+            scheduler.last_epoch -= 1
 
 
 class ChainedScheduler(_Several):
@@ -166,7 +167,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Go to the next epoch; `metrics` is observed if it is a tensor."""
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(EPOCH, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best, self.num_bad_epochs = current, 0

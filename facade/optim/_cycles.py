@@ -6,7 +6,7 @@ import math
 import types
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ._optimizer import Optimizer
 from ._schedule import LRScheduler, checked, for_each_group, set_value
@@ -141,9 +141,28 @@ class CyclicLR(_WithMomentum):
     def _init_scale_fn(self) -> None:
         if self._scale_fn_custom is not None:
             return
-        rule, scale_mode = _SHRINKING[self.mode]
-        self._scale_fn_ref = partial(rule, self.gamma)
-        self.scale_mode = scale_mode
+        self._scale_fn_ref: Callable[[float], float]
+        if self.mode == "exp_range":
+            self._scale_fn_ref = partial(self._exp_range_scale_fn, self.gamma)
+            self.scale_mode = "iterations"
+        else:
+            triangular = self.mode == "triangular"
+            self._scale_fn_ref = (
+                self._triangular_scale_fn if triangular else self._triangular2_scale_fn
+            )
+            self.scale_mode = "cycle"
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / 2.0 ** (x - 1)
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
 
     def scale_fn(self, x: float) -> float:
         """How high the cycle (or step) of this number goes, from 0 to 1."""
@@ -169,7 +188,7 @@ class CyclicLR(_WithMomentum):
         """All attributes but the optimizer; an own `scale_fn` only if it is an object."""
         state = super().state_dict()
         state.pop("_scale_fn_ref", None)
-        fn = self._scale_fn_custom
+        fn = state.pop("_scale_fn_custom")
         plain = fn is None or isinstance(fn, types.FunctionType)
         state["_scale_fn_custom"] = None if plain else vars(fn).copy()
         return state
@@ -181,33 +200,6 @@ class CyclicLR(_WithMomentum):
         if held is not None:
             vars(self._scale_fn_custom).update(held)
         self._init_scale_fn()
-
-
-def _triangular(gamma: float, x: float) -> float:
-    return 1.0
-
-
-def _triangular2(gamma: float, x: float) -> float:
-    return 1 / 2.0 ** (x - 1)
-
-
-def _exp_range(gamma: float, x: float) -> float:
-    return gamma**x
-
-
-_SHRINKING: dict[str, Any] = {
-    "triangular": (_triangular, "cycle"),
-    "triangular2": (_triangular2, "cycle"),
-    "exp_range": (_exp_range, "iterations"),
-}
-
-
-class _Phase(NamedTuple):
-    """A part of the one cycle: its last step, and the group's entries that it goes between."""
-
-    end_step: float
-    lr: tuple[str, str]
-    momentum: tuple[str, str]
 
 
 class OneCycleLR(_WithMomentum):
@@ -255,14 +247,21 @@ class OneCycleLR(_WithMomentum):
             self._begin_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
-    def state_dict(self) -> dict[str, Any]:
-        """All attributes but the optimizer and the phases, which follow from the arguments."""
-        return {k: v for k, v in super().state_dict().items() if k != "_schedule_phases"}
+    def _anneal_func(self, start: Any, end: Any, part: float) -> Any:
+        if not hasattr(self, "_anneal_func_type"):
+            return self.anneal_func(start, end, part)  # type: ignore[attr-defined]  # of an old state dict
+        linear = self._anneal_func_type == "linear"
+        return (self._annealing_linear if linear else self._annealing_cos)(start, end, part)
 
-    def _between(self, start: Any, end: Any, part: float) -> Any:
-        if self._anneal_func_type == "linear":
-            return (end - start) * part + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
+    @staticmethod
+    def _annealing_cos(start: Any, end: Any, pct: float) -> Any:
+        """From `start` to `end`, as half a cosine, as `pct` goes from 0 to 1."""
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start: Any, end: Any, pct: float) -> Any:
+        """From `start` to `end`, evenly, as `pct` goes from 0 to 1."""
+        return (end - start) * pct + start
 
     def get_lr(self) -> list[Any]:
         self._lrs()
@@ -274,18 +273,18 @@ class OneCycleLR(_WithMomentum):
             )
         start = 0.0
         for phase in self._schedule_phases:
-            if step <= phase.end_step:
+            if step <= phase["end_step"]:
                 break
-            start = phase.end_step
+            start = phase["end_step"]
         else:
-            start = self._schedule_phases[-2].end_step
-        part = (step - start) / (phase.end_step - start)
+            start = self._schedule_phases[-2]["end_step"]
+        part = (step - start) / (phase["end_step"] - start)
         lrs = []
         for group in self.optimizer.param_groups:
-            lrs.append(self._between(group[phase.lr[0]], group[phase.lr[1]], part))
+            lrs.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], part))
             if self.cycle_momentum:
-                a, b = (group[name] for name in phase.momentum)
-                self._set_momentum(group, self._between(a, b, part))
+                a, b = group[phase["start_momentum"]], group[phase["end_momentum"]]
+                self._set_momentum(group, self._anneal_func(a, b, part))
         return lrs
 
 
@@ -303,14 +302,20 @@ def _positive(name: str, value: int) -> int:
     return value
 
 
-def _phases(total: int, part: float, three: bool) -> list[_Phase]:
+def _phases(total: int, part: float, three: bool) -> list[dict[str, Any]]:
+    """The parts of the one cycle: the last step, and between which entries of a group it goes."""
     down, up = ("max_momentum", "base_momentum"), ("base_momentum", "max_momentum")
-    rise = _Phase(float(part * total) - 1, ("initial_lr", "max_lr"), down)
-    if not three:
-        return [rise, _Phase(total - 1, ("max_lr", "min_lr"), up)]
-    stay = ("max_momentum", "max_momentum")
+    rise = (float(part * total) - 1, ("initial_lr", "max_lr"), down)
+    if three:
+        stay = ("max_momentum", "max_momentum")
+        rest = [
+            (float(2 * part * total) - 2, ("max_lr", "initial_lr"), up),
+            (total - 1, ("initial_lr", "min_lr"), stay),
+        ]
+    else:
+        rest = [(total - 1, ("max_lr", "min_lr"), up)]
+    names = ("start_lr", "end_lr", "start_momentum", "end_momentum")
     return [
-        rise,
-        _Phase(float(2 * part * total) - 2, ("max_lr", "initial_lr"), up),
-        _Phase(total - 1, ("initial_lr", "min_lr"), stay),
+        {"end_step": end, **dict(zip(names, (*lr, *momentum), strict=True))}
+        for end, lr, momentum in (rise, *rest)
     ]

@@ -29,7 +29,7 @@ OVERRIDDEN = (
     "initialization. Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. "
     "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 )
-EPOCH = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
     "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
     "epoch is different from None, the closed form is used instead of the new chainable form, "
@@ -92,7 +92,7 @@ class LRScheduler:
                 warnings.warn(ORDER, UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -130,6 +130,10 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
+class _LRScheduler(LRScheduler):
+    """The base class under its older name."""
+
+
 class WithLambdas(LRScheduler):
     """What schedulers by the user's own functions share; plain functions are not saved."""
 
@@ -148,6 +152,7 @@ class WithLambdas(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """All attributes but the optimizer; of functions, those that are objects with state."""
         state = super().state_dict()
+        del state["lr_lambdas"]
         state["lr_lambdas"] = [
             None if isinstance(fn, types.FunctionType) else fn.__dict__.copy()
             for fn in self.lr_lambdas

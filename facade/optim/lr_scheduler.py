@@ -6,7 +6,9 @@ from ._composed import SequentialLR as SequentialLR
 from ._cycles import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from ._cycles import CyclicLR as CyclicLR
 from ._cycles import OneCycleLR as OneCycleLR
+from ._schedule import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from ._schedule import LRScheduler as LRScheduler
+from ._schedule import _LRScheduler as _LRScheduler
 from ._schedules import ConstantLR as ConstantLR
 from ._schedules import CosineAnnealingLR as CosineAnnealingLR
 from ._schedules import ExponentialLR as ExponentialLR

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from leafax.functional import Op
 
 from .._creation import tensor
+from .._handle import Handle
 from .._many import update_many
 from .._modes import no_grad
 from ._optimizer import Optimizer
@@ -26,7 +27,12 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
     _check_decay(decay)
 
     def ema_update(averaged: list[Any], current: list[Any], n: int) -> None:
-        update_many(_LERP, averaged, tuple(current), numbers=(1 - decay,))
+        if _mixes(averaged):
+            update_many(_LERP, averaged, tuple(current), numbers=(1 - decay,))
+            return
+        with no_grad():
+            for a, c in zip(averaged, current, strict=True):
+                a.copy_(a * decay + c * (1 - decay))
 
     return ema_update
 
@@ -35,9 +41,21 @@ def get_swa_multi_avg_fn() -> MultiAverage:
     """Equal weights for all values so far."""
 
     def swa_update(averaged: list[Any], current: list[Any], n: int) -> None:
-        update_many(_LERP, averaged, tuple(current), numbers=(1 / (n + 1),))
+        if _mixes(averaged):
+            update_many(_LERP, averaged, tuple(current), numbers=(1 / (n + 1),))
+            return
+        with no_grad():
+            for a, c in zip(averaged, current, strict=True):
+                if isinstance(n, Handle):
+                    a.addcdiv_(c - a, n + 1)
+                else:
+                    a.add_(c - a, alpha=1.0 / (n + 1))
 
     return swa_update
+
+
+def _mixes(averaged: list[Any]) -> bool:
+    return bool(averaged[0].is_floating_point() or averaged[0].is_complex())
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
