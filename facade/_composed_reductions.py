@@ -9,6 +9,7 @@ from leafax.functional import TABLE, Op, broadcast_shapes
 from ._composed import composes
 from ._creation import full_like, tensor
 from ._handle import Handle
+from ._modes import no_grad
 from ._record import apply
 from ._scalars import times
 
@@ -21,6 +22,10 @@ def _inner(name: str, backward: str) -> Op:
 _SQUEEZED = _inner("squeeze", "SqueezeBackward4")
 _UNSQUEEZED = _inner("unsqueeze", "UnsqueezeBackward1")
 _TRANSPOSED = _inner("transpose", "TransposeBackward1")
+# Says nothing but whether `q` can be one; the ops that the quantile is made of do not ask.
+_CHECKED = Op(
+    lambda input, q: q, name="quantile", differentiable=False, check=TABLE["quantile"].check
+)
 _GATHER, _LERP, _EXPAND = TABLE["gather"], TABLE["lerp"], TABLE["expand"]
 
 
@@ -63,7 +68,10 @@ def _nanquantile(input: Any, q: Any, dim: int | None, keepdim: bool, *, interpol
 def _quantile(
     input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
 ) -> Any:
-    if not isinstance(q, Handle):
+    if isinstance(q, Handle):
+        with no_grad():
+            apply(_CHECKED, input, q)
+    else:
         q = tensor(q, dtype=input.dtype)
     shape = list(input.shape)
     if dim is None:

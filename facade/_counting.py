@@ -102,6 +102,8 @@ def unique_consecutive(
     _refuse_complex(input, dim)
     refuse("unique_consecutive", input)
     x = _values(input)
+    if dim is not None:
+        dim = _slice_dim(input, dim)
     if dim is not None and not x.size:
         _need_slices(x, dim)
         rows = np.zeros((0, 1))
@@ -117,6 +119,13 @@ def unique_consecutive(
         inverse = inverse.reshape(x.shape)
     found = _found("unique_consecutive", input, values, first, dim), inverse, counts
     return _asked(found, return_inverse, return_counts)
+
+
+def _slice_dim(input: Any, dim: int) -> int:
+    if not input.dim():
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    input.size(dim)  # raises where there is no such dim
+    return dim % int(input.dim())
 
 
 def _need_slices(x: Any, dim: int) -> None:
@@ -136,8 +145,13 @@ def _unique(input: Any, sorted: bool = True, return_inverse: bool = False) -> An
 def _unique2(
     input: Any, sorted: bool = True, dim: int | None = None, name: str = "_unique2"
 ) -> tuple[Any, Any, Any]:
+    x = _values(input)
+    if dim is not None:
+        dim = _slice_dim(input, dim)
+        if not x.size:
+            _need_slices(x, dim)
     values, first, inverse, counts = np.unique(
-        _values(input), return_index=True, return_inverse=True, return_counts=True, axis=dim,
+        x, return_index=True, return_inverse=True, return_counts=True, axis=dim,
         equal_nan=False,
     )  # fmt: skip
     if dim is None:
@@ -236,6 +250,11 @@ def _repeat(input: Any, repeats: int, dim: int | None, output_size: int | None) 
     return out.flatten(along, along + 1)
 
 
+def _check_size(wanted: int | None, index: Any) -> None:
+    if wanted not in (None, index.size):
+        raise RuntimeError("allocated size does not match required size")
+
+
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Any:
@@ -263,6 +282,7 @@ def repeat_interleave(
         raise RuntimeError("allocated size does not match required size")
     if input is None:
         index = np.repeat(np.arange(counts.size), counts)
+        _check_size(output_size, index)
         return from_numpy(index.astype(counts.dtype))
     if dim is None:
         input, dim = input.flatten(), 0
@@ -275,4 +295,5 @@ def repeat_interleave(
             f"{counts.size} and input.size({dim}) = {size}"
         )
     index = np.repeat(np.arange(size), np.broadcast_to(counts.reshape(-1), (size,)))
+    _check_size(output_size, index)
     return input.index_select(dim, from_numpy(index.astype(np.int64)))

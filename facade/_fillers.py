@@ -14,6 +14,7 @@ from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
 from ._memory_format import preserve_format
 from ._modes import within
+from ._once import warn_once
 from ._out import write_out
 from ._overlap import check_overlap
 from ._random import key
@@ -120,6 +121,16 @@ def _scatter_arguments(op: Op, args: Any, kwargs: dict[str, Any], said: str) -> 
     return tuple(plain(a) for a in args), {k: plain(v) for k, v in kwargs.items()}
 
 
+def _warn_of_reduce(op: Any, given: Any, named: Any) -> None:
+    found = dict(zip(op.parameters, given, strict=False)) | named
+    if found.get("reduce") is not None and isinstance(found.get("src"), Handle):
+        warn_once(
+            "The reduce argument of torch.scatter with Tensor src is deprecated and will be "
+            "removed in a future PyTorch release. Use torch.scatter_reduce instead for more "
+            "reduction options."
+        )
+
+
 def scatter(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy with elements of `src` (or a number) put at `index` along `dim`.
 
@@ -127,6 +138,7 @@ def scatter(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """
     op = TABLE["scatter"]
     given, named = _scatter_arguments(op, (input, *args), kwargs, "scatter")
+    _warn_of_reduce(op, given, named)
     made = apply(op, *given, **named)
     return made if out is None else write_out(op, made, out, (*given, *named.values()))
 
@@ -136,6 +148,7 @@ def scatter_(self: Any, *args: Any, **kwargs: Any) -> Any:
     check_inplace(self)
     op = TABLE["scatter"]
     given, named = _scatter_arguments(op, (self, *args), kwargs, "scatter_")
+    _warn_of_reduce(op, given, named)
     return apply_inplace(op, *given, **named)
 
 

@@ -19,6 +19,7 @@ from ._underived import has_no_formula, written_in_place
 _NO_EDGE = frozenset({"storage", "mask", "condition", "index", "indices", "start"})
 # The parameters that have one here, in the order of the edges; left out they lead nowhere.
 _EDGES = {
+    "segment_reduce": ("data",),
     "nn.functional.embedding": ("weight",),
     "nn.functional.nll_loss": ("input",),
     "nn.functional.nll_loss2d": ("input",),

@@ -234,12 +234,12 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         factor: Any = total - correction * (weights * aweights).sum() / total
     else:
         factor = total - correction
-    if not isinstance(factor, Handle) and factor <= 0:
+    if not isinstance(factor, Handle) and factor <= 0:  # weights would have to be observed
         warnings.warn(
-            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the "
-            "number of observations.",
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
+            "of observations.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
     factor = factor.clamp(min=0) if isinstance(factor, Handle) else _larger(factor, 0)
     x = x - mean
@@ -314,6 +314,10 @@ def cartesian_prod(*tensors: Any) -> Any:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if len({t.dtype for t in tensors}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     shape = tuple([t.shape[0] for t in tensors])
     columns = []
     for i, t in enumerate(tensors):

@@ -1,4 +1,4 @@
-"""Bitwise and logical operations, elementwise. None has a derivative."""
+"""Bitwise and logical operations and divisors, elementwise. None has a derivative."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from .._dtypes import promote
+from .._dtypes import is_integral, promote, scalar_name
 from .._op import op
 from ._elementwise import BOOL, aligned, refuse
 
@@ -93,3 +94,44 @@ def logical_not(input: Array) -> Array:
     """Where it is zero."""
     (x,) = promote(input)
     return x == 0 if x.dtype != BOOL else ~x
+
+
+def _two_integers(name: str, a: Array, b: Array) -> list[Array]:
+    a, b = promote(a, b)
+    if not is_integral(a.dtype) or a.dtype == bool:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(a.dtype)}'")
+    return [a, b]
+
+
+@op(inplace=True, differentiable=False)
+def gcd(input: Array, other: Array) -> Array:
+    """The greatest common divisor."""
+    return _gcd(*_two_integers("gcd_cpu", input, other))
+
+
+def _gcd(a: Array, b: Array) -> Array:
+    """Euclid's algorithm, which the least integers, whose `abs` is negative, go through as well.
+
+    `jnp.gcd` has no end for those.
+    """
+
+    def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        a, b = pair
+        done = a == 0
+        rest = lax.rem(b, jnp.where(done, jnp.ones((), a.dtype), a))
+        return jnp.where(done, a, rest), jnp.where(done, b, a)
+
+    a, b = jnp.broadcast_arrays(jnp.abs(a), jnp.abs(b))
+    return lax.while_loop(lambda pair: (pair[0] != 0).any(), step, (a, b))[1]
+
+
+@op(inplace=True, differentiable=False)
+def lcm(input: Array, other: Array) -> Array:
+    """The least common multiple."""
+    a, b = _two_integers("lcm_cpu", input, other)
+    divisor = _gcd(a, b)
+    # In C what is narrower than an int is multiplied as one.
+    wide = a.dtype if a.dtype.itemsize >= 4 else np.dtype("int32")
+    parts = lax.div(*jnp.broadcast_arrays(a, jnp.where(divisor == 0, 1, divisor).astype(a.dtype)))
+    product = jnp.abs(parts.astype(wide) * b.astype(wide)).astype(a.dtype)
+    return jnp.where(divisor == 0, jnp.zeros((), a.dtype), product)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._dtypes import cast, cpp_name, is_complex, is_floating, promote, real_of, scalar_name
-from .._op import op
+from .._op import Fault, op
 from . import _dims
 from ._linalg_checks import need_kernel
 from ._nn import wrap_dim
@@ -21,7 +22,17 @@ from .norms import _vector_norm, vector_norm
 Array = jax.Array
 
 
-@op(differentiable=False, method=False)
+def _sorter_faults(
+    sorted_sequence: Array, input: Any, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None, sorter: Array | None = None,
+) -> list[Fault]:  # fmt: skip
+    if sorter is None or sorter.shape != sorted_sequence.shape:
+        return []
+    bad = (sorter < 0) | (sorter >= sorted_sequence.shape[-1])
+    return [Fault(bad, RuntimeError, "torch.searchsorted(): sorter index out of range")]
+
+
+@op(differentiable=False, method=False, check=_sorter_faults)
 def searchsorted(
     sorted_sequence: Array, input: Any, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Array | None = None,
@@ -37,6 +48,12 @@ def searchsorted(
             "while right was True"
         )
     values = input if hasattr(input, "dtype") else jnp.asarray(input, sorted_sequence.dtype)
+    if sorted_sequence.ndim == 0:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor "
+            "dimension is 1, but we got boundaries tensor dim(0) and input value's "
+            f"dim({values.ndim}) numel({values.size})"
+        )
     if sorter is not None:
         if sorter.shape != sorted_sequence.shape:
             raise RuntimeError(
@@ -44,10 +61,10 @@ def searchsorted(
                 f"boundary tensor {list(sorted_sequence.shape)}and got sorter tensor "
                 f"{list(sorter.shape)}"
             )
-        if sorter.dtype != np.int64:
+        if sorter.dtype != np.dtype("int64"):
             raise RuntimeError(
                 "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
-                + scalar_name(sorter.dtype)
+                f"{scalar_name(sorter.dtype)}"
             )
         sorted_sequence = jnp.take_along_axis(sorted_sequence, sorter, -1)
     if sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
@@ -57,11 +74,8 @@ def searchsorted(
             f"boundaries tensor {list(sorted_sequence.shape)} and input value tensor "
             f"{list(values.shape)}"
         )
-    how = "right" if right or side == "right" else "left"
-
-    def find(row: Array, x: Array) -> Array:
-        return jnp.searchsorted(row, x, side=how)
-
+    find = partial(_find, right=right or side == "right")
+    sorted_sequence, values = promote(sorted_sequence, values)
     if sorted_sequence.ndim == 1:
         found = find(sorted_sequence, values)
     else:
@@ -69,6 +83,18 @@ def searchsorted(
         rows = sorted_sequence.reshape(math.prod(batch), length)
         found = jax.vmap(find)(rows, values.reshape(rows.shape[0], values.shape[-1]))
     return found.reshape(values.shape).astype(np.int32 if out_int32 else np.int64)
+
+
+def _find(row: Array, x: Array, right: bool) -> Array:
+    """PyTorch's binary search: whatever does not compare, as NaN, sends it to the right."""
+    low = jnp.zeros(x.shape, np.dtype("int32"))
+    high = jnp.full(x.shape, row.size, np.dtype("int32"))
+    for _ in range(row.size.bit_length()):
+        middle = low + (high - low) // 2
+        at = row[jnp.minimum(middle, row.size - 1)]
+        up = ~(at > x if right else at >= x) & (low < high)
+        low, high = jnp.where(up, middle + 1, low), jnp.where(up | (low >= high), high, middle)
+    return low
 
 
 @op(differentiable=False, method=False)
@@ -143,7 +169,15 @@ def _quantile(
     return out.reshape(kept) if q.ndim == 0 else out.reshape((q.size, *kept))
 
 
-@op(backward="SqueezeBackward4")
+def _quantile_faults(input: Array, q: Any, *args: Any, **kwargs: Any) -> list[Fault]:
+    """What only the data of `q` tells; both kinds of quantiles call themselves `quantile()`."""
+    if not hasattr(q, "dtype"):
+        return []
+    text = "quantile() q values must be in the range [0, 1]"
+    return [Fault(~((q >= 0) & (q <= 1)), RuntimeError, text)]
+
+
+@op(backward="SqueezeBackward4", check=_quantile_faults)
 def quantile(
     input: Array, q: Any, dim: int | None = None, keepdim: bool = False, *,
     interpolation: str = "linear",
@@ -152,7 +186,7 @@ def quantile(
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
-@op(backward="SqueezeBackward4")
+@op(backward="SqueezeBackward4", check=_quantile_faults)
 def nanquantile(
     input: Array, q: Any, dim: int | None = None, keepdim: bool = False, *,
     interpolation: str = "linear",

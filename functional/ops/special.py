@@ -237,25 +237,6 @@ def frexp(input: Array) -> frexp_return:
     return frexp_return(input * small, exponent)
 
 
-def _two_integers(name: str, a: Array, b: Array) -> list[Array]:
-    a, b = promote(a, b)
-    if not is_integral(a.dtype) or a.dtype == bool:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(a.dtype)}'")
-    return [a, b]
-
-
-@op(inplace=True, differentiable=False)
-def gcd(input: Array, other: Array) -> Array:
-    """The greatest common divisor."""
-    return jnp.gcd(*_two_integers("gcd_cpu", input, other))
-
-
-@op(inplace=True, differentiable=False)
-def lcm(input: Array, other: Array) -> Array:
-    """The least common multiple."""
-    return jnp.abs(jnp.lcm(*_two_integers("lcm_cpu", input, other)))
-
-
 def _float_power_in_place(input: Array, exponent: Any) -> None:
     wide = _power_dtype(input, exponent)
     if input.dtype != wide:

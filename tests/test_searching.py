@@ -1,0 +1,112 @@
+"""Searching, counting and divisors where they are asked for what is unusual, against torch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from sameness import Log, run, same
+
+import leafax
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("name", ["gcd", "lcm"])
+def test_divisors_of_the_least_integers(name: str, dtype: str) -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        kind = getattr(t, dtype)
+        least, most = t.iinfo(kind).min, t.iinfo(kind).max
+        x = t.tensor([least, least, least, 6, 0, least, most, 100, 12], dtype=kind)
+        y = t.tensor([least, 96, 1, least, least, 0, 99, 99, 18], dtype=kind)
+        log(getattr(t, name)(x, y), getattr(t, name)(x[:, None], y[6:]))
+
+
+def test_what_does_not_compare_is_searched_for_as_by_torchs_binary_search() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        nan, inf = math.nan, math.inf
+        for row in ([1.0, nan], [nan, 1.0], [0.0, 1.0, 1.0, nan, 5.0], [], [2.0]):
+            for right in (False, True):
+                values = t.tensor([nan, inf, -inf, 0.0, 1.0, 2.0])
+                log(t.searchsorted(t.tensor(row), values, right=right))
+        log(t.searchsorted(t.tensor([[1, 3, 5], [2, 4, 6]]), t.tensor([[3, 9], [-1, 6]])))
+        log(t.searchsorted(t.tensor([1, 2]), t.tensor([1.5])), t.bucketize(2, t.tensor([1, 2, 3])))
+
+
+def test_sorters_are_checked() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        row, values = t.tensor([5, 1, 3]), t.tensor([0, 3, 6])
+        for sorter in ([1, 2, 0], [1, 2], [1.0, 2.0, 0.0], [[1, 2, 0]]):
+            log.attempt(t.searchsorted, row, values, sorter=t.tensor(sorter))
+        log.attempt(t.searchsorted, t.tensor(1.0), t.tensor(1.0))
+
+    def observed(t: Any, log: Log) -> None:
+        for sorter in ([1, 2, 5], [1, -2, 0]):
+            with log.catch():
+                row, values = t.tensor([5, 1, 3]), t.tensor([0, 3, 6])
+                t.searchsorted(row, values, sorter=t.tensor(sorter)).tolist()
+
+    assert run(observed, leafax) == run(observed, torch)
+
+
+def test_quantiles_beyond_0_and_1_are_refused() -> None:
+    def program(t: Any, log: Log) -> None:
+        x = t.tensor([1.0, 2.0, 4.0])
+        for q in ([-0.1], [0.5, 1.1], [math.nan], [0.0, 1.0]):
+            for quantile in (t.quantile, t.nanquantile):
+                with log.catch():
+                    log(quantile(x, t.tensor(q)).tolist())
+
+    assert run(program, leafax) == run(program, torch)
+
+
+def test_unique_slices_of_dims_that_are_not_there() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        x = t.tensor([[1, 2], [0, 1], [1, 2]])
+        for unique in (t.unique, t.unique_consecutive):
+            for dim in (2, -3, -2):
+                log.attempt(unique, x, dim=dim)
+            log.attempt(unique, t.tensor(1), dim=0)
+            for shape, dim in (((2, 0), 0), ((0, 1, 2, 0), 1), ((2, 0), -1)):
+                log.attempt(unique, t.zeros(shape), dim=dim)
+
+
+def test_repeats_have_the_size_that_was_promised() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        counts = t.tensor([1, 2])
+        for size in (3, 4):
+            log.attempt(t.repeat_interleave, counts, output_size=size)
+            log.attempt(t.repeat_interleave, t.ones(2, 3), counts, dim=0, output_size=size)
+            log.attempt(t.repeat_interleave, t.ones(2), counts[1:], dim=0, output_size=size)
+        log.attempt(t.repeat_interleave, counts.float())
+
+
+def test_lengths_of_segments_have_no_edge() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        x = t.tensor([1.0, 2.0, 4.0], dtype=t.float64, requires_grad=True)
+        for given in ({"lengths": t.tensor([1, 2])}, {"offsets": t.tensor([0, 1, 3])}):
+            log(t.segment_reduce(x, "sum", **given))
+
+
+def test_warnings_of_few_observations_and_of_scattering_with_a_reduction() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        log(t.cov(t.tensor([[1.0, 2.0], [3.0, 5.0]]), correction=2), t.cov(t.tensor(1.0)))
+        zeros, at, ones = t.zeros(3), t.tensor([0]), t.ones(1)
+        log(t.scatter(zeros, 0, at, ones, reduce="add"), t.scatter(zeros, 0, at, 2.0, reduce="add"))
+        log(zeros.scatter_(0, at, ones, reduce="multiply"), zeros.scatter(0, at, ones))
+
+
+def test_products_of_no_vectors_or_of_several_dtypes() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        log.attempt(t.cartesian_prod)
+        log.attempt(t.cartesian_prod, t.tensor([1]), t.tensor([1.0]))
+        log(t.cartesian_prod(t.tensor([1, 2]), t.tensor([3])))
