@@ -64,6 +64,8 @@ _NONZERO_STATIC = Op(lambda x: x, name="nonzero_static", differentiable=False)
 
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = None) -> Any:
     """The first `size` positions that are not zero, filled up with `fill_value`."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = np.stack(np.nonzero(np.atleast_1d(_values(input))), 1)[:, : input.dim()][:size]
     made = np.full((size, input.dim()), fill_value, np.int64)
     made[: len(found)] = found
@@ -218,13 +220,14 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
     x = _values(input)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if input.is_complex() or not input.is_floating_point():
+        kinds = {"c": "aminmax_cpu", "b": "linspace_cpu"}
+        kernel = kinds.get(input._v.dtype.kind, "histogram_cpu")
+        name = scalar_name(input._v.dtype)
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
     if min == max and x.size:
         min, max = x.min(), x.max()
-        if not np.isfinite([min, max]).all():
-            raise RuntimeError(
-                f"torch.histc: range of [{float(min):g}, {float(max):g}] is not finite"
-            )
-    if not np.isfinite([min, max]).all():
+    if not np.isfinite([float(min), float(max)]).all():
         raise RuntimeError(f"torch.histc: range of [{float(min):g}, {float(max):g}] is not finite")
     if min == max:
         min, max = min - 1, max + 1

@@ -150,6 +150,11 @@ def isin(
     out: Any = None,
 ) -> Any:  # fmt: skip
     """Whether each element is among `test_elements`."""
+    for x in (elements, test_elements):
+        kind = np.dtype(type(x)) if not isinstance(x, Handle) else x._v.dtype  # type: ignore[attr-defined]
+        if kind.kind in "bc":
+            name = scalar_name(kind)
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {name}")
     if not isinstance(elements, Handle):
         elements = test_elements.new_full((), elements)
     elements = elements.detach()

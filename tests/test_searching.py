@@ -110,3 +110,36 @@ def test_products_of_no_vectors_or_of_several_dtypes() -> None:
         log.attempt(t.cartesian_prod)
         log.attempt(t.cartesian_prod, t.tensor([1]), t.tensor([1.0]))
         log(t.cartesian_prod(t.tensor([1, 2]), t.tensor([3])))
+
+
+def test_histograms_of_what_has_no_kernel_or_no_range() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        x = t.tensor([1.0, 2.0])
+        for bins, low, high in (
+            (0, 0, 0),
+            (3, 2, 1),
+            (3, math.nan, 1),
+            (3, 0, math.inf),
+            (3, 0, 0),
+        ):
+            log.attempt(t.histc, x, bins, low, high)
+        for dtype in (t.int64, t.uint8, t.bool, t.complex64):
+            log.attempt(t.histc, x.to(dtype), 3)
+        log.attempt(t.nonzero_static, x, size=-1)
+
+
+def test_isin_takes_real_numbers_and_no_bools() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        flags, z, x = t.tensor([True]), t.tensor([1j]), t.tensor([1.0, 2.0])
+        for pair in ((flags, flags), (x, flags), (flags, 1), (x, True), (z, x), (x, 1j), (x, 2)):
+            log.attempt(t.isin, *pair)
+
+
+def test_rotations_in_planes_that_are_not_there() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        for dims in ((0, 2), (0, -3), (0, -2), (1, 1), (-1, 1), (0, 1), (3, 3), (0, 4)):
+            log.attempt(t.rot90, t.tensor([[1, 2], [3, 4]]), 1, dims)
+            log.attempt(t.rot90, t.arange(8).view(2, 2, 2), 1, dims)
