@@ -232,9 +232,9 @@ def frexp(input: Array) -> frexp_return:
     if not is_floating(input.dtype):
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     exponent = jnp.frexp(jax.lax.stop_gradient(input))[1].astype(np.int32)
-    half = exponent // 2  # in two steps, so that no power overflows
-    small = jnp.ldexp(jnp.ldexp(jnp.ones((), input.dtype), -half), -(exponent - half))
-    return frexp_return(input * small, exponent)
+    half, one = exponent // 2, jnp.ones((), input.dtype)  # in two steps: no power overflows
+    mantissa = input * jnp.ldexp(one, -half) * jnp.ldexp(one, half - exponent)
+    return frexp_return(mantissa, exponent)
 
 
 def _float_power_in_place(input: Array, exponent: Any) -> None:
