@@ -279,12 +279,12 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integral along a dim by the trapezoidal rule."""
     if not y.dim():
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    if y.shape[dim] == 0:
+    if y.size(dim) == 0:
         return y.sum(dim)
     if x is None:
         ends = y.select(dim, 0) + y.select(dim, -1)
         return times(y.sum(dim) - times(ends, 0.5), 1 if dx is None else dx)
-    return over((_pairs(y, dim) * _steps(y, x, dim)).sum(dim), 2.0)
+    return over((_pairs(y, dim) * _steps("trapezoid", y, x, dim)).sum(dim), 2.0)
 
 
 def _pairs(y: Any, dim: int) -> Any:
@@ -296,11 +296,13 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     """The integrals up to each position by the trapezoidal rule."""
     if x is None:
         return times(_pairs(y, dim), (1 if dx is None else dx) / 2.0).cumsum(dim)
-    return over((_pairs(y, dim) * _steps(y, x, dim)).cumsum(dim), 2.0)
+    return over((_pairs(y, dim) * _steps("cumulative_trapezoid", y, x, dim)).cumsum(dim), 2.0)
 
 
-def _steps(y: Any, x: Any, dim: int) -> Any:
+def _steps(name: str, y: Any, x: Any, dim: int) -> Any:
     if x.dim() == 1:
+        if x.size(0) != y.size(dim):
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
         shape = [1] * y.dim()
         shape[dim] = x.shape[0]
         x = x.view(shape)

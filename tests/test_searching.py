@@ -143,3 +143,15 @@ def test_rotations_in_planes_that_are_not_there() -> None:
         for dims in ((0, 2), (0, -3), (0, -2), (1, 1), (-1, 1), (0, 1), (3, 3), (0, 4)):
             log.attempt(t.rot90, t.tensor([[1, 2], [3, 4]]), 1, dims)
             log.attempt(t.rot90, t.arange(8).view(2, 2, 2), 1, dims)
+
+
+def test_integrals_take_a_place_for_each_value() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        y = t.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 8.0]])
+        for integral in (t.trapezoid, t.trapz, t.cumulative_trapezoid):
+            for places in ([0.0, 1.0], [0.0], [0.0, 1.0, 3.0]):
+                log.attempt(integral, y, t.tensor(places))
+            log.attempt(integral, y, t.tensor([0.0, 2.0]), dim=0)
+        log.attempt(t.trapezoid, y, dim=2)
+        log.attempt(t.trapezoid, t.tensor(1.0))
