@@ -306,6 +306,23 @@ def test_transforms_in_inference_mode() -> None:
             log(func.vmap(torch.sin)(x).is_inference())
 
 
+def test_transforms_of_inference_tensors() -> None:
+    """Forward mode gave zeros: autograd is never asked of an inference tensor."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        func = torch.func
+        with torch.inference_mode():
+            x = torch.tensor([1.0, 2.0, 3.0])
+        for scope in (torch.inference_mode, torch.enable_grad):
+            for f in (lambda x: x**3, lambda x: x.clone().mul_(x), lambda x: (x * x).sum()):
+                with scope():
+                    found = [*func.jvp(f, (x,), (torch.ones(3),)), func.jacfwd(f)(x)]
+                    found += [func.jacrev(f)(x), func.hessian(f)(x), func.vmap(func.grad(f))(x)]
+                    found += [func.jacfwd(func.jacfwd(f))(x)]
+                log([(t.tolist(), t.is_inference(), t.requires_grad) for t in found])
+
+
 def test_functions_in_transforms() -> None:
     @same
     def program(torch: Any, log: Log) -> Any:

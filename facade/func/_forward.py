@@ -14,7 +14,7 @@ from .._active import transform
 from .._handle import Handle
 from .._trace import local
 from ..autograd import forward_ad
-from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree, tracked
+from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree, normal, tracked
 from ._trees import flatten, spell, split_aux, unflatten
 
 _JVP = "jvp(f, primals, tangents): "
@@ -90,7 +90,9 @@ def jvp(
                     raise ValueError(
                         f"Expected primal to be floating point or complex, but got: {p.dtype}"
                     )
-            duals = [_dual.make_dual(p, t, level) for p, t in zip(flat, given, strict=True)]
+            duals = [
+                _dual.make_dual(normal(p), t, level) for p, t in zip(flat, given, strict=True)
+            ]
             output = func(*unflatten(treedef, duals))
             output, aux = split_aux(_JVP, output) if has_aux else (output, None)
             if has_aux:

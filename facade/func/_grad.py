@@ -38,9 +38,13 @@ def tracked(grad: bool = True) -> Iterator[None]:
 
 def lift(x: Any) -> Any:
     """The same value as a tensor whose gradient can be asked for."""
-    if x._v.inference:
-        x = x.clone()
+    x = normal(x)
     return x.view_as(x) if x.requires_grad else leaf(bare(x))
+
+
+def normal(x: Any) -> Any:
+    """`x`, or a copy where it is an inference tensor, of which autograd is never asked."""
+    return bare(x.clone()) if x._v.inference else x
 
 
 def leaf(x: Any) -> Any:

@@ -18,6 +18,7 @@ from .._enter import enter
 from .._handle import Handle
 from .._modes import within
 from .._record import apply
+from .._storage import of_mode
 from .._trace import Mode, local
 from ._aliases import Alias, Views, alias
 from ._levels import Level, entered, rebuild, tower
@@ -183,7 +184,7 @@ def _map(
             part_dims.append(e.dim)
         made = iter(level.map(parts, part_dims))
     results = [
-        rebuild(o, made) if d is not None and a is None else o
+        of_mode(rebuild(o, made), o._v.inference) if d is not None and a is None else o
         for o, d, a in zip(outs, places, aliases, strict=True)
     ]
     for e in written:  # what was written to an example is written to the batch
