@@ -157,7 +157,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     from ._shapes import size_argument
 
     shape = tuple(size_argument(size))
-    if self.requires_grad and not local.mode.inference:
+    if self.requires_grad and not (local.mode.inference or frozen(self)):
         raise RuntimeError("cannot resize variables that require grad")
     count = math.prod(shape)
     if count >= 1 << 60:

@@ -90,13 +90,14 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
     """Raise PyTorch's error where it forbids writing to `t` in this mode.
 
     Args:
-      tracked: whether autograd records the write; by default, whether `t` requires grad.
+      tracked: whether autograd records the write; by default, whether `t` requires grad and
+        is no inference tensor, of which autograd is not asked.
     """
     mode = local.mode
     if local.guard is not None:
         local.guard(t)
     if tracked is None:
-        tracked = mode.grad and t.requires_grad
+        tracked = mode.grad and t.requires_grad and not frozen(t)
     if not tracked:
         return
     base = t._base_

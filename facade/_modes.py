@@ -174,9 +174,9 @@ class inference_mode(_Scope):
     def _mode(self, now: Mode) -> Mode:
         if self.mode:
             return Mode.of(False, True, now.autocast, dual=())
-        if not now.inference:
-            return Mode.of(now.grad, False, now.autocast)
         from ._dual import open_levels
+
+        # Outside of inference mode, too, this turns gradients on.
 
         return Mode.of(True, False, now.autocast, dual=open_levels())
 

@@ -163,6 +163,12 @@ def wraps_number(call: Any) -> bool:
     return any(type(a) in (int, float, complex, bool) for a in call.args)
 
 
+def copies(call: Any) -> bool:
+    """Whether PyTorch writes the operand into a new tensor: that is a `copy_`, and has its node."""
+    op = getattr(call, "op", None)
+    return op is not None and op.name in ("clone", "_to_copy")
+
+
 def node_name(state: State) -> str:
     """The name of a state's node, `"AddBackward0"`."""
     call = state.call
@@ -180,6 +186,8 @@ def node_name(state: State) -> str:
             return "AliasBackward0"  # nothing to permute
         if has_no_formula(state):
             return "NotImplemented"
+        if copies(call) and state.operands[0].inference:
+            return "CopyBackwards"
         if written_in_place(state):
             return camel(op.name) + "Backward1"
         if op.name == "diag" and len(state.operands[0].shape) == 2:

@@ -76,6 +76,7 @@ def set_(
         memory, source = source.untyped_storage(), None  # type: ignore[attr-defined]
     differentiable = self.requires_grad or source is not None and source.requires_grad  # type: ignore[attr-defined]
     tracked = local.mode.grad and differentiable
+    tracked = tracked and not (frozen(self) and (source is None or source._v.inference))  # type: ignore[attr-defined]
     check_inplace(self, tracked)
     if frozen(self):
         with written_anyway():

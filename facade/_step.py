@@ -12,7 +12,7 @@ import jax
 from leafax.functional import Node, is_differentiable
 
 from ._layout import strides_of
-from ._names import wraps_number
+from ._names import copies, wraps_number
 from ._trace import NODE, NOWHERE, State, Trace, Value, local
 from ._underived import refuse_arguments, refuse_complex
 
@@ -117,7 +117,8 @@ def step(
     )
     tracks = tracks and any(v.requires_grad for v in inputs)
     if tracks and all(v.inference for v in inputs):
-        tracks = wraps_number(call)  # autograd is asked by no operand
+        # No operand asks autograd: what PyTorch makes first, and computes or writes with, does.
+        tracks = wraps_number(call) or copies(call)
     shared = inputs[0] if op is not None and op.view and inputs else None
     inference = mode.inference
     if shared is not None or overwrites is not None:

@@ -47,6 +47,30 @@ def test_inference_tensors_in_normal_mode() -> None:
     same(program)
 
 
+def test_leaves_among_inference_tensors() -> None:
+    """Autograd is not asked of them: not by writes, but by the writes that copies are made by."""
+
+    def program(lib: Any, see: Any) -> None:
+        def leaf() -> Any:
+            with lib.inference_mode():
+                return lib.ones(2, 3, requires_grad=True)
+
+        for change in (
+            lambda x: x.t_(), lambda x: x.squeeze_(), lambda x: x.normal_(), lambda x: x.random_(),
+            lambda x: x.bernoulli_(0.5), lambda x: x.resize_(3), lambda x: x.set_(),
+            lambda x: x.exp_(), lambda x: x.add_(1), lambda x: x.set_(lib.ones(2)),
+        ):  # fmt: skip
+            see.attempt(change, leaf())
+        for copy in (lambda x: x.clone(), lambda x: x.double(), lambda x: x.to(lib.float64)):
+            x = leaf()
+            y = copy(x)
+            see(y.requires_grad, y.grad_fn.name(), y.is_inference(), y.dtype)
+            (y * y).sum().backward()
+            see.gradients(x.grad)
+
+    same(program)
+
+
 def test_normal_tensors_written_and_viewed_in_inference_mode() -> None:
     def program(lib: Any, see: Any) -> None:
         for requires_grad in (True, False):

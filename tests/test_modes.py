@@ -72,6 +72,17 @@ def test_set_grad_enabled() -> None:
             see(y.requires_grad)
 
 
+def test_leaving_inference_mode_turns_gradients_on() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        x = torch.ones(2, requires_grad=True)
+        for scope in (torch.no_grad, torch.inference_mode, torch.enable_grad):
+            with scope():
+                with torch.inference_mode(False):
+                    see(torch.is_grad_enabled(), torch.is_inference_mode_enabled(), x * 2)
+                see(torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+
+
 def test_inference_tensors() -> None:
     @same
     def program(torch: Any, see: Any) -> None:
