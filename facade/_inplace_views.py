@@ -12,6 +12,7 @@ from typing import Any
 
 from leafax.functional import TABLE, Op
 
+from . import _dual
 from ._enter import enter
 from ._inplace import check_inplace, frozen, written_anyway
 from ._lens import Lens
@@ -67,6 +68,15 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
     if frozen(t):
         with written_anyway():
             return _view_in_place(name, t, args, kwargs)
+    if local.mode.dual:
+        tangents = {level: _dual.tangent(t, level) for level in local.mode.dual}
+        with _dual.seeing(()):
+            _view_in_place(name, t, args, kwargs)
+        for level, along in tangents.items():
+            if along is not None:
+                with _dual.seeing(_dual.below(level)):
+                    _view_in_place(name, along, args, kwargs)
+        return t
     op = TABLE[name]
     if name == "t" and t.dim() > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {t.dim()}D")

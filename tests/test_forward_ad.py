@@ -67,6 +67,7 @@ def test_levels() -> None:
             log.attempt(fw.make_dual, x, v[:1])
             log.attempt(fw.make_dual, torch.arange(2), v)
             log.attempt(fw.make_dual, x, torch.arange(2))
+            log.attempt(fw.unpack_dual, 2)
             show(log, torch, d * 2, x * 2, d.detach() * 2, d > 1)
             log(str(d), str(x), str((d * x).sum()))
         log(fw._current_level)
@@ -223,6 +224,33 @@ def test_views_and_writes() -> None:
             row.copy_(d + 1)
             show(log, torch, m, row, m.t()[0], m.view(4)[1:])
             show(log, torch, m.diagonal())
+
+
+def test_views_in_place() -> None:
+    """The tangent is viewed in place as well, the caller's own where it was taken as it is."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        for change in (
+            lambda x: x.t_(), lambda x: x.unsqueeze_(0), lambda x: x.squeeze_(),
+            lambda x: x.transpose_(0, 1), lambda x: x.as_strided_((2,), (1,)),
+        ):  # fmt: skip
+            x, v = torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]])
+            with fw.dual_level():
+                d = fw.make_dual(x, v)
+                view = d.view(2, 1)
+                change(view)
+                show(log, torch, d, view)
+                change(d)
+                log(fw.unpack_dual(d).tangent is v, v._version)
+                show(log, torch, x, d, d * d)
+                d.mul_(2)
+                view.mul_(3)
+                show(log, torch, d, view)
+                change(x)
+                show(log, torch, x, d)
+        log(torch.func.jacfwd(lambda x: x.clone().t_() ** 2)(torch.ones(2, 2)))
 
 
 def test_writes_with_gradients() -> None:

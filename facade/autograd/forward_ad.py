@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .. import _dual
+from .._handle import Handle
 from .._modes import _Scope
 from .._trace import local
 
@@ -89,6 +90,11 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         level = _current_level
     if level < 0:
         return UnpackedDualTensor(tensor, None)
+    if not isinstance(tensor, Handle):
+        raise TypeError(
+            "_unpack_dual(): argument 'dual' (position 1) must be Tensor, not "
+            f"{type(tensor).__name__}"
+        )
     number = _number(level)
     along = _dual.tangent(tensor, number) if number in local.mode.dual else None
     levels = tuple([n for n in local.mode.dual if n != number])
