@@ -122,7 +122,7 @@ _PLAIN: dict[Value, Value] = {}  # what is at rest -> the same, detached
 
 
 def detached(t: Any) -> Any:
-    """`t.detach()` for a tensor at rest that shares nothing yet."""
+    """`t.detach()` for a tensor at rest that shares nothing yet; it does not keep `t` alive."""
     v = t._v
     plain = _PLAIN.get(v)
     if plain is None:
@@ -132,8 +132,10 @@ def detached(t: Any) -> Any:
     out._array = t._array
     out._v = plain
     out._trace = None
-    out._viewed = t, None
+    out._viewed = ref(t), None
     out._shares = t._shares = True
+    if t._vc is not None:
+        out._vc = t._vc
     t._viewers = [ref(out)]
     return out
 
@@ -141,6 +143,11 @@ def detached(t: Any) -> Any:
 def settle(t: Any) -> None:
     """Give `t`, and all that view the same tensor, the storage that they share."""
     root = t if t._viewed is None else t._viewed[0]
+    if type(root) is ref:
+        root = root()
+        if root is None:  # what was detached is gone, and with it all that it shared with
+            t._viewed, t._shares = None, False
+            return
     viewers, root._viewers = root._viewers, None
     root._shares = False  # unless a viewer is still alive
     alive = [out for viewer in viewers if (out := viewer()) is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -203,6 +204,27 @@ def test_detached_at_rest_shares_with_a_step_that_is_replayed() -> None:
             optimizer.step()
             see(w.tolist(), [s.tolist() for s in seen], [s.tolist() for s in others])
             see(w._version, [s._version for s in seen])
+
+    same(program)
+
+
+@pytest.mark.parametrize("versions", [0, 1])
+def test_what_was_detached_goes_where_nobody_holds_it(versions: int) -> None:
+    def program(lib: Any, see: Any) -> None:
+        def detached() -> Any:
+            x = lib.arange(3.0)
+            for _ in range(versions):
+                x.add_(1)
+            x.tolist()
+            gone.append(weakref.ref(x))
+            return x.detach()
+
+        gone: list[Any] = []
+        y, z, w = detached(), detached(), detached()
+        see([r() is None for r in gone], z._version)
+        y.add_(1)
+        w.view(3, 1).mul_(2)
+        see(y, z * 2, w, y._version, w._version)
 
     same(program)
 
