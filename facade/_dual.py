@@ -216,7 +216,10 @@ def _laid_out_as(t: Any, along: Any) -> Any:
         if not conj and not neg:
             return part.copy_(along)
     else:
-        whole = batched_as(along, zeros(storage_numel(t), dtype=along.dtype))
+        # An example of a vmap lies as the batch does, in more memory than is its own.
+        spans = 1 + sum((n - 1) * s for n, s in zip(t.size(), t.stride(), strict=True))
+        held = max(storage_numel(t), t.storage_offset() + spans)
+        whole = batched_as(along, zeros(held, dtype=along.dtype))
         part = whole.as_strided(t.size(), t.stride(), t.storage_offset())
     part = part.conj() if conj else part
     part = part._neg_view() if neg else part

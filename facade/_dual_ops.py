@@ -189,9 +189,17 @@ _PRODUCTS = frozenset({
 })  # fmt: skip
 
 
+# The same of these ops' derivatives: products as well.
+_MADE_OF_PRODUCTS = _PRODUCTS | {"pow", "square", "var", "std", "conv1d", "conv2d", "conv3d"}
+
+
 def _reads_all(call: Any) -> bool:
-    op = getattr(call, "op", None)
-    return op is not None and op.name in _PRODUCTS
+    names = _PRODUCTS
+    while not hasattr(call, "op"):
+        if not hasattr(call, "call"):
+            return False
+        call, names = call.call, _MADE_OF_PRODUCTS
+    return call.op.name in names
 
 
 def _value(x: Any, trace: Trace) -> Value:

@@ -161,9 +161,44 @@ BAD: list[Any] = [
     lambda t, x: t.func.vjp(lambda x: (x, x.sum()), x)[1](x),
     lambda t, x: t.func.jvp(lambda x: x, x, x),
     lambda t, x: t.func.jvp(lambda x: x, (x,), (x[0],)),
+    lambda t, x: t.func.jvp(lambda x: x, (x,), (x.long(),)),
+    lambda t, x: t.func.jvp(lambda x: _forward_mode(t, x), (x,), (x,)),
+    lambda t, x: t.func.jacrev(_looks(t).apply)(x),
+    lambda t, x: _pulls_twice(t, x),
     lambda t, x: t.func.grad(_retaining)(x),
     lambda t, x: t.func.vmap(_retaining)(x.expand(2, 3)),
 ]
+
+
+def _forward_mode(t: Any, x: Any) -> Any:
+    return t.autograd.functional.jacobian(
+        lambda x: x.sin(), x, strategy="forward-mode", vectorize=True
+    )
+
+
+def _looks(t: Any) -> Any:
+    """A function whose backward looks at a gradient, which `vmap` does not allow."""
+
+    class Looks(t.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2 if g.sum().item() > 0 else g
+
+    return Looks
+
+
+def _pulls_twice(t: Any, x: Any) -> Any:
+    pull = t.func.vjp(lambda x: x**3, x)[1]
+    pull(x, retain_graph=False)
+    return pull(x)
 
 
 def _flat(x: Any) -> list[Any]:
@@ -201,6 +236,94 @@ def test_func_errors(case: Any) -> None:
             case(lib, lib.tensor([0.5, 1.0, 2.0]))
         texts.append((info.type.__name__, str(info.value)))
     assert texts[1] == texts[0]
+
+
+def test_forms_of_jacobians() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        func = torch.func
+        x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+        log.gradients(*func.jacfwd(torch.mul, argnums=None)(x, y))
+        aux = lambda x: (x * 2, (x, {"a": x.sum(), "b": [x * x]}))  # noqa: E731
+        for jacobian in (func.jacfwd, func.jacrev):
+            found, (same_x, others) = jacobian(aux, has_aux=True)(x)
+            log(found.tolist(), same_x.tolist(), list(others), others["b"][0].tolist())
+        # A row at a time needs no `vmap`.
+        log.gradients(func.jacrev(_looks(torch).apply, chunk_size=1)(x))
+        pair = func.jacrev(lambda x, y: (x * y, x.sum()), argnums=(0, 1), chunk_size=1)(x, y)
+        log([[t.tolist() for t in row] for row in pair])
+
+
+def test_what_a_pull_keeps_and_tells() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.0, 2.0])
+        for create_graph in (None, True, False):
+            pull = torch.func.vjp(lambda x: (x**3).sum(), x)[1]
+            g = torch.tensor(1.0, requires_grad=True)
+            log(pull(g, create_graph=create_graph)[0].requires_grad)
+        pull = torch.func.vjp(lambda x: x + 3, x)[1]  # nothing was saved, nothing is missed
+        pull(x, retain_graph=False)
+        log(pull(x)[0].tolist())
+        w = x.clone().requires_grad_()
+        out, pull = torch.func.vjp(lambda x: (x**3).sum(), w)
+        pull(torch.tensor(1.0), retain_graph=False)
+        out.backward()  # the graph outside is another
+        log.gradients(w.grad)
+
+
+def test_hessians_of_products_require_grad() -> None:
+    """PyTorch's formulas read the operands, though the derivative is constant."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        for f in (
+            lambda x: (x * x).sum(), lambda x: x.pow(2).sum(), lambda x: x @ x, lambda x: x.var(),
+            lambda x: (x * 3).sum(), lambda x: (x + x).sum(),
+        ):  # fmt: skip
+            found = torch.func.hessian(f)(x)
+            log(found.requires_grad, found.tolist())
+
+
+def _duals_made_inside_vmap(t: Any) -> list[str]:
+    fw, vmap = t.autograd.forward_ad, t.func.vmap
+    x, u = t.arange(6.0).reshape(2, 3), t.ones(3)
+    found = []
+    with fw.dual_level():
+        for f in (
+            lambda x: fw.make_dual(x, x), lambda x: fw.make_dual(u, x),
+            lambda x: fw.unpack_dual(x).primal,
+        ):  # fmt: skip
+            with pytest.raises(RuntimeError) as info:
+                vmap(f)(x)
+            found.append(str(info.value))
+        found.append(vmap(lambda x: fw.unpack_dual(fw.make_dual(u, u)).tangent + x)(x).tolist())
+    with pytest.raises(RuntimeError) as info:
+        vmap(lambda x: _forward_mode(t, x))(x)
+    return [*found, str(info.value)]
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_duals_made_inside_vmap() -> None:
+    assert _duals_made_inside_vmap(leafax) == _duals_made_inside_vmap(torch)
+
+
+def test_duals_of_batches_that_lie_in_another_order() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        func = torch.func
+
+        def write(x: Any, y: Any) -> Any:
+            part = x[0, ::2]
+            x.copy_(y)
+            return x, part
+
+        x = torch.arange(24.0).reshape(2, 2, 6)
+        t = torch.arange(24.0, 48.0).reshape(2, 6, 2)
+        push = lambda x, t, y, s: func.jvp(write, (x, y), (t, s))  # noqa: E731
+        outs, tangents = func.vmap(push, in_dims=(1, 2, 1, 1))(x, t, x * 2, x + 1)
+        log([o.tolist() for o in (*outs, *tangents)], x.tolist(), t.tolist())
 
 
 def test_vmap_randomness() -> None:

@@ -151,6 +151,13 @@ def test_functionalize() -> None:
         log(functionalize(f, remove="mutations_and_views")(x)[1]._is_view())
         log(functionalize(lambda x: x)(x) is x, functionalize(lambda x: 3)(x))
         log.attempt(functionalize, f, remove="all")
+        for change in (
+            lambda x: x.t_(), lambda x: x.resize_(3, 2), lambda x: x.resize_(2).mul_(2),
+            lambda x: (x.t_(), x.add_(1)),
+        ):  # fmt: skip
+            z = torch.arange(6.0).reshape(2, 3)
+            functionalize(lambda x, change=change: (change(x), x * 1)[1])(z)
+            log(z.tolist(), z.stride())
         functionalize(lambda d: d["a"].add_(1))({"a": x})
         log.gradients(x)
         log.gradients(torch.func.vmap(functionalize(lambda x: x.clone().add_(1)))(x))

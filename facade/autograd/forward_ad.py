@@ -8,6 +8,7 @@ from .. import _dual
 from .._handle import Handle
 from .._modes import _Scope
 from .._trace import local
+from .._vmapped import refuse
 
 _current_level = -1
 _NUMBERS: list[int] = []  # the recorder's number of each level of this module
@@ -79,6 +80,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+    refuse("_make_dual", tensor, tangent)
     if level and level >= len(_NUMBERS):
         raise RuntimeError("Invalid level given to _make_dual")
     return _dual.make_dual(tensor, tangent, _number(level))
@@ -95,6 +97,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
             "_unpack_dual(): argument 'dual' (position 1) must be Tensor, not "
             f"{type(tensor).__name__}"
         )
+    refuse("_unpack_dual", tensor)
     number = _number(level)
     along = _dual.tangent(tensor, number) if number in local.mode.dual else None
     levels = tuple([n for n in local.mode.dual if n != number])

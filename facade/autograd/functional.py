@@ -11,10 +11,12 @@ from typing import Any
 from leafax.functional import TABLE
 
 from .._active import allowed
+from .._dual import opened
 from .._handle import Handle
 from .._modes import enable_grad, set_grad_enabled
 from .._record import apply
 from .._trace import local
+from .._vmapped import refuse
 from ._backward import grad
 from ._fit import zeros
 from ._strict import check_requires_grad, fill_in_zeros
@@ -199,6 +201,9 @@ def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> 
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
             "implemented for `vectorize=True`."
         )
+    if opened.levels:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    refuse("_make_dual", *inputs)
     many_out: list[bool] = []
 
     def outputs(*xs: Any) -> Any:

@@ -85,11 +85,12 @@ def jvp(
     with transform(), tracked(mode.grad and not mode.inference), _dual.switched(True):
         level = _dual.enter_level()
         try:
-            for p in flat:
-                if not (p.is_floating_point() or p.is_complex()):
-                    raise ValueError(
-                        f"Expected primal to be floating point or complex, but got: {p.dtype}"
-                    )
+            for p, t in zip(flat, given, strict=True):
+                for name, x in (("primal", p), ("tangent", t)):
+                    if not (x.is_floating_point() or x.is_complex()):
+                        raise ValueError(
+                            f"Expected {name} to be floating point or complex, but got: {x.dtype}"
+                        )
             duals = [
                 _dual.make_dual(normal(p), t, level) for p, t in zip(flat, given, strict=True)
             ]

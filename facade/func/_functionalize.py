@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._active import transform
+from .._bits import storage_numel
 from .._handle import Handle
 from ..autograd._context_saved import snapshot
 from ._trees import flatten, unflatten
@@ -45,18 +46,22 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = flatten((args, kwargs))
         work = [_copy(x) if isinstance(x, Handle) else x for x in leaves]
-        versions = [w._version if isinstance(w, Handle) else None for w in work]
+        before = [
+            (w._version, w.shape, w.stride()) if isinstance(w, Handle) else None for w in work
+        ]
         with transform():
             own_args, own_kwargs = unflatten(treedef, work)
             output = func(*own_args, **own_kwargs)
         back = {}
-        for x, w, version in zip(leaves, work, versions, strict=True):
-            if version is None:
+        for x, w, was in zip(leaves, work, before, strict=True):
+            if was is None:
                 continue
-            if w._version == version:
+            if w._version == was[0]:
                 back[id(w)] = x
-            else:
-                x.copy_(w)  # type: ignore[attr-defined]
+                continue
+            if (w.shape, w.stride()) != was[1:]:
+                _reshape(x, w, was[2])
+            x.copy_(w)  # type: ignore[attr-defined]
         outs, structure = flatten(output)
         made = [back.get(id(o), o) for o in outs]
         if remove == "mutations_and_views":
@@ -66,6 +71,18 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         return unflatten(structure, made)
 
     return wrapped
+
+
+def _reshape(x: Any, written: Any, strides: tuple[int, ...]) -> None:
+    """Give an argument the shape that its stand-in was given in place.
+
+    Args:
+      strides: those that the stand-in had at first.
+    """
+    if x.stride() == strides and storage_numel(x) == storage_numel(written):
+        x.as_strided_(written.shape, written.stride(), written.storage_offset())
+    else:
+        x.resize_(written.shape)
 
 
 def _copy(x: Any) -> Any:

@@ -111,14 +111,16 @@ def lower_tree(tree: Any, private: list[Any]) -> Any:
     return unflatten(treedef, [lower(x, private) for x in leaves])
 
 
-def gradients(outs: Any, ins: Any, cotangents: Any) -> list[Any]:
-    """Differentiable gradients, zeros where there is no way from `ins` to `outs`."""
+def gradients(
+    outs: Any, ins: Any, cotangents: Any, retain_graph: bool = True, create_graph: bool = True
+) -> list[Any]:
+    """Gradients, zeros where there is no way from `ins` to `outs`."""
     pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o.requires_grad]
     if not pairs:
         return [_zeros(t) for t in ins]
     found = _autograd_grad(
-        [o for o, _ in pairs], ins, [c for _, c in pairs], retain_graph=True, create_graph=True,
-        allow_unused=True,
+        [o for o, _ in pairs], ins, [c for _, c in pairs], retain_graph=retain_graph,
+        create_graph=create_graph, allow_unused=True,
     )  # fmt: skip
     return [_zeros(t) if g is None else g for g, t in zip(found, ins, strict=True)]
 
@@ -269,7 +271,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         t._ended = True
 
     def wrapper(cotangents: Any, retain_graph: Any = True, create_graph: Any = None) -> Any:
-        operator.index(retain_graph)  # a second cotangent is none
+        retain_graph = bool(operator.index(retain_graph))  # a second cotangent is none
         given, tree = flatten(cotangents)
         if tree != structure:
             raise RuntimeError(
@@ -279,7 +281,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             )
         with tracked():
             given = [_cotangent(g, o) for g, o in zip(given, outs, strict=True)]
-            found = iter(gradients(outs, flat, given))
+            # Where the outer graph is this one, too, it stays.
+            retain_graph = retain_graph or len(private) < len(flat)
+            create_graph = True if create_graph is None else bool(create_graph)
+            found = iter(gradients(outs, flat, given, retain_graph, create_graph))
         grads = tuple(
             unflatten(tree, [lower(next(found), private) for _ in range(n)]) for tree, n in trees
         )

@@ -9,8 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from leafax.functional import TABLE
+
 from .._enter import from_array
 from .._handle import Handle
+from .._record import apply
 from ._forward import jvp
 from ._grad import _choose, vjp
 from ._trees import flatten, unflatten
@@ -71,10 +74,9 @@ def jacrev(
         outs, structure = flatten(got[0])
         _refuse_complex("jacrev", got[0], "outputs")
         pull = got[1]
-        rows = vmap(
-            lambda *cts: pull(unflatten(structure, list(cts))), chunk_size=chunk_size
-        )(*_basis(outs))  # fmt: skip
-        grads, in_tree = flatten(rows)
+        grads, in_tree = _pulled(
+            lambda *cts: pull(unflatten(structure, list(cts))), outs, chunk_size
+        )
         ends, parts = 0, []
         for o in outs:
             start, ends = ends, ends + o.numel()
@@ -87,11 +89,27 @@ def jacrev(
     return wrapper
 
 
+def _pulled(pull: Callable[..., Any], outs: list[Any], chunk_size: int | None) -> Any:
+    """The rows for all elements of `outs`, as a list of tensors and the tree that they make up.
+
+    One at a time they need no `vmap`, and are held by none of its rules.
+    """
+    basis = _basis(outs)
+    if chunk_size != 1 or not len(basis[0]):
+        return flatten(vmap(pull, chunk_size=chunk_size)(*basis))
+    rows = [flatten(pull(*cts)) for cts in zip(*basis, strict=True)]
+    by_input = zip(*[r for r, _ in rows], strict=True)
+    return [apply(TABLE["stack"], column) for column in by_input], rows[0][1]
+
+
 def jacfwd(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *,
+    func: Callable[..., Any], argnums: int | tuple[int, ...] | None = 0, has_aux: bool = False, *,
     randomness: str = "error",
 ) -> Callable[..., Any]:  # fmt: skip
     """The Jacobian of `func` by forward mode: one push a column, all columns at once.
+
+    Args:
+      argnums: which arguments to differentiate; None is all of them, as a tuple.
 
     Returns:
       As `jacrev` does.
@@ -100,7 +118,7 @@ def jacfwd(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         _refuse_complex("jacfwd", args, "inputs")
-        places = _choose(args, argnums)
+        places = _choose(args, tuple(range(len(args))) if argnums is None else argnums)
         chosen = tuple(args[n] for n in places)
         flat, in_tree = flatten(chosen)
 
@@ -115,11 +133,12 @@ def jacfwd(
         def push(*tangents: Any) -> Any:
             got = jvp(partial, chosen, unflatten(in_tree, list(tangents)), has_aux=has_aux)
             _refuse_complex("jacfwd", got[0], "outputs")
-            shapes[:] = [flatten(got[0])[1], flatten(got[0])[0]]
-            return flatten(got[1])[0], flatten(got[2])[0] if has_aux else []
+            aux, aux_tree = flatten(got[2]) if has_aux else ([], None)
+            shapes[:] = [flatten(got[0])[1], flatten(got[0])[0], aux_tree]
+            return flatten(got[1])[0], aux
 
         columns, aux = vmap(push, randomness=randomness, out_dims=(-1, None))(*_basis(flat))
-        structure, outs = shapes
+        structure, outs, aux_tree = shapes
         parts = []
         for o, column in zip(outs, columns, strict=True):
             ends, blocks = 0, []
@@ -127,9 +146,9 @@ def jacfwd(
                 start, ends = ends, ends + x.numel()
                 blocks.append(column[..., start:ends].reshape((*o.shape, *x.shape)))
             tree = unflatten(in_tree, blocks)
-            parts.append(tree if isinstance(argnums, tuple) else tree[0])
+            parts.append(tree[0] if isinstance(argnums, int) else tree)
         result = unflatten(structure, parts)
-        return (result, aux[0]) if has_aux else result
+        return (result, unflatten(aux_tree, aux)) if has_aux else result
 
     return wrapper
 

@@ -30,6 +30,10 @@ _DYNAMIC = (
     "over aten::{}. " + _ISSUE
 )
 _NO_FALLBACK = "Batching rule not implemented for aten::{}. We could not generate a fallback."
+_NO_VIEW = (
+    "Batching rule not implemented for aten::{}; the fallback path doesn't work on out= or view "
+    "ops."
+)
 _NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
 _NO_STORAGE = "Cannot access storage of BatchedTensorImpl"
 _CHANNELS = (
@@ -68,6 +72,7 @@ _REFUSED: dict[str, tuple[type[Exception], str]] = {
         op: (RuntimeError, _DYNAMIC.format(op))
         for op in ("nonzero", "where", "_unique2", "unique_dim", "unique_consecutive")
     },
+    **{op: (RuntimeError, _NO_VIEW.format(op)) for op in ("_make_dual", "_unpack_dual")},
 }  # fmt: skip
 # How PyTorch refuses to write something batched into what is not, by op: as what these have in
 # common, by their own names, as shapes that do not fit, or (all others) as its fallback does.
