@@ -28,8 +28,13 @@ from ._writes import bump, rebind, write, write_view
 
 # Where the in-place form has a derivative of its own.
 _NODES = {
-    "ConjPhysicalBackward0": "ConjPhysicalBackward1", "PolygammaBackward0": "PolygammaBackward1",
-}  # fmt: skip
+    f"{name}Backward0": f"{name}Backward1"
+    for name in (
+        "ConjPhysical", "Threshold", "LeakyRelu", "Elu", "Celu", "RreluWithNoise", "Polygamma",
+    )
+}
+# In place these save what they made, and not what they were given.
+_OF_RESULT = frozenset({"leaky_relu", "elu", "selu", "celu", "rrelu"})
 
 
 # These have no kernel for some of the dtypes that their operands may promote to.
@@ -80,7 +85,8 @@ def inplace_of(op: Op) -> Op:
     fn.__signature__ = op.signature  # type: ignore[attr-defined]
     return Op(
         fn, name=op.name, namespace=op.namespace, backward=_NODES.get(op.backward, op.backward),
-        saves=op.saves, differentiable=op.differentiable or op.name in ZEROS, numbers=op.numbers,
+        saves={"result": "*"} if op.name in _OF_RESULT else op.saves,
+        differentiable=op.differentiable or op.name in ZEROS, numbers=op.numbers,
         need=op.need, check=op.check,
         random=op.random, residuals=op.residuals, overwrites=True, no_gradient=op.no_gradient,
     )  # fmt: skip

@@ -150,7 +150,7 @@ def writing(op: Op, count: int, structure: Structure) -> Op:
     made = Op(
         fn, name=op.name, backward="CopySlices", saves=op.saves, random=op.random,
         differentiable=op.differentiable, numbers=(*op.numbers, *numbers), overwrites=True,
-        check=check if op.check is not None else None,
+        check=check if op.check is not None else None, no_gradient=op.no_gradient,
     )  # fmt: skip
     _STRUCTURES[made], _INNER[made] = structure, op
     return made

@@ -11,7 +11,7 @@ from leafax.functional import Residual, VjpCall, is_differentiable
 from ._enter import from_array, make
 from ._names import gradient_places, places
 from ._noted import note
-from ._saved import Saved, active_saves
+from ._saved import Saved, active_saves, is_number
 from ._saved_names import names_of
 from ._together import tell
 from ._trace import EXTERNAL, State, Trace, local, resting
@@ -244,7 +244,7 @@ class Node:
         tensors = frozenset(getattr(getattr(self.state.call, "op", None), "saves", ()))
         names = names_of(self.name())
         every = tensors if names is None else names
-        raw = [f"_raw_saved_{name}" for name in tensors & every]
+        raw = [f"_raw_saved_{n}" for n in tensors & every if not is_number(self.state, n)]
         return _seen(self, *raw, *(f"_saved_{name}" for name in every))
 
     def unpack(self, index: int, share: bool = True) -> Any:

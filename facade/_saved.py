@@ -113,6 +113,14 @@ def argument(call: Call, name: str) -> Any:
     return static_argument(call, name) if name in call.op.parameters else None
 
 
+def is_number(state: State, name: str) -> bool:
+    """Whether an op that may take a tensor for this was given a number."""
+    given = argument(state.call, name)
+    if isinstance(given, Slot):
+        return state.operands[given.index].weak
+    return isinstance(given, (int, float, complex))
+
+
 def static_argument(call: Call, name: str) -> Any:
     """A static argument under its parameter's name: `grad_fn._saved_dim`."""
     names = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs

@@ -15,6 +15,7 @@ from typing import Any
 from leafax.functional import Slot
 
 from ._saved import slots_of, static_argument
+from ._slopes import SELU_ALPHA, SELU_SCALE
 
 _SIZE = re.compile(r"(\w+)_sym_(?:(sizes_opt|sizes|numel|strides)|argsize_(minus_)?(\d))")
 _ALIASES = {
@@ -229,8 +230,8 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ("T", "dims"): lambda k: tuple(reversed(range(len(k.shape("self") or ())))),
     ("tile", "repeats"): lambda k: _repeats(k),
     ("relu6", "min_val"): lambda k: 0, ("relu6", "max_val"): lambda k: 6,
-    ("selu", "alpha"): lambda k: 1.6732632423543772,
-    ("selu", "scale"): lambda k: 1.0507009873554805, ("selu", "input_scale"): lambda k: 1,
+    ("selu", "alpha"): lambda k: SELU_ALPHA,
+    ("selu", "scale"): lambda k: SELU_SCALE, ("selu", "input_scale"): lambda k: 1,
     ("index_copy", "source_dim"): lambda k: len(k.shape("source") or ()),
     ("index_add", "source_dim"): lambda k: len(k.shape("source") or ()),
     ("elu", "scale"): lambda k: 1, ("elu", "input_scale"): lambda k: 1,

@@ -37,6 +37,8 @@ alpha beta mat1 mat1_sym_sizes mat1_sym_strides mat2 mat2_sym_sizes mat2_sym_str
 alpha beta vec1 vec2: Addr
 alpha dim index source source_dim: IndexAdd
 alpha input_scale scale self: Elu
+alpha input_scale result scale: Elu1
+alpha result: Celu1
 alpha self: Celu
 approximate self: Gelu
 attn_mask dropout_p is_causal key logsumexp output query scale value:
@@ -122,6 +124,7 @@ is_target reduction self target: MultilabelMarginLoss
 kernel_size output_size result1 self: FractionalMaxPool2D FractionalMaxPool3D
 lambd self: Hardshrink Softshrink
 left result self unitriangular upper: LinalgSolveTriangular
+lower noise result training upper: RreluWithNoise1
 lower noise self training upper: RreluWithNoise
 margin p reduction self target weight: MultiMarginLoss
 mask: MaskedFill MaskedFill1
@@ -134,6 +137,7 @@ max self: ClampMax ClampMax1
 max_val min_val self: Hardtanh
 min self: ClampMin ClampMin1
 n self: Polygamma Polygamma1
+negative_slope result: LeakyRelu1
 negative_slope self: LeakyRelu
 other: Div1
 other p result self: Dist
@@ -152,8 +156,8 @@ reduction self target: MseLoss SoftMarginLoss
 reduction self target weight: BinaryCrossEntropy
 repeats self_sym_sizes: Repeat
 result: Exp Exp2 Expm1 Polar Reciprocal Relu Rsqrt Sigmoid SpecialNdtri Sqrt Tan Tanh
-result self: Copysign LinalgPinv Max1 Median Min1 Nanmedian Prod Sgn SpecialErfcx SpecialI0E
-  SpecialI1 SpecialI1E SpecialLogNdtr
+result self: Copysign Copysign1 LinalgPinv Max1 Median Min1 Nanmedian Prod Sgn SpecialErfcx
+  SpecialI0E SpecialI1 SpecialI1E SpecialLogNdtr
 result self upper: CholeskyInverse
 result upper: Cholesky
 result1 self: AdaptiveMaxPool2D AdaptiveMaxPool3D
@@ -161,7 +165,7 @@ self: Abs Acos Acosh AdaptiveAvgPool2D AdaptiveAvgPool3D Angle Asin Asinh Atan A
   Digamma Erf Erfc Erfinv Hardsigmoid Hardswish I0 Lgamma LinalgMatrixExp Log Log10 Log1P Log2
   Mish NanToNum Silu Sin Sinc Sinh SpecialEntr
 self tensor: Dot
-self threshold: Threshold
+self threshold: Threshold Threshold1
 self vec: Mv
 self weight: PreluKernel
 self_sym_numel self_sym_sizes: Mean

@@ -29,6 +29,7 @@ from ._out_kinds import check_kind
 from ._out_types import IN_ITS_DTYPE, check_joined, in_its_dtype
 from ._overlap import JOINS
 from ._record import apply, known
+from ._slopes import SLOPED, sloped
 from ._trace import local
 from ._views import view
 
@@ -315,9 +316,10 @@ def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
 def inplace_method(op: Op) -> Callable[..., Any]:
     """The in-place method of an op, `name_`."""
     logical = op.name.startswith("logical_")
+    quick = not op.random and op.name not in SLOPED
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and not op.random and known_write(op, self, args):
+        if quick and not kwargs and known_write(op, self, args):
             return self
         said = args, kwargs
         try:
@@ -325,8 +327,9 @@ def inplace_method(op: Op) -> Callable[..., Any]:
                 check_inplace(self)
             args, kwargs = uniform(op, (self, *args), kwargs)
             if op.random:  # the key comes first
-                return apply_inplace(op, self, *args[2:], _key=args[0], **kwargs)
-            return apply_inplace(op, *args, **kwargs)
+                of = sloped(op, *args[1:], **kwargs)
+                return apply_inplace(of, self, *args[2:], _key=args[0], **kwargs)
+            return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
         except Exception as error:
             written = (self, *said[0])
             meant = _meant(op, error, written, said[1], written, op.name + "_", numbers=False)

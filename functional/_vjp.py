@@ -192,9 +192,7 @@ class VjpCall:
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
         """A gradient has its input's shape and dtype: nothing needs to be traced."""
-        refusal = getattr(getattr(self.call, "op", None), "no_gradient", None)
-        if refusal is not None:
-            raise refusal[0](refusal[1])
+        _refuse(self.call)
         absent = dict(self.missing)
         present = iter(avals)
         inputs = [absent[i] if i in absent else next(present) for i in range(self.n)]
@@ -217,6 +215,13 @@ def vjp_of(
     if made is None:
         made = _VJPS[key] = VjpCall(call, n, wanted, given, missing)
     return made
+
+
+def _refuse(call: Any) -> None:
+    """Raise what PyTorch has instead of a gradient of this call."""
+    refusal = getattr(getattr(call, "op", None), "no_gradient", None)
+    if refusal is not None:
+        raise refusal[0](refusal[1])
 
 
 class ResidualCall:
@@ -256,4 +261,5 @@ class ResidualCall:
         return []
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        _refuse(self.source)
         return tuple(self.avals[k] for k in self.take)

@@ -122,3 +122,61 @@ def test_requires_grad() -> None:
         v = x.detach()[0]
         v.requires_grad_()
         see(v)
+
+
+def test_activations_in_place_save_what_they_made() -> None:
+    """Of the result a negative slope tells no sides, so that PyTorch has no gradient there."""
+
+    @same
+    def program(torch: Any, see: Any) -> None:
+        F = torch.nn.functional
+        for slope in (0.5, -2.0, 0.25):
+            for change in (
+                lambda x, a: F.leaky_relu_(x, a), lambda x, a: F.leaky_relu(x, a, inplace=True),
+                lambda x, a: F.rrelu_(x, a, 1.0), lambda x, a: torch.rrelu_(x, 2 * a, 0.0),
+                lambda x, a: F.elu_(x, alpha=a), lambda x, a: F.elu(x, a, True),
+                lambda x, a: F.celu_(x, a), lambda x, a: torch.celu_(x, alpha=a),
+                lambda x, a: F.selu_(x), lambda x, a: F.threshold_(x, 0.5, a),
+                lambda x, a: x.copysign_(a), lambda x, a: F.leaky_relu(x, a),
+            ):  # fmt: skip
+                x = torch.tensor([-2.0, 0.0, 1.0], requires_grad=True)
+                y = change(x.clone(), slope)
+                see(type(y.grad_fn).__name__, hasattr(y.grad_fn, "_saved_result"))
+                z = x.clone()
+                change(z[1:], slope)
+                for of in (y, z):
+                    with see.catch():
+                        see(torch.autograd.grad(of.sum(), x, retain_graph=True)[0].tolist())
+                with torch.no_grad():
+                    y.mul_(2)
+                see.attempt(y.sum().backward)
+
+
+def test_hooks_on_what_activations_in_place_saved() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        F = torch.nn.functional
+        for change in (
+            lambda x: F.leaky_relu_(x, 0.5), lambda x: F.elu_(x, 2.0), lambda x: F.celu_(x, 0.5),
+            lambda x: F.selu_(x), lambda x: F.leaky_relu_(x, -0.5),
+        ):  # fmt: skip
+            x = torch.tensor([-2.0, 0.0, 1.0], requires_grad=True)
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * 2):
+                y = change(x.clone())
+            with see.catch():
+                see([round(v, 4) for v in torch.autograd.grad(y.sum(), x)[0].tolist()])
+
+
+def test_numbers_that_nodes_keep_are_no_tensors() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        x = torch.ones(2, requires_grad=True)
+        for k in (2, 3, 4):  # by now a runtime input
+            for y in (x**k, x.clamp(0, k), x.lerp(x.detach(), k), x**x, x.clamp(x, x)):
+                see(sorted(n for n in dir(y.grad_fn) if n.startswith("_raw_saved")))
+                see(hasattr(y.grad_fn, "_raw_saved_exponent"))
+        for other in (x.detach(), torch.tensor(2)):
+            y = x.ldexp(other)
+            with torch.no_grad():
+                y.mul_(2)
+            see.attempt(y.sum().backward)

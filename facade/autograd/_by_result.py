@@ -13,6 +13,7 @@ from typing import Any
 from leafax.functional import TABLE
 
 from .._record import apply
+from .._slopes import SELU_ALPHA, SELU_SCALE
 from ._formula_tools import Formula, dims_of
 from ._formulas import FORMULAS, Saved
 
@@ -202,6 +203,17 @@ def _erfcx(s: Saved) -> Any:
     return s.g * (2 * s["input"] * s.result - 2 / math.sqrt(math.pi))
 
 
+def _leaky(s: Saved) -> Any:
+    slope = s["negative_slope"] if "negative_slope" in s.given else 0.01
+    return s.g.where(s.result > 0, s.g * slope)
+
+
+def _elu(s: Saved, alpha: float = 1.0, scale: float = 1.0) -> Any:
+    curve: Any = s["alpha"] if "alpha" in s.given else alpha
+    below = 1 / curve if s.node.state.call.op.name == "celu" else 1
+    return (s.g * scale).where(s.result > 0, s.g * below * (s.result + curve * scale))
+
+
 BY_RESULT: dict[str, dict[str, Formula]] = {
     "prod": {"input": _prod},
     "norm": {"input": _norm},
@@ -217,6 +229,10 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
         "other": partial(_dist, mine="other", other="input"),
     },
     "special.erfcx": {"input": _erfcx},
+    "nn.functional.leaky_relu": {"input": _leaky},
+    "nn.functional.elu": {"input": _elu},
+    "celu": {"input": _elu},
+    "selu": {"input": partial(_elu, alpha=SELU_ALPHA, scale=SELU_SCALE)},
     "max": {"input": _extreme_of_all},
     "min": {"input": _extreme_of_all},
     "median": {"input": _extreme_of_all},

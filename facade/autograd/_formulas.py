@@ -110,12 +110,18 @@ def differentiate(
         return None
     if views and call.op.qualified not in _shape_formulas.VIEWING:
         return None
-    if call.op.overwrites and FORMULAS.get(call.op.qualified) is not _shape_formulas.FILLED:
+    # What was written over is gone; some formulas read the result alone.
+    reads_result = table is not None and set(call.op.saves) == {"result"}
+    filled = FORMULAS.get(call.op.qualified) is _shape_formulas.FILLED
+    if call.op.overwrites and not filled and not reads_result:
         return None
     formulas = (FORMULAS if table is None else table).get(call.op.qualified)
     lists = _shape_formulas.LISTS.get(call.op.qualified) if table is None else None
     if (formulas is None and lists is None) or grads[0] is None or state.mode.autocast is not None:
         return None
+    if call.op.no_gradient is not None:
+        error, words = call.op.no_gradient
+        raise error(words)
     s = Saved(node, grads)
     if s.static("rounding_mode") is not None or s.static("reduce", "prod") != "prod":
         return None

@@ -11,7 +11,7 @@ from .._enter import enter, make
 from .._keep import given_of, needed
 from .._lens import path_of, reader, spell, writer
 from .._record import apply, record
-from .._saved import FREED, argument, saved_places
+from .._saved import FREED, argument, is_number, saved_places
 from .._saved_names import may_have
 from .._trace import local
 from .._underived import refuse
@@ -29,7 +29,9 @@ def attribute(node: Any, name: str) -> Any:
     wanted = name[len("_raw_saved_") :]
     found = [index for saved, index in saved_places(node.state) if saved == wanted]
     call = node.state.call
-    if wanted in getattr(getattr(call, "op", None), "saves", ()) and may_have(node.name(), wanted):
+    saves = getattr(getattr(call, "op", None), "saves", ())
+    has = wanted in saves and not is_number(node.state, wanted)
+    if has and may_have(node.name(), wanted):
         given = argument(call, wanted)
         if isinstance(given, (tuple, list)) and not isinstance(given, Slot):
             places = iter(found)

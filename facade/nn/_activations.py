@@ -11,6 +11,7 @@ from leafax.functional import TABLE, Op
 from .._inplace import apply_inplace
 from .._random import key as random_key
 from .._record import apply, known
+from .._slopes import sloped
 from .._table import named, uniform
 
 
@@ -27,7 +28,9 @@ def with_inplace(op: Op, name: str) -> Callable[..., Any]:
             if out is not None:
                 return out
         args, kwargs = uniform(op, (input, *args), kwargs)
-        return apply_inplace(op, *args, **kwargs) if inplace else apply(op, *args, **kwargs)
+        if inplace:
+            return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
+        return apply(op, *args, **kwargs)
 
     return named(fn, op, name)
 
@@ -37,7 +40,7 @@ def inplace(op: Op, name: str) -> Callable[..., Any]:
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = uniform(op, args, kwargs)
-        return apply_inplace(op, *args, **kwargs)
+        return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
 
     return named(fn, op, name)
 
@@ -94,10 +97,9 @@ def rrelu(
     inplace: bool = False,
 ) -> Any:  # fmt: skip
     """Leaky relu with slopes drawn from [lower, upper) while training."""
-    if lower > upper:
-        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     op = TABLE["rrelu"]
     if inplace:
+        op = sloped(op, input, lower, upper, training)
         return apply_inplace(op, input, lower, upper, training, _key=random_key())
     return apply(op, random_key(), input, lower, upper, training)
 

@@ -60,6 +60,8 @@ def rrelu(
     key: Array, input: Array, lower: Any = 1.0 / 8, upper: Any = 1.0 / 3, training: bool = False
 ) -> Array:
     """Leaky relu whose slope is drawn while training, and the middle of the range otherwise."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     need_float(input, "rrelu_with_noise_out_cpu")
     if training:
         slope = jax.random.uniform(key, input.shape, np.float32, lower, upper)

@@ -210,7 +210,7 @@ def nextafter(input: Array, other: Array) -> Array:
     return _nextafter(*jnp.broadcast_arrays(a, b))
 
 
-@op(inplace=True, saves={"other": "self", "result": "other"})
+@op(inplace=True, saves={"other": "self", "result": "*"})
 def ldexp(input: Array, other: Array) -> Array:
     """`input * 2 ** other`."""
     (power,) = promote(other, to_float=True)
