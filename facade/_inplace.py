@@ -24,6 +24,7 @@ from ._record import known, record
 from ._roles import alias, keep_edge
 from ._step import UNSAVED
 from ._trace import LEAF, NODE, Mode, State, Value, local
+from ._views import sharing
 from ._writes import bump, rebind, write, write_view
 
 # Where the in-place form has a derivative of its own.
@@ -167,6 +168,11 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
     """Record the in-place variant of `op` on `t` and write its result; returns `t`."""
     if not kwargs and _key is None and known_write(op, t, args):
         return t
+    with sharing:  # a write reads the whole memory, and replaces it
+        return _write(op, t, *args, _key=_key, **kwargs)
+
+
+def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
     tracked = local.mode.grad and (op.differentiable or op.name in ZEROS)
     tracked = tracked and _wants(t, args, kwargs) and not _unasked(op, t, args)
     check_inplace(t, tracked)

@@ -115,7 +115,6 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
     "clamp_max": _tensor("max", "ClampMaxBackward0", "ClampMaxBackward1"),
     "copysign": _tensor("other", "CopysignBackward1", "CopysignBackward0"),
     "div": lambda a: "DivBackward2" if "rounding_mode" in a else "DivBackward0",  # None, too
-    "copysign": _tensor("other", "CopysignBackward1", "CopysignBackward0"),
     "fmod": _tensor("other", "FmodBackward0", "FmodBackward1"),
     "lerp": _tensor("weight", "LerpBackward0", "LerpBackward1"),
     "masked_fill": _tensor("value", "MaskedFillBackward0", "MaskedFillBackward1"),

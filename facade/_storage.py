@@ -25,7 +25,7 @@ from ._lens import PICKED, Lens, Replayed, pick
 from ._reading import plain_kind, without_grad
 from ._roles import alias, keep_edge, tag
 from ._trace import NOWHERE, local, resting
-from ._views import detached
+from ._views import detached, sharing
 from ._writes import make_stale
 
 
@@ -51,24 +51,30 @@ class Storage:
 def storage_of(t: Any) -> Storage:
     """The tensor's shared storage; made when the first sharer appears."""
     if t._store is None:
-        if t._vc is None:
-            t._vc = [0]
-        trace = local.trace
-        if t._array is not None:
-            cell = from_array(t._array, inference=t._v.inference)
-            if t._v.strides is not None:
-                cell._v = resting(cell._v.aval, inference=t._v.inference, strides=t._v.strides)
-            cell._vc = t._vc
-            if t._trace is trace and t._v.index >= 0:
-                cell._v, cell._trace = alias(trace, t._v, cell._v), trace
-                trace.entered[id(cell)] = (ref(cell), cell._v)
-                trace.refs.append(ref(cell))
-        else:
-            value = enter(t, trace)
-            cell = make(alias(trace, value, plain_kind(value)), trace)
-            cell._vc = t._vc
-        _join(t, Storage(cell, t._vc))
+        with sharing:
+            if t._store is None:  # no other thread has made it
+                _make_storage(t)
     return t._store  # type: ignore[no-any-return]
+
+
+def _make_storage(t: Any) -> None:
+    if t._vc is None:
+        t._vc = [0]
+    trace = local.trace
+    if t._array is not None:
+        cell = from_array(t._array, inference=t._v.inference)
+        if t._v.strides is not None:
+            cell._v = resting(cell._v.aval, inference=t._v.inference, strides=t._v.strides)
+        cell._vc = t._vc
+        if t._trace is trace and t._v.index >= 0:
+            cell._v, cell._trace = alias(trace, t._v, cell._v), trace
+            trace.entered[id(cell)] = (ref(cell), cell._v)
+            trace.refs.append(ref(cell))
+    else:
+        value = enter(t, trace)
+        cell = make(alias(trace, value, plain_kind(value)), trace)
+        cell._vc = t._vc
+    _join(t, Storage(cell, t._vc))
 
 
 def _join(t: Any, store: Storage) -> None:

@@ -9,6 +9,7 @@ if it had been made at once.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 from weakref import ref
 
@@ -20,6 +21,9 @@ from ._trace import State, Trace, Value, local, resting
 # Whether these can view a view (or must copy, or raise) depends on its strides.
 _BY_STRIDES = frozenset({"as_strided", "flatten", "ravel", "reshape", "unflatten", "view"})
 
+
+# Threads write to memory, and find out who shares it, one after the other.
+sharing = threading.RLock()
 
 _tensor_class: Any = object
 
@@ -142,6 +146,12 @@ def detached(t: Any) -> Any:
 
 def settle(t: Any) -> None:
     """Give `t`, and all that view the same tensor, the storage that they share."""
+    with sharing:
+        if t._viewed is not None or t._viewers is not None:  # no other thread was here before
+            _settle(t)
+
+
+def _settle(t: Any) -> None:
     root = t if t._viewed is None else t._viewed[0]
     if type(root) is ref:
         root = root()

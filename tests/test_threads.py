@@ -113,3 +113,20 @@ def _in_a_thread(torch: Any, before: str, inside: str) -> Any:
 )
 def test_a_pending_tensor_keeps_its_history_in_another_thread(before: str, inside: str) -> None:
     assert _in_a_thread(leafax, before, inside) == _in_a_thread(torch, before, inside)
+
+
+@pytest.mark.parametrize("how", ["item", "view", "whole"])
+def test_threads_write_to_one_memory(how: str) -> None:
+    for _ in range(4):
+        x = leafax.zeros(6)
+
+        def write(k: int, x: Any = x) -> None:
+            if how == "item":
+                x[k] += k + 1
+            elif how == "view":
+                x[k].add_(k + 1)
+            else:
+                x.add_(leafax.arange(6) == k)
+
+        in_threads(6, write)
+        assert x.tolist() == ([1.0] * 6 if how == "whole" else [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
