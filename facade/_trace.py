@@ -278,12 +278,23 @@ class Trace:
             self.grad_fns = {s: ref(n) for s, n in self.grad_fns.items()}
 
 
+class _Anomaly:
+    """What `detect_anomaly` last said, for threads that start from now on."""
+
+    watch: Any = None
+    tell: Any = None
+
+
+anomaly = _Anomaly()
+
+
 class Local(threading.local):
     """The thread's recorder."""
 
     def __init__(self) -> None:
         self.roots: dict[Mode, State] = {}
-        self.mode = Mode.of(hooks=False, dual=(), anomaly=False, counted=False)
+        told = anomaly.tell is not None
+        self.mode = Mode.of(hooks=False, dual=(), anomaly=told, counted=False)
         self.trace = Trace(self.root(self.mode))
         self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
         self.turned = False  # a tensor got another shape behind autograd's back, once
@@ -302,8 +313,8 @@ class Local(threading.local):
         self.recorded: Any = None  # called with the state of each op in a counted mode
         self.opaque: str | None = None  # the JAX function that is being traced as an op
         self.pack_hooks: tuple[Any, ...] = ()  # saved-tensor hooks in force, innermost last
-        self.watch: Any = None  # looks for NaN in what a node passes on
-        self.anomaly: Any = None  # tells where a node that failed was recorded
+        self.watch: Any = anomaly.watch  # looks for NaN in what a node passes on
+        self.anomaly: Any = anomaly.tell  # tells where a node that failed was recorded
 
     def root(self, mode: Mode) -> State:
         state = self.roots.get(mode)

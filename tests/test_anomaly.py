@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from typing import Any
 
@@ -207,3 +208,25 @@ def test_an_error_at_a_leaf() -> None:
             with torch.autograd.detect_anomaly():
                 (x * 2).sum().backward()
         log(str(e.value).replace("<lambda>", ""), "AccumulateGrad" in str(seen[-1].message))
+
+
+@pytest.mark.parametrize("lib", [torch, leafax])
+def test_threads_that_start_in_the_mode_have_it(lib: Any) -> None:
+    found: list[Any] = []
+
+    def work() -> None:
+        found.append((lib.is_anomaly_enabled(), lib.is_anomaly_check_nan_enabled()))
+        y = lib.tensor([0.0], requires_grad=True).sqrt() * 0
+        try:
+            y.sum().backward()
+        except RuntimeError as error:
+            found.append(str(error))
+
+    for enabled in (True, False):
+        with warnings.catch_warnings(), lib.autograd.set_detect_anomaly(enabled):
+            warnings.simplefilter("ignore")
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+    said = "Function 'SqrtBackward0' returned nan values in its 0th output."
+    assert found == [(True, True), said, (False, True)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import linecache
 import sys
-import threading
 import traceback
 import warnings
 from pathlib import Path
@@ -18,17 +17,19 @@ from typing import Any
 from .._modes import no_grad
 from .._storage import detach
 from .._tasks import current_node
-from .._trace import Mode, local
+from .._trace import Mode, anomaly, local
 
 
-class _State(threading.local):
+class _State:
+    """The mode, which is the process's: this thread has it from now on, others as they start."""
+
     enabled = False
     check_nan = True
 
     def set(self, enabled: bool, check_nan: bool) -> None:
         self.enabled, self.check_nan = enabled, check_nan
-        local.watch = Watch() if enabled and check_nan else None
-        local.anomaly = warn if enabled else None
+        anomaly.watch = local.watch = Watch() if enabled and check_nan else None
+        anomaly.tell = local.anomaly = warn if enabled else None
         mode = local.mode
         local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, anomaly=enabled))
 
