@@ -43,6 +43,7 @@ CALLS: list[tuple[Any, ...]] = [
     ("arange", (5, 0, -2)), ("arange", (5, 0, 1)), ("arange", (0, 5, 0)), ("arange", (0, -5, 1)),
     ("arange", (0, float("inf"), 1)), ("arange", (0, float("nan"), 1)),
     ("arange", (1, 5, 2), torch.float32), ("arange", (0.5, 5, 2), INT), ("arange", (0, 3, 1), BOOL),
+    ("arange", (0, 3, 1), torch.complex64), ("arange", (0, 3, 1), torch.complex128),
     ("arange", (0, 5, 0.5), INT), ("arange", (0, 7, 3), torch.int32),
     ("arange", (1, 2.5, 0.3), F16),
     ("arange", (0.5, 5.2, 2), torch.int32), ("arange", (3, 3, 1)), ("arange", (-2, 100, 7)),
