@@ -12,6 +12,7 @@ import pytest
 import torch
 from ops_nn_helpers import compare, compare_gradients, same, same_error, to_jax
 
+import leafax
 from leafax.functional.ops import extrema as E
 from leafax.functional.ops import reduction as R
 from leafax.functional.ops import reduction_norm as N
@@ -260,3 +261,18 @@ def test_gradient_of_topk_in_a_loss() -> None:
     compare_gradients(
         lambda x: S.topk(x, 2).values.sum(-1), lambda x: torch.topk(x, 2).values.sum(-1), (X,)
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logcumsumexp_from_infinity_on(dtype: str) -> None:
+    """What is added to infinity has no part in it: gradients were differences of infinities."""
+
+    def gradient(lib: Any) -> Any:
+        x = lib.tensor([1.0, float("inf"), 2.0], dtype=getattr(lib, dtype), requires_grad=True)
+        y = x.logcumsumexp(0)
+        y.sum().backward()
+        return y.tolist(), x.grad.numpy()
+
+    (ours, found), (theirs, expected) = gradient(leafax), gradient(torch)
+    assert ours == theirs
+    np.testing.assert_allclose(found, expected)

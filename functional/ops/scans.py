@@ -13,7 +13,7 @@ from jax import lax
 from .._dtypes import cast, is_complex, is_integral
 from .._op import op
 from ._dims import wrap_dim
-from ._elementwise import BOOL, refuse
+from ._elementwise import BOOL, NOTHING, refuse, with_jvp
 from .reduction import INT64
 
 Array = jax.Array
@@ -60,8 +60,23 @@ def logcumsumexp(input: Array, dim: int) -> Array:
     refuse("logcumsumexp_out_cpu", input.dtype, 0, 1)
     if not input.ndim:
         return input
-    sums = lax.cumlogsumexp(input, dim)
-    return _whole_turns(input, sums, dim) if is_complex(input.dtype) else sums
+    if is_complex(input.dtype):
+        return _whole_turns(input, lax.cumlogsumexp(input, dim), dim)
+    # From infinity on the sum is that, and what is added has no part in it: JAX's derivative is
+    # made of differences of infinities there.
+    infinite = jnp.isposinf(input)
+    reached = lax.cummax(infinite.astype(np.int8), dim) > 0
+    sums = lax.cumlogsumexp(jnp.where(infinite, -jnp.inf, input), dim)
+    return jnp.where(reached, jnp.inf + lax.cumsum(_undefined(input), dim), sums)
+
+
+# Zeros, whose derivative is NaN where the argument is infinite, as PyTorch's is.
+_undefined = with_jvp(
+    lambda x: jnp.zeros_like(x),
+    lambda r, x, dx: (
+        dx[0] if dx[0] is NOTHING else jnp.where(jnp.isposinf(x[0]), jnp.nan, 0) * dx[0]
+    ),
+)
 
 
 def _whole_turns(x: Array, sums: Array, dim: int) -> Array:
