@@ -91,7 +91,8 @@ def test_operands_that_formulas_leave_out() -> None:
             lambda: F.multi_margin_loss(x, labels, weight=w),
             lambda: F.binary_cross_entropy_with_logits(x, x, w),
             lambda: F.binary_cross_entropy_with_logits(x, x, pos_weight=w),
-            lambda: F.soft_margin_loss(x[0], w), lambda: F.batch_norm(x, torch.zeros(3), w, training=True),
+            lambda: F.soft_margin_loss(x[0], w),
+            lambda: F.batch_norm(x, torch.zeros(3), w, training=True),
             lambda: F.batch_norm(x, torch.zeros(3), w),
             lambda: F.instance_norm(x[None], torch.zeros(2), w[:2] * 1),
         )  # fmt: skip
