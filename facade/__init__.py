@@ -57,12 +57,9 @@ from ._constants import newaxis as newaxis
 from ._constants import pi as pi
 from ._counting import _unique as _unique
 from ._creation import arange as arange
-from ._creation import as_tensor as as_tensor
-from ._creation import asarray as asarray
 from ._creation import empty as empty
 from ._creation import empty_like as empty_like
 from ._creation import eye as eye
-from ._creation import from_numpy as from_numpy
 from ._creation import full as full
 from ._creation import full_like as full_like
 from ._creation import linspace as linspace
@@ -77,7 +74,6 @@ from ._creation import randn as randn
 from ._creation import randn_like as randn_like
 from ._creation import randperm as randperm
 from ._creation import scalar_tensor as scalar_tensor
-from ._creation import tensor as tensor
 from ._creation import zeros as zeros
 from ._creation import zeros_like as zeros_like
 from ._dtype import Size as Size
@@ -107,6 +103,10 @@ from ._dtype import uint16 as uint16
 from ._dtype import uint32 as uint32
 from ._dtype import uint64 as uint64
 from ._explain import explain as explain
+from ._from_data import as_tensor as as_tensor
+from ._from_data import asarray as asarray
+from ._from_data import from_numpy as from_numpy
+from ._from_data import tensor as tensor
 from ._functions import *  # noqa: F403
 from ._legacy import BFloat16Tensor as BFloat16Tensor
 from ._legacy import BoolTensor as BoolTensor

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._creation import _leaf, from_numpy, wrap
 from ._dtype import as_dtype
+from ._from_data import _leaf, from_numpy, wrap
 from ._handle import Handle
 
 _INVALID = (

@@ -7,7 +7,8 @@ from typing import Any
 from leafax.functional import TABLE, Op, broadcast_shapes
 
 from ._composed import composes
-from ._creation import full_like, tensor
+from ._creation import full_like
+from ._from_data import tensor
 from ._handle import Handle
 from ._modes import no_grad
 from ._record import apply

@@ -15,8 +15,8 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, camel, scalar_name, wrap_dim
 
-from ._creation import from_numpy
 from ._dtype import float32, float64
+from ._from_data import from_numpy
 from ._indexing import nonzero
 from ._out import write_out
 from ._record import apply

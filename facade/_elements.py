@@ -36,7 +36,7 @@ def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> l
 
 
 def _write(self: Any, fn: Callable[..., Any], arrays: list[np.ndarray]) -> Any:
-    from ._creation import from_numpy
+    from ._from_data import from_numpy
 
     kind = arrays[0].dtype
     rows = zip(*[a.reshape(-1).tolist() for a in arrays], strict=True)
@@ -68,7 +68,7 @@ def __array_wrap__(  # noqa: N807
     self: Any, array: np.ndarray, context: Any = None, return_scalar: bool = False
 ) -> Any:
     """What NumPy's functions of tensors return: a tensor (bools as uint8, as in PyTorch)."""
-    from ._creation import from_numpy
+    from ._from_data import from_numpy
 
     array = np.asarray(array)
     return from_numpy(array.astype("uint8") if array.dtype == bool else array)

@@ -125,7 +125,7 @@ def placed(function: Factory, out: bool = False) -> Factory:
         *args: Any, layout: Any = None, device: Any = None, pin_memory: bool = False,
         requires_grad: bool = False, **kwargs: Any,
     ) -> Any:  # fmt: skip
-        from ._creation import finish
+        from ._from_data import finish
 
         if "out" in kwargs and not out:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument 'out'")

@@ -79,7 +79,7 @@ def operand(x: Any, cls: type) -> Any:
     if isinstance(x, (bool, int, float, complex)) or isinstance(x, cls):
         return x
     if isinstance(x, np.ndarray):
-        from ._creation import as_tensor
+        from ._from_data import as_tensor
 
         return as_tensor(x)
     return NotImplemented

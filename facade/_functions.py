@@ -53,13 +53,13 @@ from ._counting import nonzero_static as nonzero_static  # noqa: E402
 from ._counting import repeat_interleave as repeat_interleave  # noqa: E402
 from ._counting import unique as unique  # noqa: E402
 from ._counting import unique_consecutive as unique_consecutive  # noqa: E402
-from ._creation import finish as _finish  # noqa: E402
 from ._dense import FUNCTIONS as _DENSE  # noqa: E402
 from ._einsum import einsum as einsum  # noqa: E402
 from ._fillers import index_put as index_put  # noqa: E402
 from ._fillers import index_put_ as index_put_  # noqa: E402
 from ._fillers import scatter as scatter  # noqa: E402
 from ._foreach import FUNCTIONS as _FOREACH  # noqa: E402
+from ._from_data import finish as _finish  # noqa: E402
 from ._histogram import histogram as histogram  # noqa: E402
 from ._histogram import histogramdd as histogramdd  # noqa: E402
 from ._joined import broadcast_tensors as broadcast_tensors  # noqa: E402

@@ -8,7 +8,7 @@ import numpy as np
 
 from leafax.functional import Op, scalar_name
 
-from ._creation import from_numpy
+from ._from_data import from_numpy
 from ._handle import Handle
 from ._out import write_out
 from ._results import shown_as

@@ -150,7 +150,7 @@ def _copy_to(self: Any, target: Any, value: Any, number: bool) -> None:
 
 
 def _as_tensor(value: Any, like: Any) -> Any:
-    from ._creation import tensor
+    from ._from_data import tensor
 
     return tensor(value, dtype=like.dtype)
 
@@ -265,7 +265,7 @@ def _key(k: Any) -> Any:
     if isinstance(k, np.integer):
         return int(k)
     if isinstance(k, (list, tuple, np.ndarray, range)):
-        from ._creation import tensor
+        from ._from_data import tensor
 
         made = tensor(list(k) if isinstance(k, range) else k)
         # PyTorch makes a tensor of int64 of what is no mask.
@@ -422,7 +422,7 @@ def nonzero(x: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
 
     The number of results depends on the data, so this runs the program.
     """
-    from ._creation import from_numpy
+    from ._from_data import from_numpy
     from ._strided import lie
 
     refuse("nonzero", x)

@@ -31,7 +31,8 @@ def make(
     Args:
       said: `"Tensor"` for the constructor of tensors, `"new"` for the method.
     """
-    from ._creation import tensor, zeros
+    from ._creation import zeros
+    from ._from_data import tensor
 
     if device is not None and _dtype.device(device).type not in (_here(), "cpu"):
         raise RuntimeError(

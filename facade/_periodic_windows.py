@@ -11,9 +11,9 @@ import numpy as np
 
 from leafax.functional import default_float
 
-from ._creation import _np, finish, from_numpy
 from ._dtype import of
 from ._factories import takes_out
+from ._from_data import _np, finish, from_numpy
 
 
 def _options(np_dtype: Any, layout: Any) -> str:

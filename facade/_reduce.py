@@ -337,7 +337,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """All choices of `r` elements of a vector, one a row."""
     import itertools
 
-    from ._creation import tensor
+    from ._from_data import tensor
 
     if input.dim() != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")

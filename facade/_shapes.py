@@ -173,7 +173,7 @@ def new_tensor(
     self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """A new leaf with a copy of `data`, in this tensor's dtype."""
-    from ._creation import copied, tensor
+    from ._from_data import copied, tensor
 
     dtype = dtype or self.dtype
     if isinstance(data, Handle):
@@ -192,14 +192,15 @@ def new(self: Any, *args: Any, size: Any = None, device: Any = None) -> Any:
 def _new(name: str) -> Callable[..., Any]:
     def new(self: Any, *size: Any, dtype: Any = None, **kwargs: Any) -> Any:
         from . import _creation
+        from ._lengths import need_shape, size_of
 
         for unused in ("layout", "pin_memory"):
             kwargs.pop(unused, None)
         if "size" not in kwargs:  # in the words of this method
             if name == "full" and size:
-                _creation.need_shape("new_full", size[0])
+                need_shape("new_full", size[0])
             shape, size = size[:1] if name == "full" else size, size[1:] if name == "full" else ()
-            size = (_creation.size_of(shape, "new_" + name), *size)
+            size = (size_of(shape, "new_" + name), *size)
         made = getattr(_creation, name)(*size, dtype=dtype or self.dtype, **kwargs)
         return _creation.batched_as(self, made)
 

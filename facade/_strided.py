@@ -6,8 +6,9 @@ from typing import Any
 
 from leafax.functional import TABLE
 
-from ._creation import empty, size_of
+from ._creation import empty
 from ._layout import copied
+from ._lengths import size_of
 from ._modes import no_grad
 from ._record import apply
 from ._roles import spread

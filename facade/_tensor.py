@@ -233,7 +233,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             raise TypeError(f"'{type(fn).__name__}' object is not callable")
         values = self.detach().numpy()
         made = np.vectorize(fn, otypes=[values.dtype])(values) if values.size else values
-        from ._creation import from_numpy
+        from ._from_data import from_numpy
 
         return self.copy_(from_numpy(made))
 
@@ -245,7 +245,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
                     "copy_(): argument 'other' (position 1) must be Tensor, not "
                     f"{type(other).__name__}"
                 )
-            from ._creation import tensor
+            from ._from_data import tensor
 
             other = tensor(other)
         apply_inplace(TABLE["copy"], self, other)
@@ -338,7 +338,7 @@ def _default_np() -> np.dtype:
 
 
 def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
-    from ._creation import from_numpy
+    from ._from_data import from_numpy
 
     out = written_once(from_numpy(np.array(array)))
     return out.requires_grad_() if requires_grad else out

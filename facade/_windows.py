@@ -9,7 +9,7 @@ import numpy as np
 
 from leafax.functional import default_float
 
-from ._creation import from_numpy
+from ._from_data import from_numpy
 
 _OPTIONS = ("layout", "device")
 

@@ -239,13 +239,13 @@ def main_stub() -> str:
         for name in node.names
         if name.name not in ("Tensor", "__version__")
     ]
-    from leafax import _creation, _functions
+    from leafax import _creation, _from_data, _functions
 
     made = {line.split(" import ")[1].split(" as ")[0] for line in imports}
     factories = sorted(
         n for n in made
         if isinstance(getattr(leafax, n), types.FunctionType)
-        and getattr(_creation, n, None) is getattr(leafax, n)
+        and getattr(leafax, n) in (getattr(m, n, None) for m in (_creation, _from_data))
     )  # fmt: skip
     kept = [i for i in imports if i.split(" import ")[1].split(" as ")[0] not in factories]
     names = {n for n in _functions.__all__ if n not in made} | set(factories)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._creation import tensor
+from .._from_data import tensor
 from ._backward import grad
 from ._gradcheck_fast import backward_fast, differ, forward_fast
 from ._gradcheck_others import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._creation import tensor
+from .._from_data import tensor
 from ._backward import grad
 from ._gradcheck_messages import SLOW_IS_FINE
 from ._jacobians import (

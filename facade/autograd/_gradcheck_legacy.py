@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from .._creation import tensor
+from .._from_data import tensor
 from .._handle import Handle
 from ._jacobians import needs, numerical, outputs_of, stacked, vjp_rows
 

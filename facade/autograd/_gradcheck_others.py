@@ -11,7 +11,7 @@ import numpy as np
 from leafax.functional import TABLE, is_differentiable
 
 from .._active import allowed
-from .._creation import tensor
+from .._from_data import tensor
 from .._handle import Handle
 from .._record import apply
 from . import forward_ad

@@ -13,7 +13,7 @@ import numpy as np
 
 from leafax.functional import TABLE
 
-from .._creation import tensor
+from .._from_data import tensor
 from .._handle import Handle
 from .._modes import no_grad
 from .._record import apply

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from leafax.functional import TABLE, Op, cast
 
-from .._creation import tensor
+from .._from_data import tensor
 from .._handle import Handle
 from .._many import update_many
 from .._modes import no_grad

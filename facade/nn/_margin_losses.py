@@ -160,7 +160,7 @@ def ctc_loss(
 
     Joined targets, a vector, are taken apart by `target_lengths`, which runs the program.
     """
-    from .._creation import tensor
+    from .._from_data import tensor
 
     reduction = check_reduction(reduction)
     batched = log_probs.dim() == 3

@@ -9,8 +9,9 @@ import numpy as np
 
 from leafax.functional import TABLE, scalar_name
 
-from .._creation import arange, from_numpy, zeros
+from .._creation import arange, zeros
 from .._dtype import tensor_string
+from .._from_data import from_numpy
 from .._record import apply
 from ._sparse import embedding
 

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from .._bits import view_as_real
-from .._creation import tensor
 from .._dtype import float32, float64
+from .._from_data import tensor
 from .._functions import get_default_dtype
 from .._handle import Handle
 from . import _checks

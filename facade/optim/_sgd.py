@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._creation import tensor
 from .._enter import from_array
+from .._from_data import tensor
 from .._handle import Handle
 from ._checks import not_negative, one_element, which_kernel
 from ._groups import ParamGroup
