@@ -77,10 +77,16 @@ def _saved_places(state: State) -> tuple[tuple[str, int], ...]:
             fields = getattr(call.wrap, "_fields", ())
             if name in fields:
                 found.append((name, -1 - fields.index(name)))
+            elif name in _RESULTS and not call.many:
+                found.append((name, -1))
     if op.name not in WRAPPING:  # a number that became an input is still a number
         found = [f for f in found if f[1] < 0 or not state.operands[f[1]].weak]
     # PyTorch saves, and unpacks, in the order of names, results last.
     return tuple(sorted(found, key=lambda f: (f[1] < 0, f[0])))
+
+
+# What PyTorch's formulas call the only result of an op that has more in PyTorch.
+_RESULTS = frozenset({"inverse", "L", "S", "eigenvalues"})
 
 
 def _has_edge(value: Value) -> bool:

@@ -836,6 +836,18 @@ FOUND = {
           for call in ("F.nll_loss(d, torch.tensor([1, 0]))", "F.avg_pool1d(d[None], 2)",
                        "F.adaptive_avg_pool1d(d[None], 2)")),
     ),
+    "what inverses and factors saved is seen, and seen to be written to": (
+        *(("m = d @ d.t()", f"x = torch.{call}", f"see(x.grad_fn._saved_{name})",
+           "with torch.no_grad(): x.mul_(2)", "x.sum().backward()")
+          for call, name in (("linalg.inv(m)", "inverse"), ("inverse(m)", "inverse"),
+                             ("linalg.cholesky(m)", "L"), ("linalg.eigvalsh(m)", "eigenvalues"),
+                             ("linalg.lstsq(m, m)[0]", "solution"))),
+        *(("m = (d @ d.t()).triu()" if "r" in call[-5:] else "m = (d @ d.t()).tril()",
+           f"x = torch.{call}", "g, = torch.autograd.grad((x * x).sum(), m, create_graph=True)",
+           "see(g + 0)", "h, = torch.autograd.grad(g.pow(2).sum(), m)", "see(h + 0)", "del h")
+          for call in ("cholesky_inverse(m)", "cholesky_inverse(m, True)", "linalg.inv(m)",
+                       "cholesky_solve(d, m)", "cholesky_solve(d, m, True)")),
+    ),
     "what has no derivative has none under hooks": (
         ("d.add_(5)", f"{KEEPING}: d.acosh_()", "d.sum().backward()"),
         ("d.add_(5)", f"{KEEPING}: d[0].acosh_()", "d.sum().backward()"),

@@ -1,4 +1,4 @@
-"""Gradients of products of matrices and vectors, as PyTorch's formulas spell them."""
+"""Gradients of products, inverses and factors of matrices, as PyTorch's formulas spell them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,39 @@ def _cross(s: Any, x: Any, y: Any) -> Any:
     return apply(TABLE["linalg.cross"], x, y, s.static("dim", -1))
 
 
+def _of_inverse(s: Any) -> Any:
+    back = s.result.mH
+    return -back.matmul(s.g.matmul(back))
+
+
+def _of_factor(s: Any, factor: Any, symmetric: Any) -> Any:
+    """The gradient of a triangular factor, of all of its elements as PyTorch has it.
+
+    Args:
+      symmetric: that of the product of the factors, but for its sign.
+    """
+    return -(factor.matmul(symmetric) if s.static("upper") else symmetric.matmul(factor))
+
+
+def _factor_of_inverse(s: Any) -> Any:
+    inverse = s.result
+    return _of_factor(s, s["input"], inverse.matmul((s.g + s.g.mH).matmul(inverse)))
+
+
+def _solved(s: Any) -> Any:
+    return apply(TABLE["cholesky_solve"], s.g, s["input2"], s.static("upper", False))
+
+
+def _factor_of_solution(s: Any) -> Any:
+    product = _solved(s).matmul(s.result.mH)
+    return _of_factor(s, s["input2"], product + product.mH)
+
+
 FORMULAS: dict[str, dict[str, Formula]] = {
+    "linalg.inv": {"A": _of_inverse},
+    "inverse": {"input": _of_inverse},
+    "cholesky_inverse": {"input": _factor_of_inverse},
+    "cholesky_solve": {"input": _solved, "input2": _factor_of_solution},
     "linalg.cross": {
         "input": lambda s: _cross(s, conj(s["other"]), s.g),
         "other": lambda s: _cross(s, s.g, conj(s["input"])),

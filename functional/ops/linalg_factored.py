@@ -311,13 +311,13 @@ def _check_reflections(A: Array, tau: Array) -> None:  # noqa: N803
 
 @op(name="householder_product", backward="LinalgHouseholderProductBackward0", residuals=True,
     saves={"input": "*", "tau": "*", "result": "*"}, **LINALG)  # fmt: skip
-def householder_product(A: Array, tau: Array) -> Array:  # noqa: N803
+def householder_product(input: Array, tau: Array) -> Array:
     """The first columns of a product of Householder reflections."""
-    _check_reflections(A, tau)
-    rows, columns = A.shape[-2:]
-    out = jnp.broadcast_to(jnp.eye(rows, columns, dtype=A.dtype), A.shape)
+    _check_reflections(input, tau)
+    rows, columns = input.shape[-2:]
+    out = jnp.broadcast_to(jnp.eye(rows, columns, dtype=input.dtype), input.shape)
     for k in reversed(range(tau.shape[-1])):
-        v = jnp.where(jnp.arange(rows) > k, A[..., :, k], jnp.zeros((), A.dtype))
+        v = jnp.where(jnp.arange(rows) > k, input[..., :, k], jnp.zeros((), input.dtype))
         v = v.at[..., k].set(1)
         along = jnp.einsum("...i,...ij->...j", jnp.conj(v), out)
         out = out - tau[..., k, None, None] * v[..., :, None] * along[..., None, :]

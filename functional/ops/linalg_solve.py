@@ -201,29 +201,32 @@ def _by_factor_jvp(upper: bool, primals: tuple[Array, Array], tangents: Any) -> 
     return x, _by_factor(factor, db - change @ x, upper)
 
 
-@op(backward="CholeskySolveBackward0", residuals=True, saves={"self": "*", "input2": "*"})
-def cholesky_solve(input: Array, L: Array, upper: bool = False) -> Array:  # noqa: N803
-    """The solution for a matrix whose Cholesky factor is `L`."""
-    for name, given in (("b", input), ("u", L)):
+@op(
+    backward="CholeskySolveBackward0", residuals=True,
+    saves={"self": "*", "input2": "*", "result": "input2"},
+)  # fmt: skip
+def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
+    """The solution for a matrix whose Cholesky factor is `input2`."""
+    for name, given in (("b", input), ("u", input2)):
         if given.ndim < 2:
             raise RuntimeError(
                 f"{name} should have at least 2 dimensions, but has {given.ndim} dimensions instead"
             )
-    need_linear_system("cholesky_solve", L, input)
-    a, b = batched(L, input)
-    need_kernel("cholesky_solve_cpu", L, empty=True)
+    need_linear_system("cholesky_solve", input2, input)
+    a, b = batched(input2, input)
+    need_kernel("cholesky_solve_cpu", input2, empty=True)
     if not b.size or not a.size:
         return jnp.zeros(b.shape, b.dtype)
     return _by_factor(a, b, upper)
 
 
 @op(backward="CholeskyInverseBackward0", residuals=True, saves={"self": "*", "result": "*"})
-def cholesky_inverse(L: Array, upper: bool = False) -> Array:  # noqa: N803
-    """The inverse of the matrix whose Cholesky factor is `L`."""
-    need_equal_sides("cholesky_inverse", L)
-    need_kernel("cholesky_inverse_out_cpu", L, empty=True)
-    eye = jnp.broadcast_to(jnp.eye(L.shape[-1], dtype=L.dtype), L.shape)
-    return cholesky_solve(eye, L, upper)
+def cholesky_inverse(input: Array, upper: bool = False) -> Array:
+    """The inverse of the matrix whose Cholesky factor is `input`."""
+    need_equal_sides("cholesky_inverse", input)
+    need_kernel("cholesky_inverse_out_cpu", input, empty=True)
+    eye = jnp.broadcast_to(jnp.eye(input.shape[-1], dtype=input.dtype), input.shape)
+    return cholesky_solve(eye, input, upper)
 
 
 def _check_tensorinv(A: Array, ind: int = 2) -> list[Fault]:  # noqa: N803
@@ -282,29 +285,29 @@ class Lstsq(NamedTuple):
 
 @op(
     name="lstsq", backward="LinalgLstsqBackward0", residuals=True, constant_outputs=(3,),
-    saves={"self": "*"}, **LINALG,
+    saves={"self": "*", "b": "*", "solution": "*"}, **LINALG,
 )  # fmt: skip
-def lstsq(A: Array, B: Array, rcond: Any = None, *, driver: str | None = None) -> Lstsq:  # noqa: N803
-    """The least squares solution of `A @ X = B`, for matrices of full rank."""
-    _lstsq_errors(A, B, rcond, driver)
+def lstsq(input: Array, b: Array, rcond: Any = None, *, driver: str | None = None) -> Lstsq:
+    """The least squares solution of `input @ X = b`, for matrices of full rank."""
+    _lstsq_errors(input, b, rcond, driver)
     driver = driver or "gelsy"
-    vector = is_vector_rhs(A, B)
-    b = B[..., None] if vector else B
-    # As PyTorch takes as many dims of B: where B is one matrix for all, its rows are counted.
-    batch = _dims.broadcast_shapes(A.shape[:-2], b.shape[: A.ndim - 2])
-    need_kernel("linalg_lstsq_cpu", A, empty=True)
+    vector = is_vector_rhs(input, b)
+    b = b[..., None] if vector else b
+    # As PyTorch takes as many dims of `b`: where `b` is one matrix for all, its rows are counted.
+    batch = _dims.broadcast_shapes(input.shape[:-2], b.shape[: input.ndim - 2])
+    need_kernel("linalg_lstsq_cpu", input, empty=True)
     b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
-    x = jnp.linalg.pinv(A) @ b
-    none = jnp.zeros(0, real_of(A.dtype))
-    rows, columns = A.shape[-2:]
+    x = jnp.linalg.pinv(input) @ b
+    none = jnp.zeros(0, real_of(input.dtype))
+    rows, columns = input.shape[-2:]
     residuals = none
     if rows > columns and driver != "gelsy":
-        off = A @ x - b
+        off = input @ x - b
         residuals = (off * jnp.conj(off)).real.sum(-2)
-    rank = matrix_rank(lax.stop_gradient(A)) if driver != "gels" else jnp.zeros(0, np.int64)
+    rank = matrix_rank(lax.stop_gradient(input)) if driver != "gels" else jnp.zeros(0, np.int64)
     values = none
     if driver in ("gelsd", "gelss"):
-        values = jnp.linalg.svd(lax.stop_gradient(A), compute_uv=False)
+        values = jnp.linalg.svd(lax.stop_gradient(input), compute_uv=False)
     return Lstsq(x[..., 0] if vector else x, residuals, rank, values)
 
 

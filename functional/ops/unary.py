@@ -78,9 +78,7 @@ _sinc = with_jvp(lambda x: jnp.sinc(x), _sinc_tangent)
 
 def _logit_tangent(result: Array, primals: Any, tangents: Any) -> Array:
     (x,), (dx,) = primals, tangents
-    slope = 1 / (x * (1 - x))
-    slope = jnp.where(x == 0, jnp.inf, slope)  # at -0, too
-    return dx * jnp.where((x < 0) | (x > 1), jnp.nan, slope)
+    return dx * jnp.where((x < 0) | (x > 1), jnp.nan, 1 / (x * (1 - x)))
 
 
 _logit = with_jvp(lambda x: lax.log(x / (1 - x)), _logit_tangent)
