@@ -281,8 +281,6 @@ def repeat_interleave(
         )
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
-    if output_size is not None and counts.ndim == 1 and counts.sum() != output_size:
-        raise RuntimeError("allocated size does not match required size")
     if input is None:
         index = np.repeat(np.arange(counts.size), counts)
         _check_size(output_size, index)

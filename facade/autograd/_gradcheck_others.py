@@ -63,7 +63,7 @@ def check_batched_forward(func: Any, args: Any) -> None:
         def push(along: Any, i: int = i, x: Any = x) -> tuple[Any, ...]:
             with forward_ad.dual_level():
                 full = [t.detach() if isinstance(t, Handle) else t for t in args]
-                full[i] = forward_ad.make_dual(x.detach(), along)
+                full[i] = forward_ad.made_dual(x.detach(), along)
                 with allowed():  # Functions need no rule for this
                     pairs = [forward_ad.unpack_dual(o) for o in outputs_of(func(*full))]
                 return tuple(zeros(p._v) if t is None else t for p, t in pairs)

@@ -81,6 +81,13 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
     refuse("_make_dual", tensor, tangent)
+    return made_dual(tensor, tangent, level)
+
+
+def made_dual(tensor: Any, tangent: Any, level: int | None = None) -> Any:
+    """`make_dual` of what is known to fit, also inside `vmap`."""
+    if level is None:
+        level = _current_level
     if level and level >= len(_NUMBERS):
         raise RuntimeError("Invalid level given to _make_dual")
     return _dual.make_dual(tensor, tangent, _number(level))
