@@ -15,6 +15,7 @@ from ._budget import cut_for_budget
 from ._dtype import of
 from ._dual_ops import attach
 from ._enter import enter, from_array, make
+from ._handle import Handle
 from ._inplace import ZEROS
 from ._keep import given_of, needed, reads, takes_input
 from ._node import Node
@@ -148,8 +149,7 @@ def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any
     else:
         present = {i: saved[i].tensor for i in range(len(state.operands)) if i in saved}
     if task.create_graph and _splits(state):
-        entered = {i: enter(t, trace) for i, t in present.items()}
-        return [_record_one(trace, state, k, given, cts, entered) for k in wanted]
+        return [_record_one(trace, state, k, given, cts, present) for k in wanted]
     missing = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
     call = vjp_of(state.call, len(state.operands), wanted, given, missing)
     values = [enter(present[i], trace) for i in sorted(present)]
@@ -274,12 +274,13 @@ def _record_one(
     """The gradient of operand `k`, with edges to what it depends on and to nothing else.
 
     Args:
-      operands: by number, those that are known: all of a step of this trace.
+      operands: by number, those that are known: all of a step of this trace, or saved tensors.
     """
     read = needed(state, (k,))
     missing = tuple([(i, v.aval) for i, v in enumerate(state.operands) if i not in read])
     call = vjp_of(state.call, len(state.operands), (k,), given, missing)
-    present = [operands[i] for i in sorted(read)]
+    own = [operands[i] for i in sorted(read)]
+    present = [enter(x, trace) if isinstance(x, Handle) else x for x in own]
     differentiable = any(c.requires_grad for c in cts)
     if not linear(call):
         differentiable = differentiable or any(v.requires_grad for v in present)
@@ -287,7 +288,7 @@ def _record_one(
     values = [*present, *[enter(c, trace) for c in cts]]
     outs = record_gradient(trace, call, values, None, differentiable)
     if local.mode.dual:
-        attach(call, [*present, *cts], outs)
+        attach(call, [*own, *cts], outs)
     return outs[0]
 
 
