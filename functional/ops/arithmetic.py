@@ -12,6 +12,7 @@ from .._dtypes import cast, category, cpp_name, is_complex, is_integral, is_numb
 from .._op import Fault, op
 from ._dims import broadcast_shapes
 from ._elementwise import BOOL, aligned, category_of, magnitude, refuse, with_jvp
+from ._nn import wide, wide_dtype
 
 Array = jax.Array
 
@@ -31,7 +32,26 @@ def _scaled(other: Array, alpha: Any) -> Array:
         raise RuntimeError(
             "For non-complex input tensors, argument alpha must not be a complex number."
         )
-    return cast(alpha, other.dtype) * other
+    return wide(cast(alpha, other.dtype)) * wide(other)  # halves are rounded with the sum
+
+
+def _rounded(x: Array, dtype: Any) -> Array:
+    """What was computed in the dtype that PyTorch computes in, in the dtype of the result."""
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def _as_read(x: Any, operand: Array) -> Any:
+    """The second operand of a product or quotient of halves as PyTorch's kernels read it.
+
+    A number, or a tensor without dims, is not rounded to the halves' dtype first.
+
+    Args:
+      x: the operand as it was given, `operand` as it is aligned with the other.
+    """
+    if wide_dtype(operand.dtype) == operand.dtype:
+        return operand
+    scalar = not hasattr(x, "shape") or not x.shape
+    return cast(x, wide_dtype(operand.dtype)) if scalar else wide(operand)
 
 
 def _is_bool(x: Any) -> bool:
@@ -57,7 +77,7 @@ def no_bool_difference(input: Any, other: Any) -> None:
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Add `alpha * other`; of two bools, "or"."""
     input, other = aligned(input, other)
-    return input + _scaled(other, alpha)
+    return _rounded(input + _scaled(other, alpha), input.dtype)
 
 
 @op(inplace=True, numbers=("other", "alpha"), aliases=("subtract",))
@@ -65,7 +85,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Subtract `alpha * other`."""
     no_bool_difference(input, other)
     input, other = aligned(input, other)
-    return input - _scaled(other, alpha)
+    return _rounded(input - _scaled(other, alpha), input.dtype)
 
 
 @op(method=False, numbers=("other", "alpha"))
@@ -73,15 +93,15 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Subtract `alpha * input` from `other`."""
     no_bool_difference(other, input)
     other, input = aligned(other, input)
-    return other - _scaled(input, alpha)
+    return _rounded(other - _scaled(input, alpha), input.dtype)
 
 
 @op(saves={"self": "other", "other": "self"}, inplace=True, numbers=("other",),
     aliases=("multiply",))  # fmt: skip
 def mul(input: Any, other: Any) -> Array:
     """Multiply; of two bools, "and"."""
-    input, other = aligned(input, other)
-    return input * other
+    a, b = aligned(input, other)
+    return _rounded(wide(a) * _as_read(other, b), a.dtype)
 
 
 def _floored(input: Array, other: Array) -> Array:
@@ -114,8 +134,8 @@ def _div_check(input: Any, other: Any, *, rounding_mode: str | None = None) -> l
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Array:
     """Divide; integers give floats unless `rounding_mode` is "trunc" or "floor"."""
     if rounding_mode is None:
-        input, other = aligned(input, other, to_float=True)
-        return input / other
+        a, b = aligned(input, other, to_float=True)
+        return _rounded(wide(a) / _as_read(other, b), a.dtype)
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
@@ -232,9 +252,10 @@ def addcmul(input: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
     """Add `value * tensor1 * tensor2`."""
     input, tensor1, tensor2 = aligned(input, tensor1, tensor2)
     refuse("addcmul_cpu_out", input.dtype, 0)
-    product = tensor1 * tensor2
-    return input + (product if type(value) is int and value == 1 else cast(value, input.dtype)
-                    * product)  # fmt: skip
+    product = wide(tensor1) * wide(tensor2)
+    if type(value) is not int or value != 1:
+        product = cast(value, product.dtype) * product
+    return _rounded(wide(input) + product, input.dtype)
 
 
 @op(saves={"tensor1": "tensor2", "tensor2": "*"}, inplace=True, numbers=("value",))
@@ -250,7 +271,8 @@ def addcdiv(input: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
             "implementation: (input + value * tensor1 / tensor2), for all dtypes."
         )
     input, tensor1, tensor2 = aligned(input, tensor1, tensor2)
-    return input + cast(value, input.dtype) * tensor1 / tensor2
+    value = cast(value, wide_dtype(input.dtype))
+    return _rounded(wide(input) + value * wide(tensor1) / wide(tensor2), input.dtype)
 
 
 @op(saves={"weight": "*", "self": "weight", "end": "weight"}, inplace=True, numbers=("weight",))
@@ -265,7 +287,9 @@ def lerp(input: Array, end: Array, weight: Any) -> Array:
     refuse("lerp_kernel_scalar" if is_number(weight) else "lerp_kernel_tensor", input.dtype, 0, 1)
     broadcast_shapes(broadcast_shapes(input.shape, end.shape), getattr(weight, "shape", ()))
     far = not -0.5 < weight < 0.5 if isinstance(weight, (int, float)) else None
-    w, way = cast(weight, input.dtype), end - input
+    dtype, start, end = input.dtype, wide(input), wide(end)
+    w, way = cast(weight, start.dtype), end - start
     if far is not None:
-        return end - way * (1 - w) if far else input + w * way
-    return jnp.where(jnp.abs(w) < 0.5, input + w * way, end - way * (1 - w))
+        return _rounded(end - way * (1 - w) if far else start + w * way, dtype)
+    between = jnp.where(jnp.abs(w) < 0.5, start + w * way, end - way * (1 - w))
+    return _rounded(between, dtype)
