@@ -40,3 +40,41 @@ def test_a_product_inside_is_not_rounded(name, dtype):
     ours = getattr(leafax, name)(leafax.tensor(x).to(getattr(leafax, dtype)))
     eps = torch.finfo(getattr(torch, dtype)).eps
     np.testing.assert_allclose(ours.float().numpy(), theirs.float(), rtol=eps, atol=eps)
+
+
+ROUNDED_ONCE = {
+    "times a number": lambda t, x, y: x * 1.1,
+    "times a tensor without dims": lambda t, x, y: x * t.tensor(1.1),
+    "by a number": lambda t, x, y: x / 1.1,
+    "a number by": lambda t, x, y: 1.1 / x,
+    "plus a number": lambda t, x, y: x + 1.1 - 0.3,
+    "add of a multiple": lambda t, x, y: x.add(y, alpha=1.1) + x.sub(y, alpha=0.7),
+    "rsub": lambda t, x, y: t.rsub(x, y, alpha=1.1),
+    "addcmul": lambda t, x, y: t.addcmul(x, y, y) + t.addcmul(x, y, y, value=1.1),
+    "addcdiv": lambda t, x, y: t.addcdiv(x, y, y + 1, value=1.1),
+    "lerp": lambda t, x, y: x.lerp(y, 0.3) + x.lerp(y, 0.7) + x.lerp(y, y / 10),
+    "in place": lambda t, x, y: x.clone().mul_(1.1).mul_(0.3).sub_(0.7),
+    "hypot": lambda t, x, y: t.hypot(x, y),
+    "logaddexp": lambda t, x, y: t.logaddexp(x, y) + t.logaddexp2(x, y),
+    "degrees": lambda t, x, y: t.rad2deg(x) + t.deg2rad(y),
+    "smooth_l1_loss": lambda t, x, y: t.nn.functional.smooth_l1_loss(x, y, reduction="none"),
+    "huber_loss": lambda t, x, y: t.nn.functional.huber_loss(x, y, reduction="none"),
+    **{
+        name: lambda t, x, y, name=name: getattr(t, name)(x / 16)
+        for name in ("sigmoid", "asin", "acos", "asinh", "atanh", "expm1", "tanh", "exp", "erf")
+    },
+    "log10": lambda t, x, y: x.log10(),
+    "acosh": lambda t, x, y: (x + 1).acosh(),
+}
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("what", ROUNDED_ONCE)
+def test_rounded_once(what, dtype):
+    """To the last bit, also where the next op reads it in the same program."""
+    x, y = np.linspace(0.05, 9, 256), np.linspace(7, 0.3, 256)
+    found = []
+    for t in (leafax, torch):
+        a, b = (t.tensor(v).to(getattr(t, dtype)) for v in (x, y))
+        found.append(ROUNDED_ONCE[what](t, a, b).float().tolist())
+    assert found[0] == found[1]

@@ -12,6 +12,7 @@ from jax import lax
 from .._dtypes import bfloat16, category, is_complex, promote, result_type, scalar_name
 from .._op import op
 from ._elementwise import aligned, refuse, refuse_complex, with_jvp
+from ._nn import wide
 
 Array = jax.Array
 
@@ -22,6 +23,11 @@ def _copysign_tangent(result: Array, primals: Any, tangents: Any) -> Array:
 
 
 _copysign = with_jvp(jnp.copysign, _copysign_tangent)
+
+
+def _in_full(fn: Any, x: Array, y: Array) -> Array:
+    """Halves are computed in float32 and rounded once, as by PyTorch's kernels."""
+    return fn(*jnp.broadcast_arrays(wide(x), wide(y))).astype(x.dtype)  # type: ignore[no-any-return]
 
 
 @op(saves={"self": "self", "result": "self"}, inplace=True, numbers=("other",))
@@ -56,7 +62,7 @@ def logaddexp(input: Array, other: Array) -> Array:
     """Take `log(exp(input) + exp(other))`, without overflow."""
     x, y = aligned(input, other)
     refuse("logaddexp_cpu", x.dtype, 0, 1)
-    return _complex_logaddexp(x, y) if is_complex(x.dtype) else _logaddexp(x, y)
+    return _in_full(_complex_logaddexp if is_complex(x.dtype) else _logaddexp, x, y)
 
 
 def _complex_logaddexp(x: Array, y: Array) -> Array:
@@ -76,7 +82,7 @@ def logaddexp2(input: Array, other: Array) -> Array:
     """Take `log2(2**input + 2**other)`, without overflow."""
     x, y = aligned(input, other)
     refuse("logaddexp2_cpu", x.dtype, 0, 1, 3)
-    return _logaddexp2(x, y)
+    return _in_full(_logaddexp2, x, y)
 
 
 def _xlogy_value(x: Array, y: Array) -> Array:
@@ -135,7 +141,7 @@ def hypot(input: Array, other: Array) -> Array:
     """Take the hypotenuse, without overflow."""
     x, y = aligned(input, other)
     refuse("hypot_cpu", x.dtype, 0, 1, 3)
-    return _hypot(*jnp.broadcast_arrays(x, y))
+    return _in_full(_hypot, x, y)
 
 
 @op(saves={"self": "*", "other": "*"}, inplace=True, aliases=("arctan2",))

@@ -44,6 +44,9 @@ def smooth_l1_loss(input: Array, target: Array, reduction: str = "mean", beta: A
     if isinstance(beta, (int, float)) and beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     x, y = _pair(input, target, "smooth_l1_cpu")
+    dtype = x.dtype
+    if dtype == jnp.bfloat16:  # PyTorch's kernel computes these in float32, float16 as it is
+        x, y = wide(x), wide(y)
     off, beta = x - y, cast(beta, x.dtype)
     size = magnitude(off)
     # With beta = 0 nothing is below it, and 0 / 0 must not reach the gradient. The square is not
@@ -51,7 +54,7 @@ def smooth_l1_loss(input: Array, target: Array, reduction: str = "mean", beta: A
     far = size >= beta
     near = jnp.where(far, 0, off)
     square = 0.5 * near * near / jnp.where(beta > 0, beta, jnp.ones((), x.dtype))
-    return reduced(jnp.where(far, size - 0.5 * beta, square), reduction)
+    return reduced(cast(jnp.where(far, size - 0.5 * beta, square), dtype), reduction)
 
 
 @op(namespace=F, method=False, saves={"self": "*", "target": "*"}, numbers=("delta",))
@@ -61,12 +64,15 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any 
     if isinstance(delta, (int, float)) and delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     x, y = _pair(input, target, "huber_cpu")
+    dtype = x.dtype
+    if dtype == jnp.float16:  # PyTorch's kernel computes these in float32, bfloat16 as it is
+        x, y = wide(x), wide(y)
     off, delta = x - y, cast(delta, x.dtype)
     size = magnitude(off)
     far = size >= delta
     near = jnp.where(far, 0, off)  # an infinite one would make NaN
     loss = jnp.where(far, delta * (size - 0.5 * delta), 0.5 * near * near)
-    return cast(reduced(loss, reduction), input.dtype)
+    return cast(reduced(cast(loss, dtype), reduction), input.dtype)
 
 
 @op(namespace=F, method=False, saves={"self": "*", "target": "self"})

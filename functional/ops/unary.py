@@ -46,7 +46,7 @@ def _entry(
 
 
 def _in_float32(fn: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """For halves `fn` is a product first, whose rounding would grow."""
+    """Halves are computed in float32 and rounded once, as by PyTorch's kernels."""
     return lambda x: fn(wide(x)).astype(x.dtype)
 
 
@@ -106,24 +106,24 @@ def _exp2(x: Array) -> Array:
 
 exp = _entry("exp", lax.exp, "Raise e to it.", _RESULT)
 exp2 = _entry("exp2", _in_float32(_exp2), "Raise 2 to it.", _RESULT)
-expm1 = _entry("expm1", lax.expm1, "Take `exp(x) - 1`, exact near 0.", _RESULT)
+expm1 = _entry("expm1", _in_float32(lax.expm1), "Take `exp(x) - 1`, exact near 0.", _RESULT)
 log = _entry("log", lax.log, "Take the natural logarithm.")
 log2 = _entry("log2", _log2, "Take the logarithm to base 2.")
-log10 = _entry("log10", jnp.log10, "Take the logarithm to base 10.")
+log10 = _entry("log10", _in_float32(jnp.log10), "Take the logarithm to base 10.")
 log1p = _entry("log1p", lax.log1p, "Take `log(1 + x)`, exact near 0.", backward="Log1PBackward0")
 sin = _entry("sin", lax.sin, "Take the sine.")
 cos = _entry("cos", lax.cos, "Take the cosine.")
 tan = _entry("tan", lax.tan, "Take the tangent.", _RESULT)
-asin = _entry("asin", _branches.asin, "Take the inverse sine.", aliases=("arcsin",))
-acos = _entry("acos", _branches.acos, "Take the inverse cosine.", aliases=("arccos",))
+asin = _entry("asin", _in_float32(_branches.asin), "Take the inverse sine.", aliases=("arcsin",))
+acos = _entry("acos", _in_float32(_branches.acos), "Take the inverse cosine.", aliases=("arccos",))
 atan = _entry("atan", lax.atan, "Take the inverse tangent.", aliases=("arctan",))
 sinh = _entry("sinh", lax.sinh, "Take the hyperbolic sine.")
 cosh = _entry("cosh", lax.cosh, "Take the hyperbolic cosine.")
 tanh = _entry("tanh", lax.tanh, "Take the hyperbolic tangent.", _RESULT)
-asinh = _entry("asinh", _branches.asinh, "Invert `sinh`.", aliases=("arcsinh",))
-acosh = _entry("acosh", _branches.acosh, "Invert `cosh`.", aliases=("arccosh",))
-atanh = _entry("atanh", lax.atanh, "Invert `tanh`.", aliases=("arctanh",))
-sigmoid = _entry("sigmoid", lax.logistic, "Take `1 / (1 + exp(-x))`.", _RESULT)
+asinh = _entry("asinh", _in_float32(_branches.asinh), "Invert `sinh`.", aliases=("arcsinh",))
+acosh = _entry("acosh", _in_float32(_branches.acosh), "Invert `cosh`.", aliases=("arccosh",))
+atanh = _entry("atanh", _in_float32(lax.atanh), "Invert `tanh`.", aliases=("arctanh",))
+sigmoid = _entry("sigmoid", _in_float32(lax.logistic), "Take `1 / (1 + exp(-x))`.", _RESULT)
 erf = _entry("erf", lax.erf, "Take the error function.", no_complex="erf_vml_cpu")
 erfc = _entry("erfc", lax.erfc, "Take `1 - erf(x)`.", no_complex="erfc_vml_cpu")
 erfinv = _entry("erfinv", lax.erf_inv, "Invert `erf`.", no_complex="erfinv_vml_cpu")
@@ -136,7 +136,7 @@ def _degrees(name: str, x: Array, factor: float) -> Array:
     if is_complex(x.dtype):
         raise RuntimeError(f"{name} is not supported for complex tensors.")
     (x,) = promote(x, to_float=True)
-    return x * jnp.asarray(factor, x.dtype)
+    return (wide(x) * factor).astype(x.dtype)
 
 
 @op(backward="Deg2RadBackward0", inplace=True)
