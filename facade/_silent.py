@@ -138,7 +138,7 @@ def changed(node: Any) -> dict[int, Fresh]:
 
 def by_result(node: Any) -> dict[int, Fresh]:
     """The result that a gradient of a gradient goes through, where the node saved that."""
-    from .autograd._hooked_node import RESULT_RULES
+    from .autograd._result_rules import RESULT_RULES
 
     op = getattr(node.state.call, "op", None)
     if op is None or op.name not in RESULT_RULES or op.overwrites:

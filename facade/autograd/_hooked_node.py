@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from sys import getrefcount
 from typing import Any, NamedTuple
 
 from leafax.functional import vjp_of
@@ -14,20 +13,21 @@ from .._dtype import of
 from .._enter import enter, make
 from .._graph import edge_of
 from .._handle import Handle
-from .._keep import given_of, needed
+from .._keep import given_of
 from .._modes import within
 from .._names import node_name, places, qualified
 from .._node import Node
 from .._record import record
-from .._roles import alias
 from .._saved import FREED, saved_places
 from .._storage import share
-from .._trace import NOWHERE, Mode, State, Value, local, resting
+from .._trace import Mode, State, Value, local
 from .._underived import refuse
 from ._fit import fit
 from ._index_formulas import FORMULAS as INDEXED
 from ._node import CustomNode, external
-from ._saved_hooks import Packed, hooks_now
+from ._packing import is_held, operands, overwritten, pack, results
+from ._result_rules import RESULT_RULES
+from ._saved_hooks import Packed
 from ._unpacked import check_unpacked
 
 
@@ -55,18 +55,6 @@ class Recorded(NamedTuple):
             for m in (held, *members):
                 if m is not None and m is not t and not m._lens and m._base_ is None:
                     share(t, m, (), view=False)
-
-
-# Gradients that PyTorch takes from the result: what it saves is then all that is kept.
-RESULT_RULES: dict[str, Any] = {
-    "exp": lambda r, g: g * r.conj(),
-    "sigmoid": lambda r, g: g * ((1 - r) * r).conj(),
-    "tanh": lambda r, g: g * (1 - r * r).conj(),
-    "sqrt": lambda r, g: g / (2 * r.conj()),
-    "rsqrt": lambda r, g: -0.5 * g * r.conj() ** 3,
-    "reciprocal": lambda r, g: -g * (r * r).conj(),
-    "relu": lambda r, g: g * (r > 0),
-}
 
 
 class HookedNode(CustomNode):
@@ -282,10 +270,10 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     ]
     pack(node, operands(node, state, args, kwargs, trace))
     with _counted(op, args, outs):
-        pack(node, _results(node, outs))
+        pack(node, results(node, outs))
     trace = local.trace  # a hook that observes cuts: the outputs are on arrays then
     values = tuple(enter(t, trace) for t in outs)
-    packed = tuple([o if _is_held(o) else None for o in outs])
+    packed = tuple([o if is_held(o) else None for o in outs])
     return Recorded(state.call, values, values[0], state.operands, packed), trace
 
 
@@ -307,89 +295,5 @@ def _counted(op: Any, args: Any, outs: list[Any]) -> Iterator[None]:
         counter[0] -= 1  # the write itself comes next
 
 
-def _is_held(t: Any) -> bool:
-    """Whether a hook kept `t`, or a tensor that shares its memory."""
-    return bool(t._shares) or getrefcount(t) > _UNHELD
-
-
-def _references(tensors: list[Any]) -> list[int]:
-    return [_count(t) for t in tensors]
-
-
-def _count(t: Any) -> int:
-    return getrefcount(t)
-
-
-#: References to an element of a list that a comprehension hands to a function.
-_UNHELD = _references([object()])[0]
-
-
 def _as_is(state: State) -> Recorded:
     return Recorded(state.call, state.values, state.value, state.operands)
-
-
-def _handles(state: State, args: Any, kwargs: Any, trace: Any) -> dict[Value, Any]:
-    """The caller's tensors by their values; what an in-place op overwrites is saved as a copy."""
-    found: dict[Value, Any] = {}
-
-    def visit(a: Any) -> None:
-        if isinstance(a, Handle):
-            found.setdefault(enter(a, trace), a)
-        elif isinstance(a, (tuple, list)):
-            for x in a:
-                visit(x)
-
-    visit((*args, *kwargs.values()))
-    place = overwritten(state.call.op)
-    if place >= 0:
-        found.pop(state.operands[place], None)
-    return found
-
-
-def overwritten(op: Any) -> int:
-    """Which operand an op writes to, -1 if none."""
-    return -1 if not op.overwrites else 1 if op.random else 0
-
-
-def operands(
-    node: HookedNode, state: State, args: Any, kwargs: Any, trace: Any
-) -> list[tuple[int, Any]]:
-    """The operands that hooks get to see, with their places; what else is read, the node keeps."""
-    places = [i for _, i in node.saves if i >= 0]
-    if not (state.call.op.name in RESULT_RULES and any(i == -1 for _, i in node.saves)):
-        read = [i for i in sorted(needed(state)) if not node.weak[i]]
-        floats = [i for i in read if state.operands[i].dtype.kind in "fcV"]
-        places += [i for i in floats if i not in places]
-        node.kept = {
-            i: make(_plain(trace, state.operands[i]), trace)
-            for i in sorted(needed(state)) if i not in places
-        }  # fmt: skip
-    handles = _handles(state, args, kwargs, trace)
-    found = []
-    for i in dict.fromkeys(places):
-        value = state.operands[i]
-        t = handles[value] if value in handles else make(value, trace)
-        if i == overwritten(state.call.op) and t.requires_grad:
-            with within(Mode.of(True, local.mode.inference, local.mode.autocast)):
-                t = t.clone()  # what is overwritten is saved as a copy
-        found.append((i, t))
-    return found
-
-
-def _results(node: HookedNode, outs: list[Any]) -> list[tuple[int, Any]]:
-    """The results that hooks get to see, as the places -1, -2, ..."""
-    return [(i, outs[-1 - i]) for i in dict.fromkeys(i for _, i in node.saves) if i < 0]
-
-
-def pack(node: HookedNode, tensors: list[tuple[int, Any]]) -> None:
-    """Call the pack hook on what the gradient will read."""
-    pair = hooks_now()
-    tensors.reverse()
-    while tensors:  # nothing here holds what a hook lets go
-        i, t = tensors.pop()
-        edge = node._edges[i] if i >= 0 else (-1 - i if t.requires_grad else None)
-        node.packed[i] = Packed(t, pair, edge)
-
-
-def _plain(trace: Any, value: Value) -> Value:
-    return alias(trace, value, resting(value.aval, False, NOWHERE), fresh=True)

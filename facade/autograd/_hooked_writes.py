@@ -20,8 +20,9 @@ from .._storage import share
 from .._trace import Mode, Value, local
 from .._writes import write_view
 from ._copy_slices import CopySlices
-from ._hooked_node import hooked_node, operands, overwritten, pack
+from ._hooked_node import hooked_node
 from ._node import CustomNode, external
+from ._packing import operands, overwritten, pack
 
 
 def write_through(

@@ -17,8 +17,8 @@ from .._trace import local
 from .._underived import refuse
 from ._fit import fit
 from ._formulas import number
-from ._hooked_node import RESULT_RULES
 from ._index_formulas import FORMULAS as INDEXED
+from ._result_rules import RESULT_RULES
 from ._saved_tensor import AtNode, SavedTensor
 
 
