@@ -12,6 +12,7 @@ import pytest
 import torch
 from ops_nn_helpers import compare, faults, same, same_error, to_jax
 
+import leafax
 from leafax.functional._op import TABLE
 from leafax.functional.ops import arithmetic as A
 from leafax.functional.ops import binary as B
@@ -388,3 +389,23 @@ def test_columns_name_what_torch_has(module: str) -> None:
             assert hasattr(torch.Tensor, base + "_") == entry.inplace, base
         for alias in entry.aliases:
             assert hasattr(torch, alias), alias
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("by", ["number", "tensor", "row", "column", "sum", "mean", "in place"])
+def test_quotients_are_rounded_as_divisions(by: str, dtype: str) -> None:
+    """XLA multiplies by the reciprocal of what is broadcast, which is off in every third case."""
+    values = np.random.default_rng(0).normal(size=(33, 7))
+    calls = {
+        "number": lambda t, x: x / 3, "tensor": lambda t, x: x / t.tensor(1.1, dtype=x.dtype),
+        "row": lambda t, x: x / x[:1], "column": lambda t, x: x / x[:, :1],
+        "sum": lambda t, x: x / x[0, 0].exp(), "mean": lambda t, x: x[:, :3].contiguous().mean(1),
+        "in place": lambda t, x: x.clone().div_(7),
+    }  # fmt: skip
+    ours, theirs = (
+        calls[by](t, t.tensor(values, dtype=getattr(t, dtype))).tolist() for t in (leafax, torch)
+    )
+    if by in ("sum", "mean"):  # of functions and sums with roundings of their own
+        np.testing.assert_allclose(ours, theirs, rtol=2e-7 if dtype == "float32" else 4e-16)
+    else:
+        assert ours == theirs

@@ -11,7 +11,7 @@ from jax import lax
 from .._dtypes import cast, category, cpp_name, is_complex, is_integral, is_number, result_type
 from .._op import Fault, op
 from ._dims import broadcast_shapes
-from ._elementwise import BOOL, aligned, category_of, magnitude, refuse, with_jvp
+from ._elementwise import BOOL, aligned, category_of, magnitude, quotient, refuse, with_jvp
 from ._nn import wide, wide_dtype
 
 Array = jax.Array
@@ -135,7 +135,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Array:
     """Divide; integers give floats unless `rounding_mode` is "trunc" or "floor"."""
     if rounding_mode is None:
         a, b = aligned(input, other, to_float=True)
-        return _rounded(wide(a) / _as_read(other, b), a.dtype)
+        return _rounded(quotient(wide(a), _as_read(other, b)), a.dtype)
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "

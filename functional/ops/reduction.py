@@ -15,7 +15,7 @@ from jax import lax
 from .._dtypes import cast, is_complex, is_integral, promote, real_of, scalar_name
 from .._op import Fault, op
 from ._dims import wrap_dims
-from ._elementwise import BOOL
+from ._elementwise import BOOL, quotient
 
 Array = jax.Array
 Dims = int | Sequence[int] | None
@@ -66,7 +66,12 @@ def mean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = 
     """Average; of nothing, NaN."""
     _need_float("mean", input, dtype)
     x = _summand(input, dtype)
-    return jnp.mean(x, axes(dim, x.ndim), dtype=x.dtype, keepdims=keepdim)
+    dims = axes(dim, x.ndim)
+    if x.dtype.itemsize < 4 or is_complex(x.dtype):
+        return jnp.mean(x, dims, dtype=x.dtype, keepdims=keepdim)
+    total = jnp.sum(x, dims, keepdims=keepdim)
+    count = math.prod(x.shape[d] for d in dims)
+    return quotient(total, jnp.asarray(count, x.dtype))
 
 
 @op(saves={"self": "*", "result": "*"})
