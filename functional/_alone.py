@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ._dtypes import is_floating
 from ._lower import FaultSite, Side, summarise
 from ._program import Aval, Input, Node, Program
 
@@ -84,7 +85,7 @@ class OpByOp:
             if alone not in _known:
                 make_room()
                 _known.add(alone)
-            env.extend(_compiled(entry.call)(*inputs))
+            env.extend(_compiled(entry)(*inputs))
             if self.checked and getattr(entry.call, "op", None) and entry.call.op.check:
                 flags.extend(_check(entry, inputs, side))
             for i in set(entry.inputs):
@@ -135,11 +136,25 @@ def _check(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
     return found
 
 
-def _compiled(call: Any) -> Any:
-    jitted = _jitted.get(call)
+def _compiled(node: Node) -> Any:
+    options = options_of((node,))
+    key = (node.call, bool(options))
+    jitted = _jitted.get(key)
     if jitted is None:
-        jitted = _jitted[call] = jax.jit(call.evaluate)
+        jitted = _jitted[key] = jax.jit(node.call.evaluate, **options)
     return jitted
+
+
+def options_of(nodes: Sequence[Node]) -> dict[str, Any]:
+    """What to tell `jax.jit` for these nodes.
+
+    XLA leaves out the rounding to 16 bits of what another op of the program reads, so that numbers
+    would depend on where the program was cut.
+    """
+    dtypes = (aval.dtype for node in nodes for aval in node.avals)
+    if any(dtype.itemsize == 2 and is_floating(dtype) for dtype in dtypes):
+        return {"compiler_options": {"xla_allow_excess_precision": False}}
+    return {}
 
 
 def forget_alone() -> None:

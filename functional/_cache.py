@@ -19,8 +19,7 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-from ._alone import OpByOp, forget_alone
-from ._dtypes import is_floating
+from ._alone import OpByOp, forget_alone, options_of
 from ._in_place import written_in_place
 from ._lower import Residual, Side, lower, prune
 from ._lowerings import lowerings
@@ -117,9 +116,7 @@ class Plan:
             return (*outs, *residuals, flags, values) if self._checked else (*outs, *residuals)
 
         self._flat = flat
-        options: Any = {"keep_unused": bool(self.donate)}
-        if self._has_halves():
-            options["compiler_options"] = {"xla_allow_excess_precision": False}
+        options: Any = {"keep_unused": bool(self.donate), **options_of(self.nodes)}
         jitted: Any = jax.jit(flat, donate_argnums=self.donate, **options)
         if jax.default_backend() == "cpu" and (self.donate or self._has_gradients()):
             fitted = self._fitted(jitted.trace(*args).jaxpr)
@@ -148,13 +145,6 @@ class Plan:
 
     def _has_gradients(self) -> bool:
         return any(isinstance(node.call, (VjpCall, ResidualCall)) for node in self.nodes)
-
-    def _has_halves(self) -> bool:
-        """Whether an op's result is rounded to 16 bits: XLA leaves that out where another op of
-        the program reads it, so that numbers would depend on where the program was cut.
-        """
-        halves = (dtype for node in self.nodes for dtype in [a.dtype for a in node.avals])
-        return any(dtype.itemsize == 2 and is_floating(dtype) for dtype in halves)
 
     def lowered(self, args: Sequence[Any]) -> Any:
         """The `jax.stages.Lowered` of the program, for its text and memory analysis."""

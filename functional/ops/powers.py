@@ -14,6 +14,7 @@ from .._dtypes import cast, category, is_complex, is_integral, is_number, promot
 from .._op import Fault, op
 from . import _branches
 from ._elementwise import BOOL, aligned, unsupported, with_jvp
+from ._nn import wide
 
 Array = jax.Array
 
@@ -55,6 +56,8 @@ def _static_pow(x: Array, n: Any) -> Array | None:
     """`x ** n` for the Python numbers that have something faster than `pow`."""
     if n == 0:
         return jnp.ones_like(x)
+    if n == 3 and x.dtype == np.float16:  # PyTorch rounds once here, twice in bfloat16
+        return lax.integer_pow(wide(x), 3).astype(x.dtype)
     if is_integral(x.dtype) or n in (1, 2, 3, 4, -1, -2):
         return lax.integer_pow(x, int(n))
     if n == 0.5:
