@@ -105,8 +105,9 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
     bump(t)
     cell = enter(store.cell, trace)
     plain = resting(cell.aval, False, NOWHERE, cell.inference)
-    rebind(store.cell, tag(trace, cell, plain, cell.storage, cell.version + 1))
-    rebind(t, tag(trace, value, value, cell.storage, cell.version + 1))
+    version = cell.version + (1 if t._vc is store.vc else 0)  # `.data` counts its own
+    rebind(store.cell, tag(trace, cell, plain, cell.storage, version))
+    rebind(t, tag(trace, value, value, cell.storage, version))
     step = ((op, args, kwargs),)
     t._lens = t._lens + step if whole is None else whole._lens
     if t._base_ is not None:
