@@ -181,9 +181,9 @@ def modified(value: Value, expected: int, now: int, origin: str, shape: Any = No
     )
 
 
-def _shape_now(leaf: Any) -> Any:
-    """The shape that a saved leaf has by now: `t_()` may have changed it."""
-    return None if leaf is None or leaf._v is None else leaf._v.shape
+def _shape_now(held: Any) -> Any:
+    """The shape that a saved tensor has by now: `t_()` may have changed it."""
+    return None if held is None or held._v is None else held._v.shape
 
 
 def latest_versions(state: State) -> dict[int, int]:
@@ -234,8 +234,8 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
                 continue
             value = state.operands[index] if index >= 0 else state.values[-1 - index]
             origin = origin_of(value, node, index, saved)
-            leaf = saved.holder() if saved.holder is not None and value.role == LEAF else None
-            shape = _shape_now(leaf) or shape_of(node, index)
+            held = saved.holder() if saved.holder is not None and index >= 0 else None
+            shape = _shape_now(held) or shape_of(node, index)
             raise modified(value, saved.version, saved.now, origin, shape)
         if node.trace is None:
             continue
@@ -246,9 +246,20 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
         if now != value.version:
             start = node.trace.versions.get(value.storage, 0)
             origin = origin_of(value, node, index)
-            leaf = node.trace.sources.get(value) if value.role == LEAF and index >= 0 else None
-            shape = _shape_now(leaf) or shape_of(node, index)
+            shape = (index >= 0 and _shape_now(_held(node.trace, value))) or shape_of(node, index)
             raise modified(value, start + value.version, start + now, origin, shape)
+
+
+def _held(trace: Any, value: Value) -> Any:
+    """The tensor that the running trace knows as this value, None if it is gone."""
+    if value.role == LEAF:
+        return trace.sources.get(value)
+    if value.role != NOWHERE:
+        return holder_of(value)
+    for held, entered in trace.entered.values():
+        if entered.index == value.index and entered.state is value.state:
+            return held()
+    return None
 
 
 def _cut_off(value: Value, saved: Saved) -> bool:
@@ -301,10 +312,10 @@ def holder_of(value: Value, living: Any = None) -> Any:
 
 
 def _made_of(written: Value, value: Value) -> bool:
-    """Whether writes made `written` of `value`, one after the other."""
+    """Whether writes and views in place made `written` of `value`, one after the other."""
     while written.storage == value.storage and written.state is not None:
         op = getattr(written.state.call, "op", None)
-        if op is None or not op.overwrites:
+        if op is None or not (op.overwrites or op.view and op.name.endswith("_")):
             return False
         written = written.state.operands[1 if op.random else 0]
         if written is value:

@@ -848,6 +848,14 @@ FOUND = {
           for call in ("cholesky_inverse(m)", "cholesky_inverse(m, True)", "linalg.inv(m)",
                        "cholesky_solve(d, m)", "cholesky_solve(d, m, True)")),
     ),
+    "views in place of .data count for themselves; errors tell the shape that a tensor has": (
+        ("x = z.data[0]", "y = z.tensor_split(2)[0]", "x.swapaxes_(0, -1)",
+         "(y * y.conj()).sum().real.backward()", "see(x._version, z._version)"),
+        *(("x = " + made, *look, write, "x.sum().backward()")
+          for made, write in (("torch.mm(a, d.t())", "a.set_(c.detach().clone())"),
+                              ("a * d", "a.t_()"), ("d.exp() * d", "d.t_()"))
+          for look in ((), ("x.sum().item()",))),
+    ),
     "what has no derivative has none under hooks": (
         ("d.add_(5)", f"{KEEPING}: d.acosh_()", "d.sum().backward()"),
         ("d.add_(5)", f"{KEEPING}: d[0].acosh_()", "d.sum().backward()"),
