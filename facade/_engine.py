@@ -26,7 +26,7 @@ from ._roles import alias, spread
 from ._saved import check_versions, latest_versions
 from ._storage import detach
 from ._strides import stride
-from ._trace import NOWHERE, Mode, State, local, resting
+from ._trace import LEAF, NOWHERE, Mode, State, local, resting
 
 Edge = tuple[Any, int]
 _numbers = itertools.count()
@@ -133,7 +133,7 @@ class GraphTask:
         buffers: dict[Any, list[Any]] = {}
         ready = Ready()
         for (node, out), grad in self.roots:
-            self._add(buffers, node, out, grad)
+            self._add(buffers, node, out, _in_dtype_of(node, out, grad))
         for (node, _), _ in self.roots:
             if waiting.get(node, 0) == 0:
                 ready.push(node)
@@ -272,6 +272,8 @@ class GraphTask:
     def _accumulate(self, node: AccumulateGrad, grads: list[Any]) -> None:
         leaf = node.variable
         grad = grads[0] if grads else None
+        if grad is not None and node.left is None and leaf._known().role > LEAF:
+            raise RuntimeError("leaf variable has been moved into the graph interior")
         if grad is not None and leaf.requires_grad:
             grad = _as_grad_dtype(leaf, grad, node.left)
             # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
@@ -296,6 +298,15 @@ class GraphTask:
             else:
                 leaf._grad = leaf._grad + grad
         self.effects.append(("leaf", leaf, leaf._grad))
+
+
+def _in_dtype_of(node: Any, out: int, grad: Any) -> Any:
+    """A root's gradient in the dtype of the root, which hooks see it in."""
+    kinds = node.output_kinds()
+    kind = kinds[out] if out < len(kinds) else None
+    if grad is None or kind is None or grad._v.dtype == kind.dtype:
+        return grad
+    return grad.to(of(kind.dtype))
 
 
 def _shown(node: Any) -> bool:

@@ -57,11 +57,16 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     if more and len(set(self.shape)) != 1:
         raise RuntimeError("all dimensions of input must be of equal length")
     step, start = (sum(self.stride()),), self.storage_offset()
-    count = min(rows, columns)
-    self.as_strided((count,), step, start).fill_(fill_value)
+    if self._base_ is None and start:  # a piece of `unsafe_split`: strides count from itself
+        main = self.diagonal()
+        for _ in more:
+            main = main.diagonal(0, 0, -1)
+    else:
+        main = self.as_strided((min(rows, columns),), step, start)
+    main.fill_(fill_value)
     if wrap and not more and rows > columns + 1:
         turn = columns + 1
-        rest = -(-rows * columns // turn) - count
+        rest = -(-rows * columns // turn) - min(rows, columns)
         self.as_strided((rest,), step, start + self.stride(0) * turn).fill_(fill_value)
     return self
 

@@ -279,10 +279,13 @@ def is_view(value: Value) -> bool:
 
 def lens_of(value: Value) -> tuple[Any, Value]:
     """How a view among the values of a program is seen, and of which value."""
+    from ._lens import pick
+
     lens: Any = ()
-    while is_view(value) and not value.state.call.many:
+    while is_view(value):
         call = value.state.call
-        lens = ((call.op, call.args[1:], call.kwargs), *lens)
+        op = pick(call.op, value.out) if call.many else call.op
+        lens = ((op, call.args[1:], call.kwargs), *lens)
         value = value.state.operands[0]
     return lens, value
 

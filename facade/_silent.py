@@ -165,11 +165,12 @@ def _now(trace: Trace, cell: Any, value: Value) -> Value | None:
 def _read(trace: Trace, cell: Any, value: Value) -> Value | None:
     call = value.state.call
     op = getattr(call, "op", None)
-    if op is not None and op.view and not call.many:
+    if op is not None and op.view:
         base = _read(trace, cell, value.state.operands[0])
         if base is None:
             return None
-        return record(op, (base, *call.args[1:]), call.kwargs, budget=False)[0].value
+        seen = record(op, (base, *call.args[1:]), call.kwargs, budget=False)[0]
+        return seen.values[value.out]
     if tuple(value.shape) != tuple(cell._v.shape):
         return None
     now = enter(cell, trace)

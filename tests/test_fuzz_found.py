@@ -856,6 +856,28 @@ FOUND = {
                               ("a * d", "a.t_()"), ("d.exp() * d", "d.t_()"))
           for look in ((), ("x.sum().item()",))),
     ),
+    "pieces that a node saved are read anew after a write to .data of the whole": tuple(
+        (f"x = {piece}", f"y = {op}", *then, "b.data.sub_(0.5)", "y.sum().backward()")
+        for piece in ("b.unbind(0)[0]", "b.split(1)[1]", "b.chunk(2, 0)[1].view(3)")
+        for op in ("b.addcmul(x, x)", "x.sin()", "x * x")
+        for then in ((), ("y.sum().item()",), ("del x", "y.sum().item()"))
+    ),
+    "a leaf that was written to as no leaf has left the graph of its gradient": tuple(
+        ("b.requires_grad_(False)", "b.copy_(c)", *look, back)
+        for look in ((), ("b.sum().item()",))
+        for back in ("d.sum().backward()", "d.backward(a)", "torch.autograd.grad(d.sum(), b)",
+                     "d.sum().backward(inputs=[b])")
+    ),
+    "pieces that share memory only are filled where they lie": (
+        ("x, y = b.unsafe_chunk(2, -1)", "y.fill_diagonal_(1)"),
+        ("x, y = d.unsafe_chunk(2, -1)", "y.fill_diagonal_(1)", "(x * y).sum().backward()"),
+    ),
+    "hooks see the gradient of a root in the root's dtype": tuple(
+        ("x = torch.tensor([[1, 2, 3], [4, 0, -1]])", f"{t}.register_hook(lambda g: g.sin())", back)
+        for t in "bd"
+        for back in (f"{t}.backward(x)", f"torch.autograd.grad({t}, b, x)",
+                     f"{t}.backward(x.float(), inputs=[b])")
+    ),
     "what has no derivative has none under hooks": (
         ("d.add_(5)", f"{KEEPING}: d.acosh_()", "d.sum().backward()"),
         ("d.add_(5)", f"{KEEPING}: d[0].acosh_()", "d.sum().backward()"),
