@@ -83,7 +83,7 @@ class DataMixin(Handle):
         aval, strides = other._v.aval, other._v.strides
         kind = resting(aval, old.requires_grad, old.role, other._v.inference, strides)
         if here and old.role > LEAF:
-            value = without_role(trace, enter(other, trace))
+            value = without_role(trace, self._entered(other))
             value = keep_edge(trace, value, old, value.inference)
             self._v, self._array, self._stale = value, None, None
             if old.edge in trace.sources:
@@ -92,12 +92,20 @@ class DataMixin(Handle):
             self._v, self._trace, self._array, self._stale = kind, None, other._array, None
             trace.entered.pop(id(self), None)
         else:
-            value = alias(trace, enter(other, trace), kind)
+            value = alias(trace, self._entered(other), kind)
             history = self._grad_fn, self._out
             rebind(self, value)
             self._grad_fn, self._out = history
             if value.role:
                 trace.sources[value] = self if value.role == LEAF else Source(*history)
+
+    def _entered(self, other: Any) -> Any:
+        """The value of `other` in the running trace, as memory whose writes this tensor counts."""
+        trace = local.trace
+        entered = enter(other, trace)
+        value = alias(trace, entered, entered.resting, fresh=True)
+        trace.versions[value.storage] = 0 if self._vc is None else self._vc[0]
+        return value
 
     def _replace_alone(self, other: Any) -> None:
         """Hold the value of `other`, and still refuse to tell a history."""

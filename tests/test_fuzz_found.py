@@ -878,6 +878,14 @@ FOUND = {
         for back in (f"{t}.backward(x)", f"torch.autograd.grad({t}, b, x)",
                      f"{t}.backward(x.float(), inputs=[b])")
     ),
+    "a tensor counts its own writes, whatever memory it has got": tuple(
+        (*write * n, f"x = {new}", f"{t}.data = x", f"y = {t} * {t}", *then, "y.sum().backward()",
+         f"see({t}._version, x._version)")
+        for t, write in (("b", ("with torch.no_grad(): b.mul_(2)",)), ("d", ("d.mul_(2)",)))
+        for n in (0, 2)
+        for new in (f"{t}.data * 0.5", "torch.ones(2, 3, dtype=torch.float64).add_(1)")
+        for then in ((), ("y.sum().item()",), ("x.add_(1)",), ("y.sum().item()", "x.add_(1)"))
+    ),
     "what has no derivative has none under hooks": (
         ("d.add_(5)", f"{KEEPING}: d.acosh_()", "d.sum().backward()"),
         ("d.add_(5)", f"{KEEPING}: d[0].acosh_()", "d.sum().backward()"),
