@@ -30,7 +30,7 @@ ANSWERS = frozenset({"eq", "ne", "logical_and", "logical_or", "logical_xor"})
 
 
 def answers(t: Any, operands: Any) -> None:
-    """Warn as `drops_imaginary` does where one of `ANSWERS` was written to `t`."""
+    """Warn as `drops_imaginary` does of operands that were cast to the dtype of `t` at first."""
     for x in operands:
         if isinstance(x, complex):
             drops_imaginary(_COMPLEX, t._v.dtype, t._v.numel)

@@ -23,7 +23,7 @@ from ._out_kinds import (
     tensors_in,
     written,
 )
-from ._out_types import check_type
+from ._out_types import IN_ITS_DTYPE, check_type
 from ._overlap import JOINS, check_overlap
 from ._trace import local
 from ._vmapped import refuse_random_out
@@ -160,7 +160,8 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = (), part: int = 0) 
         resized(out, tuple(result.shape))
     check_overlap(op, out, operands)
     by_element = op.name == "outer" or elementwise(op, list(operands))
-    if by_element and tuple(out.shape) != tuple(result.shape):
+    parts = by_element and result._v.dtype.kind != "c" and _any_complex(operands)  # `abs`, `angle`
+    if by_element and not parts and tuple(out.shape) != tuple(result.shape):
         # What is cast is resized as well.
         if out._v.dtype not in (result._v.dtype, _computed(result, operands)):
             resized(out, tuple(result.shape))
@@ -172,9 +173,13 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = (), part: int = 0) 
         apply_inplace(_underived(_missing(op, operands)), out, result)
     else:
         _copy(out, result)
-    if op.name in ANSWERS:
+    if op.name in ANSWERS or op.name in IN_ITS_DTYPE:
         answers(out, operands)
     return out
+
+
+def _any_complex(operands: Any) -> bool:
+    return any(t._v.dtype.kind == "c" for t in tensors_in(operands))
 
 
 def _computed(result: Any, operands: Any) -> Any:

@@ -182,7 +182,8 @@ def _read(trace: Trace, cell: Any, value: Value) -> Value | None:
 def _kept(node: Any) -> dict[int, Fresh]:
     found: dict[int, Fresh] = {}
     places = saved_places(node.state)
-    by_results = any(index < 0 for _, index in places)
+    # What was computed of the operands as they were is of no use once they were written to.
+    stale = node.residual is not None or any(index < 0 for _, index in places)
     for _, index in places:
         saved = (node.saved or {}).get(index)
         if saved is None:
@@ -201,7 +202,7 @@ def _kept(node: Any) -> dict[int, Fresh]:
                 raise RuntimeError(_GONE.format(list(value.shape), list(holder._v.shape)))
             continue
         # With a saved result also where the tensor itself was written to: that is of the old one.
-        again = moved or (index >= 0 and by_results and _is_written(holder))
+        again = moved or (index >= 0 and stale and _is_written(holder))
         if again and holder is saved.tensor and holder._v.dtype == value.dtype:
             found[index] = Fresh(holder)
             continue
@@ -210,7 +211,21 @@ def _kept(node: Any) -> dict[int, Fresh]:
             if value.dtype.kind in "fcV":
                 fresh = fresh.to(of(value.dtype))
             found[index] = Fresh(_with_history(fresh, saved.tensor) if index >= 0 else fresh)
-    return found
+    return found or _indices(node)
+
+
+def _indices(node: Any) -> dict[int, Fresh]:
+    """The indices that a node saved instead of its operand, if that was written to since."""
+    from .autograd._index_formulas import FORMULAS as INDEXED
+
+    op, kept = getattr(node.state.call, "op", None), node.saved or {}
+    if op is None or op.qualified not in INDEXED:
+        return {}
+    operands = [s.holder() for index, s in kept.items() if index >= 0 and s.holder is not None]
+    if not any(t is not None and (id(t) in _moved or _is_written(t)) for t in operands):
+        return {}
+    places = [index for _, index in saved_places(node.state) if index < 0 and index in kept]
+    return {index: Fresh(kept[index].tensor) for index in places}
 
 
 def _of_memory(node: Any, index: int, saved: Any) -> Any:

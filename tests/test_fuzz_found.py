@@ -886,6 +886,19 @@ FOUND = {
         for new in (f"{t}.data * 0.5", "torch.ones(2, 3, dtype=torch.float64).add_(1)")
         for then in ((), ("y.sum().item()",), ("x.add_(1)",), ("y.sum().item()", "x.add_(1)"))
     ),
+    "powers and maxima after a look, when their operand was written to through .data": tuple(
+        (f"y = {call}", "y.sum().item()", f"b.data.{write}", "y.sum().backward()")
+        for call in ("b ** 3", "b.pow(2.0)", "b.max(0)[0]", "b.min(1).values", "b.kthvalue(1)[0]")
+        for write in ("sub_(0.1)", "mul_(-1)")
+    ) + (
+        ("x, y = torch.aminmax(b, dim=0)", "b.data.sub_(0.3)", "y.sum().backward()"),
+        ("x, y = torch.aminmax(b)", "y.item()", "b.data.sub_(0.3)", "y.sum().backward()"),
+    ),
+    "sums of complex numbers into real ones warn once": (
+        ("with torch.inference_mode(): torch.sum(z, 0, out=c)",),
+        ("with torch.no_grad(): torch.cumsum(z, 0, out=torch.zeros(0, dtype=torch.float64))",),
+        ("with torch.no_grad(): torch.abs(z, out=torch.zeros(3))",),
+    ),
     "what has no derivative has none under hooks": (
         ("d.add_(5)", f"{KEEPING}: d.acosh_()", "d.sum().backward()"),
         ("d.add_(5)", f"{KEEPING}: d[0].acosh_()", "d.sum().backward()"),

@@ -117,7 +117,9 @@ def differentiate(
         return None
     formulas = (FORMULAS if table is None else table).get(call.op.qualified)
     lists = _shape_formulas.LISTS.get(call.op.qualified) if table is None else None
-    if (formulas is None and lists is None) or grads[0] is None or state.mode.autocast is not None:
+    if (formulas is None and lists is None) or state.mode.autocast is not None:
+        return None
+    if grads[0] is None and (table is None or call.op.name != "aminmax"):
         return None
     if call.op.no_gradient is not None:
         error, words = call.op.no_gradient

@@ -82,7 +82,7 @@ def apply_packed(
         spelled = differentiate(Unpacked(node, packed), grads, needed_nodes)
         if spelled is not None:
             return spelled
-    if any(index == -1 for _, index in saved_places(state)) and grads[0] is not None:
+    if any(index == -1 for _, index in saved_places(state)) and any(g is not None for g in grads):
         from ._by_result import Unpacked, gradients
 
         spelled = gradients(Unpacked(node, packed), grads, needed_nodes)
