@@ -209,3 +209,23 @@ def test_hyperparameters_have_gradients_too() -> None:
                 opt.step()
                 grads = t.autograd.grad(p.pow(3).sum(), [w, lr, decay, *betas], allow_unused=True)
                 log.gradients(*grads)
+
+
+def reordered(t: Any, name: str) -> list[list[float]]:
+    """Losses' parameters while the group's list of them is changed by hand."""
+    a, c = (t.ones(3, 2, dtype=t.float64, requires_grad=True) for _ in range(2))
+    b = t.ones(3, dtype=t.float64, requires_grad=True)
+    optimizer = getattr(t.optim, name)([a, b], lr=0.01)
+    (group,), seen = optimizer.param_groups, []
+    for params in ([a, b], [a, b], [b, a], [b, a], [b, c], [a]):
+        group["params"] = params
+        optimizer.zero_grad()
+        ((a * a).sum() + (b**3).sum() + (c * b.sum()).sum()).backward()
+        optimizer.step()
+        seen.append([x.sum().item() for x in (a, b, c)])
+    return seen
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
+def test_the_parameters_of_a_group_may_come_in_another_order_or_be_others(name: str) -> None:
+    np.testing.assert_allclose(reordered(leafax, name), reordered(torch, name), rtol=1e-9)

@@ -34,16 +34,16 @@ _CONSTANT = (float, int, str, type(None))
 class Chosen(NamedTuple):
     """What a group's hyperparameters came to."""
 
-    choices: dict[str, Any]  # the group without its learning rate
+    choices: dict[str, Any]  # the group without its learning rate and parameters
     sizes: tuple[int, int]  # parameters and state tensors
     op: Op
     numbers: list[float]  # those that enter the program after the learning rate
 
 
 def _are_constants(choices: dict[str, Any]) -> bool:
-    for name, v in choices.items():
+    for v in choices.values():
         several = v if isinstance(v, tuple) else (v,)
-        if name != "params" and not all(isinstance(x, _CONSTANT) for x in several):
+        if not all(isinstance(x, _CONSTANT) for x in several):
             return False
     return True
 
@@ -229,7 +229,7 @@ class Optimizer(Saved):
 
         Those of the last step, if nothing but the learning rate has changed.
         """
-        choices = {**group, "lr": None}
+        choices = {**group, "lr": None, "params": None}
         last = self._last.get(id(group))
         if last is not None and last.sizes == sizes and last.choices == choices:
             return last.op, [float(group["lr"]), *last.numbers]
