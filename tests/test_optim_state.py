@@ -212,7 +212,7 @@ def test_hyperparameters_have_gradients_too() -> None:
 
 
 def reordered(t: Any, name: str) -> list[list[float]]:
-    """Losses' parameters while the group's list of them is changed by hand."""
+    """Sums of the parameters while the group's list of them is changed by hand."""
     a, c = (t.ones(3, 2, dtype=t.float64, requires_grad=True) for _ in range(2))
     b = t.ones(3, dtype=t.float64, requires_grad=True)
     optimizer = getattr(t.optim, name)([a, b], lr=0.01)
@@ -228,4 +228,8 @@ def reordered(t: Any, name: str) -> list[list[float]]:
 
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
 def test_the_parameters_of_a_group_may_come_in_another_order_or_be_others(name: str) -> None:
+    import torch
+
+    import leafax
+
     np.testing.assert_allclose(reordered(leafax, name), reordered(torch, name), rtol=1e-9)
