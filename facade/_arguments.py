@@ -65,12 +65,15 @@ def parsed(fn: Callable[..., Any], name: str = "", method: bool = False) -> Call
       name: of the function, where it has another.
       method: `fn` is the method of that function, or the one that writes in place.
     """
+    from ._admit import admit
+
     name = name or fn.__name__
     said = fn.__name__ if method else name.replace(".", "_")
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
+            admit(name, args, kwargs, said, method)
             return fn(*args, **kwargs)
         except Exception as error:
             wrong = refused(name, args, kwargs, said, method)
@@ -103,13 +106,16 @@ def _roughly(
 
 
 def reworded(
-    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], method: str = ""
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], method: str = "", name: str = ""
 ) -> TypeError | None:
     """The error for a call as its caller wrote it, if that is what is wrong.
 
     Args:
       method: the method that was called, whose first argument is the tensor itself.
+      name: the function's, where it is not the op's.
     """
+    if name and _exact(name):
+        return refused(name, args, kwargs, name.replace(".", "_"))
     said = method or _PREFIX.get(op.namespace, "") + op.name
     if op.name == "split" and not any(isinstance(x, (int, tuple, list)) for x in args[1:2]):
         # PyTorch's is Python, and calls another one where it is given no int.
@@ -165,9 +171,7 @@ def _exact(name: str) -> tuple[str, ...]:
 
     if name in SIGNATURES:
         return (SIGNATURES[name],)
-    # Where there are several, nothing says whether one int may stand for a tuple of them.
-    text = OVERLOADS.get(name, "").replace("tuple of ints ", "tuple of ints+ ")
-    lines = tuple(text.split("\n"))
+    lines = tuple(OVERLOADS.get(name, "").split("\n"))
     return lines if len(lines) > 1 or name in OLDER else ()
 
 

@@ -27,42 +27,11 @@ HEADER = '''# ruff: noqa: E501
 """Written by `python tests/make_signatures.py`; do not edit.
 
 The signatures of functions that have one. `Tensor!` takes numbers too, `?` None; for
-`tuple of ints+` one int may stand, and of `tuple of ints#` an error tells which element is wrong.
+`tuple of ints+` one int may stand.
 """
 
 SIGNATURES: dict[str, str] = {
 '''
-_KINDS = {
-    "Tensor": "Tensor", "Scalar": "Number", "int": "int", "SymInt": "int", "float": "float",
-    "bool": "bool", "str": "str", "ScalarType": "torch.dtype", "Layout": "torch.layout",
-    "Device": "torch.device", "Generator": "torch.Generator", "complex": "complex",
-    "MemoryFormat": "torch.memory_format", "Tensor[]": "tuple of Tensors",
-    "Tensor?[]": "tuple of Tensors", "float[]": "tuple of floats", "Scalar[]": "tuple of Scalars",
-}  # fmt: skip
-
-
-def spelt(argument: str) -> str | None:
-    """A parameter of a schema as the parser has it; None where it has no such type."""
-    head, _, default = argument.partition("=")
-    kind, _, name = head.rpartition(" ")
-    kind = re.sub(r"\([a-z]!?( -> \*)?\)", "", kind)
-    none = kind.endswith("?")
-    kind = kind.removesuffix("?")
-    sized = re.fullmatch(r"(int|SymInt)\[(\d*)\]", kind)
-    if sized:
-        said = "tuple of ints" + "+" * bool(sized[2]) + "#" * (sized[1] == "SymInt")
-    elif kind in _KINDS:
-        said = _KINDS[kind]
-    else:
-        return None
-    name = "input" if name == "self" else name
-    default = default.replace(", ", ",")
-    return f"{said}{'?' * none} {name}" + (f" = {default}" if default else "")
-
-
-def split(text: str) -> list[str]:
-    """The parameters of a schema: commas inside of brackets part none."""
-    return [x.strip() for x in re.split(r",\s*(?![^\[\]()]*[\])])", text) if x.strip()]
 
 
 def signature(name: str, function: Any, method: bool = False) -> str | None:
@@ -79,7 +48,7 @@ def signature(name: str, function: Any, method: bool = False) -> str | None:
     for schema in map(str, schemas):
         inside = schema.split("(", 1)[1].rsplit(") -> ", 1)[0]
         overload = schema.split("(", 1)[0].partition(".")[2]
-        parts = [x if x == "*" else spelt(x) for x in split(inside)]
+        parts = [x if x == "*" else make_overloads.spelt(x) for x in make_overloads.split(inside)]
         if "hacked" in overload or None in parts:
             continue
         if name[-1] != "_" and "(a!)" in inside:
