@@ -73,7 +73,8 @@ def parsed(fn: Callable[..., Any], name: str = "", method: bool = False) -> Call
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            admit(name, args, kwargs, said, method)
+            if kwargs or len(args) != method:  # of a tensor alone nothing is to be said
+                admit(name, args, kwargs, said, method)
             return fn(*args, **kwargs)
         except Exception as error:
             wrong = refused(name, args, kwargs, said, method)
@@ -121,8 +122,9 @@ def reworded(
         # PyTorch's is Python, and calls another one where it is given no int.
         if not any(isinstance(x, Handle) and not x._v.shape for x in args[1:2]):
             return refused("split_with_sizes", args, {}, "split_with_sizes")
-    if _exact(op.qualified):
-        return refused(op.qualified, args, kwargs, said, bool(method))
+    known = method if method[-1:] == "_" and _exact(method) else op.qualified
+    if _exact(known):
+        return refused(known, args, kwargs, said, bool(method))
     try:
         check(op, args, kwargs, spelt=True)
     except TypeError as error:

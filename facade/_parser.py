@@ -14,7 +14,7 @@ import numpy as np
 
 from ._dtype import Size, device, dtype
 from ._handle import Handle
-from ._memory_format import memory_format
+from ._memory_format import layout, memory_format
 from ._trace import Value
 
 # Other names that PyTorch takes for a parameter.
@@ -283,6 +283,8 @@ _TESTS: dict[str, Callable[[Parameter, Any], bool]] = {
     "torch.device": _is_device, "bool": lambda p, x: isinstance(x, bool),
     "str": lambda p, x: isinstance(x, str),
     "torch.memory_format": lambda p, x: isinstance(x, memory_format),
+    "torch.layout": lambda p, x: isinstance(x, layout) and not isinstance(x, memory_format),
+    "torch.Generator": lambda p, x: type(x).__name__ == "Generator",
 }  # fmt: skip
 
 

@@ -121,7 +121,7 @@ def two_tensors(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 
 def _meant(
     op: Op, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any],
-    written: tuple[Any, ...] | None, method: str = "", numbers: bool = True, name: str = "",
+    written: tuple[Any, ...] | None, method: str = "", name: str = "",
 ) -> Any:  # fmt: skip
     """What a call that failed stands for, as `(args, kwargs)`; None where its error stands.
 
@@ -129,7 +129,6 @@ def _meant(
       written: the arguments as the caller wrote them, None where nothing is known to be said of
         them.
       method: the method that was called, if one was.
-      numbers: whether tensors may stand for numbers.
       name: the function's, where it is not the op's.
 
     Raises:
@@ -141,7 +140,7 @@ def _meant(
     wrong = None if written is None else reworded(op, written, kwargs, method, name)
     if wrong is not None:
         raise wrong from None
-    return with_numbers(op, args, kwargs) if numbers else None
+    return with_numbers(op, args, kwargs)
 
 
 def function(op: Op, name: str = "") -> Callable[..., Any]:
@@ -337,6 +336,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
     """The in-place method of an op, `name_`."""
     logical = op.name.startswith("logical_")
     quick = not op.random and op.name not in SLOPED
+    asked = op.name + "_" if is_known(op.name + "_") else op.qualified
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         if quick and not kwargs and known_write(op, self, args):
@@ -345,7 +345,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
         try:
             if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
                 check_inplace(self)
-            admit(op.qualified, (self, *args), kwargs, op.name + "_", True)
+            admit(asked, (self, *args), kwargs, op.name + "_", True)
             args, kwargs = uniform(op, (self, *args), kwargs)
             if op.random:  # the key comes first
                 of = sloped(op, *args[1:], **kwargs)
@@ -353,7 +353,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
             return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
         except Exception as error:
             written = (self, *said[0])
-            meant = _meant(op, error, written, said[1], written, op.name + "_", numbers=False)
+            meant = _meant(op, error, written, said[1], written, op.name + "_")
             if meant is None:
                 raise
             return fn(*meant[0], **meant[1])

@@ -47,6 +47,7 @@ _IN_PYTHON = {"block_diag": "tuple of Tensors tensors", "cdist": "Tensor x1, Ten
 # What is made of several ops here and asks for its types by `parsed`.
 _COMPOSED = {"cov", "corrcoef"}
 
+_HIDDEN = {"to"}  # has forms that its parser does not tell
 _BY_NAME = {"linalg_solve_triangular": ("upper",)}
 
 
@@ -95,13 +96,15 @@ def marked(line: str, operator: str) -> str:
     """A signature as the parser prints it, with the marks that it leaves out."""
     parts = line.split(", ")
     printed = _named(parts)
+    parts = [re.sub("^bool (pin_memory|requires_grad)", r"bool? \1", x) for x in parts]
     for schema in map(str, torch._C._jit_get_schemas_for_operator(f"aten::{operator}")):
         inside = schema.split("(", 1)[1].rsplit(") -> ", 1)[0]
         read = [x if x == "*" else spelt(x) for x in split(inside) if "!)" not in x]
         meant = _named([x for x in read if x is not None])
         if {n: kind.rstrip("!?+") for n, kind in meant.items()} == printed:
             return ", ".join([_with_marks(x, meant) for x in parts])
-    return line.replace("tuple of ints ", "tuple of ints+ ")  # nothing says that no int may stand
+    # Nothing says that no int may stand.
+    return ", ".join(parts).replace("tuple of ints ", "tuple of ints+ ")
 
 
 def _with_marks(part: str, meant: dict[str, str]) -> str:
@@ -121,7 +124,7 @@ def complaint(f: Any, *args: Any, **kwargs: Any) -> str:
 
 def overloads(f: Any) -> list[str]:
     """The signatures of a function; nothing where the parser does not say."""
-    text = complaint(f)
+    text = complaint(f) or complaint(f, object())
     found = re.findall(r"^ \* \((.*)\)$", text, re.MULTILINE)
     if "but expected (" in text:
         found = [text.split("but expected (", 1)[1].rsplit(")", 1)[0]]
@@ -185,6 +188,14 @@ def source() -> str:
             found = [_IN_PYTHON[name]] if name in _IN_PYTHON else found
             if any("Tensor" in line for line in found) or name in _torch_functions.FUNCTIONS:
                 lines.append(f"    {json.dumps(name)}: {literal(found)},")
+        methods = {n for n in dir(leafax.Tensor) if n[0] != "_"} - {*dir(torch)} - _HIDDEN
+        for name in sorted(methods):
+            method = getattr(torch.ones(2, 3), name, None)
+            if type(method).__name__ == "builtin_function_or_method":
+                found = [f"Tensor input, {line}".removesuffix(", ") for line in overloads(method)]
+                if len(found) > 1:
+                    lines.append(f"    {json.dumps(name)}: {literal(found)},")
+    lines.sort(key=lambda line: line.split('"')[1])
     return "# ruff: noqa: E501\n" + HEADER + "\n".join(lines) + "\n}\n"
 
 

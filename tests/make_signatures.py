@@ -20,7 +20,14 @@ import torch
 import leafax
 from leafax.functional import TABLE
 
-_MORE = {"nonzero"}  # takes more than its schema says
+_MORE = {"nonzero", "size", "stride"}  # they take more than their schemas say
+_SPARSE = re.compile("sparse|indices|coalesce|smm|values|dense")  # these raise in any case
+# Methods that are written by hand.
+_WRITTEN = {
+    "copy_": "Tensor input, Tensor other, bool non_blocking = False",
+    "is_contiguous": "Tensor input, *, torch.memory_format memory_format = 0",
+    "numpy": "Tensor input, *, bool force = False",
+}
 _PACKED = {"block_diag", "broadcast_tensors", "cartesian_prod"}  # Python makes one argument of all
 PATH = Path(__file__).parent.parent / "facade" / "_signatures.py"
 HEADER = '''# ruff: noqa: E501
@@ -38,6 +45,8 @@ def signature(name: str, function: Any, method: bool = False) -> str | None:
     """The signature of a function, where its schema agrees with what its parser says."""
     known = make_overloads.overloads(function)
     if len(known) > 1 or name in _MORE:
+        return None
+    if method and "invalid combination" in make_overloads.complaint(function, object()):
         return None
     text = make_overloads.complaint(function)
     required = re.findall(r'"(\w+)"', text) if "required positional" in text else []
@@ -61,8 +70,8 @@ def signature(name: str, function: Any, method: bool = False) -> str | None:
     if len(fits) != 1 or not required:
         return None
     parts = fits[0]
-    if any("torch.device" in x for x in parts):
-        parts.append("bool requires_grad = False")
+    if any("pin_memory" in x for x in parts):
+        parts.append("bool? requires_grad = False")
     if out:
         parts += ["*"] * ("*" not in parts)
         parts.append(("tuple of Tensors" if several else "Tensor") + " out = None")
@@ -77,6 +86,7 @@ def source() -> str:
     names = {op.qualified for op in TABLE.values() if op.function and op.name[0] != "_"}
     names |= set(leafax._functions.__all__)
     names |= {op.name for op in TABLE.values() if op.method and op.name[0] != "_"}
+    names |= {n for n in dir(leafax.Tensor) if n[0] != "_" and not _SPARSE.search(n)}
     for space in ("fft", "linalg", "special"):
         names |= {f"{space}.{n}" for n in getattr(leafax, space).__all__}
     lines = []
@@ -88,7 +98,9 @@ def source() -> str:
                 function = getattr(torch._C._VariableFunctions, name)
             if function is None and hasattr(torch.Tensor, name):  # there is the method alone
                 function = getattr(torch.ones(2, 3), name)
-                found = signature(name, function, method=True)
+                found = _WRITTEN.get(name)
+                if found is None and type(function).__name__ == "builtin_function_or_method":
+                    found = signature(name, function, method=True)
                 if found is not None:
                     lines.append(f"    {json.dumps(name)}: {make_overloads.literal([found])},")
                 continue

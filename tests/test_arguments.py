@@ -47,6 +47,13 @@ REFUSED = (
     "t.flatten(x, end_dim=0.5)", "t.diff(x, True)", "x.cumsum(t.tensor([0]))", "x.cumsum_(True)",
     "t.linalg.cholesky(t.eye(2), upper=1)", "t.cat([x], dim=True)", "x.kthvalue(1, 0, 1)",
     "t.special.logit(x, 'a')", "t.special.softmax(x, True)", "t.allclose(x, x, equal_nan=1)",
+    "x.uniform_(0, 'a')", "x.random_(True)", "x.random_(1.5)", "x.copy_(x, 1)", "x.contiguous(1)",
+    "x.exponential_(1, 2)", "x.numpy(1)", "x.is_contiguous(1)", "x.new_zeros(2, dtype=1)",
+    "x.item(1)", "t.zeros(2, layout=1)", "t.zeros(2, requires_grad=1)",
+    "t.empty(2, size=2)", "t.eye(2, None)",
+    "t.empty(2, memory_format=1)", "t.rand(2, generator=1)", "x.new_full((2,), 'a')",
+    "x.view(True, 2)", "x.index_add_(True, x, x)",
+    "x.cauchy_(generator=())", "t.full((2,), 1, pin_memory=1)",
     # Of a sequence the first element is looked at by the parser, the others when they are taken.
     "t.amax(x, (0.5,))", "x.sum((0, 1.5))", "x.flip(0, 1.5)", "x.reshape((2, None))",
     "t.amax(x, [0, t.ones(2)])", "x.amax((0, numpy.bool_(1)))",
