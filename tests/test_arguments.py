@@ -54,6 +54,7 @@ REFUSED = (
     "t.empty(2, memory_format=1)", "t.rand(2, generator=1)", "x.new_full((2,), 'a')",
     "x.view(True, 2)", "x.index_add_(True, x, x)",
     "x.cauchy_(generator=())", "t.full((2,), 1, pin_memory=1)",
+    "t.flip(t.tensor(1), (1,))", "t.flip(t.tensor(1), (0, 0))", "t.tensor(1).flip(-2)",
     # Of a sequence the first element is looked at by the parser, the others when they are taken.
     "t.amax(x, (0.5,))", "x.sum((0, 1.5))", "x.flip(0, 1.5)", "x.reshape((2, None))",
     "t.amax(x, [0, t.ones(2)])", "x.amax((0, numpy.bool_(1)))",
