@@ -65,12 +65,16 @@ def parsed(fn: Callable[..., Any], name: str = "", method: bool = False) -> Call
       name: of the function, where it has another.
       method: `fn` is the method of that function, or the one that writes in place.
     """
+    from ._admit import admit
+
     name = name or fn.__name__
     said = fn.__name__ if method else name.replace(".", "_")
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
+            if kwargs or len(args) != method:  # of a tensor alone nothing is to be said
+                admit(name, args, kwargs, said, method)
             return fn(*args, **kwargs)
         except Exception as error:
             wrong = refused(name, args, kwargs, said, method)
@@ -103,20 +107,24 @@ def _roughly(
 
 
 def reworded(
-    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], method: str = ""
+    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], method: str = "", name: str = ""
 ) -> TypeError | None:
     """The error for a call as its caller wrote it, if that is what is wrong.
 
     Args:
       method: the method that was called, whose first argument is the tensor itself.
+      name: the function's, where it is not the op's.
     """
+    if name and _exact(name):
+        return refused(name, args, kwargs, name.replace(".", "_"))
     said = method or _PREFIX.get(op.namespace, "") + op.name
     if op.name == "split" and not any(isinstance(x, (int, tuple, list)) for x in args[1:2]):
         # PyTorch's is Python, and calls another one where it is given no int.
         if not any(isinstance(x, Handle) and not x._v.shape for x in args[1:2]):
             return refused("split_with_sizes", args, {}, "split_with_sizes")
-    if _exact(op.qualified):
-        return refused(op.qualified, args, kwargs, said, bool(method))
+    known = method if method[-1:] == "_" and _exact(method) else op.qualified
+    if _exact(known):
+        return refused(known, args, kwargs, said, bool(method))
     try:
         check(op, args, kwargs, spelt=True)
     except TypeError as error:
@@ -165,9 +173,7 @@ def _exact(name: str) -> tuple[str, ...]:
 
     if name in SIGNATURES:
         return (SIGNATURES[name],)
-    # Where there are several, nothing says whether one int may stand for a tuple of them.
-    text = OVERLOADS.get(name, "").replace("tuple of ints ", "tuple of ints+ ")
-    lines = tuple(text.split("\n"))
+    lines = tuple(OVERLOADS.get(name, "").split("\n"))
     return lines if len(lines) > 1 or name in OLDER else ()
 
 

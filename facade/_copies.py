@@ -23,6 +23,9 @@ def _copying(name: str) -> Callable[..., Any]:
             raise TypeError(
                 f"split_copy(): argument 'split_size' (position 2) must be int, not {kind}"
             )
+        if name == "as_strided" and args and (args[0]._lens or args[0]._v.strides is not None):
+            viewed = args[0].as_strided(*args[1:], **kwargs)  # of the storage, not of the values
+            return viewed.clone() if out is None else write_out(op, viewed, out)
         if out is None:
             return call(op, args, kwargs)
         if name in _LISTS:

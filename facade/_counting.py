@@ -15,6 +15,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, camel, scalar_name, wrap_dim
 
+from ._bits import held
 from ._dtype import float32, float64
 from ._from_data import from_numpy
 from ._indexing import nonzero
@@ -36,10 +37,6 @@ _MASKED_SELECT = Op(
     _selected, name="masked_select", backward="MaskedSelectBackward0",
     saves={"self": "self", "mask": "self"},
 )  # fmt: skip
-
-
-def _values(x: Any) -> np.ndarray:
-    return np.asarray(x.detach().numpy())
 
 
 def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
@@ -66,7 +63,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = No
     """The first `size` positions that are not zero, filled up with `fill_value`."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    found = np.stack(np.nonzero(np.atleast_1d(_values(input))), 1)[:, : input.dim()][:size]
+    found = np.stack(np.nonzero(np.atleast_1d(held(input))), 1)[:, : input.dim()][:size]
     made = np.full((size, input.dim()), fill_value, np.int64)
     made[: len(found)] = found
     result = from_numpy(made)
@@ -103,7 +100,7 @@ def unique_consecutive(
     """The elements (or slices along `dim`) without immediate repetitions."""
     _refuse_complex(input, dim)
     refuse("unique_consecutive", input)
-    x = _values(input)
+    x = held(input)
     if dim is not None:
         dim = _slice_dim(input, dim)
     if dim is not None and not x.size:
@@ -147,7 +144,7 @@ def _unique(input: Any, sorted: bool = True, return_inverse: bool = False) -> An
 def _unique2(
     input: Any, sorted: bool = True, dim: int | None = None, name: str = "_unique2"
 ) -> tuple[Any, Any, Any]:
-    x = _values(input)
+    x = held(input)
     if dim is not None:
         dim = _slice_dim(input, dim)
         if not x.size:
@@ -195,7 +192,7 @@ def _asked(found: tuple[Any, Any, Any], want_inverse: bool, want_counts: bool) -
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 up to the largest occurs, or the sums of their weights."""
-    x = _values(input)
+    x = held(input)
     if x.dtype.kind in "fcb":
         kernel = {"f": "Float", "c": "ComplexFloat", "b": "Bool"}[x.dtype.kind]
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kernel}'")
@@ -208,7 +205,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     if tuple(weights.shape) != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     dtype = float32 if weights.dtype is float32 else float64
-    made = np.bincount(x, _values(weights), minlength=minlength)
+    made = np.bincount(x, held(weights), minlength=minlength)
     return from_numpy(made.astype(dtype.np))
 
 
@@ -217,7 +214,7 @@ _HISTC = Op(lambda x: x, name="histc", differentiable=False)
 
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Any:
     """How many elements fall into each of `bins` equal parts of [min, max]."""
-    x = _values(input)
+    x = held(input)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if input.is_complex() or not input.is_floating_point():
@@ -272,7 +269,7 @@ def repeat_interleave(
     if isinstance(repeats, (list, tuple)):
         counts = np.asarray(repeats, np.int64)
     else:
-        counts = _values(repeats)
+        counts = held(repeats)
     if counts.ndim > 1 and input is None:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if counts.dtype not in (np.dtype("int32"), np.dtype("int64")):

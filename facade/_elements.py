@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._bits import held
 from ._dtype import type_string
 from ._handle import Handle
 
@@ -18,7 +19,7 @@ def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> l
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
             "instead."
         )
-    arrays = [self.numpy()]
+    arrays = [held(self)]
     for said, at, x in others:
         if not isinstance(x, Handle):
             raise TypeError(
@@ -31,7 +32,7 @@ def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> l
                 f"{name}: expected {type_string(self._v.dtype)} for {what} (got "
                 f"{type_string(x._v.dtype)})"
             )
-        arrays.append(x.detach().expand(tuple(self.shape)).numpy())  # type: ignore[attr-defined]
+        arrays.append(held(x.expand(tuple(self.shape))))  # type: ignore[attr-defined]
     return arrays
 
 

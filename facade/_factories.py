@@ -14,6 +14,7 @@ from typing import Any
 
 from leafax.functional import scalar_name
 
+from ._admit import admit
 from ._arguments import refused
 from ._dtype import as_dtype, of
 from ._handle import Handle
@@ -43,6 +44,7 @@ def takes_out(fits: str = "shape") -> Callable[[Factory], Factory]:
         def made(*args: Any, out: Any = None, **kwargs: Any) -> Any:
             try:
                 if out is None:
+                    admit(name, args, kwargs, name)
                     return factory(*args, **kwargs)
                 return _written(name, factory, fits, out, args, kwargs)
             except Exception:

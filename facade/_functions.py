@@ -27,6 +27,7 @@ globals().update(_TABLE_FUNCTIONS)
 
 from . import _methods as _methods  # noqa: E402
 from ._bits import _neg_view as _neg_view  # noqa: E402
+from ._bits import held as _held  # noqa: E402
 from ._bits import is_conj as is_conj  # noqa: E402
 from ._bits import is_neg as is_neg  # noqa: E402
 from ._bits import resolve_conj as resolve_conj  # noqa: E402
@@ -209,8 +210,7 @@ def equal(input: Any, other: Any) -> builtins.bool:
     refuse("equal", input, other)
     if tuple(input.shape) != tuple(other.shape):
         return False
-    a, b = input.detach().numpy(), other.detach().numpy()
-    return builtins.bool(np.array_equal(a, b))
+    return builtins.bool(np.array_equal(_held(input), _held(other)))
 
 
 def allclose(

@@ -21,7 +21,7 @@ from ._keep import given_of, needed, reads, takes_input
 from ._node import Node
 from ._opaque import reached
 from ._record import over_budget
-from ._saved import FREED, argument
+from ._saved import FREED, argument, slots_of
 from ._silent import by_result, changed
 from ._step import step
 from ._trace import State, Trace, Value, local
@@ -197,12 +197,26 @@ def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
         return False
     if any(c.requires_grad for c in cts):
         return True
+    op = getattr(getattr(call, "call", None), "op", None)
+    if op is not None and op.backward in _WHOLE:
+        slots = slots_of(call.call)
+        names = {*op.saves, *op.parameters[: "self" in op.saves]}
+        saved = {i for name in names for i in slots.get(name, ())}
+        present = [i for i in range(call.n) if i not in dict(call.missing)]
+        return any(v.requires_grad and i in saved for i, v in zip(present, values, strict=False))
     if takes_input(call):
         return any(v.requires_grad for v in values)
     if linear(call):
         return False
     read = reads(call, tuple(v.aval for v in values))
     return any(values[i].requires_grad for i in read)
+
+
+# PyTorch's gradients of these are one node for all operands.
+_WHOLE = frozenset({
+    "ConvolutionBackward0", "NativeBatchNormBackward0", "NativeLayerNormBackward0",
+    "PreluKernelBackward0",
+})  # fmt: skip
 
 
 # What tells where, and takes no part in differentiating again.
@@ -213,7 +227,7 @@ _PLACES = frozenset({"mask", "condition", "index", "indices"})
 _MASKED = frozenset({
     "amax", "amin", "aminmax", "max", "min", "median", "nanmedian", "cummax", "cummin", "nansum",
     "nanmean", "clamp", "clamp_min", "clamp_max", "fmax", "fmin", "nan_to_num", "embedding",
-    "hinge_embedding_loss",
+    "hinge_embedding_loss", "frexp", "nextafter",
 })  # fmt: skip
 _COMPOSED = frozenset({"tanhshrink", "rrelu"})  # of ops that save what they are given
 _SHAPED = frozenset({"gather", "take"})  # these save their input for its shape
@@ -246,6 +260,8 @@ def linear(call: Any) -> bool:
         return False
     if op.name in ("std_mean", "var_mean") and call.given == (1,):  # the gradient of the mean
         return True
+    if op.name in ("scatter_reduce", "index_reduce"):
+        return argument(call.call, "reduce") in ("amax", "amin")
     return _PLACES.issuperset(op.saves) or op.name in _SHAPED or op.name in _MASKED
 
 
@@ -265,7 +281,8 @@ def _splits(state: State) -> bool:
     """Whether gradients that are differentiated again are one node an input, as in PyTorch."""
     if sum(v.requires_grad for v in state.operands) < 2:
         return False
-    return getattr(getattr(state.call, "op", None), "namespace", "opaque") != "opaque"
+    op = getattr(state.call, "op", None)
+    return op is not None and op.namespace != "opaque" and op.backward not in _WHOLE
 
 
 def _record_one(

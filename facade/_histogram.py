@@ -8,6 +8,7 @@ import numpy as np
 
 from leafax.functional import Op, scalar_name
 
+from ._bits import held
 from ._from_data import from_numpy
 from ._handle import Handle
 from ._out import write_out
@@ -28,10 +29,6 @@ class histogramdd_return(NamedTuple):  # noqa: N801
 
     hist: Any
     bin_edges: tuple[Any, ...]
-
-
-def _values(x: Any) -> np.ndarray:
-    return np.asarray(x.detach().numpy())
 
 
 def _ends(column: np.ndarray, given: Any) -> tuple[float, float]:
@@ -102,7 +99,7 @@ def histogramdd(
             f"\"histogramdd\" not implemented for '{scalar_name(input._v.dtype)}'"
         )
     dims = input.shape[-1]
-    points = _values(input).reshape(-1, dims)
+    points = held(input).reshape(-1, dims)
     per_dim = [bins] * dims if isinstance(bins, int) else list(bins)
     if len(per_dim) != dims:
         raise RuntimeError(
@@ -122,7 +119,7 @@ def histogramdd(
     edges = []
     for d, count in enumerate(per_dim):
         if isinstance(count, Handle):
-            edges.append(_values(count))
+            edges.append(held(count))
             continue
         if count <= 0:
             raise RuntimeError(
@@ -130,7 +127,7 @@ def histogramdd(
             )
         low, high = _ends(points[:, d], None if range is None else range[2 * d : 2 * d + 2])
         edges.append(np.linspace(low, high, int(count) + 1).astype(points.dtype))
-    counts = _counted(points, edges, None if weight is None else _values(weight), density)
+    counts = _counted(points, edges, None if weight is None else held(weight), density)
     return histogramdd_return(from_numpy(counts), tuple(from_numpy(e) for e in edges))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op
 
+from ._bits import held
 from ._cautions import drops_imaginary
 from ._dtype import type_string
 from ._enter import enter
@@ -428,11 +429,11 @@ def nonzero(x: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
     refuse("nonzero", x)
     if as_tuple and out is not None:
         raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
-    values = np.asarray(x.detach().numpy())
+    values = held(x)
     found = np.nonzero(np.atleast_1d(values))
-    if as_tuple:
-        return tuple(from_numpy(f.astype(np.int64)) for f in found)
     rows = np.stack(found, axis=1).astype(np.int64)
+    if as_tuple:
+        return lie(from_numpy(rows), (1, len(rows))).unbind(1)
     made = from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))
     if out is not None:
         from ._out import write_out

@@ -210,7 +210,8 @@ def node_name(state: State) -> str:
         return (camel(inner_op.name) if inner_op is not None else "Vjp") + "JvpBackward"
     inner = call.call if isinstance(call, VjpCall) else call.source
     inner_op = getattr(inner, "op", None)
-    return (camel(inner_op.name) if inner_op is not None else "Vjp") + "BackwardBackward0"
+    node = "VjpBackward0" if inner_op is None else inner_op.backward
+    return node.rpartition("Backward")[0] + "BackwardBackward0"
 
 
 def qualified(name: str) -> str:

@@ -282,7 +282,8 @@ class Node:
 
             holder = holder_of(value) if share and trace is local.trace else None
             if holder is not None:
-                return _history(holder.detach(), self, -1 - index)
+                out = holder.detach()
+                return _history(out, self, -1 - index) if value.requires_grad else out
         else:
             return tensor_of(trace, self.state.operands[index])
         return make(value, trace)

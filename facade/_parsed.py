@@ -13,6 +13,8 @@ _BARE = frozenset(
     # These have forms of their own.
     "broadcast_tensors cartesian_prod normal_ bernoulli_".split()
 )
+# Methods of the classes that `Tensor` is made of.
+_INHERITED = ("contiguous", "is_contiguous")
 
 
 def _stands_alone(f: Any) -> bool:
@@ -34,7 +36,8 @@ def functions(namespace: dict[str, Any], names: list[str]) -> None:
 
 def methods(cls: type) -> None:
     """The same for the methods of a class."""
-    for name, f in list(vars(cls).items()):
+    inherited = [(name, getattr(cls, name)) for name in _INHERITED]
+    for name, f in [*vars(cls).items(), *inherited]:
         known = name if is_known(name) else name.rstrip("_")
         if name[0] != "_" and name not in _BARE and _stands_alone(f) and is_known(known):
             setattr(cls, name, parsed(f, known, method=True))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._dtype import Size, device, dtype
 from ._handle import Handle
-from ._memory_format import memory_format
+from ._memory_format import layout, memory_format
 from ._trace import Value
 
 # Other names that PyTorch takes for a parameter.
@@ -28,7 +28,7 @@ class Parameter(NamedTuple):
     """A parameter of a signature, `int dim = None`."""
 
     kind: str  # without its marks
-    marks: str  # `!` takes numbers, `?` takes None, `+` one int for all, `#` says which element
+    marks: str  # `!` takes numbers, `?` takes None, `+` one int for all
     name: str
     required: bool
     none: bool  # None may stand for it
@@ -45,7 +45,7 @@ def parameters(line: str) -> tuple[Parameter, ...]:
             continue
         head, _, default = part.partition(" = ")
         kind, _, name = head.rpartition(" ")
-        plain = kind.rstrip("!?+#")
+        plain = kind.rstrip("!?+")
         marks = kind[len(plain) :]
         none = default == "None" or "?" in marks
         found.append(Parameter(plain, marks, name, not default, none, keyword))
@@ -56,7 +56,9 @@ def refusal(
     lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str,
     more: bool = False,
 ) -> str | None:  # fmt: skip
-    """What PyTorch says of arguments that suit none of a function's signatures; None if one does.
+    """What PyTorch says of arguments that suit none of a function's signatures.
+
+    None if one does, and the elements of its sequences are what they must be.
 
     Args:
       lines: its signatures.
@@ -68,8 +70,8 @@ def refusal(
         return _parse(signatures[0], args, kwargs, said)
     for s in signatures:
         text = _parse(s, args, kwargs, said)
-        if text is None:
-            return None
+        if text is None or "failed to unpack" in text:
+            return text
         if text.startswith("expected Tensor as element"):
             return text
     count = len(args) + len(kwargs)
@@ -103,7 +105,7 @@ def _as_number(p: Parameter, x: Any) -> Any:
     if p.kind in ("int", "float", "tuple of ints"):
         if isinstance(x, Handle):
             t: Any = x
-            return t.item()
+            return t.item() if p.kind == "float" else int(t.item())
         if isinstance(x, (tuple, list)) and any(isinstance(y, Handle) for y in x):
             return type(x)(_as_number(p, y) for y in x)
     return x
@@ -127,7 +129,7 @@ def _parse(
     if len(args) > most and not spread:
         return _too_many(wanted, most, args, said)
     left = set(kwargs)
-    at = 0
+    at, unpacked = 0, None
     for i, p in enumerate(wanted):
         named = at >= len(args)
         if named:
@@ -143,10 +145,10 @@ def _parse(
                 return _too_many(wanted, most, args, said)
             x = args[at]
         if spread and not named and _takes(p, args):
-            at = len(args)
+            at, unpacked = len(args), unpacked or _not_an_int(p, args, said)
             continue
         if x is None and p.none or _takes(p, x):
-            at += not named
+            at, unpacked = at + (not named), unpacked or _not_an_int(p, x, said)
             continue
         if p.kind == "tuple of Tensors" and isinstance(x, (tuple, list)):
             k = next(k for k, y in enumerate(x) if not isinstance(y, (Handle, Value)))
@@ -158,12 +160,25 @@ def _parse(
         return _wrong(p, x, at + 1, said)
     if left:
         return _unexpected(wanted, kwargs, len(args), said)
+    return unpacked
+
+
+def _not_an_int(p: Parameter, x: Any, said: str) -> str | None:
+    """What is said of a sequence whose first element is an int and another one is none."""
+    if p.kind != "tuple of ints" or not isinstance(x, (tuple, list)):
+        return None
+    for k, y in enumerate(x):
+        if type(y) is not int and type(y) is not bool and not _is_int(y):
+            return (
+                f"{said}(): argument '{p.name}' failed to unpack the object at pos {k + 1} with "
+                f'error "type must be tuple of ints,but got {type_name(y)}"'
+            )
     return None
 
 
 def _wrong(p: Parameter, x: Any, place: int, said: str) -> str:
     text = f"{said}(): argument '{p.name}' (position {place}) must be {p.kind}, "
-    if p.kind == "tuple of ints" and "#" in p.marks and isinstance(x, (tuple, list)):
+    if p.kind == "tuple of ints" and isinstance(x, (tuple, list)):
         return text + f"but found element of type {type_name(x[0])} at pos 0"
     return text + f"not {type_name(x)}"
 
@@ -230,12 +245,14 @@ def _is_int(x: Any) -> bool:
         return True
     if isinstance(x, Handle):
         t: Any = x
-        return t.numel() == 1 and t._v.dtype.kind in "iu"
+        return t.numel() == 1 and t._v.dtype.kind in "iub"
     return hasattr(x, "__index__") and not (isinstance(x, np.ndarray) and x.ndim)
 
 
 def _int(p: Parameter, x: Any) -> bool:
-    return _is_int(x)
+    if isinstance(x, Handle):
+        return _a_number(x, "iu")
+    return _is_int(x) and not isinstance(x, np.ndarray)
 
 
 def _ints(p: Parameter, x: Any) -> bool:
@@ -266,6 +283,8 @@ _TESTS: dict[str, Callable[[Parameter, Any], bool]] = {
     "torch.device": _is_device, "bool": lambda p, x: isinstance(x, bool),
     "str": lambda p, x: isinstance(x, str),
     "torch.memory_format": lambda p, x: isinstance(x, memory_format),
+    "torch.layout": lambda p, x: isinstance(x, layout) and not isinstance(x, memory_format),
+    "torch.Generator": lambda p, x: type(x).__name__ == "Generator",
 }  # fmt: skip
 
 
@@ -301,7 +320,7 @@ def complaint(
 
 def _shown(line: str) -> str:
     """A signature as PyTorch prints it."""
-    for mark in "!?+#":
+    for mark in "!?+":
         line = line.replace(f"{mark} ", " ")
     return line
 

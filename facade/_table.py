@@ -14,6 +14,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, flatten_size
 
+from ._admit import admit
 from ._ambiguous import AmbiguousView
 from ._apart import apart
 from ._arguments import check, is_known, reworded, with_numbers
@@ -120,7 +121,7 @@ def two_tensors(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 
 def _meant(
     op: Op, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any],
-    written: tuple[Any, ...] | None, method: str = "", numbers: bool = True,
+    written: tuple[Any, ...] | None, method: str = "", name: str = "",
 ) -> Any:  # fmt: skip
     """What a call that failed stands for, as `(args, kwargs)`; None where its error stands.
 
@@ -128,7 +129,7 @@ def _meant(
       written: the arguments as the caller wrote them, None where nothing is known to be said of
         them.
       method: the method that was called, if one was.
-      numbers: whether tensors may stand for numbers.
+      name: the function's, where it is not the op's.
 
     Raises:
       TypeError: if PyTorch's parser would not have let the call in.
@@ -136,20 +137,24 @@ def _meant(
     older = newer(op.name, args, kwargs, method) if isinstance(error, TypeError) else None
     if older is not None:
         return older
-    wrong = None if written is None else reworded(op, written, kwargs, method)
+    wrong = None if written is None else reworded(op, written, kwargs, method, name)
     if wrong is not None:
         raise wrong from None
-    return with_numbers(op, args, kwargs) if numbers else None
+    return with_numbers(op, args, kwargs)
 
 
-def function(op: Op) -> Callable[..., Any]:
-    """The module-level function of an op."""
+def function(op: Op, name: str = "") -> Callable[..., Any]:
+    """The module-level function of an op.
+
+    Args:
+      name: where the op has another name itself: `special.expit` is `sigmoid`.
+    """
 
     if op.name == "flatten":
         return _flatten(op)
     packed = _PACKED.get(op.name) if not op.namespace else None
     always = op.name in _ALWAYS_PACKED
-    plain = not op.random
+    plain, asked = not op.random, name or op.qualified
 
     def fn(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if plain and out is None:
@@ -168,9 +173,10 @@ def function(op: Op) -> Callable[..., Any]:
             check(op, args, kwargs)
         if out is None:
             try:
+                admit(asked, args, kwargs, op.name)
                 return call(op, args, kwargs)
             except Exception as error:
-                meant = _meant(op, error, args, kwargs, args)
+                meant = _meant(op, error, args, kwargs, args, name=name)
                 if meant is None:
                     raise
                 return fn(*meant[0], **meant[1])
@@ -203,16 +209,27 @@ def _is_flat(shape: tuple[int, ...], start_dim: int, end_dim: int) -> bool:
     return bool(shape) and flatten_size(shape, start_dim, end_dim) == shape
 
 
-def _flatten(op: Op) -> Callable[..., Any]:
+def _flatten(op: Op, method: bool = False) -> Callable[..., Any]:
     """`flatten`, which returns the tensor itself where there is nothing to do."""
 
     def fn(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
         if type(start_dim) is type(end_dim) is int and isinstance(input, Handle):
             if _is_flat(input._v.shape, start_dim, end_dim):
                 return input
+        else:
+            admit(op.name, (input, start_dim, end_dim), {}, op.name, method)
         return call(op, (input, start_dim, end_dim), {})
 
-    return named(fn, op, op.name)
+    def flatten(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except Exception as error:
+            meant = _meant(op, error, args, kwargs, args, op.name if method else "")
+            if meant is None:
+                raise
+            return fn(*meant[0], **meant[1])
+
+    return named(flatten, op, op.name)
 
 
 def _no_sizes(op: Op) -> str:
@@ -228,7 +245,7 @@ def _no_sizes(op: Op) -> str:
 def method(op: Op) -> Callable[..., Any]:
     """The Tensor method of an op."""
     if op.name == "flatten":
-        return _flatten(op)
+        return _flatten(op, method=True)
     variadic, plain = op.name in _VARIADIC, not op.random
     known_exactly = is_known(op.qualified)
 
@@ -250,10 +267,12 @@ def method(op: Op) -> Callable[..., Any]:
             if out is not None:
                 return out
         try:
+            if known_exactly:
+                admit(op.qualified, (self, *said), kwargs, op.name, True)
             return call(op, (self, *args), kwargs)
         except Exception as error:
             written = (self, *said) if known_exactly or not variadic else None
-            meant = _meant(op, error, (self, *args), kwargs, written, op.name, not variadic)
+            meant = _meant(op, error, (self, *args), kwargs, written, op.name)
             if meant is None:
                 raise
             return fn(*meant[0], **meant[1])
@@ -317,6 +336,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
     """The in-place method of an op, `name_`."""
     logical = op.name.startswith("logical_")
     quick = not op.random and op.name not in SLOPED
+    asked = op.name + "_" if is_known(op.name + "_") else op.qualified
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         if quick and not kwargs and known_write(op, self, args):
@@ -325,6 +345,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
         try:
             if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
                 check_inplace(self)
+            admit(asked, (self, *args), kwargs, op.name + "_", True)
             args, kwargs = uniform(op, (self, *args), kwargs)
             if op.random:  # the key comes first
                 of = sloped(op, *args[1:], **kwargs)
@@ -332,7 +353,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
             return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
         except Exception as error:
             written = (self, *said[0])
-            meant = _meant(op, error, written, said[1], written, op.name + "_", numbers=False)
+            meant = _meant(op, error, written, said[1], written, op.name + "_")
             if meant is None:
                 raise
             return fn(*meant[0], **meant[1])

@@ -231,7 +231,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             )
         if not callable(fn):
             raise TypeError(f"'{type(fn).__name__}' object is not callable")
-        values = self.detach().numpy()
+        values = self.detach().resolve_conj().resolve_neg().numpy()
         made = np.vectorize(fn, otypes=[values.dtype])(values) if values.size else values
         from ._from_data import from_numpy
 

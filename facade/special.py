@@ -15,7 +15,7 @@ _OTHER_NAMES = {
     "softmax": "softmax", "log_softmax": "log_softmax", "xlogy": "xlogy",
 }  # fmt: skip
 _made = _in_namespace("special")
-_made |= {name: _function(_TABLE[other]) for name, other in _OTHER_NAMES.items()}
+_made |= {name: _function(_TABLE[other], f"special.{name}") for name, other in _OTHER_NAMES.items()}
 globals().update(_made)
 
 

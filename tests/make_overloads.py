@@ -29,6 +29,13 @@ these are the arguments that have no default. `Tensor!` takes numbers too, `Tens
 
 OVERLOADS: dict[str, str] = {
 '''
+_KINDS = {
+    "Tensor": "Tensor", "Scalar": "Number", "int": "int", "SymInt": "int", "float": "float",
+    "bool": "bool", "str": "str", "ScalarType": "torch.dtype", "Layout": "torch.layout",
+    "Device": "torch.device", "Generator": "torch.Generator", "complex": "complex",
+    "MemoryFormat": "torch.memory_format", "Tensor[]": "tuple of Tensors",
+    "Tensor?[]": "tuple of Tensors", "float[]": "tuple of floats", "Scalar[]": "tuple of Scalars",
+}  # fmt: skip
 _RIGHT = {
     "Tensor": torch.ones(2), "int": 1, "Number": 1, "bool": True,
     "str": "a", "float": 1.0, "tuple of ints": (1,), "tuple of Tensors": (torch.ones(2),),
@@ -40,7 +47,32 @@ _IN_PYTHON = {"block_diag": "tuple of Tensors tensors", "cdist": "Tensor x1, Ten
 # What is made of several ops here and asks for its types by `parsed`.
 _COMPOSED = {"cov", "corrcoef"}
 
+_HIDDEN = {"to"}  # has forms that its parser does not tell
 _BY_NAME = {"linalg_solve_triangular": ("upper",)}
+
+
+def spelt(argument: str) -> str | None:
+    """A parameter of a schema as the parser has it; None where it has no such type."""
+    head, _, default = argument.partition("=")
+    kind, _, name = head.rpartition(" ")
+    kind = re.sub(r"\([a-z]!?( -> \*)?\)", "", kind)
+    none = kind.endswith("?")
+    kind = kind.removesuffix("?")
+    sized = re.fullmatch(r"(int|SymInt)\[(\d*)\]", kind)
+    if sized:
+        said = "tuple of ints" + "+" * bool(sized[2])
+    elif kind in _KINDS:
+        said = _KINDS[kind]
+    else:
+        return None
+    name = "input" if name == "self" else name
+    default = "None" if default == "[]" else default.replace(", ", ",")
+    return f"{said}{'?' * none} {name}" + (f" = {default}" if default else "")
+
+
+def split(text: str) -> list[str]:
+    """The parameters of a schema: commas inside of brackets part none."""
+    return [x.strip() for x in re.split(r",\s*(?![^\[\]()]*[\])])", text) if x.strip()]
 
 
 def theirs(name: str) -> Any:
@@ -49,6 +81,36 @@ def theirs(name: str) -> Any:
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
+
+
+_UNASKED = {"out", "dtype", "layout", "device", "pin_memory", "requires_grad", "generator"}
+
+
+def _named(parts: list[str]) -> dict[str, str]:
+    """The types of parameters by name, but of those that every schema spells in its own way."""
+    heads = [x.partition(" = ")[0].rpartition(" ") for x in parts if x != "*"]
+    return {name: kind for kind, _, name in heads if name not in _UNASKED}
+
+
+def marked(line: str, operator: str) -> str:
+    """A signature as the parser prints it, with the marks that it leaves out."""
+    parts = line.split(", ")
+    printed = _named(parts)
+    parts = [re.sub("^bool (pin_memory|requires_grad)", r"bool? \1", x) for x in parts]
+    for schema in map(str, torch._C._jit_get_schemas_for_operator(f"aten::{operator}")):
+        inside = schema.split("(", 1)[1].rsplit(") -> ", 1)[0]
+        read = [x if x == "*" else spelt(x) for x in split(inside) if "!)" not in x]
+        meant = _named([x for x in read if x is not None])
+        if {n: kind.rstrip("!?+") for n, kind in meant.items()} == printed:
+            return ", ".join([_with_marks(x, meant) for x in parts])
+    # Nothing says that no int may stand.
+    return ", ".join(parts).replace("tuple of ints ", "tuple of ints+ ")
+
+
+def _with_marks(part: str, meant: dict[str, str]) -> str:
+    head, equals, default = part.partition(" = ")
+    kind, _, name = head.rpartition(" ")
+    return f"{meant.get(name, kind)} {name}{equals}{default}".lstrip()
 
 
 def complaint(f: Any, *args: Any, **kwargs: Any) -> str:
@@ -62,7 +124,7 @@ def complaint(f: Any, *args: Any, **kwargs: Any) -> str:
 
 def overloads(f: Any) -> list[str]:
     """The signatures of a function; nothing where the parser does not say."""
-    text = complaint(f)
+    text = complaint(f) or complaint(f, object())
     found = re.findall(r"^ \* \((.*)\)$", text, re.MULTILINE)
     if "but expected (" in text:
         found = [text.split("but expected (", 1)[1].rsplit(")", 1)[0]]
@@ -71,9 +133,10 @@ def overloads(f: Any) -> list[str]:
         and not any(line.startswith("Number") for line in found)
         and not complaint(f, 1, torch.ones(2))
     ):
+        found = [marked(line, f.__name__) for line in found]
         return [re.sub(r"\bTensor (input|other)\b", r"Tensor! \1", line) for line in found]
     if found:
-        return found
+        return [marked(line, f.__name__) for line in found]
     if "required positional argument" not in text:
         return []
     names = re.findall(r'"(\w+)"', text)
@@ -125,6 +188,14 @@ def source() -> str:
             found = [_IN_PYTHON[name]] if name in _IN_PYTHON else found
             if any("Tensor" in line for line in found) or name in _torch_functions.FUNCTIONS:
                 lines.append(f"    {json.dumps(name)}: {literal(found)},")
+        methods = {n for n in dir(leafax.Tensor) if n[0] != "_"} - {*dir(torch)} - _HIDDEN
+        for name in sorted(methods):
+            method = getattr(torch.ones(2, 3), name, None)
+            if type(method).__name__ == "builtin_function_or_method":
+                found = [f"Tensor input, {line}".removesuffix(", ") for line in overloads(method)]
+                if len(found) > 1:
+                    lines.append(f"    {json.dumps(name)}: {literal(found)},")
+    lines.sort(key=lambda line: line.split('"')[1])
     return "# ruff: noqa: E501\n" + HEADER + "\n".join(lines) + "\n}\n"
 
 

@@ -20,55 +20,33 @@ import torch
 import leafax
 from leafax.functional import TABLE
 
-_MORE = {"nonzero"}  # takes more than its schema says
+_MORE = {"nonzero", "size", "stride"}  # they take more than their schemas say
+_SPARSE = re.compile("sparse|indices|coalesce|smm|values|dense")  # these raise in any case
+# Methods that are written by hand.
+_WRITTEN = {
+    "copy_": "Tensor input, Tensor other, bool non_blocking = False",
+    "is_contiguous": "Tensor input, *, torch.memory_format memory_format = 0",
+    "numpy": "Tensor input, *, bool force = False",
+}
 _PACKED = {"block_diag", "broadcast_tensors", "cartesian_prod"}  # Python makes one argument of all
 PATH = Path(__file__).parent.parent / "facade" / "_signatures.py"
 HEADER = '''# ruff: noqa: E501
 """Written by `python tests/make_signatures.py`; do not edit.
 
 The signatures of functions that have one. `Tensor!` takes numbers too, `?` None; for
-`tuple of ints+` one int may stand, and of `tuple of ints#` an error tells which element is wrong.
+`tuple of ints+` one int may stand.
 """
 
 SIGNATURES: dict[str, str] = {
 '''
-_KINDS = {
-    "Tensor": "Tensor", "Scalar": "Number", "int": "int", "SymInt": "int", "float": "float",
-    "bool": "bool", "str": "str", "ScalarType": "torch.dtype", "Layout": "torch.layout",
-    "Device": "torch.device", "Generator": "torch.Generator", "complex": "complex",
-    "MemoryFormat": "torch.memory_format", "Tensor[]": "tuple of Tensors",
-    "Tensor?[]": "tuple of Tensors", "float[]": "tuple of floats", "Scalar[]": "tuple of Scalars",
-}  # fmt: skip
-
-
-def spelt(argument: str) -> str | None:
-    """A parameter of a schema as the parser has it; None where it has no such type."""
-    head, _, default = argument.partition("=")
-    kind, _, name = head.rpartition(" ")
-    kind = re.sub(r"\([a-z]!?( -> \*)?\)", "", kind)
-    none = kind.endswith("?")
-    kind = kind.removesuffix("?")
-    sized = re.fullmatch(r"(int|SymInt)\[(\d*)\]", kind)
-    if sized:
-        said = "tuple of ints" + "+" * bool(sized[2]) + "#" * (sized[1] == "SymInt")
-    elif kind in _KINDS:
-        said = _KINDS[kind]
-    else:
-        return None
-    name = "input" if name == "self" else name
-    default = default.replace(", ", ",")
-    return f"{said}{'?' * none} {name}" + (f" = {default}" if default else "")
-
-
-def split(text: str) -> list[str]:
-    """The parameters of a schema: commas inside of brackets part none."""
-    return [x.strip() for x in re.split(r",\s*(?![^\[\]()]*[\])])", text) if x.strip()]
 
 
 def signature(name: str, function: Any, method: bool = False) -> str | None:
     """The signature of a function, where its schema agrees with what its parser says."""
     known = make_overloads.overloads(function)
     if len(known) > 1 or name in _MORE:
+        return None
+    if method and "invalid combination" in make_overloads.complaint(function, object()):
         return None
     text = make_overloads.complaint(function)
     required = re.findall(r'"(\w+)"', text) if "required positional" in text else []
@@ -79,7 +57,7 @@ def signature(name: str, function: Any, method: bool = False) -> str | None:
     for schema in map(str, schemas):
         inside = schema.split("(", 1)[1].rsplit(") -> ", 1)[0]
         overload = schema.split("(", 1)[0].partition(".")[2]
-        parts = [x if x == "*" else spelt(x) for x in split(inside)]
+        parts = [x if x == "*" else make_overloads.spelt(x) for x in make_overloads.split(inside)]
         if "hacked" in overload or None in parts:
             continue
         if name[-1] != "_" and "(a!)" in inside:
@@ -92,8 +70,8 @@ def signature(name: str, function: Any, method: bool = False) -> str | None:
     if len(fits) != 1 or not required:
         return None
     parts = fits[0]
-    if any("torch.device" in x for x in parts):
-        parts.append("bool requires_grad = False")
+    if any("pin_memory" in x for x in parts):
+        parts.append("bool? requires_grad = False")
     if out:
         parts += ["*"] * ("*" not in parts)
         parts.append(("tuple of Tensors" if several else "Tensor") + " out = None")
@@ -108,6 +86,7 @@ def source() -> str:
     names = {op.qualified for op in TABLE.values() if op.function and op.name[0] != "_"}
     names |= set(leafax._functions.__all__)
     names |= {op.name for op in TABLE.values() if op.method and op.name[0] != "_"}
+    names |= {n for n in dir(leafax.Tensor) if n[0] != "_" and not _SPARSE.search(n)}
     for space in ("fft", "linalg", "special"):
         names |= {f"{space}.{n}" for n in getattr(leafax, space).__all__}
     lines = []
@@ -119,7 +98,9 @@ def source() -> str:
                 function = getattr(torch._C._VariableFunctions, name)
             if function is None and hasattr(torch.Tensor, name):  # there is the method alone
                 function = getattr(torch.ones(2, 3), name)
-                found = signature(name, function, method=True)
+                found = _WRITTEN.get(name)
+                if found is None and type(function).__name__ == "builtin_function_or_method":
+                    found = signature(name, function, method=True)
                 if found is not None:
                     lines.append(f"    {json.dumps(name)}: {make_overloads.literal([found])},")
                 continue

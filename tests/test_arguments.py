@@ -40,6 +40,24 @@ REFUSED = (
     "x.expand('a')", "x.expand(1.5)", "x.repeat('a')", "x.reshape('a')", "x.permute(0.5, 1)",
     "x.flip(1.5)", "t.ones((2.0, 3))", "t.cat((x, 1))", "x.sum(dim=t.tensor(1.5))",
     "t.sort(x, dim=t.ones(1))", "t.transpose(x, 0, dim1=None)", "t.unbind(x, 0, 1)",
+    # What a body would take in silence.
+    "x.sum(0, 1)", "x.flip(True)", "t.histc(x, bins=True)", "t.clamp(x, x, 1)",
+    "x.reshape(True, 2)", "t.linalg.lu(t.eye(2), pivot='a')", "x.flatten(True)",
+    "x.flatten(0, 1, 2)",
+    "t.flatten(x, end_dim=0.5)", "t.diff(x, True)", "x.cumsum(t.tensor([0]))", "x.cumsum_(True)",
+    "t.linalg.cholesky(t.eye(2), upper=1)", "t.cat([x], dim=True)", "x.kthvalue(1, 0, 1)",
+    "t.special.logit(x, 'a')", "t.special.softmax(x, True)", "t.allclose(x, x, equal_nan=1)",
+    "x.uniform_(0, 'a')", "x.random_(True)", "x.random_(1.5)", "x.copy_(x, 1)", "x.contiguous(1)",
+    "x.exponential_(1, 2)", "x.numpy(1)", "x.is_contiguous(1)", "x.new_zeros(2, dtype=1)",
+    "x.item(1)", "t.zeros(2, layout=1)", "t.zeros(2, requires_grad=1)",
+    "t.empty(2, size=2)", "t.eye(2, None)",
+    "t.empty(2, memory_format=1)", "t.rand(2, generator=1)", "x.new_full((2,), 'a')",
+    "x.view(True, 2)", "x.index_add_(True, x, x)",
+    "x.cauchy_(generator=())", "t.full((2,), 1, pin_memory=1)",
+    "t.flip(t.tensor(1), (1,))", "t.flip(t.tensor(1), (0, 0))", "t.tensor(1).flip(-2)",
+    # Of a sequence the first element is looked at by the parser, the others when they are taken.
+    "t.amax(x, (0.5,))", "x.sum((0, 1.5))", "x.flip(0, 1.5)", "x.reshape((2, None))",
+    "t.amax(x, [0, t.ones(2)])", "x.amax((0, numpy.bool_(1)))",
 )  # fmt: skip
 
 
@@ -53,7 +71,8 @@ def test_what_is_wrong_with_a_call_is_said_as_by_pytorch(call: str) -> None:
     ["x.sum(dim=t.tensor(0))", "x.sum((t.tensor(0), 1))", "x.softmax(t.tensor(0))",
      "x.transpose(t.tensor(0), 1)", "x.narrow(0, t.tensor(0), 1)", "x.topk(t.tensor(1))[0]",
      "t.roll(x, t.tensor(1))", "x.var(t.tensor(0))", "x.tril(t.tensor(-1))",
-     "t.stack([x, x], dim=t.tensor(1))"],
+     "t.stack([x, x], dim=t.tensor(1))", "x.amax(t.tensor(True))", "x.flip([t.tensor([1])])",
+     "x.sort(stable=None)[0]", "x.div(x + 1, rounding_mode=None)", "x.amax(None)"],
 )  # fmt: skip
 def test_a_tensor_stands_for_a_number(call: str) -> None:
     found = [eval(call, {"t": t, "x": t.arange(6.0).view(2, 3)}) for t in (leafax, torch)]

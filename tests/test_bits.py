@@ -128,3 +128,27 @@ def test_gradcheck_without_elements() -> None:
         x = torch.rand([0, 1], dtype=torch.complex128, requires_grad=True)
         diagonal = lambda x: torch.diagonal(x, offset=0)  # noqa: E731
         log(torch.autograd.gradcheck(diagonal, (x,), check_forward_ad=True))
+
+
+@pytest.mark.parametrize("made", ["lib._neg_view(x)", "lib.complex(x, x - 2).conj()"])
+def test_values_are_read_through_the_bits(made: str) -> None:
+    """What looks at values in NumPy looks at those of the view, not at what is in memory."""
+
+    @same
+    def program(lib: Any, log: Log) -> None:
+        x = lib.tensor([[3.0, 1.0], [0.0, 1.0]], dtype=lib.float64)
+        y = eval(made, {"lib": lib, "x": x})
+        log(lib.equal(y, y.clone()), y.nonzero(), lib.argwhere(y), *y.nonzero(as_tuple=True))
+        log(lib.nonzero_static(y, size=2), lib.repeat_interleave(y, 2, 0))
+        if not y.is_complex():
+            log(y.unique(), y.unique_consecutive(), y.histc(4), *lib.histogram(y, 2))
+            log(lib.histogramdd(y, [2, 2])[0])
+
+
+def test_a_strided_copy_is_of_the_storage() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        a = lib.arange(12.0, dtype=lib.float64).view(3, 4)
+        log(lib.as_strided_copy(a.t(), (3,), (1,)), lib.as_strided_copy(a[1:], (3,), (1,)))
+        log(lib.as_strided_copy(a[1:], (3,), (1,), 0))
+        log(lib.as_strided_copy(a[:, ::2], (2, 3), (1, 2), 1))

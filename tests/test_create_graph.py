@@ -229,3 +229,31 @@ def test_after_a_look_gradients_depend_on_the_same() -> None:
                     see.gradients(*lib.autograd.grad(twice, (a, b, c), allow_unused=True))
 
     same(program)
+
+
+@pytest.mark.parametrize("frozen", ["", "x", "w", "b", "xw", "xb"])
+@pytest.mark.parametrize("call", [
+    "F.conv1d(x, w, b)", "F.layer_norm(x, (4,), w[0, 0], b)", "F.prelu(x, b[:3])",
+    "F.batch_norm(x, None, None, w[0, 0, :3], b[:3], True)", "lib.frexp(x)[0]",
+    "lib.nextafter(x, x.detach() + 1)",
+    "x.scatter_reduce(2, lib.zeros(1, 3, 4).long(), x.detach(), 'amax')",
+])  # fmt: skip
+def test_gradients_of_one_node_require_grad_together(call: str, frozen: str) -> None:
+    """One node gives all of a convolution's gradients, also that of its bias."""
+
+    @same
+    def program(lib: Any, log: Log) -> None:
+        made = {
+            name: lib.arange(1.0, n + 1, dtype=lib.float64).view(shape).requires_grad_()
+            for name, n, shape in (("x", 12, (1, 3, 4)), ("w", 48, (4, 3, 4)), ("b", 4, (4,)))
+        }
+        leaves = [t for name, t in made.items() if name not in frozen]
+        for name in frozen:
+            made[name].requires_grad_(False)
+        out = eval(call, {"lib": lib, "F": lib.nn.functional, **made})
+        if not out.requires_grad:
+            return
+        found = lib.autograd.grad(out.sum(), leaves, create_graph=True, allow_unused=True)
+        log([g is not None and g.requires_grad for g in found])
+        if "conv1d" in call and not frozen:
+            log([g.grad_fn.name() for g in found])

@@ -152,3 +152,14 @@ def test_results_that_pytorch_marks_constant():
     assert [t.requires_grad for t in made] == [False, True, True]
     out, mean, rstd = leafax.native_layer_norm(x, (3,), None, None, 1e-5)
     assert (out.requires_grad, mean.requires_grad, rstd.requires_grad) == (True, False, False)
+
+
+def test_gradients_of_eigenvalues_are_differentiable():
+    found = []
+    for lib in (torch, leafax):
+        a = lib.tensor([[1.0, 2], [3, 5]], dtype=lib.float64, requires_grad=True)
+        values = lib.linalg.eigvals(a).abs().pow(3).sum()
+        (g,) = lib.autograd.grad(values, a, create_graph=True)
+        (second,) = lib.autograd.grad((g * g).sum(), a)
+        found.append([g.detach().numpy(), second.numpy()])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)

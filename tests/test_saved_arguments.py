@@ -143,3 +143,18 @@ def test_nodes_have_nothing_else(expression: str) -> None:
     parameters = (*node.state.call.op.parameters, "self", "other", "dtype")
     for name in parameters:
         assert hasattr(node, f"_saved_{name}") == hasattr(theirs, f"_saved_{name}"), name
+
+
+@pytest.mark.parametrize("expression", [
+    "a.sort(0)[0]", "a.max(0)[0]", "a.topk(1)[0]", "a.kthvalue(1)[0]", "a.cummax(0)[0]",
+    "torch.frexp(a)[0]",
+])  # fmt: skip
+def test_saved_indices_are_no_part_of_the_graph(expression: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        a = torch.tensor([2.0, 1.0], dtype=torch.float64, requires_grad=True)
+        made = eval(expression.removesuffix("[0]"), {"torch": torch, "a": a})
+        node = made[0].grad_fn
+        name = "exponent" if "frexp" in expression else "indices"
+        saved = getattr(node, f"_saved_{name}")
+        log(saved.requires_grad, saved.grad_fn, saved.is_leaf, saved)

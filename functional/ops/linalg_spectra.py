@@ -43,6 +43,20 @@ def eig(A: Array) -> Eig:  # noqa: N803
     return Eig(values, vectors)
 
 
+@jax.custom_jvp
+def _eigvals(A: Array) -> Array:  # noqa: N803
+    return jnp.linalg.eigvals(A)
+
+
+@_eigvals.defjvp
+def _eigvals_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """By the eigenvectors, which JAX's own rule does not let be differentiated in their turn."""
+    (A,), (dA,) = primals, tangents  # noqa: N806
+    values, vectors = lax.linalg.eig(A, compute_left_eigenvectors=False, enable_eigvec_derivs=True)
+    moved = jnp.linalg.solve(vectors, dA.astype(vectors.dtype) @ vectors)
+    return values, jnp.diagonal(moved, axis1=-2, axis2=-1)
+
+
 @op(
     name="eigvals",
     backward="LinalgEigBackward0",
@@ -53,7 +67,7 @@ def eig(A: Array) -> Eig:  # noqa: N803
 def eigvals(A: Array) -> Array:  # noqa: N803
     """Eigenvalues of square matrices, complex."""
     _need_eig("linalg.eigvals", A)
-    return jnp.linalg.eigvals(A)
+    return _eigvals(A)
 
 
 @op(name="matrix_rank", differentiable=False, **LINALG)

@@ -77,7 +77,8 @@ def repeat_interleave(
 @op()
 def flip(input: Array, dims: Dims) -> Array:
     """Reverse the order of elements along dims."""
-    return lax.rev(input, _dims.wrap_dims(dims, input.ndim) if input.ndim else ())
+    found = _dims.wrap_dims(dims, input.ndim)  # a number has a dim to name, and none to turn
+    return lax.rev(input, found if input.ndim else ())
 
 
 @op(backward="FlipBackward0")
