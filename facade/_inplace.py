@@ -10,6 +10,7 @@ from typing import Any
 from leafax.functional import TABLE, Op, cast, category, scalar_name
 
 from . import _dual, _dual_ops
+from ._active import active
 from ._ambiguous import ambiguous
 from ._beyond import reaches_out
 from ._cautions import drops_imaginary
@@ -107,6 +108,10 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
         tracked = mode.grad and t.requires_grad and not frozen(t)
     if not tracked:
         return
+    if active.depth:
+        from .func._example_writes import check_argument
+
+        check_argument(t)
     base = t._base_
     if base is not None:
         if t._creation:

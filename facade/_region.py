@@ -93,7 +93,8 @@ class Region:
                     return _stop(x)
                 if v.edge is not None and v.edge.index != v.index:
                     old = env.get(v.edge.index)
-                    return _with_edge_of(x, outer[v.edge] if old is None else old)
+                    old = outer[v.edge] if old is None else old
+                    return _with_edge_of(x, old.reshape(x.shape))  # turned without gradients
                 return x
 
             for s in steps:

@@ -54,12 +54,18 @@ running = _Running()
 
 
 class Example(NamedTuple):
-    """The first example of a batch, whose mapped dimension is `dim`, and its version at first."""
+    """The first example of a batch, whose mapped dimension is `dim`.
+
+    Attributes:
+      version: that of the example at first.
+      edge: where its gradient went at first: see `Value.edge`.
+    """
 
     batch: Any
     dim: int
     first: Any
     version: int | None
+    edge: Value | None
 
     @property
     def writes(self) -> int:
@@ -104,7 +110,8 @@ class Level:
             self.holes.append(value)
             self._batched.add(value.index)
         version = None if first._v.inference else first._version
-        self.examples.append(Example(batch, dim, first, version))
+        edge = enter(first, local.trace).edge
+        self.examples.append(Example(batch, dim, first, version, edge))
         return first
 
     def batched(self, t: Any) -> bool:

@@ -1,0 +1,104 @@
+"""Programs of transforms in which leafax once differed from torch, found by random programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sameness import same
+
+WRITES = (
+    "p.mul_(2)", "p.detach().mul_(2)", "p.view(-1).mul_(2)", "p[0].mul_(2)", "p[0] = 1.0",
+    "p.zero_()", "p[:2].detach().add_(1)", "p.copy_(p * 2)", "torch.relu_(p)",
+)  # fmt: skip
+TURNS = ("p.unsqueeze_(0)", "p.unsqueeze_(-1)", "p.t_()", "p.t_().mul_(2)", "p.squeeze_(0)")
+START = (
+    "x = torch.tensor([[1.5, -0.5, 2.0], [0.25, 3.0, -1.0]], dtype=torch.float64)",
+    "from_outside = x * 3",
+)
+
+
+def compare(*lines: str) -> None:
+    """Compare what the lines show by `see`; an error ends its line only, and is shown."""
+
+    def program(lib: Any, log: Any) -> None:
+        space: dict[str, Any] = {"torch": lib, "func": lib.func}
+        space["see"] = lambda *xs: [log(_values(lib, x)) for x in xs]
+        for line in (*START, *lines):
+            try:
+                exec(line, space)
+            except (RuntimeError, ValueError, TypeError, IndexError) as e:
+                log(e)
+
+    same(program)
+
+
+def _values(lib: Any, x: Any) -> Any:
+    """What is compared of a tensor here: nodes are told apart elsewhere."""
+    if not isinstance(x, lib.Tensor):
+        return x
+    kind = str(x.dtype).split(".")[-1]
+    return kind, tuple(x.shape), x.requires_grad, x.is_leaf, x.detach().tolist()
+
+
+def _function(body: str, result: str) -> str:
+    return f"def f(p):\n    {body}\n    return {result}"
+
+
+@pytest.mark.parametrize("mode", ["torch.no_grad()", "torch.enable_grad()"])
+@pytest.mark.parametrize("write", WRITES)
+def test_what_is_written_to_an_example(write: str, mode: str) -> None:
+    """Behind autograd's back it is written to a leaf, too; else that raises in the function."""
+    caught = (
+        "def f(p):\n    try:\n"
+        f"        with {mode}: {write}\n"
+        "    except RuntimeError as e: see(str(e))\n"
+        "    return p * 2"
+    )
+    for batch in ("x", "x.requires_grad_()", "x.requires_grad_() * 1"):
+        compare(
+            f"b = {batch}",
+            caught,
+            "o = func.vmap(f)(b)",
+            "see(o, b, b._version)",
+            "(o * o).sum().backward() if o.requires_grad else None",
+            "see(None if x.grad is None or not x.grad.any() else x.grad)",
+        )
+
+
+@pytest.mark.parametrize("turn", TURNS)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_an_example_turned_in_place_turns_its_batch(turn: str, dim: int) -> None:
+    for batch in ("x", "x[None]", "x.repeat(2, 1, 1)"):
+        compare(
+            f"b = ({batch}).clone()",
+            _function(turn, "p * 2"),
+            f"see(func.vmap(f, in_dims={dim})(b))",
+            "see(b, b._version)",
+        )
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("to", ["x.requires_grad_()", "x.requires_grad_() * 1", "x"])
+def test_arguments_are_leaves_to_their_transform(write: str, to: str) -> None:
+    """Also where they have a history outside of it."""
+    compare(
+        f"b = {to}",
+        _function(write, "(p * p).sum()"),
+        "see(func.grad(f)(b), b)",
+        "see(func.vjp(f, b)[0], b)",
+        "see(func.grad(lambda q: func.grad(f)(q).sum())(b), b)",
+        "see(func.vmap(func.grad(f))(b), b)",
+        "see(func.grad(lambda q: func.vmap(f)(q).sum())(b), b)",
+    )
+
+
+def test_what_is_written_behind_a_view_of_an_argument() -> None:
+    compare(
+        "x.requires_grad_()",
+        _function("v = p.view_as(p); v.detach().mul_(2)", "(v * v).sum()"),
+        "see(func.grad(f)(x), x)",
+        "see(func.grad(f)(x * 1))",
+        "def g(p):\n    see(p._is_view(), p._base is None)\n    return p.sum()",
+        "func.grad(g)(x * 1)",
+    )
