@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from sameness import same
 
@@ -38,7 +39,8 @@ def _values(lib: Any, x: Any) -> Any:
     if not isinstance(x, lib.Tensor):
         return x
     kind = str(x.dtype).split(".")[-1]
-    return kind, tuple(x.shape), x.requires_grad, x.is_leaf, x.detach().tolist()
+    values = np.round(np.array(x.detach().tolist()), 9).tolist()
+    return kind, tuple(x.shape), x.requires_grad, x.is_leaf, values
 
 
 def _function(body: str, result: str) -> str:
@@ -101,4 +103,54 @@ def test_what_is_written_behind_a_view_of_an_argument() -> None:
         "see(func.grad(f)(x * 1))",
         "def g(p):\n    see(p._is_view(), p._base is None)\n    return p.sum()",
         "func.grad(g)(x * 1)",
+    )
+
+
+def test_writes_to_what_outer_maps_do_not_map() -> None:
+    """Beside results that they do."""
+    compare(
+        "x = torch.arange(24.0, dtype=torch.float64).reshape(2, 2, 3, 2) / 7",
+        "f = lambda p: (p.norm(dim=0).sin() * p).sum()",
+        "see(func.vmap(func.vmap(func.hessian(f), in_dims=-1))(x[:, :, 0]))",
+        "b = torch.ones(3, 2)",
+        "def g(p, q):\n    p.mul_(2)\n    return p * q",
+        "see(func.vmap(lambda q: func.vmap(g)(b, q))(x[:, 0]))",
+        "see(b)",
+    )
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        "(p + 0).fill_(0.5)", "(p + 0).copy_(torch.ones(3))", "(p + 0).copy_(w)", "p.detach() * w",
+        "(p.sin(), w * p.detach())", "func.vmap(lambda q: (q + 0).zero_())(p)",
+        "func.vmap(lambda q: q.detach() * w[0])(p)", "(p * 1).zero_() + w", "(p, w)",
+        "p.argmax() * w", "torch.where(p > 0, w, 0.0)",
+    ],
+)  # fmt: skip
+def test_gradients_are_zero_or_none_by_the_graph(f: str) -> None:
+    """Of what a mapped function overwrites they are zero, of what it detaches None."""
+    compare(
+        "x.requires_grad_()",
+        "w = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)",
+        f"o = func.vmap(lambda p: {f})(x)",
+        "o = o if isinstance(o, tuple) else (o,)",
+        "sum(y.sum() for y in o).backward()",
+        "see(x.grad, w.grad)",
+    )
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
+def test_pairwise_distance_of_numbers(p: float) -> None:
+    lines = []
+    for keep in (False, True):
+        lines += [
+            f"d = torch.nn.functional.pairwise_distance(a, b, float('{p}'), keepdim={keep})",
+            "see(d)",
+            "see(torch.autograd.grad(d, a))",
+        ]
+    compare(
+        "a = torch.tensor(1.5, dtype=torch.float64, requires_grad=True)",
+        "b = torch.tensor(0.25, dtype=torch.float64)",
+        *lines,
     )

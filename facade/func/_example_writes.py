@@ -14,7 +14,7 @@ from .._active import active
 from .._enter import enter
 from .._modes import no_grad
 from .._trace import local
-from ._levels import Example, running
+from ._levels import Example, Level, running
 
 _LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 _SWAPS = frozenset({"t", "transpose", "swapaxes", "swapdims"})
@@ -24,31 +24,35 @@ class Write:
     """What happened to an example in place.
 
     Attributes:
-      dim: the mapped dimension once the batch is turned as the example was.
+      turns: views in place, see `_turns`.
       counts: how many writes to its data there were.
+      made: what the batch holds then; nothing if it was turned only.
     """
 
-    def __init__(self, example: Example) -> None:
+    def __init__(self, example: Example, level: Level) -> None:
         self.example = example
         self.turns = list(_turns(example))
-        self.dim = self.turns[-1][2] if self.turns else example.dim
         self.counts = example.writes - len(example.first._lens)
         self.seen = enter(example.first, local.trace).edge is not example.edge
+        self.made: list[Any] = []
+        if self.counts:
+            dim = self.turns[-1][2] if self.turns else example.dim
+            self.made = level.map([example.first], [dim], sparing=True)
 
-    def carry(self, made: Iterator[Any]) -> None:
-        """Do the same to the batch; the data come from `made`."""
-        batch = self.example.batch
+    def carry(self) -> None:
+        """Do the same to the batch."""
         if self.seen:
-            self._carry(batch, made)
+            self._carry()
         else:
             with no_grad():
-                self._carry(batch, made)
+                self._carry()
 
-    def _carry(self, batch: Any, made: Iterator[Any]) -> None:
+    def _carry(self) -> None:
+        batch = self.example.batch
         for name, args, _ in self.turns:
             getattr(batch, name)(*args)
-        if self.counts:
-            batch.copy_(next(made))
+        for made in self.made:
+            batch.copy_(made)
             batch._vc[0] += self.counts - 1
 
 

@@ -149,8 +149,12 @@ class Level:
         parts = list(tower(t))
         return rebuild(t, iter(self.map(parts, [dim] * len(parts))))
 
-    def map(self, outs: list[Any], out_dims: list[Any]) -> list[Any]:
-        """Record the steps so far as one mapped op on the batches."""
+    def map(self, outs: list[Any], out_dims: list[Any], sparing: bool = False) -> list[Any]:
+        """Record the steps so far as one mapped op on the batches.
+
+        Args:
+          sparing: take those batches only that the outputs depend on.
+        """
         region = self.region
         if any(_op_name(s) == "rrelu" for s in region.steps()):
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
@@ -163,26 +167,32 @@ class Level:
         values = [enter(o, region.trace) for o in outs]
         for o in outs:
             self.batched(o)
-        holes = {v.index for v in self.holes}
+        batches, given = self.mapped, self.holes
+        if sparing:
+            used = region.used(outs, self.holes, self._batched)
+            batches = [m for m, u in zip(batches, used, strict=True) if u]
+            given = [v for v, u in zip(given, used, strict=True) if u]
+        holes = {v.index for v in given}
         if any(v.requires_grad for v in values) and region.has_custom(values, holes, self._batched):
             raise NotImplementedError(
                 "vmap over an op that saved-tensor hooks have packed is not implemented in leafax"
             )
-        dims = tuple(d for _, d in self.mapped)
+        dims = tuple(d for _, d in batches)
         key = (
-            "vmap", region.key(values), tuple(out_dims), dims, tuple(self.holes), self.size,
+            "vmap", region.key(values), tuple(out_dims), dims, tuple(given), self.size,
             self.randomness,
         )  # fmt: skip
         known = local.trace.state.next.get(key)
         if known is None:
             call = self._splitting() if self.randomness == "different" else None
-            fn = region.function(outs, self.holes, self._batched, call)
-            check = _check(region, outs, self, dims)
+            fn = region.function(outs, given, self._batched, call)
+            check = _check(region, outs, self, given, dims)
             random = any(draws(s) for s in region.steps())
             op = _op(fn, dims, tuple(out_dims), len(region.free), self.size, check, random)
+            op.fn.edges = region.edges(values, given)  # type: ignore[attr-defined]
             known = local.trace.state.next[key] = (op, region.free)
         op, free = known
-        wholes = [enter(x, region.trace) for x, _ in self.mapped]
+        wholes = [enter(x, region.trace) for x, _ in batches]
         tracked = any(v.requires_grad for v in values)
         mode = local.mode
         with within(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False, ())):
@@ -314,7 +324,9 @@ def _first(dim: int) -> Op:
     return Op(first, name="select", backward="SelectBackward0")
 
 
-def _check(region: Region, outs: list[Any], level: Level, dims: tuple[int, ...]) -> Any:
+def _check(
+    region: Region, outs: list[Any], level: Level, given: list[Value], dims: tuple[int, ...]
+) -> Any:
     """The data-dependent checks of the mapped steps, as one check on the batches; or None."""
     if not any(getattr(getattr(s.call, "op", None), "check", None) for s in region.steps()):
         return None
@@ -330,7 +342,7 @@ def _check(region: Region, outs: list[Any], level: Level, dims: tuple[int, ...])
             found.append(summarise(fault))
         return evaluate(state, given) if evaluate is not None else state.call.evaluate(*given)
 
-    collect = region.function(outs, level.holes, level._batched, call)
+    collect = region.function(outs, given, level._batched, call)
     axes = (*dims, *[None] * len(region.free))
 
     def faults(*example: Any) -> Any:

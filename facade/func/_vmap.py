@@ -179,18 +179,15 @@ def _map(
                 for part in tower(o):
                     parts.append(part)
                     part_dims.append(0)
-        written = [Write(e) for e in level.examples if e.writes]
-        for w in written:
-            if w.counts:
-                parts.append(w.example.first)
-                part_dims.append(w.dim)
         made = iter(level.map(parts, part_dims))
+        # Each by itself: it may be that it, and its batch, do not differ in outer maps.
+        written = [Write(e, level) for e in level.examples if e.writes]
     results = [
         of_mode(rebuild(o, made), o._v.inference) if d is not None and a is None else o
         for o, d, a in zip(outs, places, aliases, strict=True)
     ]
     for w in written:
-        w.carry(made)
+        w.carry()
     views = Views()
     results = [
         _placed(r, d) if a is None else views.view(a, d, size)
