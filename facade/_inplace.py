@@ -108,14 +108,14 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
         tracked = mode.grad and t.requires_grad and not frozen(t)
     if not tracked:
         return
+    base = t._base_
+    if base is not None and t._creation:
+        raise RuntimeError(ambiguous(t, "is being"))
     if active.depth:
         from .func._example_writes import check_argument
 
         check_argument(t)
-    base = t._base_
     if base is not None:
-        if t._creation:
-            raise RuntimeError(ambiguous(t, "is being"))
         if t.requires_grad and base.is_leaf:
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place "

@@ -116,6 +116,18 @@ class Region:
         seen = {v.index for v in read} | {v.edge.index for v in read if v.edge is not None}
         return [v.index in seen for v in given]
 
+    def reads(self, wanted: list[Value], given: list[Value], varies: Set[int]) -> list[set[int]]:
+        """For each output of `function` the arguments that its value depends on."""
+        at = {v.index: k for k, v in enumerate((*given, *self.free))}
+        names = {v.index for v in given}
+        found = []
+        for out in wanted:
+            steps = _needed(self.steps(), [out], names, varies)
+            read = [out, *[v for s in steps for v in s.operands]]
+            read += [v.edge for v in read if v.edge is not None]
+            found.append({at[v.index] for v in read if v.index in at})
+        return found
+
     def edges(
         self, wanted: list[Value], given: Sequence[Value]
     ) -> tuple[frozenset[int], ...] | None:
@@ -133,8 +145,9 @@ class Region:
                 if not v.requires_grad or v.role == NOWHERE:
                     continue
                 edge = v.edge or v
-                if edge.index in at:
-                    reached.add(at[edge.index])
+                place = at.get(v.index, at.get(edge.index))
+                if place is not None:
+                    reached.add(place)
                 elif v.role == EXTERNAL or edge.state is None:
                     return None
                 elif (edge.state, edge.out) not in seen:

@@ -154,3 +154,61 @@ def test_pairwise_distance_of_numbers(p: float) -> None:
         "b = torch.tensor(0.25, dtype=torch.float64)",
         *lines,
     )
+
+
+NESTED = "h = lambda a: func.jvp(lambda p: (p**4).mean(), (a,), (a.cos(),))[1]"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "func.jacfwd(h)(x[:, 0])", "func.hessian(h)(x[:, 0])", "func.jacrev(func.jacrev(h))(x[0])",
+        "func.vmap(func.hessian(h), in_dims=1)(x)", "func.vmap(func.jacfwd(h), in_dims=1)(x)",
+        "func.vmap(func.jacrev(func.jacrev(h)), in_dims=1)(x)", "func.hessian(h)(x.t())",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("tracked", [False, True])
+def test_tangents_laid_out_as_what_they_belong_to(call: str, tracked: bool) -> None:
+    """They keep the tangents of outer levels, and their history."""
+    compare(
+        f"x.requires_grad_({tracked})",
+        NESTED,
+        f"o = {call}",
+        "see(o)",
+        "o.sum().backward() if o.requires_grad else None",
+        "see(x.grad)",
+    )
+
+
+def test_the_node_of_a_tangent_that_is_laid_out_anew() -> None:
+    compare(
+        "fw = torch.autograd.forward_ad",
+        "c = x.requires_grad_() * 2",
+        "with fw.dual_level():\n"
+        "    for t in (x, c):\n"
+        "        d = fw.unpack_dual(fw.make_dual(torch.ones(3, 2).double().t(), t)).tangent\n"
+        "        see(d.grad_fn.name(), d._is_view(), d._version, d.stride(), d)",
+    )
+
+
+def test_what_does_not_differ_is_told_by_output() -> None:
+    """Of an inner map, or of a pushforward whose tangents alone differ."""
+    compare(
+        "def f(p):\n"
+        "    v = func.vmap(lambda z: torch.searchsorted(z.sort()[0], z) * 1.0)(p)\n"
+        "    return (v * v).mean(), v",
+        "see(*func.jacfwd(f, has_aux=True)(x))",
+        "see(*func.jacfwd(func.vmap(lambda p, q: (p.sin(), q)), has_aux=True)(x, x * 2))",
+        "see(*func.jacfwd(func.vmap(lambda p, q: (p.sin() * q, p)), has_aux=True)(x, x * 2))",
+    )
+
+
+def test_which_error_a_write_to_one_of_many_views_of_an_argument_raises() -> None:
+    compare(
+        "def g(p):\n    p.view(p.shape).chunk(2)[0].mul_(2)\n    return p.sum()",
+        "func.grad(lambda a: func.vmap(g)(a).sum())(x)",
+        "func.grad(g)(x[0])",
+        "func.linearize(g, x.requires_grad_())",
+        "def g(p):\n    p.mul_(2)\n    return p.sum()",
+        "func.linearize(g, x)",
+    )

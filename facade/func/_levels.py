@@ -127,11 +127,16 @@ class Level:
             state = state.parent
         self._seen = local.trace.state
         for s in reversed(states):
-            if isinstance(s.entry, Node) and (
-                (self.randomness == "different" and draws(s))
-                or any(v.index in self._batched for v in s.operands)
-            ):
+            if not isinstance(s.entry, Node):
+                continue
+            varies = {k for k, v in enumerate(s.operands) if v.index in self._batched}
+            if self.randomness == "different" and draws(s):
                 self._batched.update(v.index for v in s.values)
+            elif varies:
+                reads = getattr(getattr(getattr(s.call, "op", None), "fn", None), "reads", None)
+                self._batched.update(
+                    v.index for k, v in enumerate(s.values) if reads is None or reads[k] & varies
+                )
         return value.index in self._batched
 
     def batch_of(self, t: Any) -> tuple[Any, int | None]:
@@ -190,6 +195,8 @@ class Level:
             random = any(draws(s) for s in region.steps())
             op = _op(fn, dims, tuple(out_dims), len(region.free), self.size, check, random)
             op.fn.edges = region.edges(values, given)  # type: ignore[attr-defined]
+            if self.number > 1:
+                op.fn.reads = region.reads(values, given, self._batched)  # type: ignore[attr-defined]
             known = local.trace.state.next[key] = (op, region.free)
         op, free = known
         wholes = [enter(x, region.trace) for x, _ in batches]
