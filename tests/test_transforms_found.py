@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ def compare(*lines: str) -> None:
     """Compare what the lines show by `see`; an error ends its line only, and is shown."""
 
     def program(lib: Any, log: Any) -> None:
+        warnings.filterwarnings("ignore", "There is a performance drop")  # torch has no rule
         space: dict[str, Any] = {"torch": lib, "func": lib.func}
         space["see"] = lambda *xs: [log(_values(lib, x)) for x in xs]
         for line in (*START, *lines):
@@ -211,4 +213,52 @@ def test_which_error_a_write_to_one_of_many_views_of_an_argument_raises() -> Non
         "func.linearize(g, x.requires_grad_())",
         "def g(p):\n    p.mul_(2)\n    return p.sum()",
         "func.linearize(g, x)",
+    )
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "d.as_strided((2,), (1,)).mul_(2)", "d.view(-1)[1:].as_strided((2,), (1,)).mul_(2)",
+        "d.fill_diagonal_(1.0)",
+        "d.view(-1).as_strided((2, 2), (3, 1))[0].mul_(3)", "d.t().as_strided((2,), (1,)).zero_()",
+    ],
+)  # fmt: skip
+def test_writes_through_as_strided_reach_the_tangent(write: str) -> None:
+    compare(
+        "fw = torch.autograd.forward_ad",
+        "with fw.dual_level():\n"
+        "    d = fw.make_dual(x * 1, torch.ones(2, 3).double())\n"
+        f"    {write}\n"
+        "    see(*fw.unpack_dual(d), *fw.unpack_dual(d.sin()))",
+        f"def f(d):\n    d = d.clone()\n    {write}\n    return d.sin()",
+        "see(func.jacfwd(f)(x), func.vmap(func.jacfwd(f))(torch.stack([x, x * 2])))",
+    )
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "q.as_strided((2,), (1,)).mul_(2)", "q.fill_diagonal_(2.0)", "p.fill_diagonal_(2.0)",
+        "q.t().as_strided((2,), (1,)).mul_(2)",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("batch", ["x[:, :, None] * x", "(x[:, :, None] * x).requires_grad_() * 1"])
+def test_writes_through_as_strided_reach_the_example(write: str, batch: str) -> None:
+    compare(
+        "x = torch.arange(6.0, dtype=torch.float64).reshape(2, 3, 1) - 2.5",
+        f"b = {batch.replace('x[:, :, None] * x', 'x * x.mT')}",
+        f"def f(p):\n    q = p * 1\n    {write}\n    return q.sin() + p",
+        "see(func.vmap(f)(b), b)",
+    )
+
+
+def test_tangents_of_outer_maps_that_do_not_differ_may_be_written_to() -> None:
+    compare(
+        "def f(p):\n    v = p.max(0)[0].clone()\n"
+        "    v.index_fill_(0, torch.tensor([0]), 2.0)\n    return v * v",
+        "see(func.jacfwd(func.jacfwd(f))(x))",
+        "see(*func.jvp(func.jacfwd(f), (x,), (x.cos(),)))",
+        "def f(d):\n    d = d.clone()\n    d[0].mul_(3)\n    return d.sin()",
+        "see(func.vmap(func.jacfwd(f))(torch.stack([x, x * 2])))",
     )

@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from leafax.functional import Fault, Node, Op, contiguous_strides, summarise
+from leafax.functional import (
+    Fault,
+    JvpCall,
+    Node,
+    Op,
+    contiguous_strides,
+    read_inputs,
+    summarise,
+)  # fmt: skip
 
 from .. import _dual
 from .._active import active
@@ -133,7 +141,7 @@ class Level:
             if self.randomness == "different" and draws(s):
                 self._batched.update(v.index for v in s.values)
             elif varies:
-                reads = getattr(getattr(getattr(s.call, "op", None), "fn", None), "reads", None)
+                reads = _reads(s, varies)
                 self._batched.update(
                     v.index for k, v in enumerate(s.values) if reads is None or reads[k] & varies
                 )
@@ -387,6 +395,18 @@ def _op(
 
     vmapped.draws = random  # type: ignore[attr-defined]
     return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward", check=check)
+
+
+def _reads(state: Any, varies: set[int]) -> Any:
+    """Which operands each of a step's values is computed from; None where that may be all.
+
+    A tangent of what is linear does not depend on the values, and may be written where they differ.
+    """
+    call = state.call
+    if isinstance(call, JvpCall) and max(varies) < len(state.operands) - len(call.given):
+        avals = tuple([v.aval for v in state.operands])
+        return [read_inputs(call, avals, (k,)) for k in range(len(state.values))]
+    return getattr(getattr(getattr(call, "op", None), "fn", None), "reads", None)
 
 
 def draws(state: Any) -> bool:
