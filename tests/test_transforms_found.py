@@ -262,3 +262,33 @@ def test_tangents_of_outer_maps_that_do_not_differ_may_be_written_to() -> None:
         "def f(d):\n    d = d.clone()\n    d[0].mul_(3)\n    return d.sin()",
         "see(func.vmap(func.jacfwd(f))(torch.stack([x, x * 2])))",
     )
+
+
+FUNCTION = (
+    "class A(torch.autograd.Function):\n"
+    "    @staticmethod\n    def forward(a): return a * 2\n"
+    "    @staticmethod\n    def setup_context(ctx, i, o): pass\n"
+    "    @staticmethod\n    def backward(ctx, g): return g * 2\n"
+    "    @staticmethod\n    def jvp(ctx, t): return t * 2"
+)
+
+
+def test_functions_without_a_rule_are_refused_inside_of_any_map() -> None:
+    compare(
+        FUNCTION,
+        "see(func.vmap(lambda a: a + A.apply(x[0]))(x))",
+        "see(func.jacfwd(A.apply)(x))",
+        "see(func.vmap(lambda b: func.grad(lambda a: A.apply(a).sum())(x[0]) * b)(x))",
+        "see(func.jacrev(A.apply)(x))",
+        "class B(A):\n    generate_vmap_rule = True",
+        "see(func.vmap(lambda a: a + B.apply(x[0]))(x))",
+        "see(func.jacfwd(B.apply)(x))",
+    )
+
+
+def test_batched_gradients_of_no_dimension() -> None:
+    compare(
+        "x.requires_grad_()",
+        "torch.autograd.grad((x * 2).sum(), x, is_grads_batched=True)",
+        "torch.autograd.grad((x * 2).sum(), x, torch.tensor(1.0), is_grads_batched=True)",
+    )
