@@ -5,23 +5,30 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class _Active(threading.local):
+    """`arguments` are those that are leaves to the transform but have a history outside of it."""
+
     depth = 0
+    arguments: tuple[Any, ...] = ()
 
 
 active = _Active()
 
 
 @contextmanager
-def transform() -> Iterator[None]:
+def transform(*arguments: Any) -> Iterator[None]:
     """While a transformed function is called: some things are forbidden then."""
+    before = active.arguments
     active.depth += 1
+    active.arguments = (*before, *arguments)
     try:
         yield
     finally:
         active.depth -= 1
+        active.arguments = before
 
 
 @contextmanager

@@ -208,7 +208,6 @@ def _laid_out_as(t: Any, along: Any) -> Any:
     """A copy of `along` of which can be viewed what can be viewed of `t`."""
     from ._bits import bits, storage_numel
     from ._creation import batched_as, zeros
-    from .autograd._node import edge_from, set_history
 
     conj, neg = bits(t)
     if storage_numel(t) == along.numel() and t.is_contiguous():
@@ -223,6 +222,4 @@ def _laid_out_as(t: Any, along: Any) -> Any:
         part = whole.as_strided(t.size(), t.stride(), t.storage_offset())
     part = part.conj() if conj else part
     part = part._neg_view() if neg else part
-    out = part.copy_(along.detach()).detach()
-    edge = edge_from(along) if local.mode.grad else None
-    return out if edge is None else set_history(out, *edge)
+    return part.detach().copy_(along)

@@ -56,6 +56,12 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     rows, columns, *more = self.shape
     if more and len(set(self.shape)) != 1:
         raise RuntimeError("all dimensions of input must be of equal length")
+    if local.look is not None and not (wrap and rows > columns + 1):
+        line = self.diagonal()  # a view of any example of a `vmap`, however it lies
+        while line.dim() > 1:
+            line = line.diagonal(0, 0, -1)
+        line.fill_(fill_value)
+        return self
     step, start = (sum(self.stride()),), self.storage_offset()
     if self._base_ is None and start:  # a piece of `unsafe_split`: strides count from itself
         main = self.diagonal()

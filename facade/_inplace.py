@@ -10,6 +10,7 @@ from typing import Any
 from leafax.functional import TABLE, Op, cast, category, scalar_name
 
 from . import _dual, _dual_ops
+from ._active import active
 from ._ambiguous import ambiguous
 from ._beyond import reaches_out
 from ._cautions import drops_imaginary
@@ -108,9 +109,13 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
     if not tracked:
         return
     base = t._base_
+    if base is not None and t._creation:
+        raise RuntimeError(ambiguous(t, "is being"))
+    if active.depth:
+        from .func._example_writes import check_argument
+
+        check_argument(t)
     if base is not None:
-        if t._creation:
-            raise RuntimeError(ambiguous(t, "is being"))
         if t.requires_grad and base.is_leaf:
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place "

@@ -229,8 +229,12 @@ def reached(state: Any, wanted: tuple[int, ...], given: tuple[int, ...]) -> tupl
     A function takes all the parameters of a model, also where it uses few. The gradient of the
     others is None then, as in PyTorch, not zero: an optimizer leaves them alone.
     """
-    avals = tuple([v.aval for v in state.operands])
-    read = read_inputs(state.call, avals, given)
+    edges = getattr(state.call.op.fn, "edges", None)  # those of a mapped function are known
+    if edges is not None:
+        read = frozenset().union(*[edges[k] for k in given])
+    else:
+        avals = tuple([v.aval for v in state.operands])
+        read = read_inputs(state.call, avals, given)
     return tuple([k for k in wanted if k in read])
 
 

@@ -93,7 +93,8 @@ class Region:
                     return _stop(x)
                 if v.edge is not None and v.edge.index != v.index:
                     old = env.get(v.edge.index)
-                    return _with_edge_of(x, outer[v.edge] if old is None else old)
+                    old = outer[v.edge] if old is None else old
+                    return _with_edge_of(x, old.reshape(x.shape))  # turned without gradients
                 return x
 
             for s in steps:
@@ -106,6 +107,57 @@ class Region:
             return tuple(read(v) for v in wanted)
 
         return fn
+
+    def used(self, outs: list[Any], given: list[Value], varies: Set[int]) -> list[bool]:
+        """Which of the given values these tensors depend on."""
+        wanted = [enter(t, self.trace) for t in outs]
+        steps = _needed(self.steps(), wanted, {v.index for v in given}, varies)
+        read = [*wanted, *[v for s in steps for v in s.operands]]
+        seen = {v.index for v in read} | {v.edge.index for v in read if v.edge is not None}
+        return [v.index in seen for v in given]
+
+    def reads(self, wanted: list[Value], given: list[Value], varies: Set[int]) -> list[set[int]]:
+        """For each output of `function` the arguments that its value depends on."""
+        at = {v.index: k for k, v in enumerate((*given, *self.free))}
+        names = {v.index for v in given}
+        found = []
+        for out in wanted:
+            steps = _needed(self.steps(), [out], names, varies)
+            read = [out, *[v for s in steps for v in s.operands]]
+            read += [v.edge for v in read if v.edge is not None]
+            found.append({at[v.index] for v in read if v.index in at})
+        return found
+
+    def edges(
+        self, wanted: list[Value], given: Sequence[Value]
+    ) -> tuple[frozenset[int], ...] | None:
+        """For each output of `function` the arguments that autograd can reach from it.
+
+        A value can be overwritten and its edge go on: its gradient is zero then. None if part of
+        the graph is not that of the steps.
+        """
+        at = {v.index: k for k, v in enumerate((*given, *self.free))}
+        found = []
+        for out in wanted:
+            stack, seen, reached = [out], set[Any](), set[int]()
+            while stack:
+                v = stack.pop()
+                if not v.requires_grad or v.role == NOWHERE:
+                    continue
+                edge = v.edge or v
+                place = at.get(v.index, at.get(edge.index))
+                if place is not None:
+                    reached.add(place)
+                elif v.role == EXTERNAL or edge.state is None:
+                    return None
+                elif (edge.state, edge.out) not in seen:
+                    seen.add((edge.state, edge.out))
+                    operands = edge.state.operands
+                    inner = getattr(getattr(edge.state.call, "op", None), "fn", None)
+                    inner = getattr(inner, "edges", None)  # of another mapped function
+                    stack += operands if inner is None else [operands[k] for k in inner[edge.out]]
+            found.append(frozenset(reached))
+        return tuple(found)
 
     def has_custom(self, wanted: list[Value], given: Set[int], varies: Set[int]) -> bool:
         """Whether the steps that the wanted values depend on have gradients in Python code."""

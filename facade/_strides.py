@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from leafax.functional import NOT_VIEWABLE, TABLE, VIEW_RULES, Layout, Op, contiguous_strides
 
-from . import _layout
+from . import _dual, _layout
 from ._beyond import lens_from, places, reach
 from ._enter import enter, make
 from ._layout import laid
@@ -105,6 +107,28 @@ def strided(
     Args:
       node: what the result's node is called.
     """
+    out = _strided(t, size, stride, storage_offset, node)
+    if out is not None and local.mode.dual:  # tangents lie as what they belong to does
+        for level in local.mode.dual:
+            along = _dual.tangent(t, level)
+            if along is not None:
+                offset = t.storage_offset() if storage_offset is None else storage_offset
+                with _dual.seeing(_dual.below(level)), unlooked():
+                    _dual.hold(out, level, along.as_strided(size, stride, offset))
+    return out
+
+
+@contextmanager
+def unlooked() -> Iterator[None]:
+    """Within the block the examples of a `vmap` are tensors like others."""
+    before, local.look = local.look, None
+    try:
+        yield
+    finally:
+        local.look = before
+
+
+def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None, node: str) -> Any:
     have = layout(t)
     have = have._replace(offset=int(have.offset))  # a tensor said where it begins
     offset = have.offset if storage_offset is None else storage_offset

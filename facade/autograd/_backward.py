@@ -312,7 +312,14 @@ def _batched(
 
     tensors = [g for g in grads if g is not None]
 
-    def one(*rows: Any) -> list[Any]:
+    for g in tensors:
+        if g.dim() == 0:
+            raise ValueError(
+                "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input "
+                "is a Tensor of dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0."
+            )
+
+    def vjp(*rows: Any) -> list[Any]:
         given = iter(rows)
         rest = [None if g is None else next(given) for g in grads]
         found = _one(outs, ins, rest, keep, create_graph, allow_unused)
@@ -320,5 +327,5 @@ def _batched(
         return [g for g in found if g is not None]
 
     there: list[bool] = []
-    results = iter(vmap(one)(*tensors))
+    results = iter(vmap(vjp)(*tensors))
     return [next(results) if held else None for held in there]

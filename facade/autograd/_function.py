@@ -149,6 +149,7 @@ class Function(metaclass=FunctionMeta):
         if local.look is not None and active.depth:
             from . import _function_vmap
 
+            _function_vmap.check(cls)  # also where nothing differs from example to example
             if _function_vmap.applies(args):
                 if any(isinstance(a, Handle) for a in kwargs.values()):
                     raise NotImplementedError(

@@ -35,7 +35,6 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     if all(d is None for d in dims):  # it differs in an outer vmap only
         with suspended():
             return cls.apply(*args)
-    _check(cls)
     in_dims, batches = unflatten(treedef, dims), unflatten(treedef, wholes)
     if cls.generate_vmap_rule:
         with suspended():
@@ -61,7 +60,8 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     return _history(cls, args, unflatten(structure, made))
 
 
-def _check(cls: Any) -> None:
+def check(cls: Any) -> None:
+    """Raise PyTorch's error for a Function that cannot be mapped."""
     from ._function import Function
 
     overridden = cls.vmap is not Function.vmap

@@ -46,7 +46,9 @@ def alias(out: Any, examples: list[Example]) -> Alias | None:
     """
     if local.mode.dual:  # tangents of views are theirs, or what the function made them
         return None
-    for batch, dim, first, _ in examples:
+    for batch, dim, first, _, _ in examples:
+        if first._lens:  # turned in place, and the batch will be
+            continue
         if out is first:
             return Alias(batch, dim, first, (), False)
         if not (out._shares and first._shares) or out._store is None:

@@ -161,7 +161,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     flat, treedef = flatten(primals)
     with tracked():
         lifted = [lift(x) for x in flat]
-        output = func(*unflatten(treedef, lifted))
+        with transform(*[t for t in lifted if not t.is_leaf]):
+            output = func(*unflatten(treedef, lifted))
     outs, structure = flatten(output)
     private = [t for t in lifted if t.is_leaf]
     # The linear function treats the point as a constant, as PyTorch's does.

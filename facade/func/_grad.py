@@ -17,6 +17,7 @@ from .._active import transform
 from .._dual import copy_duals, hold
 from .._handle import Handle
 from .._modes import within
+from .._storage import storage_of
 from .._trace import Mode, local
 from ..autograd import grad as _autograd_grad
 from ..autograd._backward import check_real
@@ -39,7 +40,12 @@ def tracked(grad: bool = True) -> Iterator[None]:
 def lift(x: Any) -> Any:
     """The same value as a tensor whose gradient can be asked for."""
     x = normal(x)
-    return x.view_as(x) if x.requires_grad else leaf(bare(x))
+    if not x.requires_grad:
+        return leaf(bare(x))
+    out = x.view_as(x)
+    storage_of(out)
+    out._base_, out._blens = None, ()  # it shares memory; its history is not read anew from `x`
+    return out
 
 
 def normal(x: Any) -> Any:
@@ -172,7 +178,7 @@ def grad_and_value(
                 full[n], lifted = lift_tree(args[n])
                 trees.append(flatten(full[n])[1])
                 private.append(lifted)
-            with transform():
+            with transform(*[t for lifted in private for t in lifted if not t.is_leaf]):
                 output = func(*full, **kwargs)
             output, aux = split_aux(prefix, output) if has_aux else (output, None)
             if not isinstance(output, Handle):
@@ -247,7 +253,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             lifted.append(tree)
             trees.append((flatten(tree)[1], len(leaves)))
             flat += leaves
-        with transform():
+        with transform(*[t for t in flat if not t.is_leaf]):
             output = func(*lifted)
         output, aux = split_aux(prefix, output) if has_aux else (output, None)
     outs, structure = flatten(output)

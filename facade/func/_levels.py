@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from leafax.functional import Fault, Node, Op, contiguous_strides, summarise
+from leafax.functional import (
+    Fault,
+    JvpCall,
+    Node,
+    Op,
+    contiguous_strides,
+    read_inputs,
+    summarise,
+)  # fmt: skip
 
 from .. import _dual
 from .._active import active
@@ -54,12 +62,18 @@ running = _Running()
 
 
 class Example(NamedTuple):
-    """The first example of a batch, whose mapped dimension is `dim`, and its version at first."""
+    """The first example of a batch, whose mapped dimension is `dim`.
+
+    Attributes:
+      version: that of the example at first.
+      edge: where its gradient went at first: see `Value.edge`.
+    """
 
     batch: Any
     dim: int
     first: Any
     version: int | None
+    edge: Value | None
 
     @property
     def writes(self) -> int:
@@ -104,7 +118,8 @@ class Level:
             self.holes.append(value)
             self._batched.add(value.index)
         version = None if first._v.inference else first._version
-        self.examples.append(Example(batch, dim, first, version))
+        edge = enter(first, local.trace).edge
+        self.examples.append(Example(batch, dim, first, version, edge))
         return first
 
     def batched(self, t: Any) -> bool:
@@ -120,11 +135,16 @@ class Level:
             state = state.parent
         self._seen = local.trace.state
         for s in reversed(states):
-            if isinstance(s.entry, Node) and (
-                (self.randomness == "different" and draws(s))
-                or any(v.index in self._batched for v in s.operands)
-            ):
+            if not isinstance(s.entry, Node):
+                continue
+            varies = {k for k, v in enumerate(s.operands) if v.index in self._batched}
+            if self.randomness == "different" and draws(s):
                 self._batched.update(v.index for v in s.values)
+            elif varies:
+                reads = _reads(s, varies)
+                self._batched.update(
+                    v.index for k, v in enumerate(s.values) if reads is None or reads[k] & varies
+                )
         return value.index in self._batched
 
     def batch_of(self, t: Any) -> tuple[Any, int | None]:
@@ -142,8 +162,12 @@ class Level:
         parts = list(tower(t))
         return rebuild(t, iter(self.map(parts, [dim] * len(parts))))
 
-    def map(self, outs: list[Any], out_dims: list[Any]) -> list[Any]:
-        """Record the steps so far as one mapped op on the batches."""
+    def map(self, outs: list[Any], out_dims: list[Any], sparing: bool = False) -> list[Any]:
+        """Record the steps so far as one mapped op on the batches.
+
+        Args:
+          sparing: take those batches only that the outputs depend on.
+        """
         region = self.region
         if any(_op_name(s) == "rrelu" for s in region.steps()):
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
@@ -156,26 +180,34 @@ class Level:
         values = [enter(o, region.trace) for o in outs]
         for o in outs:
             self.batched(o)
-        holes = {v.index for v in self.holes}
+        batches, given = self.mapped, self.holes
+        if sparing:
+            used = region.used(outs, self.holes, self._batched)
+            batches = [m for m, u in zip(batches, used, strict=True) if u]
+            given = [v for v, u in zip(given, used, strict=True) if u]
+        holes = {v.index for v in given}
         if any(v.requires_grad for v in values) and region.has_custom(values, holes, self._batched):
             raise NotImplementedError(
                 "vmap over an op that saved-tensor hooks have packed is not implemented in leafax"
             )
-        dims = tuple(d for _, d in self.mapped)
+        dims = tuple(d for _, d in batches)
         key = (
-            "vmap", region.key(values), tuple(out_dims), dims, tuple(self.holes), self.size,
+            "vmap", region.key(values), tuple(out_dims), dims, tuple(given), self.size,
             self.randomness,
         )  # fmt: skip
         known = local.trace.state.next.get(key)
         if known is None:
             call = self._splitting() if self.randomness == "different" else None
-            fn = region.function(outs, self.holes, self._batched, call)
-            check = _check(region, outs, self, dims)
+            fn = region.function(outs, given, self._batched, call)
+            check = _check(region, outs, self, given, dims)
             random = any(draws(s) for s in region.steps())
             op = _op(fn, dims, tuple(out_dims), len(region.free), self.size, check, random)
+            op.fn.edges = region.edges(values, given)  # type: ignore[attr-defined]
+            if self.number > 1:
+                op.fn.reads = region.reads(values, given, self._batched)  # type: ignore[attr-defined]
             known = local.trace.state.next[key] = (op, region.free)
         op, free = known
-        wholes = [enter(x, region.trace) for x, _ in self.mapped]
+        wholes = [enter(x, region.trace) for x, _ in batches]
         tracked = any(v.requires_grad for v in values)
         mode = local.mode
         with within(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False, ())):
@@ -307,7 +339,9 @@ def _first(dim: int) -> Op:
     return Op(first, name="select", backward="SelectBackward0")
 
 
-def _check(region: Region, outs: list[Any], level: Level, dims: tuple[int, ...]) -> Any:
+def _check(
+    region: Region, outs: list[Any], level: Level, given: list[Value], dims: tuple[int, ...]
+) -> Any:
     """The data-dependent checks of the mapped steps, as one check on the batches; or None."""
     if not any(getattr(getattr(s.call, "op", None), "check", None) for s in region.steps()):
         return None
@@ -323,7 +357,7 @@ def _check(region: Region, outs: list[Any], level: Level, dims: tuple[int, ...])
             found.append(summarise(fault))
         return evaluate(state, given) if evaluate is not None else state.call.evaluate(*given)
 
-    collect = region.function(outs, level.holes, level._batched, call)
+    collect = region.function(outs, given, level._batched, call)
     axes = (*dims, *[None] * len(region.free))
 
     def faults(*example: Any) -> Any:
@@ -361,6 +395,18 @@ def _op(
 
     vmapped.draws = random  # type: ignore[attr-defined]
     return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward", check=check)
+
+
+def _reads(state: Any, varies: set[int]) -> Any:
+    """Which operands each of a step's values is computed from; None where that may be all.
+
+    A tangent of what is linear does not depend on the values, and may be written where they differ.
+    """
+    call = state.call
+    if isinstance(call, JvpCall) and max(varies) < len(state.operands) - len(call.given):
+        avals = tuple([v.aval for v in state.operands])
+        return [read_inputs(call, avals, (k,)) for k in range(len(state.values))]
+    return getattr(getattr(getattr(call, "op", None), "fn", None), "reads", None)
 
 
 def draws(state: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from leafax.functional import Layout
 
 from .._beyond import reach
-from .._strides import layout
+from .._strides import is_contiguous, layout, unlooked
 from ._aliases import Views, alias
 from ._levels import innermost, running, suspended
 
@@ -46,6 +46,9 @@ def as_strided(t: Any, size: Any, stride: Any, storage_offset: int | None) -> An
                 f"Got size {list(size)} and stride {list(stride)}"
             )
         _check(Layout(have.shape[1:], have.strides[1:], begin), size, stride, offset)
+        if found is None and is_contiguous(t):  # a view of it, so that writes reach it
+            with unlooked():
+                return t.as_strided(size, stride, int(layout(t).offset) + offset - begin)
         out = batch.as_strided((level.size, *size), (have.strides[0], *stride), offset)
     return level.example(out, 0)
 

@@ -21,6 +21,7 @@ from .._record import apply
 from .._storage import of_mode
 from .._trace import Mode, local
 from ._aliases import Alias, Views, alias
+from ._example_writes import Write
 from ._levels import Level, entered, rebuild, tower
 from ._trees import flatten, flatten_up_to, spell, unflatten
 
@@ -178,18 +179,15 @@ def _map(
                 for part in tower(o):
                     parts.append(part)
                     part_dims.append(0)
-        written = [e for e in level.examples if e.writes]
-        for e in written:
-            parts.append(e.first)
-            part_dims.append(e.dim)
         made = iter(level.map(parts, part_dims))
+        # Each by itself: it may be that it, and its batch, do not differ in outer maps.
+        written = [Write(e, level) for e in level.examples if e.writes]
     results = [
         of_mode(rebuild(o, made), o._v.inference) if d is not None and a is None else o
         for o, d, a in zip(outs, places, aliases, strict=True)
     ]
-    for e in written:  # what was written to an example is written to the batch
-        e.batch.copy_(next(made))
-        e.batch._vc[0] += e.writes - 1
+    for w in written:
+        w.carry()
     views = Views()
     results = [
         _placed(r, d) if a is None else views.view(a, d, size)

@@ -65,6 +65,8 @@ def pairwise_distance(
     d = wide(a - b + cast(eps, a.dtype))
     if is_complex(d.dtype):
         d = jnp.abs(d)
+    scalar = not d.shape
+    d = d.reshape(d.shape or (1,))
     if p == 2:
         y = _root((d * d).sum(-1, keepdims=keepdim))
     else:
@@ -83,4 +85,4 @@ def pairwise_distance(
             some = total > 0
             roots = jnp.where(some, total, jnp.ones((), d.dtype)) ** (1 / p)
             y = jnp.where(some, roots, jnp.zeros((), d.dtype))
-    return cast(y, real_of(a.dtype))
+    return cast(y.reshape(()) if scalar else y, real_of(a.dtype))
