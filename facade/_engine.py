@@ -18,6 +18,7 @@ from typing import Any
 from ._dtype import of
 from ._enter import enter, make
 from ._grad_dtype import wanted
+from ._gradient_layout import warn_unless_alike
 from ._gradients import apply, fitted, idle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
@@ -295,6 +296,9 @@ class GraphTask:
                 leaf._grad.add_(grad)
             else:
                 leaf._grad = leaf._grad + grad
+            told = leaf._grad._shares or leaf._grad._v.strides is not leaf._v.strides
+            if told and local.grad_layout:
+                warn_unless_alike(leaf, self.create_graph)
         self.effects.append(("leaf", leaf, leaf._grad))
 
 

@@ -1,0 +1,101 @@
+"""Small programs that random ones were shrunk to: each showed a difference from PyTorch once."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from sameness import Log, same
+
+
+def test_gradients_are_cast_where_they_begin() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.zeros(3, dtype=lib.float64, requires_grad=True)
+        y = x * 2
+        y.register_hook(lambda g: log(g.dtype))
+        log(lib.autograd.grad(y, (y, x), lib.ones(3)))
+        g = lib.ones(3, requires_grad=True)
+        log(lib.autograd.grad(x, x, g, create_graph=True)[0].grad_fn)
+        z = lib.zeros(3, requires_grad=True)
+        z.register_hook(lambda g: log(g.dtype))
+        z.backward(lib.ones(3, dtype=lib.float64))
+
+
+def test_which_gradient_does_not_fit_is_told_by_what_it_equals() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.tensor([1.0, 2.0], requires_grad=True)
+        y, one = x * 2, lib.ones(())
+        log.attempt(lib.autograd.backward, [y, y], [lib.ones(2), one])
+        log.attempt(lib.autograd.backward, [x.sum(), y], [None, one])
+        log.attempt(lib.autograd.backward, [x.sum(), y], [lib.ones(()), one])
+        log.attempt(lib.autograd.backward, [y * 1j, y * 1j], [y * 1j, lib.ones(2)])
+
+
+def test_copies_of_what_shares_memory_share_it() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.tensor([[1.0, 2.0], [3.0, 4.0]])
+        everything = [x, x.t(), x[:, 1], x[0].expand(2, 2), x.view(lib.int32), x[:0]]
+        copies = copy.deepcopy(everything)
+        copies[2].mul_(5)
+        log(copies, everything, copy.deepcopy(x[1:, 1]), copy.deepcopy(lib.tensor([1j]).conj()))
+        log([c._is_view() for c in copies])
+        leaf = lib.ones(3, requires_grad=True)
+        again, part = copy.deepcopy([leaf, leaf.detach()[1:]])
+        part.zero_()
+        (again * again).sum().backward()
+        log(again, part)
+        log.gradients(again.grad)
+
+
+def test_copies_of_what_has_no_elements_keep_its_strides() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        for x in (lib.zeros(2, 3)[::2][:0], lib.zeros(2, 3, 2)[:, :0].transpose(0, 2)):
+            log(lib.ones_like(x), x.clone(), x.double(), x.t() if x.dim() == 2 else x, x + 1)
+
+
+def test_apply_is_no_write_that_a_version_counts() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.tensor([1.0, 2.0])
+        log(x.apply_(lambda v: v + 1), x._version)
+
+
+def test_writes_by_index_do_not_read_their_target() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        two = lib.tensor([0, 1])
+        for other in (lambda x: x[:2], lambda x: x[1:], lambda x: x[:2].clone()):
+            for write in (
+                lambda a, b: a.scatter_(0, two, b),
+                lambda a, b: a.scatter_(0, two, b, reduce="add"),
+                lambda a, b: a.scatter_reduce_(0, two, b, "sum"),
+                lambda a, b: a.index_reduce_(0, two, b, "prod"),
+                lambda a, b: a.put_(two, b),
+                lambda a, b: a.put_(two, b, True),
+                lambda a, b: a.clamp_(min=b),
+                lambda a, b: lib.gather(b, 0, two, out=a),
+                lambda a, b: lib.take(b, two, out=a),
+                lambda a, b: lib.index_select(b, 0, two, out=a),
+                lambda a, b: lib.cumsum(b, 0, out=a),
+            ):
+                x = lib.tensor([1.0, 2.0, 3.0])
+                with log.catch():
+                    write(x[:2], other(x))
+                log(x)
+        log.attempt(lambda: two.index_fill_(0, two, 2))
+
+
+def test_a_gradient_that_lies_otherwise_is_told_of() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        lib.set_warn_always(True)
+        x = lib.ones(2, 3, requires_grad=True)
+        for grad in (lib.ones(3, 2).t(), lib.ones(4, 3)[::2], lib.ones(2, 3)):
+            x.grad = grad
+            x.sum().backward()
+            x.sum().backward(create_graph=True)
+        lib.set_warn_always(False)
