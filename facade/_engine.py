@@ -292,13 +292,14 @@ class GraphTask:
                     grad = _in_the_shape_of(leaf, grad)
                 strides = leaf._v.strides if node.left is None else None
                 leaf._grad = _first(grad, self.create_graph, alone, strides)
-            elif not self.create_graph:
-                leaf._grad.add_(grad)
             else:
-                leaf._grad = leaf._grad + grad
-            told = leaf._grad._shares or leaf._grad._v.strides is not leaf._v.strides
-            if told and local.grad_layout:
-                warn_unless_alike(leaf, self.create_graph)
+                if not self.create_graph:
+                    leaf._grad.add_(grad)
+                else:
+                    leaf._grad = leaf._grad + grad
+                told = leaf._grad._shares or leaf._grad._v.strides is not leaf._v.strides
+                if told and local.grad_layout:
+                    warn_unless_alike(leaf, self.create_graph)
         self.effects.append(("leaf", leaf, leaf._grad))
 
 

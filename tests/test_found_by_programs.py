@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from sameness import Log, same
 
 
@@ -99,3 +100,26 @@ def test_a_gradient_that_lies_otherwise_is_told_of() -> None:
             x.sum().backward()
             x.sum().backward(create_graph=True)
         lib.set_warn_always(False)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_parameters_that_share_memory_are_updated_one_after_the_other(name: str) -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        for other in (
+            lambda a: a.detach().view(-1).requires_grad_(),
+            lambda a: a.detach()[0, 1:].requires_grad_(),
+            lambda a: a.detach()[0, :0].requires_grad_(),
+            lambda a: a,
+            lambda a: a.view(-1),
+        ):
+            a = lib.tensor([[1.0, -1.75, 2.0]], requires_grad=True)
+            b = other(a)
+            b.retain_grad()
+            c, d = (x.detach().requires_grad_() for x in lib.ones(4).chunk(2))
+            made = getattr(lib.optim, name)([a, c, b, d], lr=0.1, weight_decay=0.5)
+            for _ in range(3):
+                made.zero_grad()
+                ((a * a).sum() + (b**3).sum() + (c * d).sum()).backward()
+                made.step()
+                log([x.detach() for x in (a, b, c, d)])
