@@ -135,8 +135,9 @@ class GraphTask:
         ready = Ready()
         for (node, out), grad in self.roots:
             self._add(buffers, node, out, grad)
+        alone = len(self.roots) == 1  # its hooks are called even if it leads to nothing wanted
         for (node, _), _ in self.roots:
-            if waiting.get(node, 0) == 0:
+            if waiting.get(node, 0) == 0 and (alone or node in needed):
                 ready.push(node)
         while ready:
             node = ready.pop()

@@ -123,3 +123,49 @@ def test_parameters_that_share_memory_are_updated_one_after_the_other(name: str)
                 ((a * a).sum() + (b**3).sum() + (c * d).sum()).backward()
                 made.step()
                 log([x.detach() for x in (a, b, c, d)])
+
+
+def test_which_slices_are_none() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        none, two = lib.zeros((0, 3), requires_grad=True), lib.ones((2, 3), requires_grad=True)
+        for k in (slice(-1), slice(5), slice(-3, None), slice(0, 0), slice(None, None, 2)):
+            log(none[k, :], two[k, :], two[:0][k, :])
+
+
+def test_hooks_of_roots_that_lead_nowhere() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x, w = lib.ones(2, requires_grad=True), lib.ones(3, requires_grad=True)
+        y, far = x * 2, (w * w).sum()
+        y.register_hook(lambda g: log("hook", g))
+        x.register_hook(lambda g: log("leaf's hook", g))
+        y.retain_grad()
+        one = lib.ones(2)
+        log.gradients(*lib.autograd.grad([far, y, x], w, [None, one, one], retain_graph=True))
+        log(y.grad)
+        log(lib.autograd.grad(y, w, one, allow_unused=True))
+        log(lib.autograd.grad([y, y], w, [one, one], allow_unused=True))
+
+
+def test_one_number_goes_where_one_mask_is_true_whatever_its_dtype() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x, number = lib.tensor([[0, -1], [-2, 1]]), lib.tensor(2.5, dtype=lib.float64)
+        mask = [True, False]
+        x[None, mask] = number
+        x[:, mask] = number + 1
+        x[0, mask] = number + 2
+        x[..., mask] = number
+        with log.catch():
+            x[lib.tensor([0]), mask] = number
+        log(x)
+
+
+def test_several_outs_are_checked_before_one_is_written_to() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        for name in ("max", "min"):
+            out = lib.zeros(2), lib.zeros(2)
+            log.attempt(getattr(lib, name), lib.ones(2, 2), 0, out=out)
+            log(out, [t._version for t in out])
