@@ -169,3 +169,33 @@ def test_several_outs_are_checked_before_one_is_written_to() -> None:
             out = lib.zeros(2), lib.zeros(2)
             log.attempt(getattr(lib, name), lib.ones(2, 2), 0, out=out)
             log(out, [t._version for t in out])
+
+
+def test_writes_to_a_part_of_overlapping_windows() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        for window in (
+            lambda x: x.unfold(-1, 2, 1),
+            lambda x: x.as_strided((3, 2), (1, 1)),
+            lambda x: x.view(2, 3).as_strided((2, 2, 2), (1, 2, 1)).transpose(0, 1)[0],
+        ):
+            for write in (
+                lambda w: w[:, 1].mul_(2),
+                lambda w: w[1].fill_(7),
+                lambda w: w.t()[1, :2].add_(1),
+                lambda w: w[::2].neg_(),
+                lambda w: w.unfold(0, 2, 1)[0, 0].sub_(3),
+                lambda w: w.as_strided((2,), (1,), 1).mul_(3),
+            ):
+                leaf = lib.tensor([-1.0, -2.0, -3.0, 4.0, 5.0, 6.0], requires_grad=True)
+                x = leaf * 1
+                w = window(x)
+                write(w)
+                write(window(x))
+                (x * x).sum().backward()
+                log(x, w)
+                log.gradients(leaf.grad)
+        z = lib.tensor([1 + 2j, 3 - 1j, 2j])
+        z.unfold(0, 2, 1)[:, 1].imag.mul_(5)
+        lib.view_as_real(z).unfold(0, 2, 1)[1, 0].add_(1)
+        log(z)
