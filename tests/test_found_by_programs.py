@@ -199,3 +199,15 @@ def test_writes_to_a_part_of_overlapping_windows() -> None:
         z.unfold(0, 2, 1)[:, 1].imag.mul_(5)
         lib.view_as_real(z).unfold(0, 2, 1)[1, 0].add_(1)
         log(z)
+
+
+def test_complex_numbers_are_divided_as_numpy_does() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.tensor([1 + 1j, 2 - 1j, 0j, 4j, 3 + 0j], requires_grad=True)
+        for by in (0, 0.0, 0j, lib.zeros(5), lib.zeros(5, dtype=lib.complex64)):
+            log.lines.append([str(z) for z in lib.view_as_real(x.detach() / by).tolist()])
+        y = lib.tensor([3 + 1j, 0.5 - 1j, -1j, 1e3 + 0j, 7j], requires_grad=True)
+        (x / y).abs().sum().backward(create_graph=True)
+        (y.grad.abs().sum() + x.grad.real.sum()).backward()
+        log(x / y)
