@@ -22,6 +22,7 @@ from ._gradient_layout import warn_unless_alike
 from ._gradients import apply, fitted, idle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
+from ._memory_format import contiguous_format
 from ._node import AccumulateGrad, Node
 from ._roles import alias, spread
 from ._saved import check_versions, latest_versions
@@ -336,7 +337,9 @@ def _first(grad: Any, create_graph: bool, share: bool, strides: Any) -> Any:
     if share and not create_graph:
         return detach(grad)
     if create_graph and grad.requires_grad:
-        return grad.detach().clone().copy_(grad)
+        if not is_dense(grad._v.shape, strides):
+            return grad.clone(memory_format=contiguous_format)
+        return _own(grad, False, strides).copy_(grad)
     return _own(grad, create_graph, strides)
 
 

@@ -211,3 +211,14 @@ def test_complex_numbers_are_divided_as_numpy_does() -> None:
         (x / y).abs().sum().backward(create_graph=True)
         (y.grad.abs().sum() + x.grad.real.sum()).backward()
         log(x / y)
+
+
+def test_a_gradient_with_a_graph_lies_as_its_leaf_does() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        for make in (lambda x: x, lambda x: x.t(), lambda x: x[:, ::2]):
+            x = make(lib.ones(2, 3)).detach().requires_grad_()
+            y = (x.t() * 0.5).sin().mean()
+            for again in (True, True, False):
+                y.backward(create_graph=again, retain_graph=True)
+                log(x.grad.stride(), x.grad.grad_fn)
