@@ -18,9 +18,11 @@ from typing import Any
 from ._dtype import of
 from ._enter import enter, make
 from ._grad_dtype import wanted
+from ._gradient_layout import warn_unless_alike
 from ._gradients import apply, fitted, idle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
+from ._memory_format import contiguous_format
 from ._node import AccumulateGrad, Node
 from ._roles import alias, spread
 from ._saved import check_versions, latest_versions
@@ -133,9 +135,10 @@ class GraphTask:
         buffers: dict[Any, list[Any]] = {}
         ready = Ready()
         for (node, out), grad in self.roots:
-            self._add(buffers, node, out, _in_dtype_of(node, out, grad))
+            self._add(buffers, node, out, grad)
+        alone = len(self.roots) == 1  # its hooks are called even if it leads to nothing wanted
         for (node, _), _ in self.roots:
-            if waiting.get(node, 0) == 0:
+            if waiting.get(node, 0) == 0 and (alone or node in needed):
                 ready.push(node)
         while ready:
             node = ready.pop()
@@ -293,20 +296,15 @@ class GraphTask:
                     grad = _in_the_shape_of(leaf, grad)
                 strides = leaf._v.strides if node.left is None else None
                 leaf._grad = _first(grad, self.create_graph, alone, strides)
-            elif not self.create_graph:
-                leaf._grad.add_(grad)
             else:
-                leaf._grad = leaf._grad + grad
+                if not self.create_graph:
+                    leaf._grad.add_(grad)
+                else:
+                    leaf._grad = leaf._grad + grad
+                told = leaf._grad._shares or leaf._grad._v.strides is not leaf._v.strides
+                if told and local.grad_layout:
+                    warn_unless_alike(leaf, self.create_graph)
         self.effects.append(("leaf", leaf, leaf._grad))
-
-
-def _in_dtype_of(node: Any, out: int, grad: Any) -> Any:
-    """A root's gradient in the dtype of the root, which hooks see it in."""
-    kinds = node.output_kinds()
-    kind = kinds[out] if out < len(kinds) else None
-    if grad is None or kind is None or grad._v.dtype == kind.dtype:
-        return grad
-    return grad.to(of(kind.dtype))
 
 
 def _shown(node: Any) -> bool:
@@ -341,7 +339,9 @@ def _first(grad: Any, create_graph: bool, share: bool, strides: Any) -> Any:
     if share and not create_graph:
         return detach(grad)
     if create_graph and grad.requires_grad:
-        return grad.detach().clone().copy_(grad)
+        if not is_dense(grad._v.shape, strides):
+            return grad.clone(memory_format=contiguous_format)
+        return _own(grad, False, strides).copy_(grad)
     return _own(grad, create_graph, strides)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from leafax.functional import Layout, VjpCall
 
 from ._channels_last import ELSEWHERE, ON_IMAGES, in_format_of
-from ._layout import Strides, dense, elementwise, iterated, laid
+from ._layout import Strides, dense, elementwise, is_contiguous, iterated, laid
 
 # Their gradients are elementwise in their input: a mask, or what was reduced spread out again.
 _SPREADING = frozenset({
@@ -78,3 +78,28 @@ def _of_product(call: VjpCall, inputs: list[Any], k: int) -> Strides:
         return None
     rows, columns = inputs[k].shape
     return (1, rows) if inputs[k].strides == (1, rows) and rows > 1 else None
+
+
+def warn_unless_alike(leaf: Any, create_graph: bool) -> None:
+    """PyTorch's warning if a gradient that was added to does not lie as its leaf does.
+
+    Args:
+      create_graph: it comes once with it, and once without.
+    """
+    from ._once import warn_once
+    from ._strides import layout
+
+    grad, want = layout(leaf._grad), layout(leaf)
+    if dense(want):
+        three = zip(grad.shape, grad.strides, want.strides, strict=True)
+        alike = all(s == w if n != 1 else s for n, s, w in three)
+    else:
+        alike = is_contiguous(grad)
+    if not alike:
+        warn_once(
+            "grad and param do not obey the gradient layout contract. This is not an error, but "
+            f"may impair performance.\ngrad.sizes() = {list(grad.shape)}, strides() = "
+            f"{list(grad.strides)}\nparam.sizes() = {list(want.shape)}, strides() = "
+            f"{list(want.strides)}",
+            f"gradient layout contract {create_graph}",
+        )

@@ -86,6 +86,8 @@ def put(self: Any, index: Any, value: Any) -> None:
                 if len(keys) == 1 and _masks(tensors[0]):
                     check_mask(self, 0, tensors[0])
                 check_bool(tensors[0])
+                if not number and _is_mask(tensors[0]) and value.dtype != self.dtype:
+                    value = value.to(self.dtype)  # one mask alone: `masked_fill_` writes it
         target, advanced = _basic(self, keys, places)
     except MaskError:  # PyTorch looks at the mask later
         target, _ = _basic(self, *_without_masks(keys, places))
@@ -359,7 +361,7 @@ def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
     if step < 0:
         raise ValueError("step must be greater than zero")
     start, stop = _bound(first, size), size if last is None else _bound(last, size)
-    if may_skip and step == 1 and stop == size and first == 0:
+    if may_skip and step == 1 and first == 0 and (last is None or last >= size):
         return out
     if step == 1 and first == start and last == stop and start <= stop:
         return apply(_SLICE, out, dim, start, stop - start)

@@ -203,9 +203,9 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
             _dual_ops.written(t, tangents)
         return t
     before = () if _key is None else (_key,)
-    if t._shares or len(args) > 1:
+    if t._shares or len(args) + len(kwargs) > 1:
         try:
-            check_overlap(op, t, args)
+            check_overlap(op, t, (*args, *kwargs.values()) if kwargs else args)
         except RuntimeError:
             if op.name in ASKS_ARGUMENTS:
                 _plainly(op, t, before, args, kwargs)  # for what it says of its arguments

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -166,23 +166,51 @@ def _path(structure: Structure, base: Any, flat: Any) -> list[Any]:
     return path
 
 
+# What they see may hold an element of the base several times.
+_WINDOWS = frozenset({"unfold", "as_strided"})
+_NOT_PLACES = BY_NAME | {"real", "imag"}  # what they see are no elements of the base
+
+
 def _put(structure: Structure, path: list[Any], new: Any, flat: Any) -> Any:
     """The base with the last of `path` replaced by `new`."""
-    end = len(flat)
-    for (op, count, names), whole in zip(reversed(structure), reversed(path[:-1]), strict=True):
-        start = end - count - len(names)
-        args, named = flat[start : start + count], flat[start + count : end]
-        write = op.write or _scatter(op)
-        new = write(whole, new, *args, **dict(zip(names, named, strict=True)))
-        end = start
+    end, last = len(flat), len(structure)
+    while last:
+        first = _windows(structure, last)
+        start = end - sum(count + len(names) for _, count, names in structure[first:last])
+        steps, arguments, whole = structure[first:last], flat[start:end], path[first]
+        if len(steps) == 1:
+            op, count, names = steps[0]
+            named = dict(zip(names, arguments[count:], strict=True))
+            new = (op.write or _scatter(op.fn))(whole, new, *arguments[:count], **named)
+        else:
+            new = _scatter(partial(_end_of, steps))(whole, new, *arguments)
+        end, last = start, first
     return new
 
 
-def _scatter(op: Op) -> Callable[..., Any]:
-    """The write-back of a view op that brings none of its own."""
+def _windows(structure: Structure, last: int) -> int:
+    """Where the steps up to `last` begin that write together.
+
+    To write a part of overlapping windows is to write its elements alone: whole windows put back
+    would bring the old elements of those beside it. Other steps write one by one.
+    """
+    first = found = last - 1
+    while first >= 0 and structure[first][0].name not in _NOT_PLACES:
+        if structure[first][0].name in _WINDOWS:
+            found = first
+        first -= 1
+    return found
+
+
+def _end_of(structure: Structure, base: Any, *flat: Any) -> Any:
+    return _path(structure, base, flat)[-1]
+
+
+def _scatter(view: Callable[..., Any]) -> Callable[..., Any]:
+    """The write-back of a view that brings none of its own."""
 
     def write(base: Any, new: Any, *args: Any, **kwargs: Any) -> Any:
-        places = op.fn(jnp.arange(base.size).reshape(base.shape), *args, **kwargs)
+        places = view(jnp.arange(base.size).reshape(base.shape), *args, **kwargs)
         flat = base.reshape(-1).at[places.reshape(-1)].set(new.reshape(-1))
         return flat.reshape(base.shape)
 

@@ -6,6 +6,7 @@ The op table has one entry for `x ** 2` and `x ** y`; PyTorch has two, whose nod
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -210,8 +211,13 @@ def node_name(state: State) -> str:
         return (camel(inner_op.name) if inner_op is not None else "Vjp") + "JvpBackward"
     inner = call.call if isinstance(call, VjpCall) else call.source
     inner_op = getattr(inner, "op", None)
-    node = "VjpBackward0" if inner_op is None else inner_op.backward
-    return node.rpartition("Backward")[0] + "BackwardBackward0"
+    named = _NAMED_BACKWARD.match(inner_op.backward) if inner_op is not None else None
+    if named is not None:
+        return named[1] + "Backward0"
+    return (camel(inner_op.name) if inner_op is not None else "Vjp") + "BackwardBackward0"
+
+
+_NAMED_BACKWARD = re.compile(r"(\w+Backward)\d+(_copy)?$")
 
 
 def qualified(name: str) -> str:

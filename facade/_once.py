@@ -8,11 +8,15 @@ _given: set[str] = set()
 _always = False
 
 
-def warn_once(text: str) -> None:
-    """Warn the user with these words, the first time only."""
-    if text in _given and not _always:
+def warn_once(text: str, key: str | None = None) -> None:
+    """Warn the user with these words, the first time only.
+
+    Args:
+      key: what is once, where the words tell of the case.
+    """
+    if (key or text) in _given and not _always:
         return
-    _given.add(text)
+    _given.add(key or text)
     warnings.warn(text, UserWarning, stacklevel=4)
 
 

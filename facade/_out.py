@@ -118,24 +118,36 @@ def check_out(op: Op, out: Any, operands: Any) -> None:
         )
 
 
-def write_out(op: Op, result: Any, out: Any, operands: Any = (), part: int = 0) -> Any:
+def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
     """Write results into the `out=` tensors; returns those.
 
     Args:
       operands: the call's other arguments, which must not overlap with `out` in part.
-      part: which of several results it is.
     """
     if isinstance(result, tuple):
         named = hasattr(result, "_fields")
         check_parts(out, len(result), place(op), said(op))
         for i, (r, o) in enumerate(zip(result, out, strict=True)):
-            write_out(op, r, o, operands, i)
+            _make_ready(op, r, o, operands, i)
+        for r, o in zip(result, out, strict=True):
+            _fill(op, r, o, operands)
         return written(type(result))(*out) if named else tuple(out)
     check_tensor(op, out)
     if op.name == "inner" and _copied(op, operands):
         from ._tensordot import into
 
         return into(out, result)
+    _make_ready(op, result, out, operands)
+    return _fill(op, result, out, operands)
+
+
+def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> None:
+    """Check an `out=` tensor and give it the result's shape: all, before one is written to.
+
+    Args:
+      part: which of several results it is.
+    """
+    check_tensor(op, out)
     if not _copied(op, operands):
         check_out(op, out, (result,))
     if local.mode.dual and any(
@@ -167,6 +179,10 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = (), part: int = 0) 
             resized(out, tuple(result.shape))
     lies = result.stride() if _by_columns(op) else None
     resize_output(out, tuple(result.shape), op.name in _SILENT | JOINS, lies)
+
+
+def _fill(op: Op, result: Any, out: Any, operands: Any) -> Any:
+    """Write one result."""
     if _copied(op, operands):
         out.copy_(result)
     elif op.qualified in _UNDERIVED and local.mode.grad and result.requires_grad:

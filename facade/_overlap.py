@@ -31,8 +31,8 @@ _EXAMPLES = {
 }  # fmt: skip
 # These compute into memory of their own first, or read their operands before they write.
 _BUFFERED = frozenset({
-    "masked_fill", "masked_scatter", "addmm", "addmv", "addbmm", "baddbmm", "mm", "cumsum",
-    "cumprod", "renorm", "tril", "triu", "fill", "fill_", "zero",
+    "masked_fill", "masked_scatter", "addmm", "addmv", "addbmm", "baddbmm", "mm", "renorm",
+    "tril", "triu", "fill", "fill_", "zero",
 })  # fmt: skip
 
 
@@ -47,7 +47,10 @@ ASKS_ARGUMENTS = frozenset({
 JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack", "concat"})
 
 # These refuse their own target as an operand, too.
-_NO_OVERLAP = JOINS | {"index_put", "index_add", "index_copy", "scatter", "scatter_add"}
+_NO_OVERLAP = JOINS | {
+    "index_put", "index_add", "index_copy", "index_fill", "index_reduce", "scatter", "scatter_add",
+    "scatter_reduce", "put", "gather", "take", "index_select",
+}
 
 
 def check_overlap(op: Op, t: Any, args: Any) -> None:

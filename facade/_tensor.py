@@ -198,7 +198,9 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         if id(self) in memo:
             return memo[id(self)]
         refuse("storage", self)
-        out = written_once(self.detach().clone())
+        from ._copied_memory import copied
+
+        out = copied(self, memo)
         if type(self) is not Tensor:
             out.__class__ = type(self)
         memo[id(self)] = out
@@ -235,7 +237,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         made = np.vectorize(fn, otypes=[values.dtype])(values) if values.size else values
         from ._from_data import from_numpy
 
-        return self.copy_(from_numpy(made))
+        self.data.copy_(from_numpy(made))  # no version counts it
+        return self
 
     def copy_(self, other: Any, non_blocking: bool = False) -> Any:
         """Copy the values of `other` (a tensor, broadcast and cast, or a number) into this one."""

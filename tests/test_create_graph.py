@@ -51,6 +51,32 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
         x.masked_fill(y > 1, 0) + y.masked_fill(x > 2, x[0, 0]) + x.masked_select(y == 0.5)
         + y[0].masked_select(lib.tensor([[True, False]])) + x.sum().masked_select(x == 1)
     ),
+    "cut up": lambda lib, x, y: (
+        x.unbind(0)[1] + y.unbind(1)[0] + x.split(1)[1] + y.chunk(2, 1)[0] + x.split([1, 1], 1)[1]
+        + x[...] * y.squeeze()
+    ),
+    "turned": lambda lib, x, y: (
+        x.flip(0) + y.roll(1, 0) + x.rot90() + y.tril() + x.triu(1) + y.cumsum(1)
+        + x.repeat(2, 1, 1) + y.tile(2, 1, 1)
+        + lib.nn.functional.pad(x, (1, 1, 0, 1))[:2, 1:3] + y.diag_embed().sum(1)
+    ),
+    "bounded": lambda lib, x, y: (
+        x.clamp(0, 1) + y.clamp(min=1) + x.clamp_max(y) + y.nansum() + x.nan_to_num()
+        + lib.nn.functional.silu(y) + x.max() + y.min() + x.median() + y.nanmedian()
+        + lib.nn.functional.logsigmoid(x) + lib.hypot(x, y)
+    ),
+    "spread out": lambda lib, x, y: x.std() + y.std(0) + x.var() + y.var(1, keepdim=True),
+    "written": lambda lib, x, y: (
+        x.clone().add_(y).mul_(y).sub_(x.float()).div_(y).mul_(2).sin_().pow_(2).exp_()
+        + lib.zeros_like(y).copy_(y[0]) + lib.zeros(2, 2).copy_(x)
+        + y.clone().masked_fill_(x > 1, 2.0).clamp_(min=1) + x.clone().index_fill_(
+            0, lib.tensor([0]), y[0, 0])
+        + y.clone().lerp_(x, 0.5).tril_()
+    ),
+    "parts written": lambda lib, x, y: (
+        x.select_scatter(y[0], 0, 1) + y.slice_scatter(x[:1], 0, 1) + x.diagonal_scatter(y[0])
+        + lib.baddbmm(x[None], y[None], x[None]) + lib.addr(y, x[0], y[1], alpha=2)
+    ),
     "between": lambda lib, x, y: x.lerp(y, 0.3) + y.lerp(x, x.detach()) + x.lerp(y, y),
 }  # fmt: skip
 

@@ -64,7 +64,7 @@ def _kind(out: Any) -> Any:
 def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = False) -> list[Any]:
     """One gradient an output; ones for scalars without."""
     made: list[Any] = []
-    for i, (out, grad) in enumerate(zip(outputs, grads, strict=True)):
+    for out, grad in zip(outputs, grads, strict=True):
         if grad is None:
             made.append(_implicit(out))
             continue
@@ -76,15 +76,16 @@ def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = Fa
         if batched and not all(shape[:1] or (0,)):
             grad[0]  # type: ignore[index]  # raises
         if tuple(shape[1:] if batched else shape) != tuple(kind.shape):
-            _mismatch(i, grad, out, batched)
+            _mismatch(_place(grads, grad), _place(outputs, out), grad, out, batched)
         dtype = grad._v.dtype
         if (kind.dtype.kind == "c") != (dtype.kind == "c"):
             raise RuntimeError(
                 "For complex Tensors, both grad_output and output are required to have the same "
-                f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {dtype_of(dtype)} and "
-                f"output[{i}] has a dtype of {dtype_of(kind.dtype)}."
+                f"dtype. Mismatch in dtype: grad_output[{_place(grads, grad)}] has a dtype of "
+                f"{dtype_of(dtype)} and output[{_place(outputs, out)}] has a dtype of "
+                f"{dtype_of(kind.dtype)}."
             )
-        made.append(grad)
+        made.append(grad if dtype == kind.dtype else grad.to(dtype_of(kind.dtype)))
     return made
 
 
@@ -96,18 +97,23 @@ def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Si
     return Size(_kind(output).shape), Size(shape[1:] if is_grads_batched else shape)
 
 
-def _mismatch(i: int, grad: Any, out: Any, batched: bool) -> None:
+def _place(among: Sequence[Any], x: Any) -> int:
+    """Where `x` is, as PyTorch asks: at the first that equals it, if they can say so."""
+    return list(among).index(x)
+
+
+def _mismatch(i: int, k: int, grad: Any, out: Any, batched: bool) -> None:
     want, have = _calculate_shape(out, grad[0] if batched else grad, batched)
     if not batched:
         raise RuntimeError(
-            f"Mismatch in shape: grad_output[{i}] has a shape of {have} and output[{i}] has a "
+            f"Mismatch in shape: grad_output[{i}] has a shape of {have} and output[{k}] has a "
             f"shape of {want}."
         )
     raise RuntimeError(
         "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
         "batch dimension. The sizes of the remaining dimensions are expected to match the shape "
         f"of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
-        f"{have} and output[{i}] has a shape of {want}. If you only want some tensors in "
+        f"{have} and output[{k}] has a shape of {want}. If you only want some tensors in "
         "`grad_output` to be considered batched, consider using vmap."
     )
 

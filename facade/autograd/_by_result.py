@@ -13,9 +13,11 @@ from typing import Any
 from leafax.functional import TABLE
 
 from .._record import apply
+from .._scalars import times
 from .._slopes import SELU_ALPHA, SELU_SCALE
 from ._formula_tools import Formula, dims_of
 from ._formulas import FORMULAS, Saved
+from ._moved_formulas import of_variance
 
 
 class Unpacked:
@@ -127,15 +129,8 @@ def _logsumexp(s: Saved) -> Any:
 
 
 def _std(s: Saved) -> Any:
-    x, (grad, result, dims) = s["input"], _whole(s)
-    grad = (grad / (result * 2)).masked_fill_(result == 0, 0)
-    count = math.prod(x.shape[d] for d in dims)
-    given, dim = s.static("correction"), s.static("dim")
-    unbiased = dim if isinstance(dim, bool) else s.static("unbiased")
-    correction = given if given is not None else 1 if unbiased is None else int(unbiased)
-    over = max(count - correction, 0)
-    mean = x.mean(dims, keepdim=True) if dims else x
-    return (2.0 / over if over else math.inf) * grad * (x - mean)
+    result = s.result
+    return of_variance(s, (s.g / times(result, 2)).masked_fill_(result == 0, 0))
 
 
 def _std_mean(s: Saved) -> Any:
@@ -161,7 +156,7 @@ def _of_a_matrix(s: Saved) -> bool:
 def _extreme_of_all(s: Saved) -> Any:
     x, result = s["input"], s.result
     chosen = (x == result) | (x.isnan() & result.isnan())
-    return (s.g / chosen.sum()).where(chosen, 0)
+    return s.g.new_zeros(x.shape).masked_fill(chosen, s.g / chosen.sum())
 
 
 def _aminmax(s: Saved) -> Any:
@@ -238,8 +233,8 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
     "median": {"input": _extreme_of_all},
     "nanmedian": {"input": _extreme_of_all},
     "hypot": {
-        "input": lambda s: s.g * (s["input"] / s.result),
-        "other": lambda s: s.g * (s["other"] / s.result),
+        "input": lambda s: s.g * s["input"] / s.result,
+        "other": lambda s: s.g * s["other"] / s.result,
     },
     **{
         name: FORMULAS[name]
@@ -249,5 +244,8 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
 
 # Those among them that are PyTorch's for any number, so that they may be differentiated again.
 _TWICE = frozenset(
-    {"norm", "linalg.norm", "linalg.vector_norm", "dist", "std", "std_mean", "logsumexp", "hypot"}
-)
+    {
+        "norm", "linalg.norm", "linalg.vector_norm", "dist", "std", "std_mean", "logsumexp",
+        "hypot", "max", "min", "median", "nanmedian",
+    }
+)  # fmt: skip

@@ -9,6 +9,10 @@ from typing import Any
 Formula = Callable[[Any], Any]
 
 
+class NoFormula(Exception):
+    """Raised by a formula that has nothing to say about the op as it was called."""
+
+
 def conj(t: Any) -> Any:
     """The conjugate of a number or a complex tensor; a real tensor itself."""
     if isinstance(t, (int, float, complex)):

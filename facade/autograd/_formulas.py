@@ -18,17 +18,19 @@ from . import (
     _elementwise_formulas,
     _index_formulas,
     _matrix_formulas,
+    _moved_formulas,
     _scatter_formulas,
     _shape_formulas,
 )
 from ._fit import fit
-from ._formula_tools import Formula, conj
+from ._formula_tools import Formula, NoFormula, conj
 
 # By op and parameter: the gradient for that operand.
 FORMULAS: dict[str, dict[str, Formula]] = {
     **_elementwise_formulas.FORMULAS,
     **_matrix_formulas.FORMULAS,
     **_shape_formulas.FORMULAS,
+    **_moved_formulas.FORMULAS,
     **_index_formulas.FORMULAS,
     **_scatter_formulas.FORMULAS,
 }
@@ -39,10 +41,12 @@ class Saved:
 
     Attributes:
       grads: the gradients of all results, None where there is none; `g` is the first.
+      gone: whether the first operand was written over; what was saved of it is a copy.
     """
 
-    def __init__(self, node: Any, grads: list[Any]) -> None:
-        self.node, self.g, self.grads = node, grads[0], grads
+    def __init__(self, node: Any, grads: list[Any], gone: bool = False) -> None:
+        self.node, self.g, self.grads, self.gone = node, grads[0], grads, gone
+        self._copy: Any = None
         call = node.state.call
         self.given = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
 
@@ -51,6 +55,10 @@ class Saved:
         a = self.given[name]
         if not isinstance(a, Slot):
             return a
+        if self.gone and a.index == 0:
+            if self._copy is None:
+                self._copy = self.node.unpack(0).clone()
+            return self._copy
         if self.node.state.operands[a.index].weak:
             return number(self.node, a.index)
         return self.node.unpack(a.index)
@@ -110,21 +118,19 @@ def differentiate(
         return None
     if views and call.op.qualified not in _shape_formulas.VIEWING:
         return None
-    # What was written over is gone; some formulas read the result alone.
-    reads_result = table is not None and set(call.op.saves) == {"result"}
-    filled = FORMULAS.get(call.op.qualified) is _shape_formulas.FILLED
-    if call.op.overwrites and not filled and not reads_result:
-        return None
     formulas = (FORMULAS if table is None else table).get(call.op.qualified)
     lists = _shape_formulas.LISTS.get(call.op.qualified) if table is None else None
+    several = call.op.qualified in _shape_formulas.SEVERAL if table is None else (
+        call.op.name == "aminmax"
+    )
     if (formulas is None and lists is None) or state.mode.autocast is not None:
         return None
-    if grads[0] is None and (table is None or call.op.name != "aminmax"):
+    if grads[0] is None and not several:
         return None
     if call.op.no_gradient is not None:
         error, words = call.op.no_gradient
         raise error(words)
-    s = Saved(node, grads)
+    s = Saved(node, grads, bool(call.op.overwrites))
     if s.static("rounding_mode") is not None or s.static("reduce", "prod") != "prod":
         return None
     edges = node.next_edges()
@@ -149,6 +155,9 @@ def differentiate(
     slots = {a.index: name for name, a in s.given.items() if isinstance(a, Slot)}
     if not all(slots.get(k) in formulas for k in wanted):
         return None
-    for k in sorted(wanted):
-        put(k, formulas[slots[k]](s))
+    try:
+        for k in sorted(wanted):
+            put(k, formulas[slots[k]](s))
+    except NoFormula:
+        return None
     return passed

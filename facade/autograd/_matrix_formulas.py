@@ -65,15 +65,18 @@ def _factor_of_solution(s: Any) -> Any:
     return _of_factor(s, s["input2"], product + product.mH)
 
 
+_CROSS: dict[str, Formula] = {
+    "input": lambda s: _cross(s, conj(s["other"]), s.g),
+    "other": lambda s: _cross(s, s.g, conj(s["input"])),
+}
+
 FORMULAS: dict[str, dict[str, Formula]] = {
     "linalg.inv": {"A": _of_inverse},
     "inverse": {"input": _of_inverse},
     "cholesky_inverse": {"input": _factor_of_inverse},
     "cholesky_solve": {"input": _solved, "input2": _factor_of_solution},
-    "linalg.cross": {
-        "input": lambda s: _cross(s, conj(s["other"]), s.g),
-        "other": lambda s: _cross(s, s.g, conj(s["input"])),
-    },
+    "cross": _CROSS,
+    "linalg.cross": _CROSS,
     "mm": {"input": _left_factor, "mat2": _right_factor},
     "addmm": {
         "input": lambda s: s.scaled(s.g, "beta"),

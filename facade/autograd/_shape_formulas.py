@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from leafax.functional import TABLE
+
+from .._record import apply
 from .._scalars import over
 from ._formula_tools import Formula, dims_of
 
 
-def _spread(s: Any) -> Any:
+def spread(s: Any) -> Any:
     """The gradient of a sum: the same number wherever one was summed."""
     shape, dim, grad = s.shape(), s.static("dim"), s.g
     if dim is not None and not s.static("keepdim", False):
@@ -21,16 +24,12 @@ def _spread(s: Any) -> Any:
 def _mean(s: Any) -> Any:
     shape, dim = s.shape(), s.static("dim")
     dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
-    return over(_spread(s), math.prod(shape[d] for d in dims))
+    return over(spread(s), math.prod(shape[d] for d in dims))
 
 
 def _unsqueezed(s: Any) -> Any:
-    return s.g.reshape(s.shape()) if s.static("dim") is None else _back_in(s)
-
-
-def _back_in(s: Any) -> Any:
-    shape, grad = s.shape(), s.g
-    for d in dims_of(s.static("dim"), len(shape)):
+    shape, grad, dim = s.shape(), s.g, s.static("dim")
+    for d in range(len(shape)) if dim is None else dims_of(dim, len(shape)):
         if shape[d] == 1:
             grad = grad.unsqueeze(d)
     return grad
@@ -60,6 +59,19 @@ LISTS: dict[str, Formula] = {
     "stack": lambda s: [s.g.select(s.static("dim", 0), k) for k in range(len(s.given["tensors"]))],
 }
 
+
+def _joined(s: Any) -> Any:
+    """Of what cuts a tensor up: the gradients side by side, zeros where there is none."""
+    dim, kinds = s.static("dim", 0), s.node.state.values
+    whole = next(g for g in s.grads if g is not None)
+    grads = [whole.new_zeros(tuple(k.shape)) if g is None else g for k, g in _each(kinds, s.grads)]
+    return apply(TABLE["stack" if len(kinds[0].shape) < len(s.shape()) else "cat"], grads, dim)
+
+
+def _each(kinds: Any, grads: list[Any]) -> list[tuple[Any, Any]]:
+    return list(zip(kinds, [*grads, *[None] * (len(kinds) - len(grads))], strict=True))
+
+
 _VIEWED: dict[str, Formula] = {"input": lambda s: s.g.reshape(s.shape())}
 _MOVED: dict[str, Formula] = {
     "input": lambda s: s.g.movedim(s.static("destination"), s.static("source")),
@@ -70,8 +82,10 @@ FILLED: dict[str, Formula] = {
     "input": lambda s: s.g.new_zeros(s.shape()), "value": lambda s: s.g.sum(),
 }  # fmt: skip
 
+_CUT = ("unbind", "split", "chunk", "split_with_sizes")
+
 FORMULAS: dict[str, dict[str, Formula]] = {
-    "sum": {"input": _spread},
+    "sum": {"input": spread},
     "mean": {"input": _mean},
     "clone": {"input": lambda s: s.g},
     "contiguous": {"input": lambda s: s.g},
@@ -97,7 +111,14 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "zero": FILLED,
     "fill": FILLED,
     "fill_": FILLED,
+    "alias": {"input": lambda s: s.g},
+    # What was copied over gets zeros that depend on nothing.
+    "copy": {"input": lambda s: s.g.new_zeros(s.shape()), "src": lambda s: s.g},
+    **dict.fromkeys(_CUT, {"input": _joined}),
 }
+
+# These have several results, the first of which may have no gradient.
+SEVERAL = frozenset(_CUT)
 
 FORMULAS |= {f"{name}_": FORMULAS[name] for name in ("t", "transpose", "squeeze", "unsqueeze")}
 

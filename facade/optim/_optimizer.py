@@ -25,7 +25,7 @@ from .._writes import rebind, write
 from ._groups import ParamGroup
 from ._saving import Saved
 from ._skip import skip_if
-from ._update import Entering, StepMemo, are_at_rest, are_simple, share, update_op
+from ._update import Entering, StepMemo, apart, are_at_rest, are_simple, share, update_op
 
 #: Types of hyperparameters that are what they were as long as they are equal.
 _CONSTANT = (float, int, str, type(None))
@@ -171,14 +171,21 @@ class Optimizer(Saved):
 
     def _step_group(self, group: ParamGroup) -> None:
         params = self.trainable(group)
-        if not params:
-            return
+        if params:
+            self._step_params(group, params)
+
+    def _step_params(self, group: ParamGroup, params: list[Any]) -> None:
         nested = self.held_of(params, group)
         held = [t for tensors in nested for t in tensors]
         op, numbers = self._chosen(group, (len(params), len(held)))
         inputs = self._entering[id(group)].as_inputs(numbers)
         counts = self.writes(group)
         if not self._replayed(op, params, held, inputs, counts):
+            parts = apart(params)
+            if len(parts) > 1:
+                for part in parts:
+                    self._step_params(group, part)
+                return
             states = tuple(map(tuple, nested))
             self._record_update(op, params, states, held, numbers, counts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -10,6 +11,8 @@ import jax.numpy as jnp
 
 from leafax.functional import Op
 
+from .._beyond import reach
+from .._strides import layout
 from .._trace import State, Trace, Value
 
 _UPDATE_OPS: dict[Any, Op] = {}
@@ -127,3 +130,28 @@ def share(tensors: Any) -> bool:
         if t._shares and t._store is not None:
             return True
     return False
+
+
+def apart(params: list[Any]) -> list[list[Any]]:
+    """The parameters in lists that can be updated at once: none shares elements with another.
+
+    What is updated later reads what the updates before it wrote, as PyTorch's loop does.
+    """
+    parts: list[list[Any]] = [[]]
+    taken: dict[int, list[tuple[int, int]]] = {}  # by memory: where each begins and ends
+    for p in params:
+        memory, here = id(p), (0, 1)
+        if p._shares and p._store is not None:
+            found = layout(p)
+            memory = id(p._store)
+            here = found.offset, found.offset + reach(found.shape, found.strides)
+        spans = taken.setdefault(memory, [])
+        at = bisect_left(spans, here)
+        near = spans[max(at - 1, 0) : at + 1]
+        if any(here[0] < end and start < here[1] for start, end in near):
+            parts.append([])
+            taken = {memory: [here]}
+        else:
+            spans.insert(at, here)
+        parts[-1].append(p)
+    return parts

@@ -159,12 +159,30 @@ def _quotient_tangent(result: Array, primals: Any, tangents: Any) -> Any:
 _exact_quotient = with_jvp(lambda x, y: x / jnp.where(x == x, y, 1), _quotient_tangent)
 
 
+def _divide_complex(x: Array, y: Array) -> Array:
+    """NumPy's way, which is PyTorch's: what is divided by 0 is infinite, not NaN."""
+    (a, b), (c, d) = (jnp.real(x), jnp.imag(x)), (jnp.real(y), jnp.imag(y))
+    by_real, by_imag = d / c, c / d
+    first, second = 1 / (c + d * by_real), 1 / (c * by_imag + d)
+    larger, zero = jnp.abs(c) >= jnp.abs(d), (c == 0) & (d == 0)
+    real = jnp.where(larger, (a + b * by_real) * first, (a * by_imag + b) * second)
+    imag = jnp.where(larger, (b - a * by_real) * first, (b * by_imag - a) * second)
+    return lax.complex(
+        jnp.where(zero, a / jnp.abs(c), real), jnp.where(zero, b / jnp.abs(d), imag)
+    )
+
+
+_complex_quotient = with_jvp(_divide_complex, _quotient_tangent)
+
+
 def quotient(x: Array, y: Array) -> Array:
     """`x / y`, rounded as a division is.
 
     XLA divides by what was broadcast, or is known, by multiplying with its reciprocal, which costs
     a third of the results their last bit. A divisor that is 1 where `x` is NaN keeps it from that.
     """
+    if is_complex(y.dtype) and x.dtype == y.dtype:
+        return _complex_quotient(x, y)
     broadcast = y.size == 1 or y.shape != broadcast_shapes(x.shape, y.shape)
     if not broadcast or not is_floating(y.dtype) or x.dtype != y.dtype:
         return x / y

@@ -1,0 +1,35 @@
+"""`copy.deepcopy` of tensors that share memory: their copies share a copy of all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._storage import of_mode
+from ._storages import UntypedStorage
+from ._writes import written_once
+
+
+def copied(t: Any, memo: dict[Any, Any]) -> Any:
+    """`t` in memory of its own, lying there as it lies now.
+
+    Args:
+      memo: of the deep copy. Tensors on one memory get copies on one memory, as in PyTorch.
+    """
+    if t.is_conj() or t.is_neg():
+        return t.detach().clone()
+    if not t._shares or t._store is None:
+        return written_once(t.detach().clone())
+    memory = UntypedStorage(t)
+    copies = memo.setdefault("leafax", {})
+    key = memory.data_ptr()
+    if key not in copies:
+        # Whoever holds the memory is kept as long as the memo is, so that its number stays its own.
+        copies[key] = t, of_mode(memory.whole(t.dtype).detach().clone())
+    flat = copies[key][1]
+    if flat.dtype is not t.dtype:
+        flat = UntypedStorage(flat).whole(t.dtype)
+    from .autograd.grad_mode import no_grad
+
+    with no_grad():
+        out = flat.new_empty(0)
+        return out.set_(flat, t.storage_offset(), tuple(t.shape), t.stride())
