@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jax
@@ -72,6 +73,29 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
       want: tensors whose arrays are observed: views among them come out as arrays too.
     """
     trace = local.trace
+    try:
+        _run(trace, reason, want, where)
+    except Exception:
+        if not trace.done:  # what cannot be run must not fail all later calls as well
+            _give_up(trace)
+        raise
+
+
+def _give_up(trace: Trace) -> None:
+    """Leave a program whose gradients cannot be prepared, with its values where those can be."""
+    live, arrays = _alive(trace), trace.arrays
+    pending = [t for t in live if t._array is None and t._v.index >= 0 and not t._shares]
+    trace.arrays = []
+    _renew(trace)
+    with suppress(Exception):  # the error that is on its way tells more
+        recipe = _recipe(trace.state, pending, None, ())
+        outputs = recipe.plan.run(arrays).outputs
+        for t in pending:
+            t._array = outputs[recipe.places[t._v.index]]
+        _leave(trace, live)
+
+
+def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int] | None) -> None:
     live = _alive(trace)
     for t in live:
         if t._viewed is not None:

@@ -292,3 +292,19 @@ def test_a_number_that_backward_does_not_need_is_no_wider_than_it_was() -> None:
     with jax.enable_x64(True):
         (gradient,) = call.evaluate(np.array(True), np.float32(1))
     assert gradient == 1 and gradient.dtype == np.float32
+
+
+def test_what_cannot_be_run_fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later calls found the same program, and failed like it, until its tensors were gone."""
+
+    def fail(*args: Any) -> Any:
+        raise TypeError("no such gradient")
+
+    w = leafax.ones(3, requires_grad=True)
+    y = w * 2
+    with monkeypatch.context() as patch:
+        patch.setattr(leafax._run._keep, "to_keep", fail)
+        with pytest.raises(TypeError, match="no such gradient"):
+            y.tolist()
+    assert (w + 1).tolist() == [2.0, 2.0, 2.0]
+    assert y.tolist() == [2.0, 2.0, 2.0]
