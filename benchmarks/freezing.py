@@ -131,7 +131,7 @@ def leafax_recipe(name: str, *, train_all: bool = False, norm: bool = False) -> 
 
     def memory() -> int:
         run(0)
-        plan = next(p for r, p in reversed(_run._plans) if r.reason == "optimizer.step()")
+        plan = next(p for r, p in reversed(_run.plans) if r.reason == "optimizer.step()")
         avals = [e.aval.struct() for e in plan.program.entries if hasattr(e, "aval")]
         return int(plan.lowered(avals).compile().memory_analysis().temp_size_in_bytes)
 

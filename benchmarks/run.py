@@ -199,7 +199,7 @@ def measure_memory() -> list[str]:
     ours = imperative_contender("leafax", leafax_finetune_head)
     for i in range(3):
         ours.run(i)
-    plan = next(p for run, p in reversed(_run._plans) if run.reason == "optimizer.step()")
+    plan = next(p for run, p in reversed(_run.plans) if run.reason == "optimizer.step()")
     avals = [e.aval.struct() for e in plan.program.entries if hasattr(e, "aval")]
     mine = plan.lowered(avals).compile().memory_analysis().temp_size_in_bytes
     step, state, batch = handwritten.make_finetune_head()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ._run import Run, history
+from ._history import Run, history
 
 
 class Report:

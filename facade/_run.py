@@ -9,7 +9,6 @@ for the dispatch, nothing else.
 from __future__ import annotations
 
 import sys
-from collections import deque
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from leafax.functional import Node, Plan, Program, pair, plan_for
 from . import _graph, _keep
 from ._bound import bound
 from ._faults import Pending, check_faults
+from ._history import Run, history, plans
 from ._host import placed
 from ._inside import refuse_constant
 from ._step import user_line
@@ -27,34 +27,6 @@ from ._storage import unshare
 from ._together import tell
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, local
 from ._views import settle_all
-
-
-class Run(NamedTuple):
-    """One line of `leafax.explain()`.
-
-    Attributes:
-      reason: what cut the program.
-      where: the user's file and line there.
-      nodes: how many ops the program computes.
-      how: "compiled", "cached" (compiled before) or "op by op".
-      seconds: to compile and dispatch; the device may still be computing.
-      inputs, outputs, saved: how many arrays went in, came out, and were kept for backward.
-      donated: how many input buffers were reused for outputs.
-    """
-
-    reason: str
-    where: tuple[str, int]
-    nodes: int
-    how: str
-    seconds: float
-    inputs: int
-    outputs: int
-    saved: int
-    donated: int
-
-
-history: deque[Run] = deque(maxlen=1000)
-_plans: deque[tuple[Run, Plan]] = deque(maxlen=50)
 
 
 class Recipe(NamedTuple):
@@ -155,7 +127,7 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
         len(recipe.plan.donated) if outcome.how != "op by op" else 0,
     )  # fmt: skip
     history.append(record)
-    _plans.append((record, recipe.plan))
+    plans.append((record, recipe.plan))
     if outcome.flags is not None:
         flags, values = outcome.flags
         local.faults.append(Pending(flags, values, recipe.plan.side.faults))

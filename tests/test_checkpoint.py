@@ -415,7 +415,7 @@ def test_a_policy_saves_work() -> None:
         y.sum().backward()
         arrays = list(leafax._trace.local.trace.arrays)
         leafax.synchronize()
-        text = _run._plans[-1][1].lowered(arrays).compile().as_text()
+        text = _run.plans[-1][1].lowered(arrays).compile().as_text()
         assert y.shape == (32, 32)
         return text.count(" dot(")
 
@@ -455,7 +455,7 @@ def _temporaries(kind: str, reentrant: bool | None) -> float:
     h.sum().backward()
     arrays = list(leafax._trace.local.trace.arrays)
     leafax.synchronize()
-    compiled = _run._plans[-1][1].lowered(arrays).compile()
+    compiled = _run.plans[-1][1].lowered(arrays).compile()
     return compiled.memory_analysis().temp_size_in_bytes / (4 * SIZE * SIZE)
 
 

@@ -158,7 +158,7 @@ def test_backward_after_a_cut_computes_no_forward_again() -> None:
     leafax.synchronize()
     from leafax import _run
 
-    text = _run._plans[-1][1].lowered(_arguments(_run._plans[-1][1])).as_text()
+    text = _run.plans[-1][1].lowered(_arguments(_run.plans[-1][1])).as_text()
     assert "exponential" not in text, "residuals carry what the forward computed"
     # The second product's two gradients and the first's one: `x` requires none.
     assert text.count("dot_general") == 3, "gradients of products, and nothing else"

@@ -52,7 +52,7 @@ def test_a_training_step_copies_no_state(name: str) -> None:
         optimizer.zero_grad()
         ((x @ weights[0]).tanh() @ weights[1]).sum().backward()
         optimizer.step()
-    plan = _run._plans[-1][1]
+    plan = _run.plans[-1][1]
     avals = [e.aval.struct() for e in plan.program.entries if isinstance(e, Input)]
     text = plan.lowered(avals).compile().as_text()
     entry = text[text.index("\nENTRY") :]

@@ -113,7 +113,7 @@ def one_step(norm: bool) -> dict[str, float]:
     seen: Any = finetune.gradient_norm(model) if norm else None
     optimizer.step()
     assert seen is None or seen.item() > 0
-    _, plan = _run._plans[-1]
+    _, plan = _run.plans[-1]
     inputs = [entry.aval for entry in plan.program.entries if hasattr(entry, "aval")]
     compiled = plan.lowered([np.zeros(a.shape, a.dtype) for a in inputs]).compile()
     return {

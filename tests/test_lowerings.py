@@ -114,7 +114,7 @@ def test_a_step_turns_them_on_a_cpu(way: str, turns: int) -> None:
         (leafax.nn.functional.linear(x, w) * (turns + 2)).square().sum().backward()
         leafax.synchronize()
     grad = w.grad.numpy()
-    plan = _run._plans[-1][1]
+    plan = _run.plans[-1][1]
     avals = [e.aval.struct() for e in plan.program.entries if isinstance(e, Input)]
     assert plan.lowered(avals).as_text().count("optimization_barrier") == turns
     y = leafax.nn.functional.linear(x, w).detach() * (2 * (turns + 2) ** 2)
