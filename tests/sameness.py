@@ -109,7 +109,9 @@ class Value:
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
         if a.dtype.kind not in "fc":
-            return bool((a == b).all())
+            # Bits of float64 numbers (`x.view(torch.int64)`), whose last few are rounding.
+            bits = (a.dtype == np.int64) & (np.abs(a // 2) > 2**51)
+            return bool(((a == b) | bits & (np.abs(a // 2 - b // 2) <= 2)).all())
         tol = self.rounding if a.dtype.name in ("float64", "complex128") else 1e-5
         return bool(np.allclose(a, b, rtol=tol, atol=tol, equal_nan=True))
 
