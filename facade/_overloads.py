@@ -165,7 +165,7 @@ OVERLOADS: dict[str, str] = {
     "digamma": "Tensor input",
     "dist": "Tensor input, Tensor other",
     "div": "Tensor! input, Tensor! other, *, Tensor out = None\nTensor! input, Tensor! other, *, str? rounding_mode, Tensor out = None\nTensor! input, Number other, *, str? rounding_mode",
-    "div_": "Tensor input, Tensor other\nTensor input, Tensor other, *, str? rounding_mode\nTensor input, Number other, *, str? rounding_mode",
+    "div_": "Tensor input, Tensor! other\nTensor input, Tensor! other, *, str? rounding_mode\nTensor input, Number other, *, str? rounding_mode",
     "divide": "Tensor! input, Tensor! other, *, Tensor out = None\nTensor! input, Tensor! other, *, str? rounding_mode, Tensor out = None\nTensor! input, Number other\nTensor! input, Number other, *, str? rounding_mode",
     "divide_": "Tensor input, Tensor other\nTensor input, Tensor other, *, str? rounding_mode\nTensor input, Number other\nTensor input, Number other, *, str? rounding_mode",
     "dot": "Tensor input, Tensor tensor",

@@ -98,7 +98,7 @@ SIGNATURES: dict[str, str] = {
     "conv_transpose2d": "Tensor input, Tensor weight, Tensor? bias = None, tuple of ints+ stride = [1,1], tuple of ints+ padding = [0,0], tuple of ints+ output_padding = [0,0], int groups = 1, tuple of ints+ dilation = [1,1]",
     "conv_transpose3d": "Tensor input, Tensor weight, Tensor? bias = None, tuple of ints+ stride = [1,1,1], tuple of ints+ padding = [0,0,0], tuple of ints+ output_padding = [0,0,0], int groups = 1, tuple of ints+ dilation = [1,1,1]",
     "convolution": "Tensor input, Tensor weight, Tensor? bias, tuple of ints stride, tuple of ints padding, tuple of ints dilation, bool transposed, tuple of ints output_padding, int groups, *, Tensor out = None",
-    "copy_": "Tensor input, Tensor other, bool non_blocking = False",
+    "copy_": "Tensor input, Tensor! other, bool non_blocking = False",
     "corrcoef": "Tensor input",
     "cos": "Tensor input, *, Tensor out = None",
     "cos_": "Tensor input",

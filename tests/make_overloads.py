@@ -168,6 +168,18 @@ def overloads(f: Any) -> list[str]:
     return [", ".join(parts)]
 
 
+def numbers_too(lines: list[str], method: Any) -> list[str]:
+    """The signatures of a method, `Tensor!` where a number may stand for the first tensor."""
+
+    def takes_one(line: str) -> bool:
+        _, kind, *rest = split(line)
+        return kind.startswith(("Number", "float")) and all(" = " in x for x in rest if x != "*")
+
+    if complaint(method, 1) or any(takes_one(line) for line in lines if "," in line):
+        return lines
+    return [re.sub(r"^(Tensor input, Tensor) ", r"\1! ", line) for line in lines]
+
+
 def literal(found: list[str]) -> str:
     """The signatures as ruff would write them."""
     text = "\n".join(found)
@@ -193,6 +205,7 @@ def source() -> str:
             method = getattr(torch.ones(2, 3), name, None)
             if type(method).__name__ == "builtin_function_or_method":
                 found = [f"Tensor input, {line}".removesuffix(", ") for line in overloads(method)]
+                found = numbers_too(found, method)
                 if len(found) > 1:
                     lines.append(f"    {json.dumps(name)}: {literal(found)},")
     lines.sort(key=lambda line: line.split('"')[1])

@@ -102,6 +102,7 @@ def source() -> str:
                 if found is None and type(function).__name__ == "builtin_function_or_method":
                     found = signature(name, function, method=True)
                 if found is not None:
+                    (found,) = make_overloads.numbers_too([found], function)
                     lines.append(f"    {json.dumps(name)}: {make_overloads.literal([found])},")
                 continue
             if type(function).__name__ != "builtin_function_or_method":
