@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import jax
 import numpy as np
 
 from leafax.functional import TABLE, Op
@@ -140,6 +141,29 @@ def with_numbers(
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments with numbers for the tensors that stand for some; None if none does."""
     return numbers_in(_SPLIT if op.name == "split" else _exact(op.qualified), args, kwargs, op.name)
+
+
+def as_python(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments of a call that failed with Python's numbers for those of NumPy, and for the
+    integers that are tensors where an op asked one for its value; None if there are none.
+    """
+    asked = isinstance(error, jax.errors.ConcretizationTypeError)
+    found = False
+
+    def number(x: Any) -> Any:
+        nonlocal found
+        if type(x) in (tuple, list):
+            return type(x)(map(number, x))
+        t: Any = x
+        integer = asked and isinstance(x, Handle) and not t._v.shape and t._v.dtype.kind in "iu"
+        if not (integer or isinstance(x, np.generic)):
+            return x
+        found = True
+        return t.item()
+
+    new = (*args[:1], *map(number, args[1:]))
+    named = {k: number(x) for k, x in kwargs.items()}
+    return (new, named) if found else None
 
 
 def refused(

@@ -132,7 +132,8 @@ def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> 
     for place in numbers:
         holder: Any = args if type(place) is int else kwargs
         x = holder[place]
-        holder[place] = add_input(trace, NUMBER[type(x)], x)
+        kind = float if isinstance(x, float) else int  # NumPy's float64 is a float
+        holder[place] = add_input(trace, NUMBER[kind], kind(x))
     parts: list[Any] = [op, "numbers"]
     parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
     parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]

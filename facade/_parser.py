@@ -284,7 +284,7 @@ _TESTS: dict[str, Callable[[Parameter, Any], bool]] = {
     "str": lambda p, x: isinstance(x, str),
     "torch.memory_format": lambda p, x: isinstance(x, memory_format),
     "torch.layout": lambda p, x: isinstance(x, layout) and not isinstance(x, memory_format),
-    "torch.Generator": lambda p, x: type(x).__name__ == "Generator",
+    "torch.Generator": lambda p, x: x is None or type(x).__name__ == "Generator",
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from leafax.functional import TABLE, Op, flatten_size
 from ._admit import admit
 from ._ambiguous import AmbiguousView
 from ._apart import apart
-from ._arguments import check, is_known, reworded, with_numbers
+from ._arguments import as_python, check, is_known, reworded, with_numbers
 from ._autocast import off
 from ._cautions import ANSWERS, answers
 from ._dtype import dtype as dtype_class
@@ -140,7 +140,7 @@ def _meant(
     wrong = None if written is None else reworded(op, written, kwargs, method, name)
     if wrong is not None:
         raise wrong from None
-    return with_numbers(op, args, kwargs)
+    return with_numbers(op, args, kwargs) or as_python(error, args, kwargs)
 
 
 def function(op: Op, name: str = "") -> Callable[..., Any]:

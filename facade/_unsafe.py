@@ -35,7 +35,7 @@ def _pieces(name: str) -> Callable[..., Any]:
             return outs
         given = args[0] if args else kwargs[second]
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
-        given = given if isinstance(given, int) else tuple(given)
+        given = tuple(given) if isinstance(given, (tuple, list)) else int(given)
         _share(view, input, outs, given, dim)
         for level in local.mode.dual:
             if (whole_tangent := tangent(input, level)) is not None:

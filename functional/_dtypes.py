@@ -153,7 +153,8 @@ def is_number(x: Any) -> bool:
 
 
 def _number_dtype(x: Any, default_float: np.dtype) -> np.dtype:
-    kind = type(x) if isinstance(x, (bool, int, float, complex)) else None
+    # NumPy's float64 is a float of Python as well.
+    kind = next((k for k in (bool, int, float, complex) if isinstance(x, k)), None)
     if kind is None:
         cat = category(x.dtype)
         kind = (bool, int, float, complex)[cat]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import make_signatures
 import numpy
 import pytest
@@ -210,3 +213,23 @@ def test_what_pytorch_warns_of() -> None:
             leafax.where((x > 2).byte(), x, x)
     finally:
         leafax.set_warn_always(False)
+
+
+def numbers_of_numpy(t: Any) -> list[Any]:
+    """Calls with NumPy's numbers, and None where a generator could be."""
+    x, two, one = t.ones(2, 4), numpy.int64(2), numpy.int64(1)
+    calls: list[Callable[[], Any]] = [
+        lambda: x.unsafe_chunk(two)[0], lambda: x.unsafe_split(t.tensor(1))[0],
+        lambda: x.div_(two), lambda: x.copy_(numpy.float64(1)), lambda: x.add(x, alpha=two),
+        lambda: t.nn.functional.rms_norm(x, (4,), eps=numpy.float64(0.1)),
+        lambda: t.nn.functional.margin_ranking_loss(x, x, x, margin=numpy.float64(1)),
+        lambda: x.chunk(two, one)[0], lambda: x.view(t.tensor(4), -1), lambda: x.repeat(two, 1),
+        lambda: x.narrow(one, numpy.int64(0), two), lambda: t.full((2,), numpy.float64(1)),
+        lambda: t.rand((3,), generator=None) * 0, lambda: t.randint(1, (2,), generator=None),
+        lambda: t.randperm(1, generator=None), lambda: x.normal_(generator=None) * 0,
+    ]  # fmt: skip
+    return [call().numpy().round(5).tolist() for call in calls]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert numbers_of_numpy(leafax) == numbers_of_numpy(torch)
