@@ -25,7 +25,8 @@ def draw(cut: bool) -> list[float]:
 
 
 def test_cuts_change_no_number() -> None:
-    assert draw(True) == draw(False)
+    # A program may round a product and a sum at once, two programs do not.
+    np.testing.assert_allclose(draw(True), draw(False), rtol=1e-6)
     assert len(set(draw(False))) == 6
 
 
