@@ -899,6 +899,12 @@ FOUND = {
         ("with torch.no_grad(): torch.cumsum(z, 0, out=torch.zeros(0, dtype=torch.float64))",),
         ("with torch.no_grad(): torch.abs(z, out=torch.zeros(3))",),
     ),
+    "a weight without dims may have a dtype of its own": tuple(
+        (f"w = {w}", "y = torch.lerp(d, a, w)", "y.abs().sum().backward()", "see(w.grad)",
+         "d.lerp_(a, w)")
+        for w in ("torch.tensor(0.5)", "torch.tensor(0.25, requires_grad=True)", "torch.tensor(1)",
+                  "torch.tensor([0.5])")
+    ),
     "what has no derivative has none under hooks": (
         ("d.add_(5)", f"{KEEPING}: d.acosh_()", "d.sum().backward()"),
         ("d.add_(5)", f"{KEEPING}: d[0].acosh_()", "d.sum().backward()"),

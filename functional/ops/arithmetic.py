@@ -278,12 +278,16 @@ def addcdiv(input: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
 @op(saves={"weight": "*", "self": "weight", "end": "weight"}, inplace=True, numbers=("weight",))
 def lerp(input: Array, end: Array, weight: Any) -> Array:
     """Go from `input` to `end` by `weight`, exactly at both ends."""
-    for name, x in (("end", end), ("weight", weight)):
+    alone = not is_number(weight) and weight.ndim == 0  # of any dtype, which promotes the others
+    for name, x in (("end", end), ("weight", input if alone else weight)):
         if not is_number(x) and x.dtype != input.dtype:
             raise RuntimeError(
                 f"expected dtype {cpp_name(input.dtype)} for `{name}` but got dtype "
                 f"{cpp_name(x.dtype)}"
             )
+    if alone:
+        dtype = result_type(input, weight)
+        input, end = cast(input, dtype), cast(end, dtype)
     refuse("lerp_kernel_scalar" if is_number(weight) else "lerp_kernel_tensor", input.dtype, 0, 1)
     broadcast_shapes(broadcast_shapes(input.shape, end.shape), getattr(weight, "shape", ()))
     far = not -0.5 < weight < 0.5 if isinstance(weight, (int, float)) else None
