@@ -264,8 +264,8 @@ def repeat_interleave(
     """
     if repeats is None:
         repeats, input = input, None
-    if isinstance(repeats, int):
-        return _repeat(input, repeats, dim, output_size)
+    if isinstance(repeats, (int, np.integer)):
+        return _repeat(input, int(repeats), dim, output_size)
     if isinstance(repeats, (list, tuple)):
         counts = np.asarray(repeats, np.int64)
     else:

@@ -224,6 +224,8 @@ def numbers_of_numpy(t: Any) -> list[Any]:
         lambda: t.nn.functional.rms_norm(x, (4,), eps=numpy.float64(0.1)),
         lambda: t.nn.functional.margin_ranking_loss(x, x, x, margin=numpy.float64(1)),
         lambda: x.chunk(two, one)[0], lambda: x.view(t.tensor(4), -1), lambda: x.repeat(two, 1),
+        lambda: t.nn.functional.normalize(x, dim=one), lambda: x.repeat_interleave(two),
+        lambda: t.nn.functional.cosine_similarity(x, x, dim=one), lambda: x.norm(2, one),
         lambda: x.narrow(one, numpy.int64(0), two), lambda: t.full((2,), numpy.float64(1)),
         lambda: t.rand((3,), generator=None) * 0, lambda: t.randint(1, (2,), generator=None),
         lambda: t.randperm(1, generator=None), lambda: x.normal_(generator=None) * 0,
