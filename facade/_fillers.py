@@ -56,24 +56,22 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     rows, columns, *more = self.shape
     if more and len(set(self.shape)) != 1:
         raise RuntimeError("all dimensions of input must be of equal length")
-    if local.look is not None and not (wrap and rows > columns + 1):
-        line = self.diagonal()  # a view of any example of a `vmap`, however it lies
-        while line.dim() > 1:
-            line = line.diagonal(0, 0, -1)
-        line.fill_(fill_value)
-        return self
-    step, start = (sum(self.stride()),), self.storage_offset()
-    if self._base_ is None and start:  # a piece of `unsafe_split`: strides count from itself
+    wraps = wrap and not more and rows > columns + 1
+    # A diagonal is a view of any example of a `vmap`, however it lies, and of a piece of
+    # `unsafe_split`, whose strides count from itself.
+    mapped = local.look is not None and not wraps
+    if mapped or (self._base_ is None and self.storage_offset()):
         main = self.diagonal()
-        for _ in more:
+        while main.dim() > 1:
             main = main.diagonal(0, 0, -1)
     else:
-        main = self.as_strided((min(rows, columns),), step, start)
+        main = self.as_strided((min(rows, columns),), (sum(self.stride()),), self.storage_offset())
     main.fill_(fill_value)
-    if wrap and not more and rows > columns + 1:
+    if wraps:
         turn = columns + 1
         rest = -(-rows * columns // turn) - min(rows, columns)
-        self.as_strided((rest,), step, start + self.stride(0) * turn).fill_(fill_value)
+        start = self.storage_offset() + self.stride(0) * turn
+        self.as_strided((rest,), (sum(self.stride()),), start).fill_(fill_value)
     return self
 
 

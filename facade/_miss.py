@@ -83,7 +83,8 @@ def _new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
 
 
 def _template(a: Any, inputs: list[Value], trace: Trace) -> Any:
-    """`a` with its tensors replaced by slots; their values go to `inputs`."""
+    """`a` with its tensors replaced by slots, whose values go to `inputs`, and NumPy's numbers by
+    Python's, which are all that ops know."""
     if isinstance(a, Handle):
         inputs.append(enter(a, trace))
         return Slot(len(inputs) - 1)
@@ -94,7 +95,7 @@ def _template(a: Any, inputs: list[Value], trace: Trace) -> Any:
         return type(a)(_template(x, inputs, trace) for x in a)
     if isinstance(a, dict):
         return {k: _template(x, inputs, trace) for k, x in a.items()}
-    return a
+    return a.item() if isinstance(a, np.generic) else a
 
 
 def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
@@ -132,8 +133,7 @@ def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> 
     for place in numbers:
         holder: Any = args if type(place) is int else kwargs
         x = holder[place]
-        kind = float if isinstance(x, float) else int  # NumPy's float64 is a float
-        holder[place] = add_input(trace, NUMBER[kind], kind(x))
+        holder[place] = add_input(trace, NUMBER[type(x)], x)
     parts: list[Any] = [op, "numbers"]
     parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
     parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]

@@ -128,6 +128,7 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
         named = hasattr(result, "_fields")
         check_parts(out, len(result), place(op), said(op))
         for i, (r, o) in enumerate(zip(result, out, strict=True)):
+            check_tensor(op, o)
             _make_ready(op, r, o, operands, i)
         for r, o in zip(result, out, strict=True):
             _fill(op, r, o, operands)
@@ -147,7 +148,6 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
     Args:
       part: which of several results it is.
     """
-    check_tensor(op, out)
     if not _copied(op, operands):
         check_out(op, out, (result,))
     if local.mode.dual and any(
@@ -172,10 +172,10 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
         resized(out, tuple(result.shape))
     check_overlap(op, out, operands)
     by_element = op.name == "outer" or elementwise(op, list(operands))
-    parts = by_element and result._v.dtype.kind != "c" and _any_complex(operands)  # `abs`, `angle`
-    if by_element and not parts and tuple(out.shape) != tuple(result.shape):
-        # What is cast is resized as well.
-        if out._v.dtype not in (result._v.dtype, _computed(result, operands)):
+    if by_element and tuple(out.shape) != tuple(result.shape):
+        # What is cast is resized as well; a part of complex numbers (`abs`, `angle`) is not cast.
+        cast = out._v.dtype not in (result._v.dtype, _computed(result, operands))
+        if cast and (result._v.dtype.kind == "c" or not _any_complex(operands)):
             resized(out, tuple(result.shape))
     lies = result.stride() if _by_columns(op) else None
     resize_output(out, tuple(result.shape), op.name in _SILENT | JOINS, lies)

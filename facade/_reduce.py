@@ -92,7 +92,6 @@ def norm(
 ) -> Any:  # fmt: skip
     """The p-norm of all elements or along dims; "fro" is 2, "nuc" the sum of singular values."""
     dim = tuple(dim) if isinstance(dim, (list, tuple)) else dim
-    dim = int(dim) if isinstance(dim, np.integer) else dim
     np_dtype = None if dtype is None else dtype.np
     p = p if p is None or isinstance(p, str) else float(p)
     if p == "nuc":

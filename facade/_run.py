@@ -9,6 +9,7 @@ for the dispatch, nothing else.
 from __future__ import annotations
 
 import sys
+from collections.abc import Set
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
 def _give_up(trace: Trace) -> None:
     """Leave a program whose gradients cannot be prepared, with its values where those can be."""
     live, arrays = _alive(trace), trace.arrays
-    pending = [t for t in live if t._array is None and t._v.index >= 0 and not t._shares]
+    pending, _ = _sorted(live, frozenset())
     trace.arrays = []
     _renew(trace)
     with suppress(Exception):  # the error that is on its way tells more
@@ -76,18 +77,7 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
             break
     state = trace.state
     local.budget = 0
-    wanted = {id(t) for t in want} if want else ()
-    pending, graph = [], []
-    for t in live:
-        value = t._v
-        if t._stale is not None:
-            graph.append(t._stale)
-            continue
-        if value.role == NODE:
-            graph.append(value)
-        if t._array is None and value.index >= 0:
-            if not t._shares or t._store is None or t is t._store.cell or id(t) in wanted:
-                pending.append(t)
+    pending, graph = _sorted(live, {id(t) for t in want} if want else frozenset())
     keep = _keep.to_keep(trace, graph) if graph or trace.grad_fns else None
     if keep and trace.together:  # it asks which tensors hold what it keeps
         tell(trace)
@@ -131,6 +121,26 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
     if outcome.flags is not None:
         flags, values = outcome.flags
         local.faults.append(Pending(flags, values, recipe.plan.side.faults))
+
+
+def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Any]]:
+    """The tensors to compute, and the values whose history somebody holds.
+
+    Args:
+      wanted: ids of those that are computed also where they share memory with another.
+    """
+    pending, graph = [], []
+    for t in live:
+        value = t._v
+        if t._stale is not None:
+            graph.append(t._stale)
+            continue
+        if value.role == NODE:
+            graph.append(value)
+        if t._array is None and value.index >= 0:
+            if not t._shares or t._store is None or t is t._store.cell or id(t) in wanted:
+                pending.append(t)
+    return pending, graph
 
 
 def _alive(trace: Trace) -> list[Any]:

@@ -15,7 +15,7 @@ from leafax.functional import TABLE
 from .._record import apply
 from .._scalars import times
 from .._slopes import SELU_ALPHA, SELU_SCALE
-from ._formula_tools import Formula, dims_of
+from ._formula_tools import Formula, NoFormula, dims_of
 from ._formulas import FORMULAS, Saved
 from ._moved_formulas import of_variance
 
@@ -49,7 +49,7 @@ def gradients(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None
 
     try:
         return differentiate(node, grads, needed, table=BY_RESULT)
-    except KeyError:  # a case that has no formula here
+    except KeyError:  # the formula reads what hooks did not keep
         return None
 
 
@@ -102,7 +102,7 @@ def _norm(s: Saved, name: str = "input") -> Any:
     given = s.static("p", s.static("ord", 2))
     p = 2.0 if given in (None, "fro") else given
     if not isinstance(p, (int, float)) or (name == "A" and _of_a_matrix(s)):
-        raise KeyError("a matrix norm")
+        raise NoFormula("a matrix norm")
     return _of_norm(_input(s, name), *_whole(s, name), p)
 
 
@@ -111,7 +111,7 @@ def _of_norm(x: Any, grad: Any, result: Any, dims: list[int], p: float) -> Any:
     if p == 2:
         return grad * (x / result).masked_fill_(result == 0, 0)
     if p in (0, 1):
-        raise KeyError("not by the result")
+        raise NoFormula("not by the result")
     size = x.abs()
     if math.isinf(p):
         most = (size == result) | size.isnan()
@@ -175,7 +175,7 @@ def _aminmax(s: Saved) -> Any:
 
 def _logcumsumexp(s: Saved) -> Any:
     if s.result.is_complex():
-        raise KeyError("logarithms of signs")
+        raise NoFormula("logarithms of signs")
     x, result, grad, dim = s["input"], s.result, s.g, s.static("dim")
     if not x.dim():
         return grad

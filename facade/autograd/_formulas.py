@@ -120,12 +120,9 @@ def differentiate(
         return None
     formulas = (FORMULAS if table is None else table).get(call.op.qualified)
     lists = _shape_formulas.LISTS.get(call.op.qualified) if table is None else None
-    several = call.op.qualified in _shape_formulas.SEVERAL if table is None else (
-        call.op.name == "aminmax"
-    )
     if (formulas is None and lists is None) or state.mode.autocast is not None:
         return None
-    if grads[0] is None and not several:
+    if grads[0] is None and call.op.qualified not in _shape_formulas.SEVERAL:
         return None
     if call.op.no_gradient is not None:
         error, words = call.op.no_gradient

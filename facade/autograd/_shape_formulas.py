@@ -118,7 +118,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
 }
 
 # These have several results, the first of which may have no gradient.
-SEVERAL = frozenset(_CUT)
+SEVERAL = frozenset({*_CUT, "aminmax"})
 
 FORMULAS |= {f"{name}_": FORMULAS[name] for name in ("t", "transpose", "squeeze", "unsqueeze")}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral
 from typing import Any, NamedTuple
 
 from leafax.functional import (
@@ -53,7 +52,6 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
             f"expected common dtype to be floating point, yet common dtype is {scalar_name(common)}"
         )
     x1, x2 = (x.to(of(common)) if x._v.dtype.kind in "biu" else x for x in (x1, x2))
-    dim = int(dim) if isinstance(dim, Integral) else dim  # NumPy's too
     return in_one_step((_COSINE, dim, eps), partial(_composed, dim=dim, eps=eps), x1, x2)
 
 

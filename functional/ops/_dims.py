@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral
 
 Shape = tuple[int, ...]
 
@@ -22,7 +21,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 def wrap_dims(dims: int | Sequence[int], ndim: int) -> Shape:
     """Distinct dims counted from the front, in the order given."""
-    dims = (int(dims),) if isinstance(dims, (int, Integral)) else dims  # NumPy's too
+    dims = (dims,) if isinstance(dims, int) else dims
     wrapped: list[int] = []
     for dim in dims:
         dim = wrap_dim(dim, ndim)

@@ -24,7 +24,7 @@ INT64 = np.dtype("int64")
 
 def axes(dim: Dims, ndim: int) -> tuple[int, ...]:
     """Dims to reduce, from the front: all of them for None and for ()."""
-    if dim is None or (not isinstance(dim, (int, np.integer)) and len(dim) == 0):
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(ndim))
     # The one dim that a 0-dim tensor is said to have does not exist for JAX.
     return wrap_dims(dim, ndim) if ndim else wrap_dims(dim, ndim)[:0]
