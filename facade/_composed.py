@@ -23,6 +23,7 @@ from ._handle import Handle
 from ._miss import key_part
 from ._one_step import uncut
 from ._record import composed, over_budget
+from ._step import bare, refuse_inference_among
 from ._trace import Mode, local
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -103,8 +104,16 @@ def check(op: Op, args: Any, kwargs: Any) -> None:
         given, named = _filled(template, arrays)
         return op.fn(*given, **named)
 
-    with jax.enable_x64(True):
-        jax.eval_shape(body, *tensors)
+    try:
+        with jax.enable_x64(True):
+            jax.eval_shape(body, *tensors)
+    except jax.errors.JAXTypeError:
+        raise
+    except Exception as error:
+        # What these are composed of saves its operands before it looks whether they fit.
+        if op.name.startswith("conv") and not str(error).startswith("Expected"):
+            refuse_inference_among(_tensors((args, kwargs)))
+        raise bare(error) from None
     if said is not None:
         if len(_right) >= _MOST:
             _right.clear()

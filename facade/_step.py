@@ -56,16 +56,39 @@ def _refuse_inference(state: State) -> None:
             raise RuntimeError(UNSAVED)
 
 
+def refuse_inference_among(tensors: list[Any]) -> None:
+    """Raise if autograd would save tensors of both kinds, as a convolution does."""
+    mode = local.mode
+    if mode.grad and not mode.inference and any(t.requires_grad for t in tensors):
+        if any(t.is_inference() for t in tensors):
+            raise RuntimeError(UNSAVED)
+
+
+# These look at their operands before they call what saves them.
+_LOOK_FIRST = frozenset(
+    ("batch_norm", "cdist", "cross_entropy", "group_norm", "nll_loss", "prelu")
+    + ("scaled_dot_product_attention",)
+)
+
+
 def _refuse_inference_first(state: State, call: Any, inputs: list[Value]) -> None:
     """PyTorch saves operands before it looks whether they fit together."""
     op, mode = getattr(call, "op", None), state.mode
     if op is None or op.view or not op.differentiable or not mode.grad or mode.inference:
+        return
+    if op.name in _LOOK_FIRST:
         return
     kinds = {v.inference for v in inputs}
     if len(kinds) == 2 and any(v.requires_grad for v in inputs):
         tried = State(state, None, mode)
         tried.call, tried.operands = call, tuple(inputs)
         _refuse_inference(tried)
+
+
+def bare(error: Exception) -> Exception:
+    """The error without JAX's frames and notes, which hide the user's line and PyTorch's words."""
+    error.__dict__.pop("__notes__", None)
+    return error.with_traceback(None)
 
 
 def step(
@@ -95,14 +118,12 @@ def step(
     except Exception as error:
         if differentiable:
             _refuse_inference_first(state, call, inputs)
-        # JAX's frames and notes would hide the user's line and PyTorch's words.
-        error.__dict__.pop("__notes__", None)
         op = getattr(call, "op", None)
         if local.look is not None and op is not None:
             from .func._refusals import reworded
 
             error = reworded(op, inputs, call, error)
-        raise error.with_traceback(None) from None
+        raise bare(error) from None
     mode = state.mode
     after = State(state, None, mode)
     where = user_line()

@@ -154,8 +154,13 @@ def _plain(t: torch.Tensor) -> torch.Tensor:
 
 
 def _overlapping(form: str, given: list[Any], space: Any) -> bool:
-    """A result that is written to the memory of what it is computed from."""
+    """A result that is written to the memory of what it is computed from, or twice to its own."""
     memory = [t.untyped_storage().data_ptr() for t in given]
+    written = re.search(r"out=\{([xw])\}", form)
+    if written is not None:
+        out = given["xyw".index(written[1])].detach()
+        if len(_bytes(out)) < out.numel() * out.itemsize and 0 not in out.stride():
+            return True
     if "out={x}" in form:
         return any(_uneven(given[0].detach(), t.detach(), False) for t in given[1:])
     return "out={w}" in form and memory[2] in memory[:2]
@@ -260,13 +265,14 @@ def _taken_over(form: str, given: list[Any], space: Any) -> bool:
     """A leaf that was viewed takes over the gradient given: kept, see docs/differences.md."""
     if "{x}.backward({y}" not in form:
         return False
+    views = ("View", "queeze", "Alias", "Transpose", "Permute", "TBackward")
     seen, stack = set(), [given[0].grad_fn]
     while stack:
         node = stack.pop()
         if node is not None and node not in seen:
             seen.add(node)
             stack += [n for n, _ in node.next_functions]
-    return any(word in node.name() for node in seen for word in ("View", "queeze", "Alias"))
+    return any(word in node.name() for node in seen for word in views)
 
 
 def _endless(form: str, given: list[Any], space: Any) -> bool:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from sameness import same
 from test_saved_mutation import numbers
 
@@ -143,3 +144,30 @@ def in_threads(count: int, work: Callable[[], None]) -> None:
         t.join()
     if errors:
         raise errors[0]
+
+
+MISFITS = (
+    "F.conv1d(i(1, 1, 1), p(1, 1, 2))", "F.conv1d(i(1, 2, 5), p(1, 1, 2))",
+    "F.conv2d(i(1, 1, 1, 1), p(1, 1, 2, 2))", "F.conv_transpose1d(i(1, 2, 5), p(1, 1, 2))",
+    "F.conv1d(i(2), p(1, 1, 2))", "i(2, 3) @ p(2, 3)", "F.linear(i(2, 3), p(2, 4))",
+    "torch.prelu(i(2, 3), p(2))", "F.group_norm(i(2, 3), 2, p(3))",
+    "torch.cdist(i(2, 3), p(2, 4))", "F.nll_loss(p(2, 3), i(3).long())",
+    "F.cross_entropy(p(2, 3), i(3).long())", "F.layer_norm(p(2, 3), (4,), i(4))",
+    "F.scaled_dot_product_attention(i(1, 2, 3), p(1, 2, 4), i(1, 2, 3))",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", MISFITS)
+def test_which_error_comes_first(call: str) -> None:
+    """An inference tensor that would be saved and shapes that do not fit."""
+
+    def program(lib: Any, see: Any) -> None:
+        def i(*shape: int) -> Any:
+            with lib.inference_mode():
+                return lib.ones(*shape)
+
+        space = {"torch": lib, "F": lib.nn.functional, "i": i}
+        space["p"] = lambda *shape: lib.ones(*shape).requires_grad_()
+        see.attempt(lambda: eval(call, space))
+
+    same(program)
