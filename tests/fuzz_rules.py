@@ -189,8 +189,9 @@ def _crashes(form: str, given: list[Any], space: Any) -> bool:
     if "saved(" in form and "allow_mutation" in form:
         return True
     hook = any(word in form for word in ("register_hook", "once(", "every(", "some("))
-    written = any(t._is_view() and not t.is_inference() and t._version for t in given)
-    return hook and written
+    unseen = any("inference_mode" in line for line in space["lines"])  # it counts no writes
+    views = [t for t in given if t._is_view() and not t.is_inference()]
+    return hook and any(unseen or t._version for t in views)
 
 
 def _grows(form: str, given: list[Any], space: Any) -> bool:
