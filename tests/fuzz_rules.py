@@ -12,10 +12,11 @@ import torch
 def forbidden(line: str, form: str, space: dict[str, Any], x: str, y: str, w: str) -> bool:
     """Whether the outcome of a line in PyTorch depends on memory or on a kernel."""
     given = [space[name] for name in (x, y, w)]
-    try:
-        return any(rule(form, given, space) for rule in RULES)
-    except RuntimeError:  # one of them may not be looked at any more
-        return False
+    for rule in RULES:
+        with contextlib.suppress(RuntimeError):  # one of them may not be looked at any more
+            if rule(form, given, space):
+                return True
+    return False
 
 
 def told_by_data(error: Exception) -> bool:
@@ -150,7 +151,7 @@ def _not_finite(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _plain(t: torch.Tensor) -> torch.Tensor:
-    return t.detach()
+    return t.detach().resolve_conj().resolve_neg()
 
 
 def _overlapping(form: str, given: list[Any], space: Any) -> bool:
@@ -189,9 +190,8 @@ def _crashes(form: str, given: list[Any], space: Any) -> bool:
     if "saved(" in form and "allow_mutation" in form:
         return True
     hook = any(word in form for word in ("register_hook", "once(", "every(", "some("))
-    unseen = any("inference_mode" in line for line in space["lines"])  # it counts no writes
-    views = [t for t in given if t._is_view() and not t.is_inference()]
-    return hook and any(unseen or t._version for t in views)
+    written = any(t._is_view() and not t.is_inference() and t._version for t in given)
+    return hook and written
 
 
 def _grows(form: str, given: list[Any], space: Any) -> bool:
