@@ -3,6 +3,7 @@
 from . import _C as _C
 from . import _VF as _VF
 from . import _collected as _collected
+from . import _composed_fft as _composed_fft
 from . import _composed_linalg as _composed_linalg
 from . import _composed_reductions as _composed_reductions
 from . import amp as amp

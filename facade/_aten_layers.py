@@ -6,7 +6,6 @@ are the same.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from leafax.functional import TABLE
@@ -16,7 +15,7 @@ from ._modes import no_grad
 from ._record import apply
 from ._table import function, inplace_method, plain
 from .nn import _pooling
-from .nn._norms import _with_statistics, in_order
+from .nn._norms import _with_statistics, group_normalized
 from .nn._sparse import _renorm
 from .nn._sparse import bilinear as bilinear
 
@@ -37,9 +36,7 @@ def group_norm(
     cudnn_enabled: bool = True,
 ) -> Any:  # fmt: skip
     """Standardize groups of channels of each sample."""
-    batch, channels, spatial = input.size(0), input.size(1), input.shape[2:]
-    sizes = (batch, channels, math.prod(spatial), num_groups)
-    return apply(TABLE["native_group_norm"], in_order(input), weight, bias, *sizes, eps)[0]
+    return group_normalized(input, num_groups, weight, bias, eps)
 
 
 def batch_norm(

@@ -126,7 +126,7 @@ _CUDA: dict[str, Policy] = {
         """
         acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow
         nn.functional.softplus native_layer_norm nn.functional.layer_norm rms_norm
-        nn.functional.group_norm cosine_similarity nn.functional.nll_loss nn.functional.nll_loss2d
+        native_group_norm cosine_similarity nn.functional.nll_loss nn.functional.nll_loss2d
         nn.functional.smooth_l1_loss nn.functional.huber_loss nn.functional.mse_loss
         nn.functional.multilabel_margin_loss nn.functional.soft_margin_loss
         nn.functional.multi_margin_loss nn.functional.binary_cross_entropy_with_logits dist pdist

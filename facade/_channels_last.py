@@ -23,7 +23,8 @@ _2D = frozenset({
     "native_channel_shuffle", "pad", "_max_unpool", "max_pool2d", "max_pool2d_with_indices",
 })  # fmt: skip
 _BOTH = frozenset({
-    "max_pool3d", "max_pool3d_with_indices", "_native_batch_norm", "group_norm", "interpolate",
+    "max_pool3d", "max_pool3d_with_indices", "_native_batch_norm", "native_group_norm",
+    "interpolate",
 })  # fmt: skip
 _WEIGHTED = frozenset({"conv2d", "conv_transpose2d"})
 _COPIES = frozenset({"clone", "contiguous", "_to_copy"})

@@ -8,9 +8,11 @@ from typing import Any
 
 from leafax.functional import TABLE, Fault, Op
 
-from ._composed import composes
+from ._composed import composes, under_grad
+from ._creation import eye
 from ._dtype import of
 from ._record import apply
+from ._trace import local
 
 _SVD, _INV, _INV_EX = (TABLE[f"linalg.{name}"] for name in ("svdvals", "inv", "inv_ex"))
 _NORM, _MATRIX_NORM = TABLE["linalg.vector_norm"], TABLE["linalg.matrix_norm"]
@@ -62,6 +64,40 @@ def _norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:  # noqa
     return apply(_MATRIX_NORM, A, ord, dims or (-2, -1), keepdim, dtype)
 
 
+@composes("linalg.svdvals")
+def _singular_values(A: Any, *, driver: str | None) -> Any:  # noqa: N803
+    if not under_grad(local.mode, A):
+        return None
+    return apply(TABLE["linalg.svd"], A, False, driver=driver)[1]
+
+
+@composes("linalg.eigvals")
+def _eigenvalues(A: Any) -> Any:  # noqa: N803
+    return apply(TABLE["linalg.eig"], A)[0] if under_grad(local.mode, A) else None
+
+
+@composes("linalg.eigvalsh")
+def _eigenvalues_of_symmetric(A: Any, UPLO: str) -> Any:  # noqa: N803
+    return apply(TABLE["linalg.eigh"], A, UPLO)[0] if under_grad(local.mode, A) else None
+
+
+@composes("logdet")
+def _logdet(input: Any) -> Any:
+    sign, log = apply(TABLE["linalg.slogdet"], input)[:2]
+    if input.is_complex():
+        return sign.log() + log
+    return apply(TABLE["where"], sign == -1.0, math.nan, log)
+
+
+@composes("linalg.vander")
+def _vander(x: Any, *, N: int | None) -> Any:  # noqa: N803
+    x = x if x.is_floating_point() or x.is_complex() else x.long()
+    x = x if x.dim() else x.unsqueeze(-1)
+    count = (x.shape[-1] if N is None else N) - 1
+    powers = x.unsqueeze(-1).expand(*x.shape, count).cumprod(-1)
+    return apply(TABLE["cat"], (x.new_ones((*x.shape, 1)), powers), -1)
+
+
 @composes("linalg.cond")
 def _cond(A: Any, p: Any) -> Any:  # noqa: N803
     if not A.numel():
@@ -81,8 +117,8 @@ def _cond(A: Any, p: Any) -> Any:  # noqa: N803
 
 @composes("matrix_power", "linalg.matrix_power")
 def _matrix_power(A: Any, n: int) -> Any:  # noqa: N803
-    if n == 0:
-        return None
+    if n == 0:  # PyTorch keeps the matrix in the graph
+        return A.clone().copy_(eye(A.shape[-1], dtype=A.dtype))
     if n == 1:
         return A.clone()
     power = apply(_INV, A) if n < 0 else A

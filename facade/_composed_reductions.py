@@ -1,4 +1,4 @@
-"""Quantiles, means without NaN and gathers that PyTorch makes of other ops."""
+"""Quantiles, means without NaN, gathers and diagonals that PyTorch makes of other ops."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ _CHECKED = Op(
     lambda input, q: q, name="quantile", differentiable=False, check=TABLE["quantile"].check
 )
 _GATHER, _LERP, _EXPAND = TABLE["gather"], TABLE["lerp"], TABLE["expand"]
+
+
+@composes("diagflat")
+def _diagflat(input: Any, offset: int) -> Any:
+    return apply(TABLE["diag_embed"], input.contiguous().view(-1), offset, 0, 1)
 
 
 @composes("nanmean")

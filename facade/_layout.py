@@ -13,6 +13,7 @@ from leafax.functional import TABLE, VIEW_RULES, Layout, Op, Slot, VjpCall, cont
 
 from ._channels_last import ON_IMAGES, kept, memory_format_of
 from ._columns import columns
+from ._fft_layout import TRANSFORMS, transformed
 from ._lens import PICKED, path_of
 from ._memory_format import preserve_format
 
@@ -31,9 +32,9 @@ _OPS = frozenset({
     "mish", "relu", "relu6", "selu", "silu", "softplus", "softshrink", "float_power", "frexp", "i0",
     "igamma", "igammac", "ldexp", "nextafter", "polar", "clone", "_to_copy", "flip", "fliplr",
     "flipud", "dropout", "slice_scatter", "sigmoid_backward", "tanh_backward",
-    "threshold_backward", "native_dropout", "prelu", "threshold", "mse_loss", "smooth_l1_loss",
-    "huber_loss", "binary_cross_entropy_with_logits", "polygamma", "i0e", "i1", "i1e", "ndtr",
-    "ndtri", "log_ndtr", "entr", "xlog1py", "zeta", "gcd", "lcm",
+    "threshold_backward", "native_dropout", "_prelu_kernel", "threshold", "mse_loss",
+    "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits", "polygamma", "i0e", "i1",
+    "i1e", "ndtr", "ndtri", "log_ndtr", "entr", "xlog1py", "zeta", "gcd", "lcm",
 })  # fmt: skip
 _COPYING = frozenset({"clone", "_to_copy", "flip", "fliplr", "flipud"})
 # These write into a copy that lies as what it is of; this one into one that is row-major.
@@ -72,6 +73,8 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return (inputs[0].strides,)
     if op.name == "rot90":
         return (_told(_rotated(laid(inputs[0]), *call.args[1:], **call.kwargs), avals[0].shape),)
+    if op.name in TRANSFORMS:
+        return (transformed(op, call, laid(inputs[0]), tuple(avals[0].shape)),)
     if op.name in ON_IMAGES:
         found_last = kept(op, call, [laid(v) for v in inputs], avals)
         if found_last is not None:

@@ -65,11 +65,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
         x = x.long()
     if n < 2:
         powers = x.new_ones((x.shape[0], n))
-    elif x._v.dtype.itemsize < 4:  # which the op refuses, but its cumulative product does not
-        first = x.new_ones((x.shape[0], 1))
-        powers = apply(TABLE["cat"], (first, x.unsqueeze(1).expand(-1, n - 1).cumprod(1)), 1)
-    else:
-        powers = apply(TABLE["linalg.vander"], x, N=n)
+    else:  # in these steps, as its graph shows
+        powers = x.new_empty((x.shape[0], n))
+        powers.select(1, 0).fill_(1)
+        powers.narrow(1, 1, n - 1).copy_(x.unsqueeze(1))
+        powers.narrow(1, 1, n - 1).copy_(powers.narrow(1, 1, n - 1).cumprod(1))
     return powers if increasing else powers.flip(1)
 
 

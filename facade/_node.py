@@ -180,7 +180,10 @@ class Node:
     def output_kinds(self) -> list[Any]:
         """What is known of the outputs that take a gradient."""
         values = list(self.state.values)
-        while values and not is_differentiable(values[-1].dtype):
+        constant = getattr(getattr(self.state.call, "op", None), "constant_outputs", ())
+        while values and (
+            not is_differentiable(values[-1].dtype) or len(values) - 1 in constant
+        ):
             values.pop()
         return values
 

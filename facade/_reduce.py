@@ -176,7 +176,7 @@ def diff(
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:
-        made = input.clone()
+        made = input.new_zeros(input.shape).copy_(input)
         return made if out is None else write_out(TABLE["sub"], made, out)
     parts = [x for x in (prepend, input, append) if x is not None]
     if any(x.dim() != input.dim() for x in parts):

@@ -245,10 +245,6 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ("var", "correction"): lambda k: _correction(k),
     ("std", "correction"): lambda k: _correction(k),
     ("var", "dim"): lambda k: _dim_of_variance(k), ("std", "dim"): lambda k: _dim_of_variance(k),
-    ("group_norm", "N"): lambda k: (k.shape("self") or ())[0],
-    ("group_norm", "C"): lambda k: (k.shape("self") or ())[1],
-    ("group_norm", "HxW"): lambda k: math.prod((k.shape("self") or ())[2:]),
-    ("group_norm", "group"): lambda k: k.static("num_groups"),
 }  # fmt: skip
 
 

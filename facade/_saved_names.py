@@ -113,7 +113,7 @@ groups: ChannelShuffle
 ignore_index reduction self target total_weight weight: NllLoss NllLoss2D
 imag real: Complex
 index self: Take
-indices: MaxUnpool2D
+indices: MaxUnpool2D MaxUnpool3D
 indices padding_idx scale_grad_by_freq sparse weight_sym_argsize_0: Embedding
 indices self_sym_sizes: Index
 input result tau: LinalgHouseholderProduct

@@ -20,6 +20,15 @@ _NORM = Op(
 )  # fmt: skip
 
 
+@composes("prelu")
+def _prelu(input: Any, weight: Any) -> Any:
+    rank = input.dim()
+    if rank != weight.dim():
+        shape = [weight.numel() if d == 1 else 1 for d in range(rank)]
+        weight = weight.reshape(shape)
+    return apply(TABLE["_prelu_kernel"], input, weight)
+
+
 @composes("rms_norm")
 def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: Any) -> Any:
     halves = input._v.dtype.itemsize == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from leafax.functional import TABLE
@@ -139,7 +140,13 @@ def group_norm(
             f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
         )
     _verify_batch_size([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
-    return apply(TABLE[_F + "group_norm"], in_order(input), num_groups, weight, bias, eps)
+    return group_normalized(input, num_groups, weight, bias, eps)
+
+
+def group_normalized(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
+    """`group_norm`, of groups of any size."""
+    sizes = (input.size(0), input.size(1), math.prod(input.shape[2:]), num_groups)
+    return apply(TABLE["native_group_norm"], in_order(input), weight, bias, *sizes, eps)[0]
 
 
 def in_order(input: Any) -> Any:

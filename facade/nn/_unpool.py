@@ -57,7 +57,11 @@ def _max_unpool(dims: int) -> Callable[..., Any]:
         kernel = _tuple(kernel_size, dims)
         steps = kernel if stride is None else _tuple(stride, dims)
         size = _size(input, kernel, steps, _tuple(padding, dims), output_size)
-        return apply(TABLE["nn.functional._max_unpool"], input, indices, size)
+        op = TABLE["nn.functional._max_unpool"]
+        if dims == 1:  # PyTorch has kernels for images and volumes
+            rows = (t.unsqueeze(-1) for t in (input, indices))
+            return apply(op, *rows, (*size, 1)).squeeze(-1)
+        return apply(op, input, indices, size)
 
     unpool.__name__ = unpool.__qualname__ = f"max_unpool{dims}d"
     unpool.__doc__ = "Put maxima back where `indices` say they came from; zeros elsewhere."

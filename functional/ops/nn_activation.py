@@ -239,6 +239,13 @@ def logsigmoid(input: Array) -> Array:
     return cast(jax.nn.log_sigmoid(wide(input)), input.dtype)
 
 
+@op(method=False, backward="PreluKernelBackward0", saves={"self": "*", "weight": "*"})
+def _prelu_kernel(input: Array, weight: Array) -> Array:
+    """Scale the negative part by a weight that broadcasts to `input`."""
+    need_float(input, "prelu_cpu")
+    return jnp.where(input > 0, input, weight * input)
+
+
 @op(backward="PreluKernelBackward0", saves={"self": "*", "weight": "*"})
 def prelu(input: Array, weight: Array) -> Array:
     """Scale the negative part by one weight, or by one a channel (dimension 1)."""
@@ -260,10 +267,8 @@ def prelu(input: Array, weight: Array) -> Array:
                 "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
                 f"{weight.size} and channel size = {channels}."
             )
-    need_float(input, "prelu_cpu")
     shape = (1, weight.size) + (1,) * (input.ndim - 2) if input.ndim > 1 else (weight.size,)
-    weight = weight.reshape(() if input.ndim == 0 else shape)
-    return jnp.where(input > 0, input, weight * input)
+    return _prelu_kernel(input, weight.reshape(() if input.ndim == 0 else shape))
 
 
 @op(namespace=F, saves={"self": "*"}, method=False)

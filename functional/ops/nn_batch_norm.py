@@ -36,7 +36,7 @@ def _mixed(running: Array, new: Array, momentum: Any) -> Array:
 @op(
     namespace=F, name="_native_batch_norm", method=False, backward="NativeBatchNormBackward0",
     saves={"input": "*", "weight": "*", "running_mean": "*", "running_var": "*"},
-    numbers=("momentum", "eps"),
+    numbers=("momentum", "eps"), constant_outputs=(1, 2),
 )  # fmt: skip
 def native_batch_norm(
     input: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,

@@ -89,12 +89,12 @@ def native_layer_norm(
     return (out, *_statistics(input, axes, eps))
 
 
-@op(method=False, saves={"input": "*", "weight": "*"})
+@op(method=False, saves={"input": "*", "weight": "*"}, numbers=("eps",))
 def native_group_norm(
     input: Array, weight: Array | None, bias: Array | None, N: int, C: int,  # noqa: N803
     HxW: int, group: int, eps: Any,  # noqa: N803
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """`group_norm`, with the means and reciprocal deviations `(N, group)` that it took."""
+    """`group_normalized`, with the means and reciprocal deviations `(N, group)` that it took."""
     out = group_normalized(input, group, weight, bias, eps)
     grouped = input.reshape(N, group, C // group * HxW)
     mean, rstd = _statistics(grouped, (2,), eps)

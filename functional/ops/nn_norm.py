@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -111,32 +110,10 @@ def rms_norm(
     return cast(affine(y, weight, None, shape), input.dtype)
 
 
-@op(
-    namespace=F, method=False, backward="NativeGroupNormBackward0", numbers=("eps",),
-    saves={"input": "*", "weight": "*"},
-)  # fmt: skip
-def group_norm(
-    input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None,
-    eps: Any = 1e-5,
-) -> Array:  # fmt: skip
-    """Standardize each group of channels of `(N, C, ...)`, then scale and shift by channel."""
-    if input.ndim < 2:
-        raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
-        )
-    values = (input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:])
-    if values[0] * math.prod(values[2:]) == 1:
-        raise ValueError(
-            "Expected more than 1 value per channel when training, got input size "
-            f"{size_list(input.shape)}"
-        )
-    return group_normalized(input, num_groups, weight, bias, eps)
-
-
 def group_normalized(
     input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: Any
 ) -> Array:
-    """`group_norm` of groups of any size."""
+    """Standardize each group of channels of `(N, C, ...)`, then scale and shift by channel."""
     batch, channels = input.shape[:2]
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
