@@ -165,12 +165,14 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """Change the shape in place; elements beyond the old ones mean nothing (zeros here)."""
     from ._shapes import size_argument
 
+    if not size:
+        raise TypeError('resize_() missing 1 required positional arguments: "size"')
     shape = tuple(size_argument(size))
     if self.requires_grad and not (local.mode.inference or frozen(self)):
         raise RuntimeError("cannot resize variables that require grad")
     count = math.prod(shape)
-    if count >= 1 << 60:
-        if count >= 1 << 63:
+    if count >= 1 << 60 or any(n < 0 for n in shape):  # ATen multiplies sizes without a sign
+        if count >= 1 << 63 or any(n < 0 for n in shape):
             raise RuntimeError("numel: integer multiplication overflow")
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
     if memory_format is preserve_format:

@@ -11,7 +11,7 @@ from leafax.functional import TABLE
 from ._handle import Handle
 from ._once import warn_once
 from ._record import apply
-from ._shapes import atleast_1d, atleast_2d, atleast_3d
+from ._shapes import atleast_1d, atleast_2d, atleast_3d, need_tensors
 from ._table import function
 
 
@@ -23,7 +23,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     >>> x.shape, y.shape
     (torch.Size([2, 3]), torch.Size([2, 3]))
     """
-    tensors = _packed(tensors)
+    need_tensors(tensors)
     shapes = [tuple(out.shape) for out in _abstract("broadcast_tensors", tensors)]
     return tuple(
         x if tuple(x.shape) == shape else x.expand(shape)
@@ -63,15 +63,6 @@ def _packed(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         tensors = tuple(tensors[0])
     need_tensors(tensors)
     return tensors
-
-
-def need_tensors(given: tuple[Any, ...]) -> None:
-    """Raise PyTorch's error for what is no tensor among a function's arguments."""
-    for place, x in enumerate(given):
-        if not isinstance(x, Handle):
-            raise TypeError(
-                f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}"
-            )
 
 
 def _abstract(name: str, tensors: Any, *rest: Any) -> Any:

@@ -34,6 +34,10 @@ class _Scope:
         """The mode in the block, where it is `now` outside."""
         return now
 
+    def clone(self) -> _Scope:
+        """Another scope of the same mode."""
+        return self._copy()
+
     def _copy(self) -> _Scope:
         return type(self)()
 
@@ -141,6 +145,11 @@ class set_grad_enabled(_Scope):
 
     def _mode(self, now: Mode) -> Mode:
         return Mode.of(self.mode, now.inference, now.autocast)
+
+    @property
+    def prev(self) -> bool:
+        """Whether gradients were recorded before."""
+        return self._prev.grad
 
     def _copy(self) -> set_grad_enabled:
         return set_grad_enabled(self.mode)

@@ -338,7 +338,8 @@ class InputMetadata:
     """What the engine knows of one gradient that a node takes.
 
     Attributes:
-      shape (a list), dtype, device: of the output that it belongs to.
+      shape (a list), dtype, device: of the output that it belongs to; no dims and the default
+        dtype for one that is no tensor.
       is_nested_tensor, is_cpp_nested_tensor: False, leafax has no nested tensors.
     """
 
@@ -346,9 +347,10 @@ class InputMetadata:
 
     def __init__(self, value: Any) -> None:
         from ._dtype import device, of
+        from ._functions import get_default_dtype
 
-        self.shape = list(value.shape)
-        self.dtype = of(value.dtype)
+        self.shape = [] if value is None else list(value.shape)
+        self.dtype = get_default_dtype() if value is None else of(value.dtype)
         self.device = device("cpu")
 
 

@@ -13,11 +13,11 @@ from leafax.functional import TABLE, Op, default_float, scalar_name
 from ._arguments import parsed, refused
 from ._dtype import of
 from ._handle import Handle
-from ._joined import need_tensors
 from ._once import warn_once
 from ._out_kinds import check_tensor
 from ._record import apply
 from ._scalars import over, times
+from ._shapes import need_tensors
 from ._table import check_out, write_out
 from ._vmapped import refuse
 

@@ -10,6 +10,7 @@ from leafax.functional import TABLE, scalar_name
 
 from ._dtype import Size
 from ._handle import Handle
+from ._parser import complaint
 from ._record import apply
 from ._trace import local
 
@@ -93,6 +94,15 @@ def is_nonzero(input: Any) -> bool:
     return bool(input)
 
 
+def need_tensors(given: tuple[Any, ...]) -> None:
+    """Raise PyTorch's error for what is no tensor among a function's arguments."""
+    for place, x in enumerate(given):
+        if not isinstance(x, Handle):
+            raise TypeError(
+                f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}"
+            )
+
+
 def _atleast(ndim: int) -> Callable[..., Any]:
     def one(x: Any) -> Any:
         if x.dim() >= ndim:
@@ -105,8 +115,12 @@ def _atleast(ndim: int) -> Callable[..., Any]:
 
     def atleast(*tensors: Any) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-            tensors = tuple(tensors[0])
-            return tuple(one(x) for x in tensors)
+            need_tensors(tuple(tensors[0]))
+            return tuple(one(x) for x in tensors[0])
+        if len(tensors) == 1 and not isinstance(tensors[0], Handle):
+            name, text = f"atleast_{ndim}d", "Tensor input\ntuple of Tensors tensors"
+            raise TypeError(complaint(text.splitlines(), tensors, {}, name))
+        need_tensors(tensors)
         return one(tensors[0]) if len(tensors) == 1 else tuple(one(x) for x in tensors)
 
     atleast.__name__ = atleast.__qualname__ = f"atleast_{ndim}d"

@@ -292,7 +292,8 @@ def _one_size(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 
 
 def _one(op: Op, args: tuple[Any, ...], a: Any) -> int:
-    if not isinstance(a, float):
+    several = isinstance(args[0], (tuple, list))  # sizes in brackets, and others behind
+    if not isinstance(a, float) and not several:
         return int(a)
     if op.name == "view":
         kinds = ", ".join(type(x).__name__ for x in args)
@@ -300,6 +301,8 @@ def _one(op: Op, args: tuple[Any, ...], a: Any) -> int:
             f"view() received an invalid combination of arguments - got ({kinds}), but expected "
             "one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n"
         )
+    if several:
+        raise TypeError(f"{op.name}() takes 1 positional argument but {len(args)} were given")
     raise TypeError(
         f"{op.name}(): argument '{op.parameters[1]}' (position 1) must be tuple of ints, not "
         f"{type(args[0]).__name__}"

@@ -32,7 +32,8 @@ def view_of(shaped: Any) -> Any:
         if isinstance(dtype, (dtype_class, type)):
             return view_dtype(self, as_dtype("view", dtype))
         if any(isinstance(a, dtype_class) for a in args):
-            got = ", ".join("torch.dtype" if isinstance(a, dtype_class) else "int" for a in args)
+            kinds = (type(a) for a in args)
+            got = ", ".join("torch.dtype" if k is dtype_class else k.__name__ for k in kinds)
             raise TypeError(
                 f"view() received an invalid combination of arguments - got ({got}), but expected "
                 "one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n"

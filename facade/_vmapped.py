@@ -15,6 +15,21 @@ def refuse(op: str, *tensors: Any) -> None:
         refuse_op(op, tensors)
 
 
+def refuse_statistics(input: Any, *buffers: Any) -> None:
+    """Raise PyTorch's error if running statistics are one for all examples, `input` is not."""
+    if local.look is not None:
+        from .func._refusals import differs_alone
+
+        if differs_alone(input, buffers):
+            raise RuntimeError(
+                "Batch norm got a batched tensor as input while the running_mean or running_var, "
+                "which will be updated in place, were not batched.\nIf you are using a module and "
+                "do not need eval mode, please set `track_running_stats` to be False.If you are "
+                "using a prebuilt module and do not need eval mode, please see the functorch "
+                "website for resources on how to patch your module to work with vmap"
+            )
+
+
 def refuse_random_out() -> None:
     """Raise PyTorch's error for a random op that writes into `out=` while a `vmap` is running."""
     if local.look is not None:

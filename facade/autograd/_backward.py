@@ -56,15 +56,29 @@ def _inputs(inputs: Any, caller: str) -> tuple[Any, ...]:
     return found
 
 
+def _check_input(t: Any) -> None:
+    """Raise PyTorch's error for what one cannot differentiate with respect to."""
+    if not isinstance(t, (Handle, GradientEdge)):
+        raise RuntimeError(
+            f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}"
+        )
+
+
 def _kind(out: Any) -> Any:
     """What is known of an output or of the gradient at an edge: shape and dtype."""
     return out.node.output_kinds()[out.output_nr] if isinstance(out, GradientEdge) else out._v
 
 
 def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = False) -> list[Any]:
-    """One gradient an output; ones for scalars without."""
+    """One gradient an output; ones for scalars without; more of them are left out, as PyTorch does.
+
+    Raises:
+      RuntimeError: for too few, after those that are there have been looked at.
+    """
     made: list[Any] = []
-    for out, grad in zip(outputs, grads, strict=True):
+    for out, grad in zip(outputs, grads, strict=False):
+        if not isinstance(out, (Handle, GradientEdge)):
+            raise AssertionError("Expected output to be a torch.Tensor")
         if grad is None:
             made.append(_implicit(out))
             continue
@@ -86,6 +100,8 @@ def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = Fa
                 f"{dtype_of(kind.dtype)}."
             )
         made.append(grad if dtype == kind.dtype else grad.to(dtype_of(kind.dtype)))
+    if len(made) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(made)} gradients")
     return made
 
 
@@ -192,8 +208,6 @@ def backward(
     wanted = None if inputs is None else _inputs(inputs, "backward")
     outputs = _as_tuple(tensors)
     given = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
-    if len(given) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
     grads = _make_grads(outputs, given)
     roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outputs, grads, strict=True))]
@@ -209,6 +223,7 @@ def backward(
     if wanted is not None:
         captures = []
         for t in wanted:
+            _check_input(t)
             if not isinstance(t, GradientEdge):
                 t.retain_grad()
             captures.append(_edge(t, 0, False))
@@ -264,8 +279,6 @@ def grad(
     outs, ins = _as_tuple(outputs), _inputs(inputs, "grad")
     given = _as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     keep = create_graph if retain_graph is None else retain_graph
-    if len(given) != len(outs):
-        raise RuntimeError(f"got {len(outs)} tensors and {len(given)} gradients")
     grads = _make_grads(outs, given, is_grads_batched)
     if is_grads_batched:
         found = _batched(outs, ins, grads, keep, create_graph, allow_unused)
@@ -295,6 +308,7 @@ def _one(
     roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outs, grads, strict=True))]
     edges: list[Any] = []
     for t in ins:
+        _check_input(t)
         if not isinstance(t, GradientEdge) and not t.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         edges.append(_edge(t, 0, False))

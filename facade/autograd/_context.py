@@ -109,12 +109,6 @@ class FunctionCtx(SavesTensors):
 
     def _prepare(self, outputs: tuple[Any, ...], tensors: list[Any]) -> list[Any]:
         """The outputs, none of them an untouched input: those are viewed."""
-        for i, t in enumerate(self.to_save or ()):
-            if t is not None and not isinstance(t, Handle):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but argument {i} is of type "
-                    f"{type(t).__name__}"
-                )
         for t in self.dirty_tensors or ():
             if not isinstance(t, Handle):
                 raise RuntimeError("mark_dirty can only accept variables, but argument ")
@@ -159,6 +153,12 @@ class FunctionCtx(SavesTensors):
             for t in self.dirty_tensors or ():
                 touch(t)
             return outs
+        for i, t in enumerate(self.to_save or ()):  # what has no node saves nothing
+            if t is not None and not isinstance(t, Handle):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {i} is of type "
+                    f"{type(t).__name__}"
+                )
         self._outputs = [o._v.resting if isinstance(o, Handle) else None for o in outs]
         made = 0
         self._plain_places = {k for k, o in enumerate(outs) if id(o) in plain}

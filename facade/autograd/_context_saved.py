@@ -38,12 +38,11 @@ class SavesTensors(CustomNode):
 
     def save_for_forward(self, *tensors: Any) -> None:
         """Save tensors (or None) for `ctx.saved_tensors` in `jvp`."""
-        for i, t in enumerate(tensors):
-            if t is not None and not isinstance(t, Handle):
-                raise AssertionError(
-                    f"save_for_forward expects all arguments to be tensors; you should save "
-                    f"non-tensors as attributes on ctx. argument {i}"
-                )
+        if not all(t is None or isinstance(t, Handle) for t in tensors):
+            raise AssertionError(
+                "save_for_forward expects all arguments to be tensors; you should save non-tensors "
+                "as attributes on ctx."
+            )
         self.saved_for_forward = tensors
 
     @property

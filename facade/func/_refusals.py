@@ -169,6 +169,12 @@ def check_inplace(op: Op, t: Any, others: list[Any]) -> None:
             raise RuntimeError(_BATCHED.format(name, where))
 
 
+def differs_alone(t: Any, others: Any) -> bool:
+    """Whether `t` differs between examples that one of the others is the same for."""
+    levels = [level for level in running.levels if level.region.intact() and level.batched(t)]
+    return any(not all(level.batched(o) for o in others) for level in levels)
+
+
 def refuse_op(op: str, tensors: Any) -> None:
     """Raise the op's error if one of the tensors differs from example to example.
 

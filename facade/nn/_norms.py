@@ -9,11 +9,12 @@ from leafax.functional import TABLE
 
 from .._composed import check
 from .._enter import enter
-from .._memory_format import channels_last, channels_last_3d
+from .._memory_format import channels_last, channels_last_3d, is_laid_out
 from .._modes import no_grad
 from .._record import apply
 from .._roles import alias, keep_edge
 from .._trace import NOWHERE, local, resting
+from .._vmapped import refuse_statistics
 from .._writes import write
 
 _F = "nn.functional."
@@ -29,11 +30,13 @@ def _verify_batch_size(size: Any) -> None:
         )
 
 
-def _overwrite(buffer: Any, new: Any) -> None:
+def _overwrite(buffer: Any, new: Any, counts: bool = False) -> None:
     """Let `buffer` hold the value of `new`, without history.
 
-    Like PyTorch's kernel it leaves the version counter alone: a graph that saved the buffer
-    before may still run backward.
+    Args:
+      counts: in the version counter. PyTorch's kernel for batches leaves it alone: a graph that
+        saved the buffer before may still run backward. An example of a `vmap` always counts, for
+        the batch to be written.
     """
     trace, value = local.trace, new._v
     value = alias(trace, value, resting(value.aval, False, NOWHERE, value.inference))
@@ -42,8 +45,7 @@ def _overwrite(buffer: Any, new: Any) -> None:
         value = keep_edge(trace, value, old)
         if value.edge in trace.sources:
             trace.sources[value] = trace.sources[value.edge]
-    write(buffer, value)
-    buffer._vc[0] -= 1
+    write(buffer, value, counts=counts or local.look is not None)
 
 
 def _with_statistics(op: str, input: Any, stats: tuple[Any, Any], *args: Any) -> Any:
@@ -56,8 +58,9 @@ def _with_statistics(op: str, input: Any, stats: tuple[Any, Any], *args: Any) ->
     made = apply(TABLE[_F + op], input, weight, bias, *stats, *rest)
     if not isinstance(made, tuple):
         return made
+    refuse_statistics(input, *stats)
     for old, new in zip(stats, made[1:], strict=True):
-        _overwrite(old, new)
+        _overwrite(old, new, op == "_native_instance_norm")
     return made[0]
 
 
@@ -127,7 +130,7 @@ def instance_norm(
         with no_grad():
             for old, new in zip(stats, each, strict=True):
                 if old is not None:
-                    _overwrite(old, new.view(n, c).mean(0))
+                    _overwrite(old, new.view(n, c).mean(0), True)
     return out.view(input.shape)
 
 
@@ -152,7 +155,7 @@ def group_normalized(input: Any, num_groups: int, weight: Any, bias: Any, eps: f
 def in_order(input: Any) -> Any:
     """What group norms compute of: a copy unless it lies row by row, or with channels last."""
     last = {4: channels_last, 5: channels_last_3d}.get(input.dim())
-    if last is not None and input.is_contiguous(memory_format=last):
+    if last is not None and is_laid_out(input.shape, input.stride(), last):
         return input
     return input.contiguous()
 
