@@ -77,6 +77,7 @@ from ._numeric import as_strided_scatter as as_strided_scatter  # noqa: E402
 from ._numeric import gradient as gradient  # noqa: E402
 from ._numeric import index_reduce as index_reduce  # noqa: E402
 from ._numeric import lu as lu  # noqa: E402
+from ._performance import FUNCTIONS as _TOLD_OF  # noqa: E402
 from ._products import matmul as matmul  # noqa: E402
 from ._reduce import cartesian_prod as cartesian_prod  # noqa: E402
 from ._reduce import combinations as combinations  # noqa: E402
@@ -121,6 +122,8 @@ globals().update(_COPIES)
 globals()["cross"] = _names_its_dim(globals()["cross"])
 for _name in _SPREAD:
     globals()[_name] = _enough_elements(_name, globals()[_name])
+for _name, _told in _TOLD_OF.items():
+    globals()[_name] = _told(_name, globals()[_name])
 globals().update(_FOREACH)
 globals().update(_UNSAFE)
 _COMPOSED = _COMPOSED | _BUFFERS | _DENSE | _REMOVED

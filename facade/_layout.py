@@ -11,6 +11,8 @@ from typing import Any
 
 from leafax.functional import TABLE, VIEW_RULES, Layout, Op, Slot, VjpCall, contiguous_strides
 
+from ._attention_layout import QUALIFIED as ATTENTION
+from ._attention_layout import is_fused
 from ._channels_last import ON_IMAGES, kept, memory_format_of
 from ._columns import columns
 from ._fft_layout import TRANSFORMS, transformed
@@ -84,7 +86,7 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return by_columns
     if all(v.strides is None for v in inputs):
         return None
-    if op.name in _INTO_A_COPY:
+    if op.name in _INTO_A_COPY or op.qualified == ATTENTION and is_fused(call, inputs):
         return (copied(laid(inputs[0])),) * len(avals)
     if not elementwise(op, inputs):
         return None

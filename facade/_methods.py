@@ -20,6 +20,7 @@ from . import (
     _kron,
     _matrices,
     _numeric,
+    _performance,
     _products,
     _readonly,
     _reduce,
@@ -70,6 +71,8 @@ for _name, _fn in _unsafe.FUNCTIONS.items():
 Tensor.cross = _cautions.names_its_dim(Tensor.cross)  # type: ignore[attr-defined]
 for _name in ("var", "std"):
     setattr(Tensor, _name, _cautions.enough_elements(_name, getattr(Tensor, _name)))
+for _name in ("stft", "istft"):
+    setattr(Tensor, _name, _performance.without_window(_name, getattr(Tensor, _name)))
 Tensor.conj_physical = _composites.conj_physical  # type: ignore[attr-defined]
 for _name in ("positive", "__pos__"):
     setattr(Tensor, _name, _composites.positive)

@@ -75,5 +75,6 @@ def _warn(
             new.append(f"Tensor input, {tensors}, torch.dtype out_dtype, {options}, {out}")
     warn_once(
         f"This overload of {said} is deprecated:\n\t{said}({old})\nConsider using one of the "
-        "following signatures instead:" + "".join(f"\n\t{said}({line})" for line in new)
+        "following signatures instead:" + "".join(f"\n\t{said}({line})" for line in new),
+        "older",  # PyTorch's parser warns once, of whatever is the first
     )

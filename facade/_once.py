@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from typing import Any
 
 _given: set[str] = set()
 _always = False
@@ -17,7 +19,19 @@ def warn_once(text: str, key: str | None = None) -> None:
     if (key or text) in _given and not _always:
         return
     _given.add(key or text)
-    warnings.warn(text, UserWarning, stacklevel=4)
+    warn(text)
+
+
+def warn(text: str) -> None:
+    """Warn of the user's call, however deep what warns lies."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _is_ours(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, UserWarning, stacklevel=level)
+
+
+def _is_ours(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("leafax", "contextlib")
 
 
 def set_warn_always(b: bool) -> None:

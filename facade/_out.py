@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._layout import elementwise
 from ._modes import no_grad
+from ._once import warn
 from ._out_kinds import (
     check_parts,
     check_tensor,
@@ -234,14 +234,12 @@ def resize_output(
 def resized(out: Any, shape: tuple[int, ...]) -> None:
     """Warn that an `out=` tensor with elements gets another shape."""
     if out.numel():
-        warnings.warn(
+        warn(
             "An output with one or more elements was resized since it had shape "
             f"{list(out.shape)}, which does not match the required output shape "
             f"{list(shape)}. This behavior is deprecated, and in a future PyTorch release "
             "outputs will not be resized unless they have zero elements. You can explicitly reuse "
-            "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            UserWarning,
-            stacklevel=5,
+            "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
         )
 
 

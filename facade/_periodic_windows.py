@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from leafax.functional import default_float
 from ._dtype import of
 from ._factories import takes_out
 from ._from_data import _np, finish, from_numpy
+from ._once import warn
 
 
 def _options(np_dtype: Any, layout: Any) -> str:
@@ -128,11 +128,10 @@ def range(
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Numbers from `start` to `end`, both included; deprecated in favour of `arange`."""
-    warnings.warn(
+    warn(
         "torch.range is deprecated and will be removed in a future release because its behavior "
         "is inconsistent with Python's range builtin. Instead, use torch.arange, which produces "
-        "values in [start, end).",
-        stacklevel=3,
+        "values in [start, end)."
     )
     start, end, step = (x.item() if hasattr(x, "item") else x for x in (start, end, step))
     if step == 0:

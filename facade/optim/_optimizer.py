@@ -19,13 +19,22 @@ from leafax.functional import Op
 from .._enter import NUMBER, add_input, from_array
 from .._modes import enable_grad, no_grad
 from .._record import record
-from .._roles import overwritten
+from .._roles import overwritten, spread
 from .._trace import Value, local
 from .._writes import rebind, write
 from ._groups import ParamGroup
 from ._saving import Saved
 from ._skip import skip_if
-from ._update import Entering, StepMemo, apart, are_at_rest, are_simple, share, update_op
+from ._update import (
+    Entering,
+    StepMemo,
+    apart,
+    are_at_rest,
+    are_simple,
+    beside,
+    share,
+    update_op,
+)  # fmt: skip
 
 #: Types of hyperparameters that are what they were as long as they are equal.
 _CONSTANT = (float, int, str, type(None))
@@ -263,6 +272,8 @@ class Optimizer(Saved):
         return [x for x, f in zip(values, fixed, strict=True) if f is None], fixed
 
     def _assign(self, t: Any, value: Value) -> None:
+        if t._v.strides is not None:
+            value = spread(local.trace, value, t._v.strides)
         if t._store is None:
             rebind(t, value)
         else:
@@ -278,7 +289,7 @@ class Optimizer(Saved):
             state = self.state[p]
             with jax.enable_x64(True):
                 made = {name: from_array(a) for name, a in self.init_state(p, group).items()}
-            state.update(made)
+            state.update((name, beside(p, t)) for name, t in made.items())
         return {} if state is None else state
 
     def _op(self, group: ParamGroup, params: int, fixed: tuple[float | None, ...]) -> Op:

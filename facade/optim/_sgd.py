@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from .._enter import from_array
 from .._from_data import tensor
 from .._handle import Handle
+from .._strided import laid_as
 from ._checks import not_negative, one_element, which_kernel
 from ._groups import ParamGroup
 from ._optimizer import Optimizer
@@ -87,7 +88,7 @@ class SGD(Optimizer):
                 self._started[p] = tensor(not fresh)
             if fresh:
                 with jax.enable_x64(True):
-                    zeros = from_array(jnp.zeros(tuple(p.shape), p._v.dtype))
+                    zeros = laid_as(p, from_array(jnp.zeros(tuple(p.shape), p._v.dtype)))
                 self.state[p]["momentum_buffer"] = zeros
         buffers = [self.state[p]["momentum_buffer"] for p in params]
         if not dampened:

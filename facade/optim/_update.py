@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from leafax.functional import Op
 
 from .._beyond import reach
+from .._strided import laid_as
 from .._strides import layout
 from .._trace import State, Trace, Value
 
@@ -155,3 +156,8 @@ def apart(params: list[Any]) -> list[list[Any]]:
             spans.insert(at, here)
         parts[-1].append(p)
     return parts
+
+
+def beside(p: Any, made: Any) -> Any:
+    """A new tensor of a parameter's state; it lies in memory as the parameter does."""
+    return laid_as(p, made) if made.shape == p.shape else made

@@ -1,0 +1,143 @@
+"""What training scripts found: layouts that follow others, warnings that PyTorch gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sameness import same
+
+import leafax
+
+
+def _heads(lib: Any, kind: str) -> Any:
+    x = lib.from_numpy(np.random.default_rng(0).normal(size=(2, 4, 30))).requires_grad_()
+    q, k, v = (t.view(2, 4, 2, 5).transpose(1, 2) for t in (x * 1).chunk(3, -1))
+    mask = lib.ones(4, 4, dtype=lib.float64).tril()
+    takes: dict[str, Any] = {
+        "causal": lambda f: f(q, k, v, is_causal=True),
+        "mask": lambda f: f(q, k, v, mask),
+        "mask that learns": lambda f: f(q, k, v, mask.requires_grad_()),
+        "columns": lambda f: f(q, k.mT.contiguous().mT, v),
+        "other order": lambda f: f(*[t.permute(0, 2, 1, 3) for t in (q, k, v)]),
+        "wide values": lambda f: f(q, k, lib.cat([v, v], -1)),
+        "one head of keys": lambda f: f(q, k[:, :1], v[:, :1]),
+        "groups": lambda f: f(q, k[:, :1], v[:, :1], enable_gqa=True),
+        "three dims": lambda f: f(q[0], k[0], v[0]),
+    }
+    return x, takes[kind](lib.nn.functional.scaled_dot_product_attention)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["causal", "mask", "mask that learns", "columns", "other order", "wide values",
+     "one head of keys", "groups", "three dims"],
+)  # fmt: skip
+def test_attention_lies_as_its_queries_do(kind: str) -> None:
+    def program(lib: Any, see: Any) -> None:
+        x, out = _heads(lib, kind)
+        back = out.transpose(-3, -2)
+        see(out.detach(), out.stride(), back.contiguous() is back, back.is_contiguous())
+        back.reshape(-1).square().sum().backward()
+        see.gradients(x.grad)
+
+    same(program)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o, p: o.Adam(p, amsgrad=True), lambda o, p: o.AdamW(p, lr=0.1),
+        lambda o, p: o.SGD(p, lr=0.1, momentum=0.9),
+        lambda o, p: o.SGD(p, lr=0.1, momentum=0.9, dampening=0.1),
+    ],
+)  # fmt: skip
+def test_an_optimizers_state_lies_as_its_parameter_does(make: Any) -> None:
+    def program(lib: Any, see: Any) -> None:
+        numbers = np.random.default_rng(0).normal(size=(3, 4, 5))
+        w = lib.from_numpy(numbers).permute(2, 0, 1).detach().requires_grad_()
+        plain = lib.ones(3, dtype=lib.float64, requires_grad=True)
+        optimizer = make(lib.optim, [w, plain])
+        for _ in range(4):
+            optimizer.zero_grad()
+            ((w * w).sum() + (plain * plain).sum()).backward()
+            optimizer.step()
+            for p in (w, plain):
+                state = optimizer.state[p]
+                see([(name, state[name].stride(), state[name].detach() * 1) for name in state])
+        see(w, w.stride())
+
+    same(program)
+
+
+_WARN: dict[str, Any] = {
+    "boundaries": lambda lib, x: lib.searchsorted(x.t(), lib.ones(4, 1)),
+    "values": lambda lib, x: lib.searchsorted(input=x.t(), sorted_sequence=lib.arange(3.0)),
+    "buckets": lambda lib, x: lib.bucketize(x.t(), lib.arange(6.0)[::2]),
+    "buckets by name": lambda lib, x: lib.bucketize(x, boundaries=lib.arange(6.0)[::2]),
+    "sorter": lambda lib, x: lib.searchsorted(
+        x[:2, :2], x[:2, :2].contiguous(), sorter=lib.zeros(2, 2, dtype=lib.long).t()
+    ),
+    "rows": lambda lib, x: lib.searchsorted(x, x),
+    "stft": lambda lib, x: lib.stft(lib.ones(20), 4, return_complex=True),
+    "stft of a tensor": lambda lib, x: lib.ones(20).stft(4, return_complex=True),
+    "stft with a window": lambda lib, x: lib.stft(
+        lib.ones(20), 4, window=lib.ones(4), return_complex=True
+    ),
+    "stft that fails": lambda lib, x: lib.stft(lib.ones(20), 4),
+    "stft that is no call": lambda lib, x: lib.stft(lib.ones(20), "a"),
+    "istft": lambda lib, x: lib.istft(lib.ones(3, 21, dtype=lib.cfloat), 4),
+}
+
+
+@pytest.mark.parametrize("kind", _WARN)
+def test_warnings_of_copies_and_windows(kind: str) -> None:
+    def told(lib: Any) -> Any:
+        lib.set_warn_always(True)
+        try:
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                try:
+                    _WARN[kind](lib, lib.arange(12.0).view(3, 4))
+                except (RuntimeError, TypeError) as error:
+                    raised = type(error)
+                else:
+                    raised = None
+        finally:
+            lib.set_warn_always(False)
+        return raised, [str(w.message).split(" (Triggered")[0] for w in found]
+
+    assert told(leafax) == told(torch)
+
+
+_CALLS = """
+import warnings
+import {lib} as torch
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    a = torch.eye(2)
+    a.add_(2, a)
+    torch.addmm(1, a, a, a)
+    a.clone().addcdiv_(-2, a, a + 1)
+    torch.range(0, 2)
+    torch.add(torch.ones(2), 1, out=torch.ones(3))
+    torch.ones(2, dtype=torch.cfloat).float()
+for w in found:
+    print(w.filename, w.lineno, str(w.message).split(" (Triggered")[0])
+"""
+
+
+def test_warnings_name_the_users_line_and_older_forms_warn_once() -> None:
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", _CALLS.format(lib=lib)],
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for lib in ("leafax", "torch")
+    ]  # fmt: skip
+    assert said[0] == said[1]
