@@ -16,6 +16,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op
 
+from ._dtype import python_number
 from ._handle import Handle
 from ._lens import arguments_of_lens
 from ._older import OLDER
@@ -159,7 +160,7 @@ def as_python(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         if not (integer or isinstance(x, np.generic)):
             return x
         found = True
-        return t.item()
+        return t.item() if isinstance(x, Handle) else python_number(t)
 
     new = (*args[:1], *map(number, args[1:]))
     named = {k: number(x) for k, x in kwargs.items()}

@@ -59,9 +59,11 @@ class AutogradMixin(DataMixin):
         """
         v = self._v
         if not isinstance(requires_grad, bool):
+            from ._parser import type_name
+
             raise TypeError(
                 "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
-                f"{type(requires_grad).__name__}"
+                f"{type_name(requires_grad)}"
             )
         if active.depth:
             raise RuntimeError(

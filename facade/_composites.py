@@ -151,13 +151,10 @@ def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
 
 def rtruediv(self: Any, other: Any) -> Any:
     """`other / self`."""
-    if not isinstance(other, (int, float, complex)):
-        from . import _fast
-
-        other = _fast.operand(other, type(self))
-        if other is NotImplemented:
-            return other
-    return self.reciprocal() * other
+    try:
+        return self.reciprocal() * other
+    except TypeError:
+        return NotImplemented
 
 
 def tensor_split(input: Any, where: int | tuple[int, ...], dim: int) -> tuple[Any, ...]:

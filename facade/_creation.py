@@ -12,7 +12,7 @@ from leafax.functional import TABLE, default_float
 
 from ._channels_last import strides_in
 from ._dtype import bool as bool_dtype
-from ._dtype import complex64, int64, of
+from ._dtype import complex64, int64, of, python_number
 from ._factories import takes_out
 from ._from_data import _np, finish
 from ._handle import Handle
@@ -96,7 +96,10 @@ def arange(
         start, end, step = (*bounds, *(start, end, step)[len(bounds) :])
     if end is None:
         raise TypeError('arange() missing 1 required positional arguments: "end"')
-    numbers = [x.item() if isinstance(x, (Handle, np.generic)) else x for x in (start, end, step)]  # type: ignore[attr-defined]
+    numbers = [
+        x.item() if isinstance(x, Handle) else python_number(x) if isinstance(x, np.generic) else x  # type: ignore[attr-defined]
+        for x in (start, end, step)
+    ]
     if dtype is None:
         floats = any(isinstance(x, float) for x in numbers)
         np_dtype = default_float() if floats else int64.np

@@ -75,6 +75,11 @@ ALL = (
 _BY_NP = {d.np: d for d in ALL}
 
 
+def python_number(x: numpy.generic) -> Any:
+    """NumPy's number as a Python one; to PyTorch NumPy's bools are floats."""
+    return builtins.float(x) if isinstance(x, numpy.bool_) else x.item()
+
+
 def of(np_dtype: Any) -> dtype:
     """The `dtype` object of a NumPy or JAX dtype."""
     return _BY_NP[numpy.dtype(np_dtype)]

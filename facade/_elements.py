@@ -65,13 +65,13 @@ def __reversed__(self: Any) -> Any:  # noqa: N807
     return self.flip(0) if self.dim() else self
 
 
-def __array_wrap__(  # noqa: N807
-    self: Any, array: np.ndarray, context: Any = None, return_scalar: bool = False
-) -> Any:
-    """What NumPy's functions of tensors return: a tensor (bools as uint8, as in PyTorch)."""
+def __array_wrap__(self: Any, array: np.ndarray) -> Any:  # noqa: N807
+    """What NumPy's functions of tensors return: a tensor (bools as uint8, as in PyTorch).
+
+    NumPy would pass more, and warns that PyTorch's method does not take it; so it does of this.
+    """
     from ._from_data import from_numpy
 
-    array = np.asarray(array)
     return from_numpy(array.astype("uint8") if array.dtype == bool else array)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from leafax.functional import Op
 
+from ._dtype import python_number
 from ._record import apply
 from ._trace import local
 
@@ -44,6 +45,7 @@ def unary(op: Op, cls: type) -> Method:
 def binary(op: Op, cls: type) -> Method:
     """A method `(self, other) -> Tensor` for a tensor or a Python number."""
     new = object.__new__
+    equal = op.name == "eq"  # the one operator that takes arrays
 
     def method(self: Any, other: Any) -> Any:
         trace = local.trace
@@ -56,7 +58,8 @@ def binary(op: Op, cls: type) -> Method:
             state = None
         if state is None:
             if kind is not cls and kind is not float and kind is not int:
-                other = operand(other, cls)
+                array = equal and kind is np.ndarray
+                other = _array(other) if array else operand(other, cls)
                 if other is NotImplemented:
                     return NotImplemented
             return apply(op, self, other)
@@ -75,11 +78,17 @@ def binary(op: Op, cls: type) -> Method:
 def operand(x: Any, cls: type) -> Any:
     """The right-hand side of an operator: a tensor or a number, or NotImplemented."""
     if isinstance(x, np.generic):  # among them `float64`, which is a `float`
-        return x.item()
+        return python_number(x) if isinstance(x, (np.number, np.bool_)) else NotImplemented
     if isinstance(x, (bool, int, float, complex)) or isinstance(x, cls):
         return x
-    if isinstance(x, np.ndarray):
-        from ._from_data import as_tensor
+    return NotImplemented  # an array too: NumPy then computes with the tensor's values
 
+
+def _array(x: np.ndarray) -> Any:
+    """An array as a tensor, or NotImplemented where there is no such dtype."""
+    from ._from_data import as_tensor
+
+    try:
         return as_tensor(x)
-    return NotImplemented
+    except TypeError:
+        return NotImplemented

@@ -17,6 +17,7 @@ from ._dtype import dtype, of
 from ._factories import placed
 from ._indexing import nonzero as nonzero
 from ._record import apply
+from ._table import plain
 from ._tensor import Tensor
 from ._trace import local
 from ._vmapped import refuse
@@ -167,7 +168,7 @@ def result_type(tensor1: Any, tensor2: Any) -> dtype:
         def __init__(self, t: Any) -> None:
             self.dtype, self.ndim = t._v.dtype, t.dim()
 
-    facts = [_Fact(t) if isinstance(t, Tensor) else t for t in (tensor1, tensor2)]
+    facts = [_Fact(t) if isinstance(t, Tensor) else plain(t) for t in (tensor1, tensor2)]
     return of(_result_type(*facts, default_float=default_float()))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from leafax.functional import Op, Slot, call_of
 
 from ._arguments import check as check_arguments
+from ._dtype import python_number
 from ._enter import NUMBER, add_input, enter
 from ._handle import Handle
 from ._step import step, user_line
@@ -95,7 +96,7 @@ def _template(a: Any, inputs: list[Value], trace: Trace) -> Any:
         return type(a)(_template(x, inputs, trace) for x in a)
     if isinstance(a, dict):
         return {k: _template(x, inputs, trace) for k, x in a.items()}
-    return a.item() if isinstance(a, np.generic) else a
+    return python_number(a) if isinstance(a, np.generic) else a
 
 
 def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:

@@ -135,9 +135,11 @@ class set_grad_enabled(_Scope):
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
+            from ._parser import type_name
+
             raise TypeError(
                 "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
-                f"{type(mode).__name__}"
+                f"{type_name(mode)}"
             )
         self.mode = mode
         self._prev = local.mode

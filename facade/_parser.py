@@ -235,7 +235,7 @@ def _number(p: Parameter, x: Any) -> bool:
 def _float(p: Parameter, x: Any) -> bool:
     if isinstance(x, (Handle, Value)):
         return _a_number(x, "biufcV")
-    return isinstance(x, (int, float, np.integer, np.floating))
+    return isinstance(x, (int, float, np.integer, np.floating, np.bool_))
 
 
 def _is_int(x: Any) -> bool:

@@ -21,6 +21,7 @@ from ._arguments import as_python, check, is_known, reworded, with_numbers
 from ._autocast import off
 from ._cautions import ANSWERS, answers
 from ._dtype import dtype as dtype_class
+from ._dtype import python_number
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, known_write
 from ._older import newer
@@ -67,7 +68,7 @@ def plain(x: Any) -> Any:
     if isinstance(x, list):
         return tuple(plain(y) for y in x)
     if isinstance(x, np.generic):
-        return x.item()
+        return python_number(x)
     return x
 
 

@@ -86,9 +86,9 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         array = self._value("numpy()")
         return array.copy() if not array.flags.writeable else array
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: Any = None) -> np.ndarray:
         array = self.numpy()
-        return array if dtype is None else array.astype(dtype)
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     def jax(self) -> Any:
         """The values as the JAX array that holds them, without a copy; runs the program."""

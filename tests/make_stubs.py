@@ -224,7 +224,7 @@ def _operator_lines() -> list[str]:
         "    def __contains__(self, x: Any) -> _bool: ...",
         "    def __getitem__(self, index: Any) -> Tensor: ...",
         "    def __setitem__(self, index: Any, value: Any) -> None: ...",
-        "    def __array__(self, dtype: Any = ..., copy: Any = ...) -> Any: ...",
+        "    def __array__(self, dtype: Any = ...) -> Any: ...",
         "    def __jax_array__(self) -> Any: ...",
         "    def __init__(self, *args: Any, **kwargs: Any) -> None: ...",
     ]
