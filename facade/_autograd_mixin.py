@@ -12,7 +12,7 @@ from . import _grad_dtype, _graph
 from ._active import active
 from ._data_mixin import DataMixin, without_role
 from ._enter import enter
-from ._node import RemovableHandle
+from ._hook_handle import RemovableHandle
 from ._peek import peek
 from ._reading import drop_grad_fn, was_leaf
 from ._roles import alias

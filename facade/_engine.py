@@ -15,6 +15,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from ._accumulate import AccumulateGrad
 from ._dtype import of
 from ._enter import enter, make
 from ._grad_dtype import wanted
@@ -23,7 +24,7 @@ from ._gradients import apply, fitted, idle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
 from ._memory_format import contiguous_format
-from ._node import AccumulateGrad, Node
+from ._node import Node
 from ._roles import alias, spread
 from ._saved import check_versions, latest_versions
 from ._storage import detach

@@ -10,10 +10,11 @@ from functools import cache
 from typing import Any
 from weakref import ref
 
+from ._accumulate import AccumulateGrad
 from ._ambiguous import ambiguous
 from ._enter import enter
 from ._names import node_name, qualified
-from ._node import AccumulateGrad, Node
+from ._node import Node
 from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local
 
 

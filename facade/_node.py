@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 from leafax.functional import Residual, VjpCall, is_differentiable
 
 from ._enter import from_array, make
+from ._hook_handle import RemovableHandle
 from ._names import gradient_places, places
 from ._noted import note
 from ._saved import Saved, active_saves, is_number
 from ._saved_names import names_of
-from ._together import tell
+from ._saved_values import history, is_result, same, tensor_of
 from ._trace import EXTERNAL, State, Trace, local, resting
 
-_hook_ids = itertools.count()
 SET_BY_HAND = float(1 << 62)  # stands for a trace later than any
 
 
-class RemovableHandle:
-    """Removes a hook; also a context manager.
-
-    Args:
-      hooks_dict: the hooks by number; this one's number is `id`.
-      extra_dict: a dictionary, or a list of them, with more that `remove` takes off.
-    """
-
-    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
-        self.id = next(_hook_ids)
-        self._hooks = hooks_dict
-        self._extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()
-
-    def remove(self) -> None:
-        """Take the hook off; calling it again does nothing."""
-        for hooks in (self._hooks, *self._extra):
-            hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.remove()
-
-
-RemovableHandle.__module__ = "leafax.utils.hooks"
 _SEEN = (
     "_input_metadata", "_sequence_nr", "_set_sequence_nr", "metadata", "name", "next_functions",
     "register_hook", "register_prehook", "requires_grad",
@@ -57,7 +30,7 @@ def not_pickled(node: Any, protocol: Any) -> Any:
     raise TypeError(f"cannot pickle '{type(node).__name__}' object")
 
 
-def _seen(node: Any, *more: str) -> list[str]:
+def seen(node: Any, *more: str) -> list[str]:
     """What `dir` tells of a node: PyTorch's attributes, not the engine's."""
     return [name for name in object.__dir__(node) if name.startswith("__")] + [*_SEEN, *more]
 
@@ -248,7 +221,7 @@ class Node:
         names = names_of(self.name())
         every = tensors if names is None else names
         raw = [f"_raw_saved_{n}" for n in tensors & every if not is_number(self.state, n)]
-        return _seen(self, *raw, *(f"_saved_{name}" for name in every))
+        return seen(self, *raw, *(f"_saved_{name}" for name in every))
 
     def unpack(self, index: int, share: bool = True) -> Any:
         """The tensor of operand `index` (or of result `-1 - index`), as it was saved.
@@ -259,13 +232,13 @@ class Node:
         if self.saved is not None and index in self.saved:
             tensor = self.saved[index].tensor
             if index >= 0:
-                return _same(self.saved[index])
+                return same(self.saved[index])
             holder = self.saved[index].holder
             holder = holder() if holder is not None else None
             tracked = self.state.values[-1 - index].requires_grad  # indices are not
-            if holder is not None and _is_result(holder, self, -1 - index):
+            if holder is not None and is_result(holder, self, -1 - index):
                 out = holder.detach()
-                return _history(out, self, -1 - index) if tracked else out
+                return history(out, self, -1 - index) if tracked else out
             out = from_array(tensor._array)
             if not tracked:
                 return out
@@ -286,52 +259,10 @@ class Node:
             holder = holder_of(value) if share and trace is local.trace else None
             if holder is not None:
                 out = holder.detach()
-                return _history(out, self, -1 - index) if value.requires_grad else out
+                return history(out, self, -1 - index) if value.requires_grad else out
         else:
             return tensor_of(trace, self.state.operands[index])
         return make(value, trace)
-
-
-def tensor_of(trace: Trace, value: Any) -> Any:
-    """The tensor of a value of the running trace; a new one if nobody holds one."""
-    found = find(trace, value)
-    return make(value, trace) if found is None else found
-
-
-def find(trace: Trace, value: Any) -> Any:
-    """The tensor that holds a value of the running trace, if somebody has it."""
-    source = trace.sources.get(value)
-    if source is not None and source._v is value:
-        return source
-    if trace.together:
-        tell(trace)
-    for r in trace.refs:
-        t = r()
-        if t is not None and t._v is value and t._stale is None:
-            return t
-    return None
-
-
-def _same(saved: Saved) -> Any:
-    """The tensor that was saved: the user's own, if it is still there and holds what it held."""
-    t: Any = None if saved.holder is None else saved.holder()
-    kept = saved.tensor
-    if t is None or t._stale is not None or saved.now != saved.version:
-        return kept
-    if t.requires_grad != kept.requires_grad or t._v.shape != kept._v.shape:
-        return kept
-    return t
-
-
-def _is_result(t: Any, node: Node, out: int) -> bool:
-    """Whether `t` still is what the node made."""
-    return t._grad_fn is node and t._out == out and t._stale is None
-
-
-def _history(t: Any, node: Node, out: int) -> Any:
-    from .autograd._node import set_history
-
-    return set_history(t, node, out)
 
 
 class InputMetadata:
@@ -358,75 +289,3 @@ class Edges(list[Any]):
     """A node's edges, with the number of the trace that recorded them."""
 
     serial: int = 0
-
-
-class AccumulateGrad:
-    """The end of a path: adds what arrives to its leaf's `.grad`."""
-
-    __slots__ = (
-        "variable", "tensor_hooks", "pre_hooks", "post_hooks", "left", "_metadata", "__weakref__",
-    )  # fmt: skip
-    accumulates = True
-    apply_custom = None
-    next_functions = ()
-    trace = None
-    _name = "torch::autograd::AccumulateGrad"
-    __reduce_ex__ = not_pickled
-
-    def __init__(self, variable: Any) -> None:
-        self.variable = variable
-        self.pre_hooks: dict[int, Any] = {}
-        self.post_hooks: dict[int, Any] = {}
-        self.left: Any = None  # what the leaf was when it got other memory and another node
-        self._metadata: Any = None
-
-    @property
-    def graph_order(self) -> tuple[float, float]:
-        return (float("inf"), 0)
-
-    name = Node.name
-    __call__ = Node.__call__
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """A dictionary for the user's own notes."""
-        if self._metadata is None:
-            self._metadata = {}
-        return self._metadata  # type: ignore[no-any-return]
-
-    requires_grad = True
-    _input_metadata = Node._input_metadata
-
-    def __repr__(self) -> str:
-        return f"<AccumulateGrad object at {hex(id(self))}>"
-
-    def next_edges(self) -> list[Any]:
-        return []
-
-    def output_kinds(self) -> list[Any]:
-        """What is known of the leaf."""
-        return [self.variable._v if self.left is None else self.left]
-
-    def _sequence_nr(self) -> int:
-        return 2**64 - 1  # before all nodes that wait
-
-    def __dir__(self) -> list[str]:
-        return _seen(self, "variable")
-
-    def hooked(self) -> bool:
-        """Whether a hook waits here, the leaf's own included."""
-        leaf = self.variable
-        waiting = leaf._hooks or leaf._post_accumulate_hooks
-        return bool(waiting or self.pre_hooks or self.post_hooks)
-
-    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn((), grads)` after the gradient was accumulated."""
-        handle = RemovableHandle(self.post_hooks)
-        self.post_hooks[handle.id] = fn
-        return handle
-
-    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn(grads)` before the gradient is accumulated; it may return new ones."""
-        handle = RemovableHandle(self.pre_hooks)
-        self.pre_hooks[handle.id] = fn
-        return handle

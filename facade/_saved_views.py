@@ -14,9 +14,9 @@ import numpy as np
 from ._enter import from_array
 from ._lens import Lens
 from ._modes import within
-from ._node import find, tensor_of
 from ._record import results
 from ._saved import is_view, lens_of
+from ._saved_values import find, tensor_of
 from ._storage import share
 from ._trace import Trace, Value, local, resting
 

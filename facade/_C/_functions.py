@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._accumulate import AccumulateGrad as AccumulateGrad
 from .._graph import node_class
-from .._node import AccumulateGrad as AccumulateGrad
 from ..autograd._delayed import DelayedError as DelayedError
 from ..autograd._delayed import Error as Error
 from ..autograd._delayed import UndefinedGrad as UndefinedGrad

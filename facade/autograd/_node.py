@@ -11,7 +11,8 @@ from weakref import ref
 
 from .._enter import Source, enter
 from .._graph import gradient_edge
-from .._node import SET_BY_HAND, Node, RemovableHandle, not_pickled
+from .._hook_handle import RemovableHandle
+from .._node import SET_BY_HAND, Node, not_pickled
 from .._roles import alias
 from .._trace import EXTERNAL, LEAF, NOWHERE, Value, local, resting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from .._node import AccumulateGrad
+from .._accumulate import AccumulateGrad
 from .._node import Node as Recorded
 from ._delayed import DelayedError, Error, UndefinedGrad
 from ._node import CustomNode

@@ -1,6 +1,6 @@
 """PyTorch's `torch.autograd.graph`: the graph's nodes and edges."""
 
-from .._node import RemovableHandle as RemovableHandle
+from .._hook_handle import RemovableHandle as RemovableHandle
 from ._backward import GradientEdge as GradientEdge
 from ._edges import get_gradient_edge as get_gradient_edge
 from ._edges import increment_version as increment_version

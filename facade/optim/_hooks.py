@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from .._faults import check_ready_faults
-from .._node import RemovableHandle
+from .._hook_handle import RemovableHandle
 from .._run import cut
 
 Hooks = OrderedDict[int, Callable[..., Any]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._node import RemovableHandle as RemovableHandle
+from .._hook_handle import RemovableHandle as RemovableHandle
 from .._tensor import _warn_of_hooks
 
 
