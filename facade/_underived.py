@@ -16,17 +16,19 @@ _IN_PLACE = frozenset({"acosh", "asinh", "atanh"})
 _NOWHERE = frozenset({"heaviside", "floor_divide", "set_", "native_channel_shuffle", "detach_copy"})
 
 
-# These have formulas for real numbers alone.
-_REAL = frozenset({"nan_to_num", "silu", "view_as_complex_copy"})
+# These have formulas for real numbers alone; by the names that PyTorch says.
+_REAL = {name: name for name in ("nan_to_num", "silu", "view_as_complex_copy")}
+_REAL |= {name: f"_{name}" for name in ("softmax", "log_softmax")}
 
 
 def refuse_complex(op: Any, avals: Any) -> None:
     """Raise where PyTorch will not record an op because its result is complex."""
     if op is None or op.overwrites:  # PyTorch does not ask where it writes in place
         return
-    if op.name in _REAL and avals[0].dtype.kind == "c":
+    said = _REAL.get(op.name)
+    if said is not None and avals[0].dtype.kind == "c":
         raise RuntimeError(
-            f"{op.name} does not support automatic differentiation for outputs with complex dtype."
+            f"{said} does not support automatic differentiation for outputs with complex dtype."
         )
 
 

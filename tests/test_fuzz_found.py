@@ -916,6 +916,14 @@ FOUND = {
         ("x = a.t()", "a[...] = d", "with torch.no_grad(): x + 1", "see(x.output_nr)", "x += 1"),
         ("x = a.t()", "a[...] = d", "with torch.no_grad(): x[0].zero_()", "y = x + 1", "x += 1"),
     ),
+    "a leaf that a Function wrote to, refused, counts both writes": [
+        ("x = b ** 3", "DirtyPair.apply(a, b)", "see(b._version)", "x.sum().backward()"),
+        ("x = b.sin()", "y = b[0]", "DirtyPair.apply(y, b)", "x.sum().backward()"),
+    ],
+    "kernels that nothing is computed with refuse nothing": [
+        ("F.softmax(z[:0], -1)",), ("see(F.softmax(z.detach()[:0], -1))",),
+        ("F.log_softmax(z[:0], 0)",), ("see(torch.log_softmax(torch.zeros(0, 2, dtype=int), 0))",),
+    ],
 }  # fmt: skip
 
 

@@ -190,7 +190,7 @@ class FunctionCtx(SavesTensors):
                 raise RuntimeError(NOT_AN_INPUT)
             warnings.warn(NOT_AN_INPUT, stacklevel=5)
         if _is_leaf(t):
-            bump(t)
+            touch(t)
             raise RuntimeError(
                 "a leaf Variable that requires grad has been used in an in-place operation."
             )
@@ -198,7 +198,7 @@ class FunctionCtx(SavesTensors):
             try:
                 check_inplace(t, True)
             except RuntimeError:
-                bump(t)  # PyTorch counts first
+                touch(t)  # PyTorch counts first
                 raise
         if t._base_ is not None:
             from ._copy_slices import rebase

@@ -22,7 +22,8 @@ def _prepared(input: Array, dim: int, dtype: Any, kernel: str) -> tuple[Array, i
         input = cast(input, dtype)
     dim = wrap_dim(dim, input.ndim)
     last = "lastdim_" if dim == max(input.ndim, 1) - 1 else ""
-    need_float(input, f"{kernel}_{last}kernel_impl")
+    if input.size:
+        need_float(input, f"{kernel}_{last}kernel_impl")
     return input, dim
 
 
