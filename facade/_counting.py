@@ -18,7 +18,7 @@ from leafax.functional import TABLE, Op, camel, scalar_name, wrap_dim
 from ._bits import held
 from ._dtype import float32, float64
 from ._from_data import from_numpy
-from ._indexing import nonzero
+from ._index_masks import nonzero
 from ._out import write_out
 from ._record import apply
 from ._trace import local

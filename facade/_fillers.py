@@ -80,7 +80,7 @@ def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[An
 
     One value at one mask is `masked_fill`, which does not ask where the mask is True.
     """
-    from ._indexing import check_bool, check_mask, nonzero, warn_of_bytes
+    from ._index_masks import check_bool, check_mask, nonzero, warn_of_bytes
 
     if isinstance(indices, Handle):  # its rows are no indices of several dims
         raise TypeError(

@@ -15,7 +15,7 @@ from . import _parsed, _table
 from ._arguments import check_lines, parsed
 from ._dtype import dtype, of
 from ._factories import placed
-from ._indexing import nonzero as nonzero
+from ._index_masks import nonzero as nonzero
 from ._record import apply
 from ._table import plain
 from ._tensor import Tensor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,16 +10,15 @@ import numpy as np
 
 from leafax.functional import TABLE, Op
 
-from ._bits import held
 from ._cautions import drops_imaginary
 from ._dtype import type_string
-from ._enter import enter
 from ._handle import Handle
+from ._index_keys import ALL, normalise, without_masks
+from ._index_masks import MaskError, check_bool, check_mask, is_mask, marks, mask_index
 from ._inplace import apply_inplace, check_inplace
 from ._overlap import check_overlap
 from ._record import apply
 from ._trace import local
-from ._vmapped import refuse
 
 _NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
 # x[a:b] with step 1: its start may change from call to call without compiling anew.
@@ -37,7 +35,6 @@ _FILL = Op(
 
 
 _SIMPLE = frozenset({int, slice})  # what an index may hold that means what it says
-_ALL = slice(None)  # for a dim that an ellipsis stands for
 
 
 def get(self: Any, index: Any) -> Any:
@@ -50,7 +47,7 @@ def get(self: Any, index: Any) -> Any:
     keys: Any = index if kind is tuple else None
     places: Any = None
     if keys is None or len(keys) > len(shape) or not _SIMPLE.issuperset(map(type, keys)):
-        keys, places = _normalise(self, index)
+        keys, places = normalise(self, index)
     out, advanced = _basic(self, keys, places)
     if not advanced:
         return out if out is not self else apply(TABLE["alias"], self)
@@ -73,9 +70,9 @@ def put(self: Any, index: Any, value: Any) -> None:
     if index is True:
         _copy_to(self, self.unsqueeze(0), value, number)
         return
-    keys, places = _normalise(self, index)
+    keys, places = normalise(self, index)
     try:
-        if len(keys) == 1 and _is_mask(keys[0]) and keys[0].dim():
+        if len(keys) == 1 and is_mask(keys[0]) and keys[0].dim():
             if number or value.numel() == 1:  # what the data says is not asked for
                 check_mask(self, 0, keys[0])
                 _put(self, (keys[0],), value, number)
@@ -83,14 +80,14 @@ def put(self: Any, index: Any, value: Any) -> None:
         if number or value.numel() == 1:
             tensors = [k for k in keys if isinstance(k, Handle)]
             if len(tensors) == 1:
-                if len(keys) == 1 and _masks(tensors[0]):
+                if len(keys) == 1 and marks(tensors[0]):
                     check_mask(self, 0, tensors[0])
                 check_bool(tensors[0])
-                if not number and _is_mask(tensors[0]) and value.dtype != self.dtype:
+                if not number and is_mask(tensors[0]) and value.dtype != self.dtype:
                     value = value.to(self.dtype)  # one mask alone: `masked_fill_` writes it
         target, advanced = _basic(self, keys, places)
     except MaskError:  # PyTorch looks at the mask later
-        target, _ = _basic(self, *_without_masks(keys, places))
+        target, _ = _basic(self, *without_masks(keys, places))
         check_inplace(target)
         if not number and value.numel() != 1:
             check_overlap(TABLE["index_put"], target, (value,))
@@ -99,17 +96,6 @@ def put(self: Any, index: Any, value: Any) -> None:
         _put(target, advanced, value, number)
     else:
         _copy_to(self, target, value, number)
-
-
-def _without_masks(keys: Sequence[Any], places: Sequence[int]) -> tuple[list[Any], list[int]]:
-    """The keys with whole slices in place of tensors: what is left are views."""
-    found: list[Any] = []
-    at: list[int] = []
-    for k, place in zip(keys, places, strict=True):
-        dims = 1 if not isinstance(k, Handle) or not _masks(k) else k.dim()
-        found += [_ALL] * dims if isinstance(k, Handle) else [k]
-        at += [place] * dims
-    return found, at
 
 
 # Which of C++'s types a number that does not fit is said not to fit.
@@ -164,127 +150,6 @@ def _without_ones(value: Any) -> tuple[int, ...]:
     return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
 
 
-class MaskError(IndexError):
-    """A mask that does not fit."""
-
-
-MaskError.__name__ = "IndexError"
-
-
-def _is_mask(k: Any) -> bool:
-    return isinstance(k, Handle) and k._v.dtype == np.dtype("bool")
-
-
-def _masks(k: Any) -> bool:
-    """Whether a tensor says by its values which places are meant, not by their numbers."""
-    return k._v.dtype.name in ("bool", "uint8")
-
-
-def _dims_of(k: Any) -> int:
-    """How many dims PyTorch counts for a key: it looks only at tensors whether they are masks."""
-    if isinstance(k, Handle):
-        return k.dim() if _masks(k) else 1
-    return 0 if k is None or k is Ellipsis or k is True or k is False else 1
-
-
-def _normalise(self: Any, index: Any) -> tuple[list[Any], list[int]]:
-    """The index as a list without Ellipsis; sequences and arrays as tensors.
-
-    Returns:
-      the keys, and the place in the index that each comes from.
-    """
-    if isinstance(index, (list, str)) and len(index) < 32 and any(_nested(k) for k in index):
-        warnings.warn(_NOT_A_TUPLE, UserWarning, stacklevel=4)
-        index = tuple(index)
-    given = list(index) if isinstance(index, tuple) else [index]
-    used = sum(map(_dims_of, given))
-    keys = [_key(k) for k in given]
-    if used > self.dim():
-        if self.dim() == 0:
-            if type(index) is slice:
-                enter(self, local.trace)  # autograd asks for its history first
-                raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-            if isinstance(index, np.integer):
-                index = int(index)
-            if type(index) is int and index:
-                raise IndexError(f"index {index} is out of bounds for dimension 0 with size 0")
-            if type(index) is int:
-                raise IndexError(
-                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
-                    "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
-                )
-        raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
-    return _expanded(keys, self.dim() - used)
-
-
-def _expanded(keys: list[Any], missing: int) -> tuple[list[Any], list[int]]:
-    """The keys with slices for the dims that an ellipsis stands for, and where they come from.
-
-    PyTorch counts the missing dims for each ellipsis, so that behind a second one none is left.
-    """
-    places = [i for i, k in enumerate(keys) if k is Ellipsis]
-    if not places:
-        return keys, list(range(len(keys)))
-    first = places[0]
-    if missing and len(places) > 1:
-        second = places[1]
-        for i, k in enumerate(keys[second:], second):
-            if k is not Ellipsis:
-                k = 0 if isinstance(k, slice) else k
-                raise IndexError(f"index {k} is out of bounds for dimension {i} with size 0")
-    rest = [i for i in range(first + 1, len(keys)) if keys[i] is not Ellipsis]
-    return (
-        [*keys[:first], *[_ALL] * missing, *[keys[i] for i in rest]],
-        [*range(first), *[first] * missing, *rest],
-    )
-
-
-_NOT_A_TUPLE = (
-    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in "
-    "pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
-    "tensor index, x[torch.tensor(seq)], which will result either in an error or a different result"
-)
-
-
-def _nested(k: Any) -> bool:
-    """Whether a list with this in it is read as a tuple of indices."""
-    return (
-        k is None
-        or k is Ellipsis
-        or isinstance(k, (slice, Handle, list, tuple, range, str, np.ndarray))
-    )
-
-
-def _key(k: Any) -> Any:
-    if k is None or k is Ellipsis or isinstance(k, (bool, int, slice)):
-        return k
-    if isinstance(k, Handle):
-        if k._v.dtype.kind in "fc":
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        if k.dim() or local.look is not None:
-            return k
-        # Without dims it is a number, and what is read is a view.
-        return bool(k) if _masks(k) else int(k)
-    if isinstance(k, np.integer):
-        return int(k)
-    if isinstance(k, (list, tuple, np.ndarray, range)):
-        from ._from_data import tensor
-
-        made = tensor(list(k) if isinstance(k, range) else k)
-        # PyTorch makes a tensor of int64 of what is no mask.
-        return _key(made if _masks(made) else made.long())
-    kind = type(k)
-    if isinstance(k, (str, bytes)):
-        raise TypeError(f"new(): invalid data type '{kind.__name__}'")
-    if hasattr(k, "__index__"):
-        return int(k.__index__())
-    name = f"numpy.{kind.__name__}" if isinstance(k, np.generic) else kind.__name__
-    raise IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-        f"indices (got {name})"
-    )
-
-
 def _whole(x: Any) -> int:
     """A bound or the step of a slice as an int."""
     if not hasattr(x, "__index__"):
@@ -317,7 +182,7 @@ def _basic(
         elif type(k) is int:
             out = _select(out, dim, k, i if places is None else places[i])
         elif type(k) is slice:
-            out = _slice(out, dim, k) if k is not _ALL else out
+            out = _slice(out, dim, k) if k is not ALL else out
             dim += 1
             advanced.append(None)
         elif isinstance(k, bool):
@@ -326,7 +191,7 @@ def _basic(
             dim += 1
         else:
             advanced.append(k)
-            masks = _masks(k)
+            masks = marks(k)
             masked = masked or masks
             dim += k.dim() if masks else 1
     if all(a is None for a in advanced):
@@ -334,7 +199,7 @@ def _basic(
     if masked:  # of what the views have left
         found: list[Any] = []
         for k in advanced:
-            found += [k] if k is None or not _masks(k) else _mask_index(out, len(found), k)
+            found += [k] if k is None or not marks(k) else mask_index(out, len(found), k)
         advanced = found
     while advanced and advanced[-1] is None:
         advanced.pop()
@@ -372,73 +237,3 @@ def _bool_index(k: bool) -> Any:
     from ._creation import zeros
 
     return zeros(1 if k else 0, dtype=__import__("leafax").int64)
-
-
-def _mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
-    """The positions where a mask is True: what they are only the data can tell."""
-    if local.look is not None:
-        from .func._refusals import refuse
-
-        refuse(
-            mask,
-            "vmap: We do not support batching operators that can support dynamic shape. Attempting "
-            "to batch over indexing with a boolean mask.",
-        )
-    warn_of_bytes(mask)
-    check_mask(out, dim, mask)
-    return list(nonzero(mask, as_tuple=True))
-
-
-def check_bool(mask: Any) -> None:
-    """Raise PyTorch's error for one value at a mask of uint8."""
-    if mask._v.dtype.name == "uint8":
-        raise RuntimeError(
-            "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char"
-        )
-
-
-def warn_of_bytes(mask: Any) -> None:
-    """Warn as PyTorch does of a mask of uint8."""
-    if mask._v.dtype.name == "uint8":
-        warnings.warn(
-            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
-            "instead.",
-            UserWarning,
-            stacklevel=6,
-        )
-
-
-def check_mask(out: Any, dim: int, mask: Any) -> None:
-    for i in range(mask.dim()):
-        if mask.shape[i] != out.size(dim + i):
-            raise MaskError(
-                f"The shape of the mask {list(mask.shape)} at index {i} does not match the shape "
-                f"of the indexed tensor {list(out.shape)} at index {dim + i}"
-            )
-
-
-_NONZERO = Op(lambda x: x, name="nonzero", differentiable=False)
-
-
-def nonzero(x: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
-    """Where `x` is not zero, `(n, x.dim())` int64, or one index tensor a dimension.
-
-    The number of results depends on the data, so this runs the program.
-    """
-    from ._from_data import from_numpy
-    from ._strided import lie
-
-    refuse("nonzero", x)
-    if as_tuple and out is not None:
-        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
-    values = held(x)
-    found = np.nonzero(np.atleast_1d(values))
-    rows = np.stack(found, axis=1).astype(np.int64)
-    if as_tuple:
-        return lie(from_numpy(rows), (1, len(rows))).unbind(1)
-    made = from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))
-    if out is not None:
-        from ._out import write_out
-
-        return write_out(_NONZERO, made, out)
-    return lie(made, (1, len(rows)))  # PyTorch finds them dim by dim

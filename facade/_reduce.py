@@ -118,7 +118,7 @@ def where(
     if kw:
         raise TypeError(f"where() got an unexpected keyword argument '{next(iter(kw))}'")
     if input is None and other is None:
-        from ._indexing import nonzero
+        from ._index_masks import nonzero
 
         refuse("where", condition)
         return nonzero(condition, as_tuple=True)

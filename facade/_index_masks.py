@@ -1,0 +1,101 @@
+"""Masks as indices: they become the positions where they are True, which only the data can tell."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from leafax.functional import Op
+
+from ._bits import held
+from ._handle import Handle
+from ._trace import local
+from ._vmapped import refuse
+
+
+class MaskError(IndexError):
+    """A mask that does not fit."""
+
+
+MaskError.__name__ = "IndexError"
+
+
+def is_mask(k: Any) -> bool:
+    return isinstance(k, Handle) and k._v.dtype == np.dtype("bool")
+
+
+def marks(k: Any) -> bool:
+    """Whether a tensor says by its values which places are meant, not by their numbers."""
+    return k._v.dtype.name in ("bool", "uint8")
+
+
+def mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
+    """The positions where a mask is True: what they are only the data can tell."""
+    if local.look is not None:
+        from .func._refusals import refuse
+
+        refuse(
+            mask,
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting "
+            "to batch over indexing with a boolean mask.",
+        )
+    warn_of_bytes(mask)
+    check_mask(out, dim, mask)
+    return list(nonzero(mask, as_tuple=True))
+
+
+def check_bool(mask: Any) -> None:
+    """Raise PyTorch's error for one value at a mask of uint8."""
+    if mask._v.dtype.name == "uint8":
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char"
+        )
+
+
+def warn_of_bytes(mask: Any) -> None:
+    """Warn as PyTorch does of a mask of uint8."""
+    if mask._v.dtype.name == "uint8":
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+            "instead.",
+            UserWarning,
+            stacklevel=6,
+        )
+
+
+def check_mask(out: Any, dim: int, mask: Any) -> None:
+    for i in range(mask.dim()):
+        if mask.shape[i] != out.size(dim + i):
+            raise MaskError(
+                f"The shape of the mask {list(mask.shape)} at index {i} does not match the shape "
+                f"of the indexed tensor {list(out.shape)} at index {dim + i}"
+            )
+
+
+_NONZERO = Op(lambda x: x, name="nonzero", differentiable=False)
+
+
+def nonzero(x: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
+    """Where `x` is not zero, `(n, x.dim())` int64, or one index tensor a dimension.
+
+    The number of results depends on the data, so this runs the program.
+    """
+    from ._from_data import from_numpy
+    from ._strided import lie
+
+    refuse("nonzero", x)
+    if as_tuple and out is not None:
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
+    values = held(x)
+    found = np.nonzero(np.atleast_1d(values))
+    rows = np.stack(found, axis=1).astype(np.int64)
+    if as_tuple:
+        return lie(from_numpy(rows), (1, len(rows))).unbind(1)
+    made = from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))
+    if out is not None:
+        from ._out import write_out
+
+        return write_out(_NONZERO, made, out)
+    return lie(made, (1, len(rows)))  # PyTorch finds them dim by dim
