@@ -19,6 +19,7 @@ from ._bits import held
 from ._dtype import float32, float64
 from ._from_data import from_numpy
 from ._index_masks import nonzero
+from ._memory_format import contiguous_format
 from ._out import write_out
 from ._record import apply
 from ._trace import local
@@ -246,7 +247,7 @@ def _repeat(input: Any, repeats: int, dim: int | None, output_size: int | None) 
     along %= input.dim()
     shape = list(input.shape)
     shape.insert(along + 1, repeats)
-    out = input.unsqueeze(along + 1).expand(shape).clone()
+    out = input.unsqueeze(along + 1).expand(shape).clone(memory_format=contiguous_format)
     return out.flatten(along, along + 1)
 
 

@@ -18,6 +18,8 @@ from ._columns import columns
 from ._fft_layout import TRANSFORMS, transformed
 from ._lens import PICKED, path_of
 from ._memory_format import preserve_format
+from ._moved_layout import NAMES as _MOVED
+from ._moved_layout import moved
 
 Strides = tuple[int, ...] | None
 
@@ -42,7 +44,6 @@ _COPYING = frozenset({"clone", "_to_copy", "flip", "fliplr", "flipud"})
 # These write into a copy that lies as what it is of; this one into one that is row-major.
 _INTO_A_COPY = frozenset({
     "index_fill", "index_put", "put", "select_scatter", "diagonal_scatter", "sort", "argsort",
-    "roll",
 })  # fmt: skip
 _INTO_ROWS = frozenset({"masked_fill"})
 _REDUCING = frozenset({"max", "min"})
@@ -86,6 +87,8 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return by_columns
     if all(v.strides is None for v in inputs):
         return None
+    if op.name in _MOVED:
+        return (moved(op, call, [laid(v) for v in inputs], avals, iterated),)
     if op.name in _INTO_A_COPY or op.qualified == ATTENTION and is_fused(call, inputs):
         return (copied(laid(inputs[0])),) * len(avals)
     if not elementwise(op, inputs):
