@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leafax.functional import Aval, Residual, ResidualCall, vjp_of
+from leafax.functional import Aval, Residual, ResidualCall, fingerprint, vjp_of
 
 from ._budget import cut_for_budget
 from ._dtype import of
@@ -309,7 +309,8 @@ def _record_one(
     return outs[0]
 
 
-_residual_calls: dict[Any, ResidualCall] = {}
+_residual_calls: dict[Any, ResidualCall] = {}  # by the residual's id
+_alike: dict[Any, ResidualCall] = {}  # by what they compute: calls are compared by identity
 
 
 def _residual_call(state: State, residual: Residual, given: Any, take: Any) -> ResidualCall:
@@ -321,6 +322,12 @@ def _residual_call(state: State, residual: Residual, given: Any, take: Any) -> R
         call = ResidualCall(
             state.call, residual.treedef, residual.meta, len(residual.places), given, take, avals
         )
+        mark = fingerprint(residual.treedef)
+        if mark is not None:
+            kinds = tuple([(v.aval, v.requires_grad) for v in state.operands])
+            call = _alike.setdefault(
+                (state.call, kinds, residual.meta, mark, call.n, given, take), call
+            )
         call_keep.append(residual)
         _residual_calls[key] = call
     return call

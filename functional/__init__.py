@@ -53,6 +53,7 @@ from ._program import Node as Node
 from ._program import Program as Program
 from ._program import Slot as Slot
 from ._program import call_of as call_of
+from ._pullbacks import fingerprint as fingerprint
 from ._tags import tag as tag
 from ._vjp import ResidualCall as ResidualCall
 from ._vjp import VjpCall as VjpCall
