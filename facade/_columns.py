@@ -17,7 +17,7 @@ _COLUMNS = {
     "linalg.eig": frozenset({1}), "linalg.lu_factor": _FIRST, "linalg.lu_factor_ex": _FIRST,
     "linalg.lu_solve": _FIRST, "linalg.ldl_factor": _FIRST, "linalg.ldl_factor_ex": _FIRST,
     "linalg.ldl_solve": _FIRST, "geqrf": _FIRST, "linalg.householder_product": _FIRST,
-    "ormqr": _FIRST,
+    "ormqr": _FIRST, "linalg.lstsq": _FIRST,
 }  # fmt: skip
 _COLUMNS |= {
     "cholesky": _FIRST, "inverse": _FIRST, "qr": _COLUMNS["linalg.qr"], "lu_solve": _FIRST,
@@ -27,17 +27,26 @@ _COLUMNS |= {
 _BY_ROWS = frozenset({"linalg.solve", "linalg.solve_ex", "linalg.lu_solve"})
 
 
-def columns(op: Any, call: Any, avals: Any) -> tuple[tuple[int, ...] | None, ...] | None:
+def columns(
+    op: Any, call: Any, inputs: list[Any], avals: Any
+) -> tuple[tuple[int, ...] | None, ...] | None:
     """The strides of a call's results, None if all are row-major."""
     places = _COLUMNS.get(op.qualified)
     if places is None:
         return None
     if op.qualified in _BY_ROWS and not _argument(op, call, "left", True):
         return None
+    if op.qualified == "linalg.lstsq" and not _unpadded(inputs[0].shape, avals[0].shape):
+        return None
     return tuple(
         column_major(a.shape) if k in places and len(a.shape) > 1 else None
         for k, a in enumerate(avals)
     )
+
+
+def _unpadded(matrix: Any, solution: Any) -> bool:
+    """Whether a least squares solution has the rows to itself where LAPACK leaves it."""
+    return len(solution) == len(matrix) and matrix[-2] <= matrix[-1]
 
 
 def _argument(op: Any, call: Any, name: str, default: Any) -> Any:

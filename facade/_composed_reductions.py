@@ -13,6 +13,7 @@ from ._handle import Handle
 from ._modes import no_grad
 from ._record import apply
 from ._scalars import times
+from ._writes import written
 
 
 def _inner(name: str, backward: str) -> Op:
@@ -110,7 +111,8 @@ def _quantile(
         weight = full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
         above = apply(_GATHER, values, -1, ranks.ceil().long())
         out = apply(_LERP, out, above, weight)
+    inside = int(rounding is None)  # `lerp_`
     if not q.dim():
-        return apply(_SQUEEZED, out, -1)
+        return written(apply(_SQUEEZED, out, -1), inside + 1)
     out = apply(_TRANSPOSED, apply(_UNSQUEEZED, out, 0), 0, -1)
-    return apply(_SQUEEZED, out, -1)
+    return written(apply(_SQUEEZED, out, -1), inside + 3)

@@ -82,7 +82,7 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         found_last = kept(op, call, [laid(v) for v in inputs], avals)
         if found_last is not None:
             return found_last
-    by_columns = columns(op, call, avals)
+    by_columns = columns(op, call, inputs, avals)
     if by_columns is not None:
         return by_columns
     if all(v.strides is None for v in inputs):

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import cpp_name, default_float
+from leafax.functional import TABLE, cpp_name, default_float
 
 from . import _dtype
 from ._handle import Handle
 from ._python_data import is_sequence, name_of_type
+from ._record import apply
 
 
 def legacy_tensor(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -79,7 +80,7 @@ def _alias(x: Any, dtype: Any, device: Any, said: str) -> Any:
         )
     if x.dtype is not dtype:
         raise TypeError(f"expected {_options(dtype)} (got {_options(x.dtype)})")
-    return x.detach()
+    return apply(TABLE["alias"], x)
 
 
 def _options(dtype: Any) -> str:

@@ -207,6 +207,8 @@ def node_name(state: State) -> str:
             return f"BernoulliBackward{1 if isinstance(arguments(state).get('p'), Slot) else 2}"
         if op.name == "float_power":
             return _pow(arguments(state))
+        if op.qualified == "fft.fft" and state.operands[0].dtype.kind != "c":
+            return "FftR2CBackward0"
         if op.name == "fill" and op.overwrites:
             value = arguments(state).get("value")
             return "FillBackward3" if isinstance(value, Slot) else "FillBackward2"

@@ -19,6 +19,7 @@ import numpy as np
 from ._dtype import Size, device, dtype, of
 from ._enter import from_array
 from ._handle import Handle
+from ._writes import written
 
 _STRUCTURE = "structure.json"
 _FORMAT = "leafax 1"
@@ -131,7 +132,7 @@ def _decode(x: Any, archive: Any, made: dict[int, Any], where: Any) -> Any:
             kind = jnp.dtype(name) if name == "bfloat16" else np.dtype(name)
             array = np.frombuffer(archive.read(f"data/{int(k)}"), kind).reshape(shape)
             with jax.enable_x64(True):
-                t = from_array(jnp.asarray(array), requires_grad=bool(needs))
+                t = written(from_array(jnp.asarray(array), requires_grad=bool(needs)))
             made[k] = t if where is None else _moved(t, where)
         return made[k]
     (kind, value), *_ = x.items()

@@ -151,12 +151,17 @@ def bump(t: Any) -> None:
     t._vc[0] += 1
 
 
-def written_once(out: Any) -> Any:
+def written_once(out: Any, times: int = 1) -> Any:
     """`out`, new, whose version says that it was written to once: PyTorch made it in place."""
-    out._vc = [1]
+    out._vc = [times]
     if out._v.index >= 0:
-        local.trace.versions[out._v.storage] = 1
+        local.trace.versions[out._v.storage] = times
     return out
+
+
+def written(out: Any, times: int = 1) -> Any:
+    """`out`, new, as one that PyTorch wrote to so often; inference tensors have no version."""
+    return written_once(out, times) if times and not out._v.inference else out
 
 
 def touch(t: Any) -> None:

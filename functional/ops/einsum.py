@@ -285,7 +285,8 @@ def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
         return matmul.vdot(x, y)
     shape = _dims.broadcast_shapes(x.shape, y.shape)
     left = lax.conj(x) if x.dtype.kind == "c" else x
-    return jnp.sum(left * y, axis=_dims.wrap_dim(dim, len(shape)), dtype=x.dtype)
+    axis = _dims.wrap_dim(dim, len(shape)) if shape else ()
+    return jnp.sum(left * y, axis=axis, dtype=x.dtype)
 
 
 @op(name="multi_dot", **LINALG, backward="MmBackward0",

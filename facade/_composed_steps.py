@@ -1,0 +1,123 @@
+"""Ops that PyTorch casts its tensors for, or whose results it writes to before it returns them.
+
+The casts have nodes of their own in the graph, and the writes count in the result's `_version`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leafax.functional import TABLE, Op
+
+from ._composed import composes
+from ._handle import Handle
+from ._record import apply
+from ._writes import written
+
+_F = "nn.functional."
+
+
+def _itself(name: str) -> Op:
+    """An op of the table as one that is not composed of others."""
+    op = TABLE[name]
+    return Op(
+        op.fn, name=op.name, namespace=op.namespace, backward=op.backward, saves=op.saves,
+        differentiable=op.differentiable, check=op.check,
+    )  # fmt: skip
+
+
+_CAST, _POW = TABLE["_to_copy"], TABLE["pow"]
+_SOFTMAX, _LOG_SOFTMAX = TABLE["softmax"], TABLE["log_softmax"]
+_ISCLOSE, _ONE_HOT = _itself("isclose"), _itself(_F + "one_hot")
+_MATRIX_RANK = _itself("linalg.matrix_rank")
+
+
+@composes("softmax")
+def _softmax(input: Any, dim: int, dtype: Any) -> Any:
+    return _cast_first(_SOFTMAX, input, dim, dtype)
+
+
+@composes("log_softmax")
+def _log_softmax(input: Any, dim: int, dtype: Any) -> Any:
+    return _cast_first(_LOG_SOFTMAX, input, dim, dtype)
+
+
+def _cast_first(op: Op, input: Any, dim: int, dtype: Any) -> Any:
+    if dtype is None:
+        return None
+    same = input._v.dtype == dtype
+    return apply(op, input if same else apply(_CAST, input, np.dtype(dtype)), dim)
+
+
+@composes("float_power")
+def _float_power(input: Any, exponent: Any) -> Any:
+    given = (input, exponent)
+    kinds = [x._v.dtype.kind == "c" if isinstance(x, Handle) else isinstance(x, complex)
+             for x in given]  # fmt: skip
+    number: Any = complex if any(kinds) else float
+    dtype = np.dtype(number)
+
+    def wide(x: Any) -> Any:
+        if not isinstance(x, Handle):
+            return number(x)
+        return x if x._v.dtype == dtype else apply(_CAST, x, dtype)
+
+    return apply(_POW, *map(wide, given))
+
+
+def _complex_first(name: str) -> None:
+    op = TABLE[name]
+
+    @composes(name)
+    def composed(input: Any, *args: Any) -> Any:
+        kinds = {"float32": np.dtype("complex64"), "float64": np.dtype("complex128")}
+        dtype = kinds.get(input._v.dtype.name)
+        return None if dtype is None else apply(op, apply(_CAST, input, dtype), *args)
+
+
+for _name in ("fft2", "fftn", "ifft2", "ifftn", "irfft", "irfft2", "irfftn"):
+    _complex_first("fft." + _name)
+
+
+@composes("fft.ifft")
+def _ifft(input: Any, n: Any, dim: int, norm: str | None) -> Any:
+    if input._v.dtype.kind == "c":
+        return None
+    return apply(TABLE["fft.fft"], input, n, dim, _other_way(norm)).conj()
+
+
+@composes("fft.ihfft")
+def _ihfft(input: Any, n: Any, dim: int, norm: str | None) -> Any:
+    return apply(TABLE["fft.rfft"], input, n, dim, _other_way(norm)).conj()
+
+
+@composes("fft.hfft")
+def _hfft(input: Any, n: Any, dim: int, norm: str | None) -> Any:
+    if input._v.dtype.kind == "f":
+        input = apply(_CAST, input, np.result_type(input._v.dtype, np.complex64))
+    if input._v.dtype.kind != "c":
+        return None
+    return apply(TABLE["fft.irfft"], input.conj(), n, dim, _other_way(norm))
+
+
+def _other_way(norm: str | None) -> str | None:
+    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
+
+
+@composes("isclose")
+def _isclose(input: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+    near = apply(_ISCLOSE, input, other, rtol, atol, equal_nan)
+    nans = equal_nan and input._v.dtype.kind not in "biu"
+    return written(near, int(nans) + int(rtol != 0 or atol != 0))
+
+
+@composes(_F + "one_hot")
+def _one_hot(input: Any, num_classes: int) -> Any:
+    return written(apply(_ONE_HOT, input, num_classes), 2 if input.numel() else 0)
+
+
+@composes("linalg.matrix_rank")
+def _matrix_rank(*args: Any, **kwargs: Any) -> Any:
+    return written(apply(_MATRIX_RANK, *args, **kwargs))
