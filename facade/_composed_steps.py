@@ -67,45 +67,6 @@ def _float_power(input: Any, exponent: Any) -> Any:
     return apply(_POW, *map(wide, given))
 
 
-def _complex_first(name: str) -> None:
-    op = TABLE[name]
-
-    @composes(name)
-    def composed(input: Any, *args: Any) -> Any:
-        kinds = {"float32": np.dtype("complex64"), "float64": np.dtype("complex128")}
-        dtype = kinds.get(input._v.dtype.name)
-        return None if dtype is None else apply(op, apply(_CAST, input, dtype), *args)
-
-
-for _name in ("fft2", "fftn", "ifft2", "ifftn", "irfft", "irfft2", "irfftn"):
-    _complex_first("fft." + _name)
-
-
-@composes("fft.ifft")
-def _ifft(input: Any, n: Any, dim: int, norm: str | None) -> Any:
-    if input._v.dtype.kind == "c":
-        return None
-    return apply(TABLE["fft.fft"], input, n, dim, _other_way(norm)).conj()
-
-
-@composes("fft.ihfft")
-def _ihfft(input: Any, n: Any, dim: int, norm: str | None) -> Any:
-    return apply(TABLE["fft.rfft"], input, n, dim, _other_way(norm)).conj()
-
-
-@composes("fft.hfft")
-def _hfft(input: Any, n: Any, dim: int, norm: str | None) -> Any:
-    if input._v.dtype.kind == "f":
-        input = apply(_CAST, input, np.result_type(input._v.dtype, np.complex64))
-    if input._v.dtype.kind != "c":
-        return None
-    return apply(TABLE["fft.irfft"], input.conj(), n, dim, _other_way(norm))
-
-
-def _other_way(norm: str | None) -> str | None:
-    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
-
-
 @composes("isclose")
 def _isclose(input: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
     near = apply(_ISCLOSE, input, other, rtol, atol, equal_nan)

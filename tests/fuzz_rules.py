@@ -22,7 +22,7 @@ def forbidden(line: str, form: str, space: dict[str, Any], x: str, y: str, w: st
 def told_by_data(error: Exception) -> bool:
     """Whether an error is about the data: leafax raises it when a value is observed."""
     words = ("out of bounds", "out of range: ", "could not be completed", "index out of range")
-    words += ("INTERNAL ASSERT",)  # or PyTorch's own mistake
+    words += ("INTERNAL ASSERT", "ZeroTensors are immutable")  # or PyTorch's own mistake
     text = str(error)
     return any(word in text for word in words) or type(error).__name__ == "_LinAlgError"
 
