@@ -13,6 +13,7 @@ from leafax.functional import is_differentiable, needed_inputs, residual_arrays,
 
 from ._enter import from_array
 from ._graph import edge_of, node_of
+from ._origin import written_through
 from ._saved import Saved, argument, holder_of, lens_of, saved_places
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
 
@@ -144,13 +145,17 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         if v.index >= 0 and (t._store is None or t is not t._store.cell):
             sharers.setdefault((v.storage, v.index), t)
 
-    def saved_result(value: Value) -> Saved:
+    def saved_result(state: State, out: int) -> Saved:
         # Without its grad_fn, which would close a cycle; `unpack` puts it back.
+        value = state.values[out]
         version = trace.versions.get(value.storage, 0) + value.version
         array = outcome.outputs[recipe.places[value.index]]
         holder = holders.get(id(value), stale.get(id(value)))
         held = None if holder is None else ref(holder)
-        return Saved(from_array(array), version, counters.get(value.storage), held)
+        view = written_through(state, out, live)
+        mate = None if view is None else ref(view)
+        counter = counters.get(value.storage)
+        return Saved(from_array(array), version, counter, held, mate=mate)
 
     def holder_now(value: Value, state: State) -> Any:
         """The tensor that `state` had as an operand, also if its `.data` was set since."""
@@ -208,7 +213,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
             if index >= 0:
                 node.saved[index] = saved(state.operands[index], state)
             else:
-                node.saved[index] = saved_result(state.values[-1 - index])
+                node.saved[index] = saved_result(state, -1 - index)
         if state.call.residuals:
             residual = next(residuals)
             node.residual = (residual, residual_arrays(residual, outcome.residuals))

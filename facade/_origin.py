@@ -6,6 +6,7 @@ the tensor may be gone; then its edge tells, and a view's new history is known b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from leafax.functional import is_differentiable
@@ -26,7 +27,7 @@ def origin_of(value: Value, node: Any, index: int, saved: Any = None) -> str:
       RuntimeError: for one of several views, whose history cannot be made anew.
     """
     if index < 0:
-        return _of_result(node, -1 - index)
+        return _of_result(node, -1 - index, saved)
     if saved is None:
         holder = holder_of(value)
     else:
@@ -91,22 +92,33 @@ def _creation(edge: Any) -> str | None:
     return found
 
 
-def _of_result(node: Any, out: int) -> str:
+def _of_result(node: Any, out: int, saved: Any) -> str:
     op = getattr(node.state.call, "op", None)
     inner = None if op is None else inner_of(op)
     if op is None or inner is None:
         return _told(out, short(node.name()))
-    shape = shape_of(node, -1 - out)
-    for t in [r() for r in local.trace.refs]:  # the view that was written through
+    if saved is None:
+        seen = written_through(node.state, out, [r() for r in local.trace.refs])
+    else:
+        seen = saved.mate() if saved.mate is not None else None
+    return _told(out, short(inner.backward)) if seen is None else _told(0, "AsStrided")
+
+
+def written_through(state: Any, out: int, tensors: Iterable[Any]) -> Any:
+    """The view among `tensors` that a write made this result through, or None."""
+    op = getattr(state.call, "op", None)
+    if op is None or inner_of(op) is None:
+        return None
+    shape = shape_of(state, -1 - out)
+    for t in tensors:
         if t is not None and t._base_ is not None and tuple(t._v.shape) == shape:
             if is_seen_by(op, t._blens):
-                return _told(0, "AsStrided")
-    return _told(out, short(inner.backward))
+                return t
+    return None
 
 
-def shape_of(node: Any, index: int) -> tuple[int, ...]:
+def shape_of(state: Any, index: int) -> tuple[int, ...]:
     """The shape of what a node saved: for a write through a view, that of the view."""
-    state = node.state
     if index >= 0:
         return tuple(state.operands[index].shape)
     op = getattr(state.call, "op", None)

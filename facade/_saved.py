@@ -235,7 +235,7 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
             value = state.operands[index] if index >= 0 else state.values[-1 - index]
             origin = origin_of(value, node, index, saved)
             held = saved.holder() if saved.holder is not None and index >= 0 else None
-            shape = _shape_now(held) or shape_of(node, index)
+            shape = _shape_now(held) or shape_of(node.state, index)
             raise modified(value, saved.version, saved.now, origin, shape)
         if node.trace is None:
             continue
@@ -246,7 +246,8 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
         if now != value.version:
             start = node.trace.versions.get(value.storage, 0)
             origin = origin_of(value, node, index)
-            shape = (index >= 0 and _shape_now(_held(node.trace, value))) or shape_of(node, index)
+            held = _held(node.trace, value) if index >= 0 else None
+            shape = _shape_now(held) or shape_of(node.state, index)
             raise modified(value, start + value.version, start + now, origin, shape)
 
 

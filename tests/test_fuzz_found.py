@@ -920,8 +920,14 @@ FOUND = {
         ("x = b ** 3", "DirtyPair.apply(a, b)", "see(b._version)", "x.sum().backward()"),
         ("x = b.sin()", "y = b[0]", "DirtyPair.apply(y, b)", "x.sum().backward()"),
     ],
+    "a result written through a view, saved, and written to after a cut": [
+        ("x = d[:1]", "x.tanh_()", "cut()", "with torch.no_grad(): d.relu_()",
+         "torch.autograd.backward(edge(d), torch.ones_like(d))"),
+    ],
     "kernels that nothing is computed with refuse nothing": [
         ("F.softmax(z[:0], -1)",), ("see(F.softmax(z.detach()[:0], -1))",),
+        ("see(torch.tensor(True).cumsum_(0), torch.zeros(0, 2).bool().cumprod_(0))",),
+        ("torch.tensor([True]).cumsum_(0)",),
         ("F.log_softmax(z[:0], 0)",), ("see(torch.log_softmax(torch.zeros(0, 2, dtype=int), 0))",),
     ],
 }  # fmt: skip
