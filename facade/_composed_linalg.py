@@ -33,7 +33,7 @@ _INV_OF_FLAT = Op(
 
 @composes("linalg.matrix_norm")
 def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:  # noqa: N803
-    if ord == "fro":
+    if ord == "fro" or not A.numel():
         return None
     x = A if dtype is None else A.to(of(dtype))
     rows, columns = (d % x.dim() for d in dim)
@@ -60,6 +60,8 @@ def _norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:  # noqa
     dims = (dim,) if isinstance(dim, int) else dim
     rank = A.dim() if dims is None else len(dims)
     if ord in (None, "fro") or not (rank == 2 or isinstance(ord, str)):
+        return None
+    if dims is None and A.dim() != 2:
         return None
     return apply(_MATRIX_NORM, A, ord, dims or (-2, -1), keepdim, dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from ._handle import Handle
 
 def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> list[np.ndarray]:
     """The arrays of a tensor that may be written to and of the others, in its shape."""
-    if self.requires_grad:
+    if any(x.requires_grad for x in (self, *(x for *_, x in others)) if isinstance(x, Handle)):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
             "instead."
@@ -36,13 +37,32 @@ def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> l
     return arrays
 
 
+def _number(kind: str, made: Any) -> Any:
+    """What a function made of an element, as a number of a dtype of this kind."""
+    if kind in "biu":
+        plain = isinstance(made, float) or kind == "b" and isinstance(made, complex)
+        return made if plain else operator.index(made)
+    if kind == "c" and isinstance(made, complex):
+        return made
+    if not hasattr(made, "__float__") and not hasattr(made, "__index__"):
+        raise TypeError(f"must be real number, not {type(made).__name__}")
+    return float(made)
+
+
+def numbers(fn: Callable[..., Any], arrays: list[np.ndarray]) -> np.ndarray:
+    """What a Python function makes of the elements of arrays of one shape."""
+    dtype = arrays[0].dtype
+    kind = "f" if dtype.kind == "V" else dtype.kind  # bfloat16
+    rows = zip(*[a.reshape(-1).tolist() for a in arrays], strict=True)
+    made = [_number(kind, fn(*row)) for row in rows]
+    return np.array(made, dtype).reshape(arrays[0].shape)
+
+
 def _write(self: Any, fn: Callable[..., Any], arrays: list[np.ndarray]) -> Any:
     from ._from_data import from_numpy
 
-    kind = arrays[0].dtype
-    rows = zip(*[a.reshape(-1).tolist() for a in arrays], strict=True)
-    made = [fn(*row) for row in rows]
-    return self.copy_(from_numpy(np.array(made, kind).reshape(arrays[0].shape)))
+    self.data.copy_(from_numpy(numbers(fn, arrays)))  # no version counts it
+    return self
 
 
 def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, cpp_name, default_float
+from leafax.functional import TABLE, cpp_name, default_float, scalar_name
 
 from . import _dtype
 from ._handle import Handle
@@ -34,6 +34,7 @@ def make(
     """
     from ._creation import zeros
     from ._from_data import tensor
+    from ._storages import UntypedStorage
 
     if device is not None and _dtype.device(device).type not in (_here(), "cpu"):
         raise RuntimeError(
@@ -51,6 +52,8 @@ def make(
     first = args[0]
     if len(args) == 1 and isinstance(first, Handle):
         return _alias(first, dtype, device, said)
+    if len(args) == 1 and isinstance(first, UntypedStorage):
+        return _of_storage(first, dtype)
     if len(args) == 1 and isinstance(first, _dtype.Size):
         return zeros(tuple(first), dtype=dtype)
     if len(args) == 1 and is_sequence(first) and not isinstance(first, str):
@@ -58,7 +61,24 @@ def make(
     for place, a in enumerate(args):
         if not isinstance(a, (int, np.integer)) or isinstance(a, bool):
             raise _no_size(a, place)
+        if a < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {a}: {list(args)}")
     return zeros(*args, dtype=dtype)
+
+
+def _of_storage(store: Any, dtype: Any) -> Any:
+    """A tensor on the memory of a storage."""
+    from ._creation import zeros
+    from ._storages import TypedStorage
+
+    made = zeros(0, dtype=dtype)
+    if isinstance(store, TypedStorage) and store.dtype != made.dtype:
+        want, have = (scalar_name(d.np) for d in (made.dtype, store.dtype))
+        raise RuntimeError(
+            f"Expected a Storage of type {want} or an UntypedStorage, but got type {have} for "
+            "argument 1 'storage'"
+        )
+    return made.set_(store)
 
 
 def _here() -> str:

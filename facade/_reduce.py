@@ -95,10 +95,8 @@ def norm(
     np_dtype = None if dtype is None else dtype.np
     p = p if p is None or isinstance(p, str) else float(p)
     if p == "nuc":
-        made = apply(
-            TABLE["linalg.matrix_norm"], input, "nuc", (-2, -1) if dim is None else dim, keepdim,
-            np_dtype,
-        )  # fmt: skip
+        dims = tuple(range(input.dim())) if dim is None else (dim,) if isinstance(dim, int) else dim
+        made = apply(TABLE["linalg.matrix_norm"], input, "nuc", dims, keepdim, np_dtype)
     elif "norm" in TABLE:
         made = apply(TABLE["norm"], input, p, dim, keepdim, np_dtype)
     else:

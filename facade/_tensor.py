@@ -233,11 +233,11 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             )
         if not callable(fn):
             raise TypeError(f"'{type(fn).__name__}' object is not callable")
-        values = self.detach().resolve_conj().resolve_neg().numpy()
-        made = np.vectorize(fn, otypes=[values.dtype])(values) if values.size else values
+        from ._elements import numbers
         from ._from_data import from_numpy
 
-        self.data.copy_(from_numpy(made))  # no version counts it
+        values = self.detach().resolve_conj().resolve_neg().numpy()
+        self.data.copy_(from_numpy(numbers(fn, [values])))  # no version counts it
         return self
 
     def copy_(self, other: Any, non_blocking: bool = False) -> Any:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .._dtypes import finfo, is_complex, scalar_name
+from .._dtypes import is_complex
 from .._op import Fault, op
 from ._linalg_checks import (
     batched,
-    computes,
     is_vector_rhs,
     need_equal_sides,
     need_float,
@@ -249,48 +247,3 @@ def linalg_matrix_power(A: Array, n: int) -> Array:  # noqa: N803
 def matrix_power(input: Array, n: int) -> Array:
     """A square matrix times itself, `n` times; the inverse for negative `n`."""
     return linalg_matrix_power(input, n)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _hermitian_pinv(rtol: float, x: Array) -> Array:
-    """By eigenvalues of the lower triangle; JAX's takes the mean of both."""
-    from .decompositions import eigh
-
-    values, vectors = eigh(x)
-    kept = jnp.abs(values) > rtol * jnp.abs(values).max(-1, keepdims=True)
-    inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)
-    return (vectors * inverse[..., None, :]) @ _t(vectors)
-
-
-@_hermitian_pinv.defjvp
-def _hermitian_pinv_jvp(rtol: float, primals: tuple[Array], tangents: tuple[Array]) -> Any:
-    # Golub and Pereyra's formula for any matrix, which PyTorch uses here too: it reads all of x.
-    (x,), (dx,) = primals, tangents
-    p = _hermitian_pinv(rtol, x)
-    one = jnp.eye(x.shape[-1], dtype=x.dtype)
-    change = p @ _t(p) @ _t(dx) @ (one - x @ p) + (one - p @ x) @ _t(dx) @ _t(p) @ p - p @ dx @ p
-    return p, change
-
-
-@op(name="pinv", **LINALG, backward="LinalgPinvBackward0",
-    saves={"self": "*", "result": "*"}, residuals=True)  # fmt: skip
-def linalg_pinv(A: Array, rtol: float | None = None, hermitian: bool = False) -> Array:  # noqa: N803
-    """Pseudo-inverse, by singular values."""
-    if A.ndim < 2 or not computes(A.dtype):
-        raise RuntimeError(
-            f"linalg.pinv({scalar_name(A.dtype)}{{{list(A.shape)}}}): expected a tensor with 2 or "
-            "more dimensions of float, double, cfloat or cdouble types"
-        )
-    if rtol is None:
-        rtol = max(A.shape[-2:]) * float(finfo(A.dtype).eps)
-    if hermitian:
-        need_equal_sides("linalg.eigh", A)
-    if not hermitian or not A.size:
-        return jnp.linalg.pinv(A, rtol=rtol)
-    return _hermitian_pinv(rtol, A)
-
-
-@op(backward="LinalgPinvBackward0", saves={"self": "*", "result": "*"}, residuals=True)
-def pinverse(input: Array, rcond: float = 1e-15) -> Array:
-    """Pseudo-inverse, by singular values."""
-    return linalg_pinv(input, rcond)

@@ -149,7 +149,7 @@ def svd(input: Array, some: bool = True, compute_uv: bool = True) -> SVDOld:
             "linalg.svd: input should have at least 2 dimensions, but has "
             f"{input.ndim} dimensions instead"
         )
-    u, s, vh = linalg_svd(input, not some)
-    if not compute_uv:
-        u, vh = jnp.zeros(u.shape, u.dtype), jnp.zeros(vh.shape, vh.dtype)
+    u, s, vh = linalg_svd(input, not some and compute_uv)
+    if not compute_uv:  # whatever `some` says
+        u, vh = (jnp.zeros((*s.shape[:-1], n, n), u.dtype) for n in input.shape[-2:])
     return SVDOld(u, s, _t(vh))

@@ -98,6 +98,24 @@ def vector_norm(
     return _vector_norm(x, float(ord), axes, keepdim)
 
 
+def _largest(x: Array, axis: int, keepdims: bool = False) -> Array:
+    """The maximum of what is not negative: 0 of nothing."""
+    if x.shape[axis]:
+        return jnp.max(x, axis=axis, keepdims=keepdims)
+    return jnp.sum(x, axis=axis, keepdims=keepdims)
+
+
+def _least(said: int) -> Callable[..., Array]:
+    """The minimum; of nothing there is none, along the dim that PyTorch says."""
+
+    def least(x: Array, axis: int, keepdims: bool = False) -> Array:
+        if x.size == 0 and x.shape[axis] == 0:
+            raise IndexError(f"amin(): Expected reduction dim {said} to have non-zero size.")
+        return jnp.min(x, axis=axis, keepdims=keepdims)
+
+    return least
+
+
 def _matrix_norm(x: Array, order: Any, dim: Sequence[int], keepdim: bool) -> Array:
     if len(dim) != 2:
         text = " ".join(map(str, dim))
@@ -109,12 +127,13 @@ def _matrix_norm(x: Array, order: Any, dim: Sequence[int], keepdim: bool) -> Arr
         return _vector_norm(x, 2, (rows, columns), keepdim)
     if order in ("nuc", 2, -2):
         values = jnp.linalg.svd(jnp.moveaxis(x, (rows, columns), (-2, -1)), compute_uv=False)
-        picks: dict[Any, Callable[..., Array]] = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}
+        picks: dict[Any, Callable[..., Array]] = {"nuc": jnp.sum, 2: _largest, -2: _least(-1)}
         out = picks[order](values, axis=-1)
     else:
         summed, picked = (rows, columns) if abs(order) == 1 else (columns, rows)
         sums = jnp.sum(_abs(x), axis=summed, keepdims=True)
-        out = (jnp.max if order > 0 else jnp.min)(sums, axis=picked, keepdims=True)
+        said = picked if keepdim or picked < summed else picked - 1
+        out = (_largest if order > 0 else _least(said))(sums, axis=picked, keepdims=True)
         out = jnp.squeeze(out, (rows, columns))
     return jnp.expand_dims(out, sorted((rows, columns))) if keepdim else out
 
@@ -153,7 +172,7 @@ def norm(
         raise RuntimeError(
             "linalg.norm: If dim is specified, it must be of length 1 or 2. Got " + str(list(dims))
         )
-    if dims is None and ord is not None and A.ndim not in (1, 2) and not isinstance(ord, str):
+    if dims is None and ord is not None and A.ndim not in (1, 2):
         raise RuntimeError(
             "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. "
             f"Got {A.ndim}D."

@@ -1,0 +1,38 @@
+"""What Python functions may make of elements, and tensors made on a storage."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from sameness import Log, same
+
+
+def test_functions_of_elements() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        tensors = [lib.tensor(x) for x in ([1.5, 2.0], [1, 2], [True, False], [1j, 2.0])]
+        tensors.append(tensors[0].half())
+        for t in tensors:
+            for made in ("a", None, 2.5, True, 3, 1j, [1]):
+                log.attempt(t.clone().apply_, lambda x, made=made: made)
+                log.attempt(t.clone().map_, t, lambda x, y, made=made: made)
+            log.attempt(t.clone().apply_, lambda x: lib.tensor([1, 2]))
+        x, leaf = tensors[0], lib.ones(2, requires_grad=True)
+        log.attempt(x.clone().map_, leaf, lambda a, b: a)
+        log.attempt(x.clone().map2_, x, leaf, lambda a, b, c: a)
+
+
+def test_tensors_on_a_storage() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        warnings.filterwarnings("ignore", "TypedStorage is deprecated")
+        x, whole = lib.tensor([1.0, 2.0, 3.0]), lib.tensor([1, 2])
+        for make in (lib.tensor([]).new, lib.Tensor, lib.FloatTensor):
+            made = make(x.storage())
+            made[0] += 1
+            log(x, made.data_ptr() == x.data_ptr(), make(x[1:].storage()).shape)
+            log.attempt(make, whole.storage())
+            log.attempt(make, -1)
+            log.attempt(make, 2, -1)
+        log(lib.tensor([]).new(x.untyped_storage()))

@@ -1,0 +1,61 @@
+"""Tolerances of the pseudo-inverse, and norms of matrices that hold nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sameness import Log, same
+
+
+def _rounded(t: Any) -> Any:
+    return np.round(np.array(t.detach().tolist()), 8).tolist()
+
+
+def test_tolerances_of_pinv() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        t, pinv = lib.tensor, lib.linalg.pinv
+        a = t([[4.0, 1, 0], [1, 3, 1], [0, 1, 1e-3]], dtype=lib.float64)
+        few = (
+            {"rcond": 0.3}, {"atol": 0.8}, {"rtol": 0.1}, {"atol": 0.8, "rtol": 0.01},
+            {"atol": 0.8, "hermitian": True}, {"rcond": t(0.1)}, {"atol": t(0.8)}, {"atol": 0.0},
+            {"atol": t(0.0)}, {"rtol": t(0.1), "hermitian": True},
+        )  # fmt: skip
+        for named in few:
+            log(_rounded(pinv(a, **named)))
+        for named in ({"atol": t([0.8, 8.0])}, {"rcond": t([0.1, 0.9])}):
+            log(_rounded(pinv(lib.stack([a, a * 2]), **named)))
+        log(pinv(lib.zeros(0, 3), atol=0.1).shape)
+        for name in ("rcond", "atol", "rtol"):
+            log.attempt(pinv, a, **{name: t(1j)})
+        wide = t([[1.0, 2, 3], [4, 5, 6]], dtype=lib.float64, requires_grad=True)
+        made = pinv(wide, atol=0.1)
+        log(type(made.grad_fn).__name__, lib.autograd.gradcheck(lambda a: pinv(a, atol=0.1), wide))
+        (made**2).sum().backward()
+        log(_rounded(wide.grad))
+
+
+def test_norms_of_nothing() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for shape in ((0, 3), (3, 0), (2, 0, 3), (0, 3, 3)):
+            for order in (1, -1, 2, -2, math.inf, -math.inf, "fro", "nuc"):
+                for keepdim in (False, True):
+                    with log.catch():
+                        made = lib.linalg.matrix_norm(lib.zeros(shape), order, keepdim=keepdim)
+                        log(tuple(made.shape), made.tolist())
+        for shape in ((), (3,), (2, 2, 2)):
+            log.attempt(lib.linalg.norm, lib.ones(shape), "nuc")
+            for dim in (None, 0, (0,), (0, 1)):
+                log.attempt(lib.norm, lib.ones(shape), "nuc", dim)
+
+
+def test_svd_without_vectors() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for shape in ((4, 3), (2, 3, 5), (0, 3)):
+            for some in (True, False):
+                made = lib.svd(lib.zeros(shape), some=some, compute_uv=False)
+                log([tuple(t.shape) for t in made])
