@@ -25,14 +25,16 @@ def rebind(t: Any, value: Value) -> None:
     trace.refs.append(ref(t))
 
 
-def write(t: Any, value: Value, tracked: bool = False) -> None:
+def write(t: Any, value: Value, tracked: bool = False, counts: bool = True) -> None:
     """Write `value` (same shape and dtype) into `t`, for itself and all that share its storage.
 
     Args:
       tracked: `value` has a history that the write made; views go through `write_view` then.
+      counts: False for a write that version counters do not see.
     """
     trace = local.trace
-    bump(t)
+    if counts:
+        bump(t)
     store = t._store
     if tracked and t._retains:
         move_retain(t, value, trace)
@@ -43,7 +45,7 @@ def write(t: Any, value: Value, tracked: bool = False) -> None:
     lost = (t._stale, t._grad_fn, t._out) if t._creation and t._stale is not None else None
     rebind(t, value)
     raw = alias(trace, value, plain_kind(value))
-    _write_cell(trace, t, raw, t._lens)
+    _write_cell(trace, t, raw, t._lens, counts)
     _outdate(store, t)
     t._behind = t._base_ is not None
     if repeats(t) or t._base_ is not None and (value.requires_grad or t._base_.requires_grad):

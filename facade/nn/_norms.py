@@ -41,8 +41,7 @@ def _overwrite(buffer: Any, new: Any) -> None:
         value = keep_edge(trace, value, old)
         if value.edge in trace.sources:
             trace.sources[value] = trace.sources[value.edge]
-    write(buffer, value)
-    buffer._vc[0] -= 1
+    write(buffer, value, counts=False)
 
 
 def _with_statistics(op: str, input: Any, stats: tuple[Any, Any], *args: Any) -> Any:
@@ -126,7 +125,7 @@ def instance_norm(
         with no_grad():
             for old, new in zip(stats, each, strict=True):
                 if old is not None:
-                    _overwrite(old, new.view(n, c).mean(0))
+                    old.copy_(new.view(n, c).mean(0))  # which counts as a write
     return out.view(input.shape)
 
 
