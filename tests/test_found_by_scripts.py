@@ -193,3 +193,26 @@ def test_instance_norm_writes_to_its_statistics() -> None:
         see.attempt(y.backward)
 
     same(program)
+
+
+@pytest.mark.parametrize("own", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["int64", "bool", "uint8"])
+def test_dtypes_of_targets_and_weights_of_cross_entropies(kind: str, own: str) -> None:
+    def program(lib: Any, see: Any) -> None:
+        f, dtype = lib.nn.functional, getattr(lib, own)
+        x = lib.tensor([0.2, 0.7, 0.5], dtype=dtype, requires_grad=True)
+        y = lib.tensor([0.0, 1.0, 1.0], dtype=dtype)
+        other = lib.tensor([1, 1, 0]).to(getattr(lib, kind))
+        for reduction in ("mean", "none"):
+            weighted = f.binary_cross_entropy(x, y, weight=other, reduction=reduction)
+            weighted.sum().backward()
+            see(weighted.detach())
+            see.gradients(x.grad)
+        logits = f.binary_cross_entropy_with_logits
+        see.attempt(lambda: f.binary_cross_entropy(x, other).detach())
+        see.attempt(lambda: logits(x, other).detach())
+        see.attempt(lambda: logits(other, y).detach())
+        see.attempt(lambda: logits(x, y, other).detach())
+        see.attempt(lambda: logits(x, y, pos_weight=other).detach())
+
+    same(program)
