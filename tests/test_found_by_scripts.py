@@ -216,3 +216,31 @@ def test_dtypes_of_targets_and_weights_of_cross_entropies(kind: str, own: str) -
         see.attempt(lambda: logits(x, y, pos_weight=other).detach())
 
     same(program)
+
+
+def test_edges_of_losses_lead_to_what_may_have_gradients() -> None:
+    """Weights, lengths and labels have none."""
+
+    def program(lib: Any, see: Any) -> None:
+        f = lib.nn.functional
+        x = lib.full((2, 3), 0.4, requires_grad=True)
+        y, w = lib.full((2, 3), 0.2), lib.ones(3)
+        moving = y.clone().requires_grad_()
+        for loss in (
+            f.binary_cross_entropy(x, y), f.binary_cross_entropy(x, moving, w),
+            f.binary_cross_entropy_with_logits(x, y, w),
+            f.binary_cross_entropy_with_logits(x, moving, pos_weight=w),
+            f.binary_cross_entropy_with_logits(y, moving, w, pos_weight=w),
+            f.multilabel_margin_loss(x, lib.tensor([[0, -1, 1], [0, 1, 2]])),
+        ):  # fmt: skip
+            see([None if fn is None else fn.name() for fn, _ in loss.grad_fn.next_functions])
+            loss.backward()
+            see.gradients(x.grad, moving.grad)
+        log_probs = lib.full((5, 2, 4), -1.4, requires_grad=True)
+        labels, lengths = lib.tensor([[1, 2], [1, 3]]), lib.tensor([5, 5])
+        loss = f.ctc_loss(log_probs, labels, lengths, lib.tensor([2, 2]), reduction="none")
+        see([fn.name() for fn, _ in loss.grad_fn.next_functions])
+        loss.sum().backward()
+        see.gradients(log_probs.grad)
+
+    same(program)
