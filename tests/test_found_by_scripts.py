@@ -141,3 +141,106 @@ def test_warnings_name_the_users_line_and_older_forms_warn_once() -> None:
         for lib in ("leafax", "torch")
     ]  # fmt: skip
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("look", ["print", "slice", "alive", "detached", "flat", "state", "none"])
+def test_running_statistics_that_were_looked_at_through_a_view(look: str) -> None:
+    """Their update counts no version, whoever shares them: graphs that saved them go on."""
+
+    def program(lib: Any, see: Any) -> None:
+        numbers = np.random.default_rng(1)
+        f = lib.nn.functional
+        mean, var, other, another = (lib.from_numpy(numbers.random(6)) for _ in range(4))
+        weight = lib.ones(6, dtype=lib.float64, requires_grad=True)
+        x = lib.from_numpy(numbers.normal(size=(8, 6)))
+        kept = {
+            "alive": lambda: (mean[:2], var.view(2, 3)), "detached": lambda: mean.detach(),
+            "flat": lambda: var.view(-1),
+        }.get(look, lambda: None)()  # fmt: skip
+        outs = []
+        for _ in range(4):
+            out = f.batch_norm(x, mean, var, weight, None, True, 0.1)
+            image = f.instance_norm(x.view(4, 6, 2)[:, :, :2].exp(), other, another, weight)
+            outs.append(image)
+            (out.pow(3).sum() + image.pow(3).sum()).backward()
+            if look == "print":
+                see(str(mean[:2]), repr(var[1:3]))
+            if look == "slice":
+                see(mean[1:3] * 1, var[0].item())
+            if look == "state":
+                see({k: v.clone() for k, v in {"mean": mean, "var": var}.items()}["var"])
+            see(mean._version, var._version, mean * 1, var * 1)
+            see(other._version, other[:2] * 1, another * 1)
+        see(kept, mean, var)
+        see.gradients(weight.grad)
+        mean.add_(1)
+        see(kept, mean._version)
+        see.attempt(lambda: outs[-1].detach())
+
+    same(program)
+
+
+def test_instance_norm_writes_to_its_statistics() -> None:
+    """A graph that saved them before raises, as after any other write."""
+
+    def program(lib: Any, see: Any) -> None:
+        mean, var = lib.zeros(3), lib.ones(3)
+        x = lib.arange(24.0).view(2, 3, 4).square().requires_grad_()
+        w = lib.ones(3, requires_grad=True)
+        y = (w * mean).sum()
+        lib.nn.functional.instance_norm(x, mean, var).sum().backward()
+        see(mean, var, mean._version)
+        see.attempt(y.backward)
+
+    same(program)
+
+
+@pytest.mark.parametrize("own", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["int64", "bool", "uint8"])
+def test_dtypes_of_targets_and_weights_of_cross_entropies(kind: str, own: str) -> None:
+    def program(lib: Any, see: Any) -> None:
+        f, dtype = lib.nn.functional, getattr(lib, own)
+        x = lib.tensor([0.2, 0.7, 0.5], dtype=dtype, requires_grad=True)
+        y = lib.tensor([0.0, 1.0, 1.0], dtype=dtype)
+        other = lib.tensor([1, 1, 0]).to(getattr(lib, kind))
+        for reduction in ("mean", "none"):
+            weighted = f.binary_cross_entropy(x, y, weight=other, reduction=reduction)
+            weighted.sum().backward()
+            see(weighted.detach())
+            see.gradients(x.grad)
+        logits = f.binary_cross_entropy_with_logits
+        see.attempt(lambda: f.binary_cross_entropy(x, other).detach())
+        see.attempt(lambda: logits(x, other).detach())
+        see.attempt(lambda: logits(other, y).detach())
+        see.attempt(lambda: logits(x, y, other).detach())
+        see.attempt(lambda: logits(x, y, pos_weight=other).detach())
+
+    same(program)
+
+
+def test_edges_of_losses_lead_to_what_may_have_gradients() -> None:
+    """Weights, lengths and labels have none."""
+
+    def program(lib: Any, see: Any) -> None:
+        f = lib.nn.functional
+        x = lib.full((2, 3), 0.4, requires_grad=True)
+        y, w = lib.full((2, 3), 0.2), lib.ones(3)
+        moving = y.clone().requires_grad_()
+        for loss in (
+            f.binary_cross_entropy(x, y), f.binary_cross_entropy(x, moving, w),
+            f.binary_cross_entropy_with_logits(x, y, w),
+            f.binary_cross_entropy_with_logits(x, moving, pos_weight=w),
+            f.binary_cross_entropy_with_logits(y, moving, w, pos_weight=w),
+            f.multilabel_margin_loss(x, lib.tensor([[0, -1, 1], [0, 1, 2]])),
+        ):  # fmt: skip
+            see([None if fn is None else fn.name() for fn, _ in loss.grad_fn.next_functions])
+            loss.backward()
+            see.gradients(x.grad, moving.grad)
+        log_probs = lib.full((5, 2, 4), -1.4, requires_grad=True)
+        labels, lengths = lib.tensor([[1, 2], [1, 3]]), lib.tensor([5, 5])
+        loss = f.ctc_loss(log_probs, labels, lengths, lib.tensor([2, 2]), reduction="none")
+        see([fn.name() for fn, _ in loss.grad_fn.next_functions])
+        loss.sum().backward()
+        see.gradients(log_probs.grad)
+
+    same(program)

@@ -15,6 +15,7 @@ from .._dtypes import cast, category, promote, scalar_name
 from .._op import Fault, op
 from ._elementwise import magnitude
 from ._nn import broadcast, need_float, reduced, reduction_name, size_list, torch_size, wide
+from .arithmetic import no_bool_difference
 
 Array = jax.Array
 
@@ -136,11 +137,10 @@ def binary_cross_entropy(
             "size."
         )
     need_float(input, "binary_cross_entropy")
-    for other in (target, weight):
-        if other is not None and other.dtype != input.dtype:
-            raise RuntimeError(
-                f"Found dtype {scalar_name(other.dtype)} but expected {scalar_name(input.dtype)}"
-            )
+    if target.dtype != input.dtype:  # the weights may be of any
+        raise RuntimeError(
+            f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(input.dtype)}"
+        )
     loss = _bce(wide(input), wide(target))
     if weight is not None:
         for i, n in enumerate(reversed(weight.shape), 1):
@@ -170,9 +170,13 @@ def binary_cross_entropy_with_logits(
             f"({torch_size(input.shape)})"
         )
     need_float(input, "log_sigmoid_cpu")
+    if pos_weight is not None:
+        no_bool_difference(pos_weight, 1)
+    if target.dtype == bool:
+        no_bool_difference(True, target)  # as PyTorch's parser has it
     if category(target.dtype) < 2:
         raise RuntimeError(
-            "result type Float can't be cast to the desired output type "
+            f"result type {scalar_name(input.dtype)} can't be cast to the desired output type "
             f"{scalar_name(target.dtype)}"
         )
     x, y = wide(input), wide(target)
