@@ -354,6 +354,8 @@ SIGNATURES: dict[str, str] = {
     "minimum": "Tensor input, Tensor other, *, Tensor out = None",
     "mode": "Tensor input, int dim = -1, bool keepdim = False, *, tuple of Tensors out = None",
     "msort": "Tensor input, *, Tensor out = None",
+    "mul": "Tensor! input, Tensor! other, *, Tensor out = None",
+    "mul_": "Tensor! input, Tensor! other",
     "multinomial": "Tensor input, int num_samples, bool replacement = False, *, torch.Generator? generator = None, Tensor out = None",
     "mv": "Tensor input, Tensor vec, *, Tensor out = None",
     "mvlgamma": "Tensor input, int p, *, Tensor out = None",

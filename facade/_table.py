@@ -48,6 +48,7 @@ _VARIADIC = {
 }  # fmt: skip
 
 _INTS = frozenset({int})
+_FORMS = frozenset({"sum", "prod"})  # not every form of these takes `out`
 
 # Functions whose tensors come as separate arguments: meshgrid(x, y).
 _PACKED = {"meshgrid": 0, "broadcast_tensors": 0, "block_diag": 0, "einsum": 1}
@@ -182,6 +183,8 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
                     raise
                 return fn(*meant[0], **meant[1])
         check_kind(op, out, (args, kwargs))
+        if op.name in _FORMS:
+            admit(asked, args, {**kwargs, "out": out}, op.name)
         if op.name in IN_ITS_DTYPE and not op.namespace:
             kwargs = in_its_dtype(op, args, kwargs, out)
         check_out(op, out, (args, kwargs))

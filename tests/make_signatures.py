@@ -67,6 +67,9 @@ def signature(name: str, function: Any, method: bool = False) -> str | None:
         needed = [x.rpartition(" ")[2] for x in parts if x and x != "*" and " = " not in x]
         if needed == required:
             fits.append(parts)
+    if len(fits) > 1:  # a tensor may be a number: the parser leaves the number's schema out
+        fits = [parts for parts in fits if "Number other" not in parts]
+        fits = [[p.replace("Tensor other", "Tensor! other") for p in parts] for parts in fits]
     if len(fits) != 1 or not required:
         return None
     parts = fits[0]

@@ -60,6 +60,10 @@ REFUSED = (
     "t.flip(t.tensor(1), (1,))", "t.flip(t.tensor(1), (0, 0))", "t.tensor(1).flip(-2)",
     # Of a sequence the first element is looked at by the parser, the others when they are taken.
     "t.amax(x, (0.5,))", "x.sum((0, 1.5))", "x.flip(0, 1.5)", "x.reshape((2, None))",
+    "x.mul({})", "x.mul_('a')", "x.mul()", "t.mul(x, numpy.ones(2))", "x.mul_(2, None)",
+    "x.mul(x, foo=1)", "t.sum(x, out=t.empty(0))", "t.prod(x, out=t.empty(()))",
+    "t.nn.functional.mse_loss(x, 'a')", "t.nn.functional.l1_loss(None, x)",
+    "t.nn.functional.binary_cross_entropy_with_logits(x, 3)",
     "t.amax(x, [0, t.ones(2)])", "x.amax((0, numpy.bool_(1)))",
 )  # fmt: skip
 

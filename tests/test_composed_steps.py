@@ -25,6 +25,8 @@ LINES = (
     "F.one_hot(l)", "F.one_hot(l, 9)", "F.one_hot(l[:0], 3)",
     "t.linalg.matrix_rank(x)", "t.linalg.matrix_rank(x @ x.T, hermitian=True)",
     "t.linalg.matrix_rank(x, tol=0.1)", "t.linalg.matrix_rank(x, atol=t.tensor(0.1))",
+    "t.linalg.svdvals(x)", "t.linalg.svdvals(x.detach())", "t.linalg.norm(x, 2)",
+    "t.linalg.cond(x)", "t.linalg.matrix_norm(x, 'nuc')",
     "t.linalg.vecdot(x[0, 0], x[0, 1])", "t.linalg.vecdot(c[0, 0], c[0, 1])",
     "t.linalg.vecdot(x[0, 0], x[0, 1], dim=1)",
     "t.linalg.lstsq(x[:, :2], x).solution", "t.linalg.lstsq(x, x).solution",
@@ -44,7 +46,7 @@ def test_what_happens_on_the_way(line: str) -> None:
             "l": lib.tensor([[1, 2], [0, 1]]),
         }))  # fmt: skip
         if y is not None:
-            log(y.stride(), y.grad_fn)
+            log(y.stride(), y.output_nr, y.grad_fn)
             if y.requires_grad:
                 y.abs().sum().backward()
                 log.gradients(x.grad)

@@ -105,6 +105,7 @@ def binary_cross_entropy_with_logits(
 ) -> Any:  # fmt: skip
     """Cross entropy of logits."""
     reduction = check_reduction(reduction_of(size_average, reduce, reduction))
+    target.size(), input.size()  # compared by PyTorch before it asks whether they are tensors
     op = _F["binary_cross_entropy_with_logits"]
     return apply(op, input, target, weight, pos_weight, reduction)
 

@@ -43,7 +43,7 @@ def reduced(loss: Any, reduction: str) -> Any:
 
 def expanded(input: Any, target: Any) -> tuple[Any, Any]:
     """Both in their common shape; warns where they differ, as broadcasting is rarely meant."""
-    if target.shape == input.shape:
+    if target.size() == input.size():
         return input, target
     warnings.warn(
         f"Using a target size ({target.size()}) that is different to the input size "
