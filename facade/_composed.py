@@ -41,6 +41,7 @@ def composes(*names: str) -> Callable[[F], F]:
 
     def enter(fn: F) -> F:
         for name in names:
+            assert TABLE[name] not in composed, name
             composed[TABLE[name]] = partial(_made, TABLE[name], fn)
         return fn
 

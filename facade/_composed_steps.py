@@ -14,7 +14,6 @@ from leafax.functional import TABLE, Op
 from ._composed import composes
 from ._handle import Handle
 from ._record import apply
-from ._trace import local
 from ._writes import written
 
 _F = "nn.functional."
@@ -78,13 +77,6 @@ def _isclose(input: Any, other: Any, rtol: float, atol: float, equal_nan: bool) 
 @composes(_F + "one_hot")
 def _one_hot(input: Any, num_classes: int) -> Any:
     return written(apply(_ONE_HOT, input, num_classes), 2 if input.numel() else 0)
-
-
-@composes("linalg.svdvals")
-def _svdvals(A: Any, *, driver: str | None) -> Any:  # noqa: N803
-    if not (A.requires_grad and local.mode.grad):
-        return None
-    return apply(TABLE["linalg.svd"], A, False, driver=driver)[1]  # the second output of its node
 
 
 @composes("linalg.matrix_rank")
