@@ -130,7 +130,7 @@ def instance_norm(
         with no_grad():
             for old, new in zip(stats, each, strict=True):
                 if old is not None:
-                    _overwrite(old, new.view(n, c).mean(0), True)
+                    old.copy_(new.view(n, c).mean(0))  # which counts as a write
     return out.view(input.shape)
 
 
