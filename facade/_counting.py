@@ -194,9 +194,9 @@ def _asked(found: tuple[Any, Any, Any], want_inverse: bool, want_counts: bool) -
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 up to the largest occurs, or the sums of their weights."""
     x = held(input)
-    if x.dtype.kind in "fcb":
-        kernel = {"f": "Float", "c": "ComplexFloat", "b": "Bool"}[x.dtype.kind]
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kernel}'")
+    if x.dtype.kind in "fcbV":
+        kind = scalar_name(input._v.dtype)
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kind}'")
     if x.ndim != 1 or (x.size and x.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:

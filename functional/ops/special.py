@@ -14,15 +14,24 @@ from jax.scipy import special
 
 from .._dtypes import cast, is_complex, is_floating, is_integral, promote, scalar_name
 from .._op import op
-from ._elementwise import aligned, with_jvp
+from ._elementwise import aligned, unsupported, with_jvp
 from ._nn import wide
 
 Array = jax.Array
 
 
+# Kernels that are not called as their function; and those that PyTorch has for no half precision.
+_KERNELS = {"i0": "i0_vml_cpu", "ndtr": "erf_vml_cpu"}
+_WIDE = frozenset({"log_ndtr", "ndtri"})
+
+
 def _unary(name: str, fn: Callable[[Array], Array], doc: str, **columns: Any) -> None:
+    kernel, halves = _KERNELS.get(name, f"{name}_cpu"), name not in _WIDE
+
     def body(input: Array) -> Array:
         (x,) = promote(input, to_float=True)
+        if is_complex(x.dtype) or not halves and x.dtype.itemsize == 2:
+            raise unsupported(kernel, x.dtype)
         return cast(fn(wide(x)), x.dtype)  # JAX has few of these in half precision
 
     body.__name__ = body.__qualname__ = name
@@ -137,6 +146,8 @@ def polygamma(input: Array, n: int) -> Array:
         from .unary import digamma
 
         return digamma(x)
+    if is_complex(x.dtype):
+        raise unsupported("trigamma" if n == 1 else "polygamma", x.dtype)
     return _polygamma(n, x)
 
 
