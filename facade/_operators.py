@@ -10,7 +10,7 @@ from leafax.functional import TABLE
 
 from . import _dtype, _fast, _table
 from ._cautions import drops_imaginary
-from ._inplace import apply_inplace
+from ._inplace import apply_inplace, check_inplace, frozen
 from ._record import apply
 
 _CASTS = {
@@ -119,9 +119,27 @@ def _reflected(op: Any, cls: type) -> Callable[..., Any]:
     return method
 
 
+def _refused(x: Any) -> Exception | None:
+    """Why nothing may be written to `x`, which PyTorch asks before it looks at the operands."""
+    try:
+        if not frozen(x):
+            check_inplace(x)
+    except RuntimeError as error:
+        return error
+    return None
+
+
 def _inplace(op: Any, cls: type) -> Callable[..., Any]:
     def method(self: Any, other: Any) -> Any:
         other = _fast.operand(other, cls)
-        return other if other is NotImplemented else apply_inplace(op, self, other)
+        if other is NotImplemented:
+            return other
+        try:
+            return apply_inplace(op, self, other)
+        except Exception:
+            refused = _refused(self)
+            if refused is None:
+                raise
+        raise refused
 
     return method
