@@ -16,11 +16,12 @@ import numpy as np
 
 from leafax.functional import TABLE, Op
 
+from ._complaints import complaint
 from ._dtype import python_number
 from ._handle import Handle
 from ._lens import arguments_of_lens
 from ._older import OLDER
-from ._parser import Parameter, complaint, parameters, refusal, refused_without_arguments
+from ._parser import Parameter, parameters, refusal, refused_without_arguments
 from ._parser import with_numbers as numbers_in
 from ._trace import Value
 

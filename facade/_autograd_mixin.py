@@ -59,7 +59,7 @@ class AutogradMixin(DataMixin):
         """
         v = self._v
         if not isinstance(requires_grad, bool):
-            from ._parser import type_name
+            from ._complaints import type_name
 
             raise TypeError(
                 "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "

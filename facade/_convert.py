@@ -10,12 +10,12 @@ from leafax.functional import TABLE
 
 from ._cautions import drops_imaginary
 from ._channels_last import is_in, strides_in
+from ._complaints import complaint
 from ._dtype import as_dtype
 from ._dtype import device as device_class
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
 from ._memory_format import memory_format
-from ._parser import complaint
 from ._record import apply
 from ._run import observe
 from ._strides import layout

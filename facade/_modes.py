@@ -135,7 +135,7 @@ class set_grad_enabled(_Scope):
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            from ._parser import type_name
+            from ._complaints import type_name
 
             raise TypeError(
                 "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "

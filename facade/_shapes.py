@@ -8,9 +8,9 @@ from typing import Any
 
 from leafax.functional import TABLE, scalar_name
 
+from ._complaints import complaint
 from ._dtype import Size
 from ._handle import Handle
-from ._parser import complaint
 from ._record import apply
 from ._trace import local
 
