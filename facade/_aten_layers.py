@@ -13,7 +13,8 @@ from leafax.functional import TABLE
 from ._inplace import check_inplace
 from ._modes import no_grad
 from ._record import apply
-from ._table import function, inplace_method, plain
+from ._table import function, plain
+from ._table_methods import inplace_method
 from .nn import _pooling
 from .nn._norms import _with_statistics, group_normalized
 from .nn._sparse import _renorm

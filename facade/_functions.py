@@ -11,7 +11,7 @@ from leafax.functional import TABLE, default_float, set_default_float
 from leafax.functional import promote_types as _promote_types
 from leafax.functional import result_type as _result_type
 
-from . import _parsed, _table
+from . import _parsed, _table, _table_methods
 from ._arguments import check_lines, parsed
 from ._dtype import dtype, of
 from ._factories import placed
@@ -241,7 +241,9 @@ _parsed.methods(Tensor)
 
 # What PyTorch has as functions that write in place, most of them as methods too.
 _INPLACE = {
-    f"{name}_": parsed(getattr(Tensor, f"{name}_", None) or _table.inplace_method(TABLE[name]))
+    f"{name}_": parsed(
+        getattr(Tensor, f"{name}_", None) or _table_methods.inplace_method(TABLE[name])
+    )
     for name in (
         "abs acos acosh addmv alpha_dropout arccos arccosh arcsin arcsinh arctan arctanh "
         "as_strided asin asinh atan atanh ceil celu clamp clamp_max clamp_min clip conj_physical "

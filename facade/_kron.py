@@ -13,7 +13,8 @@ from ._modes import _unsafe_preserve_version_counter
 from ._one_step import in_one_step
 from ._out import check_out, write_out
 from ._record import apply
-from ._table import function, method, named, two_tensors
+from ._table import function, named, two_tensors
+from ._table_methods import method
 
 _KRON, _MUL = TABLE["kron"], TABLE["mul"]
 _VIEW, _UNSAFE_VIEW = TABLE["view"], TABLE["_unsafe_view"]

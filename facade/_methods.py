@@ -28,7 +28,7 @@ from . import (
     _set,
     _shapes,
     _storages,
-    _table,
+    _table_methods,
     _unsafe,
     _view_dtype,
     _view_func,
@@ -117,7 +117,7 @@ Tensor.real = property(_composites.real, _set_part("real"))  # type: ignore[attr
 Tensor.imag = property(_composites.imag, _set_part("imag"))  # type: ignore[attr-defined]
 for _name in ("square", "multiply"):
     if not hasattr(Tensor, _name + "_"):
-        setattr(Tensor, _name + "_", _table.inplace_method(TABLE[_name]))
+        setattr(Tensor, _name + "_", _table_methods.inplace_method(TABLE[_name]))
 
 for _name in _removed.DEPRECATED:
     setattr(Tensor, _name, _removed.warned(_name, getattr(Tensor, _name)))

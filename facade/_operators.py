@@ -8,7 +8,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
-from . import _dtype, _fast, _table
+from . import _dtype, _fast, _table_methods
 from ._cautions import drops_imaginary
 from ._inplace import apply_inplace, check_inplace, frozen
 from ._record import apply
@@ -44,9 +44,9 @@ def install(cls: Any) -> None:
         if op.namespace or "." in name:
             continue
         if op.method and name not in own:
-            setattr(cls, name, _table.method(op))
+            setattr(cls, name, _table_methods.method(op))
         if op.inplace and name not in _NO_METHOD and name + "_" not in own:
-            setattr(cls, name + "_", _table.inplace_method(op))
+            setattr(cls, name + "_", _table_methods.inplace_method(op))
     for name, dtype_name in _CASTS.items():
         setattr(cls, name, _cast(name, dtype_name))
     for name, op_name in _BINARY.items():

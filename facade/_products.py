@@ -20,7 +20,8 @@ from ._one_step import in_one_step
 from ._out import check_out, resize_output
 from ._record import apply
 from ._strides import must_copy, stride
-from ._table import function, method, named, two_tensors
+from ._table import function, named, two_tensors
+from ._table_methods import method
 from ._trace import local
 from ._writes import written_once
 

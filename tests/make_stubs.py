@@ -172,7 +172,7 @@ def _op_of(fn: Any, names: tuple[str, ...]) -> Op | None:
 
 
 def _method_lines() -> list[str]:
-    from leafax._table import _VARIADIC
+    from leafax._table_methods import VARIADIC
 
     lines = []
     for name in sorted(n for n in dir(leafax.Tensor) if not n.startswith("_")):
@@ -190,7 +190,7 @@ def _method_lines() -> list[str]:
             lines.append(f"    {name}: Any")
             continue
         op = _op_of(value, (name, name.rstrip("_")))
-        inside = parameters(value, op, True, variadic=name in _VARIADIC)
+        inside = parameters(value, op, True, variadic=name in VARIADIC)
         result = answer(name, value, op, True) if not name.endswith("_") else "Tensor"
         lines.append(_line(name, inside, result, "    "))
     return lines
