@@ -18,13 +18,11 @@ import jax
 import jax.numpy as jnp
 
 from leafax.functional import (
-    Fault,
     JvpCall,
     Node,
     Op,
     contiguous_strides,
     read_inputs,
-    summarise,
 )  # fmt: skip
 
 from .. import _dual
@@ -37,6 +35,7 @@ from .._strided import lie
 from .._strides import stride
 from .._trace import Mode, State, Value, local
 from ._grad import bare
+from ._mapped_op import AXIS, check_of, mapped_op
 
 RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' "
@@ -46,7 +45,6 @@ SAME = (
     "Vmap does not currently support same randomness with a batched tensor input. Please file an "
     "issue with functorch"
 )
-_AXIS = "leafax_vmap"
 # Random ops that draw by the tensors that they are given, not only in their shape.
 _BY_PARAMETERS = frozenset({"bernoulli", "normal", "binomial", "poisson", "multinomial"})
 
@@ -199,9 +197,9 @@ class Level:
         if known is None:
             call = self._splitting() if self.randomness == "different" else None
             fn = region.function(outs, given, self._batched, call)
-            check = _check(region, outs, self, given, dims)
+            check = check_of(region, outs, self, given, dims)
             random = any(draws(s) for s in region.steps())
-            op = _op(fn, dims, tuple(out_dims), len(region.free), self.size, check, random)
+            op = mapped_op(fn, dims, tuple(out_dims), len(region.free), self.size, check, random)
             op.fn.edges = region.edges(values, given)  # type: ignore[attr-defined]
             if self.number > 1:
                 op.fn.reads = region.reads(values, given, self._batched)  # type: ignore[attr-defined]
@@ -339,64 +337,6 @@ def _first(dim: int) -> Op:
     return Op(first, name="select", backward="SelectBackward0")
 
 
-def _check(
-    region: Region, outs: list[Any], level: Level, given: list[Value], dims: tuple[int, ...]
-) -> Any:
-    """The data-dependent checks of the mapped steps, as one check on the batches; or None."""
-    if not any(getattr(getattr(s.call, "op", None), "check", None) for s in region.steps()):
-        return None
-    sites: list[Fault] = []
-    found: list[Any] = []
-    evaluate, size = None, level.size
-    if level.randomness == "different":
-        evaluate = level._splitting()
-
-    def call(state: Any, given: list[Any]) -> Any:
-        for fault in state.call.faults(*given):
-            sites.append(fault)
-            found.append(summarise(fault))
-        return evaluate(state, given) if evaluate is not None else state.call.evaluate(*given)
-
-    collect = region.function(outs, given, level._batched, call)
-    axes = (*dims, *[None] * len(region.free))
-
-    def faults(*example: Any) -> Any:
-        sites.clear()
-        found.clear()
-        collect(*example)
-        return tuple(found)
-
-    def check(*arrays: Any) -> list[Fault]:
-        many = jax.vmap(faults, in_axes=axes, axis_name=_AXIS, axis_size=size)(*arrays)
-        return [
-            Fault(bad, site.error, site.message, value)
-            for site, (bad, value) in zip(sites, many, strict=True)
-        ]
-
-    return check
-
-
-def _op(
-    fn: Any,
-    dims: tuple[int, ...],
-    out_dims: tuple[Any, ...],
-    n_free: int,
-    size: int,
-    check: Any,
-    random: bool,
-) -> Op:
-    many = jax.vmap(
-        fn, in_axes=(*dims, *[None] * n_free), out_axes=tuple(out_dims), axis_name=_AXIS,
-        axis_size=size,
-    )  # fmt: skip
-
-    def vmapped(*arrays: Any) -> Any:
-        return many(*arrays)
-
-    vmapped.draws = random  # type: ignore[attr-defined]
-    return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward", check=check)
-
-
 def _reads(state: Any, varies: set[int]) -> Any:
     """Which operands each of a step's values is computed from; None where that may be all.
 
@@ -421,4 +361,4 @@ def _op_name(state: Any) -> str:
 
 def _own_key(key: Any) -> Any:
     own = jax.random.wrap_key_data(key, impl="threefry2x32")
-    return jax.random.key_data(jax.random.fold_in(own, jax.lax.axis_index(_AXIS)))
+    return jax.random.key_data(jax.random.fold_in(own, jax.lax.axis_index(AXIS)))

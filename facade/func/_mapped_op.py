@@ -1,0 +1,75 @@
+"""What a `vmap` recorded as one op: the steps of an example, mapped over the batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from leafax.functional import Fault, Op, summarise
+
+from .._region import Region
+from .._trace import Value
+
+if TYPE_CHECKING:
+    from ._levels import Level
+
+AXIS = "leafax_vmap"
+
+
+def check_of(
+    region: Region, outs: list[Any], level: Level, given: list[Value], dims: tuple[int, ...]
+) -> Any:
+    """The data-dependent checks of the mapped steps, as one check on the batches; or None."""
+    if not any(getattr(getattr(s.call, "op", None), "check", None) for s in region.steps()):
+        return None
+    sites: list[Fault] = []
+    found: list[Any] = []
+    evaluate, size = None, level.size
+    if level.randomness == "different":
+        evaluate = level._splitting()
+
+    def call(state: Any, given: list[Any]) -> Any:
+        for fault in state.call.faults(*given):
+            sites.append(fault)
+            found.append(summarise(fault))
+        return evaluate(state, given) if evaluate is not None else state.call.evaluate(*given)
+
+    collect = region.function(outs, given, level._batched, call)
+    axes = (*dims, *[None] * len(region.free))
+
+    def faults(*example: Any) -> Any:
+        sites.clear()
+        found.clear()
+        collect(*example)
+        return tuple(found)
+
+    def check(*arrays: Any) -> list[Fault]:
+        many = jax.vmap(faults, in_axes=axes, axis_name=AXIS, axis_size=size)(*arrays)
+        return [
+            Fault(bad, site.error, site.message, value)
+            for site, (bad, value) in zip(sites, many, strict=True)
+        ]
+
+    return check
+
+
+def mapped_op(
+    fn: Any,
+    dims: tuple[int, ...],
+    out_dims: tuple[Any, ...],
+    n_free: int,
+    size: int,
+    check: Any,
+    random: bool,
+) -> Op:
+    many = jax.vmap(
+        fn, in_axes=(*dims, *[None] * n_free), out_axes=tuple(out_dims), axis_name=AXIS,
+        axis_size=size,
+    )  # fmt: skip
+
+    def vmapped(*arrays: Any) -> Any:
+        return many(*arrays)
+
+    vmapped.draws = random  # type: ignore[attr-defined]
+    return Op(vmapped, name="vmap", namespace="opaque", backward="VmapBackward", check=check)
