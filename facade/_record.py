@@ -23,6 +23,7 @@ from ._enter import register as _register
 from ._handle import Handle
 from ._inside import refuse_arrays
 from ._miss import key_part, miss, number_part
+from ._prepared import prepared_anew
 from ._trace import Mode, State, Trace, local
 from ._views import register as _register_views
 from ._views import view
@@ -217,6 +218,11 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
                 return hooked  # type: ignore[no-any-return]
         if mode.counted:
             return _counted(trace, ("counted", *key), op, args, kwargs, budget)
+        if budget and prepared_anew(trace, op, args):
+            from ._run import cut
+
+            cut("its data was prepared in a new way")
+            return record(op, args, kwargs)
         state = miss(trace, key, op, args, kwargs)
     trace.state = state
     return state, trace

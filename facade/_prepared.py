@@ -1,0 +1,45 @@
+"""Data that is prepared in another way each time, such as images that are flipped at random.
+
+What it is prepared for would be compiled anew with it. So where the same line has met new
+preparations several times, they run on their own, op by op, and what follows is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+from weakref import WeakSet
+
+from leafax.functional import Node
+
+from ._handle import Handle
+from ._step import user_line
+from ._trace import State, Trace, local
+
+LEAST = 4  # ops that a preparation has, for a cut to be worth it
+PATIENCE = 3  # new preparations that a line meets before they run on their own
+
+_met: Counter[Any] = Counter()
+_ends: WeakSet[State] = WeakSet()  # preparations that ran on their own: again, they are no news
+
+
+def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
+    """Whether the program is such a preparation so far, and `op` the first that has a graph."""
+    state = trace.state
+    if state.nodes < LEAST or state.next or local.uncut or local.look is not None:
+        return False
+    if not state.mode.grad or not any(isinstance(a, Handle) and a.requires_grad for a in args):
+        return False
+    if state in _ends or any(_recorded(s) for s in state.path()):
+        return False
+    site = (op, user_line())
+    _met[site] += 1
+    if _met[site] <= PATIENCE:
+        return False
+    _ends.add(state)
+    return True
+
+
+def _recorded(state: State) -> bool:
+    """Whether autograd records what this step computes."""
+    return isinstance(state.entry, Node) and any(v.requires_grad for v in state.values)

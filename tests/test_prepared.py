@@ -1,0 +1,66 @@
+"""Data that is prepared in another way each time does not compile the step anew."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+from sameness import same
+
+import leafax
+
+
+def _train(lib: Any, see: Any, steps: int, after: Any = None) -> None:
+    """Images that are flipped and shifted by chance, one by one."""
+    chance, numbers = random.Random(0), np.random.default_rng(0)
+    weight = lib.tensor(numbers.normal(size=(12, 3)), requires_grad=True)
+    optimizer = lib.optim.SGD([weight], lr=0.05, momentum=0.9)
+    for _ in range(steps):
+        images = lib.tensor(numbers.normal(size=(8, 3, 4)))
+        labels = lib.tensor(numbers.integers(0, 3, 8))
+        batch = []
+        for image in images:
+            if chance.random() < 0.5:
+                image = image.flip(-1)
+            if chance.random() < 0.5:
+                image = lib.roll(image, 1, 0) * 2
+            batch.append(image)
+        out = lib.stack(batch).flatten(1) @ weight
+        loss = lib.nn.functional.cross_entropy(out, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        see(loss, weight, out.grad_fn)
+        if after is not None:
+            after()
+
+
+def test_values_and_graphs_are_those_of_pytorch() -> None:
+    same(lambda lib, see: _train(lib, see, 7))
+
+
+def test_new_preparations_run_on_their_own() -> None:
+    compiles: list[int] = []
+
+    def look() -> None:
+        compiles.append(leafax.explain(clear=True).compiles)
+
+    leafax.explain(clear=True)
+    _train(leafax, lambda *x: None, 24, look)
+    assert sum(compiles[8:]) == 0, compiles
+
+
+def test_a_preparation_that_is_always_the_same_stays_in_the_step() -> None:
+    programs: list[int] = []
+    weight = leafax.ones(4, 2, requires_grad=True)
+    optimizer = leafax.optim.SGD([weight], lr=0.1)
+    for _ in range(8):
+        leafax.explain(clear=True)
+        x = leafax.ones(3, 4).flip(0).roll(1, 0).mul(2).add(1).sin()
+        loss = (x @ weight).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        programs.append(len(leafax.explain(clear=True).runs))
+    assert programs[2:] == [1] * 6
