@@ -49,6 +49,8 @@ def saved_attribute(node: Node, name: str) -> Any:
     if node.is_freed() and (found or wraps(call, given)):
         raise RuntimeError(FREED)
     if isinstance(given, Slot):
+        if not found and node.state.operands[given.index].weak:  # it became an input
+            return node.unpack(given.index).item()
         given = None
     if isinstance(given, (tuple, list)):  # indices, None where a dimension has none
         places = iter(found)

@@ -17,7 +17,6 @@ from test_op_db import in_scope, key
 import leafax
 
 LEFT = {
-    "masked_fill": 1, "nn.functional.max_pool3d": 1, "nn.functional.max_unpool1d": 1,
     "narrow_copy": 2,
 }  # fmt: skip
 

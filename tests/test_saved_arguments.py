@@ -158,3 +158,17 @@ def test_saved_indices_are_no_part_of_the_graph(expression: str) -> None:
         name = "exponent" if "frexp" in expression else "indices"
         saved = getattr(node, f"_saved_{name}")
         log(saved.requires_grad, saved.grad_fn, saved.is_leaf, saved)
+
+
+def test_numbers_that_change_from_turn_to_turn_are_told_as_numbers() -> None:
+    """They became inputs of the program: of powers nothing but the node knows them."""
+
+    def program(lib: Any, see: Any) -> None:
+        for k in (2.0, 3.0, 4.0):
+            x = lib.ones(2, requires_grad=True)
+            outs = lib.pow(k, x), lib.float_power(k, x), lib.pow(x, k), x * k
+            see(*outs)
+            see(outs[0].grad_fn._saved_self, outs[1].grad_fn._saved_self)
+            see(outs[2].grad_fn._saved_exponent, outs[3].grad_fn._saved_other)
+
+    same(program)
