@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from leafax.functional import TABLE, default_float
+from leafax.functional import BY_POINTS, BY_ROOT, NO_SCALE, TABLE, default_float
 
 from ._composed import composes
 from ._dtype import of
@@ -18,9 +18,6 @@ from ._record import apply
 
 _C2C, _R2C, _C2R = (TABLE[f"_fft_{kind}"] for kind in ("c2c", "r2c", "c2r"))
 _PAD = TABLE["constant_pad_nd"]
-
-# PyTorch's numbers of how a transform is scaled: not at all, by the root of the points, by them.
-NO_SCALE, BY_ROOT, BY_POINTS = 0, 1, 2
 
 Dims = tuple[int, ...]
 How = Callable[..., Any]

@@ -30,7 +30,7 @@ def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
         return False
     if not state.mode.grad or not any(isinstance(a, Handle) and a.requires_grad for a in args):
         return False
-    if state in _ends or any(_recorded(s) for s in state.path()):
+    if state in _ends or _has_graph(state):
         return False
     site = (op, user_line())
     _met[site] += 1
@@ -40,6 +40,11 @@ def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
     return True
 
 
-def _recorded(state: State) -> bool:
-    """Whether autograd records what this step computes."""
-    return isinstance(state.entry, Node) and any(v.requires_grad for v in state.values)
+def _has_graph(state: State) -> bool:
+    """Whether autograd records what some step up to here computes; mostly the last one tells."""
+    at: State | None = state
+    while at is not None:
+        if isinstance(at.entry, Node) and any(v.requires_grad for v in at.values):
+            return True
+        at = at.parent
+    return False

@@ -66,7 +66,7 @@ def refuse_inference_among(tensors: list[Any]) -> None:
 
 # These look at their operands before they call what saves them.
 _LOOK_FIRST = frozenset(
-    ("_native_batch_norm", "cdist", "cross_entropy", "native_group_norm", "nll_loss", "prelu")
+    ("_native_batch_norm", "cdist", "cross_entropy", "native_group_norm", "nll_loss")
     + ("scaled_dot_product_attention",)
 )
 

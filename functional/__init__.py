@@ -58,6 +58,9 @@ from ._tags import tag as tag
 from ._vjp import ResidualCall as ResidualCall
 from ._vjp import VjpCall as VjpCall
 from ._vjp import vjp_of as vjp_of
+from .ops import BY_POINTS as BY_POINTS
+from .ops import BY_ROOT as BY_ROOT
+from .ops import NO_SCALE as NO_SCALE
 from .ops import NOT_VIEWABLE as NOT_VIEWABLE
 from .ops import VIEW_RULES as VIEW_RULES
 from .ops import Layout as Layout

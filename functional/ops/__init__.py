@@ -19,4 +19,7 @@ for _file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
     import_module(f"{__name__}.{_file.stem}")
 
 from .einsum import einsum_terms as einsum_terms  # noqa: E402
+from .fft_kernels import BY_POINTS as BY_POINTS  # noqa: E402
+from .fft_kernels import BY_ROOT as BY_ROOT  # noqa: E402
+from .fft_kernels import NO_SCALE as NO_SCALE  # noqa: E402
 from .slice_writes import need_slices as need_slices  # noqa: E402
