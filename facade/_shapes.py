@@ -8,7 +8,7 @@ from typing import Any
 
 from leafax.functional import TABLE, scalar_name
 
-from ._complaints import complaint
+from ._complaints import complaint, type_name
 from ._dtype import Size
 from ._handle import Handle
 from ._record import apply
@@ -99,7 +99,7 @@ def need_tensors(given: tuple[Any, ...]) -> None:
     for place, x in enumerate(given):
         if not isinstance(x, Handle):
             raise TypeError(
-                f"expected Tensor as element {place} in argument 0, but got {type(x).__name__}"
+                f"expected Tensor as element {place} in argument 0, but got {type_name(x)}"
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 from sameness import Log, same
 
 
@@ -71,7 +72,8 @@ def test_sizes_and_lists_of_tensors() -> None:
         for size in ((-1,), (2, -3), ()):
             log.attempt(lib.ones(6).resize_, *size)
         for name in ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors"):
-            for given in ((), ([],), (3,), (None,), ([y, 2],), (y, 2), (2, y), ([x, y],), (x, [y])):
+            for given in ((), ([],), (3,), (None,), ([y, 2],), (y, 2), (2, y), ([x, y],), (x, [y]),
+                          (x, numpy.ones(2))):  # fmt: skip
                 log.attempt(getattr(lib, name), *given)
 
 
