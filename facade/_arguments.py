@@ -150,22 +150,27 @@ def as_python(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     integers that are tensors where an op asked one for its value; None if there are none.
     """
     asked = isinstance(error, jax.errors.ConcretizationTypeError)
-    found = False
+    new = (*args[:1], *[_number(x, asked) for x in args[1:]])
+    named = {k: _number(x, asked) for k, x in kwargs.items()}
+    given = (*args, *kwargs.values())
+    if all(x is y for x, y in zip((*new, *named.values()), given, strict=True)):
+        return None
+    return new, named
 
-    def number(x: Any) -> Any:
-        nonlocal found
-        if type(x) in (tuple, list):
-            return type(x)(map(number, x))
+
+def _number(x: Any, asked: bool) -> Any:
+    """`as_python` of one argument, the same object where nothing in it is to be replaced."""
+    if type(x) in (tuple, list):
+        parts = [_number(part, asked) for part in x]
+        same = all(a is b for a, b in zip(x, parts, strict=True))
+        return x if same else type(x)(parts)
+    if isinstance(x, np.generic):
+        return python_number(x)
+    if asked and isinstance(x, Handle):
         t: Any = x
-        integer = asked and isinstance(x, Handle) and not t._v.shape and t._v.dtype.kind in "iu"
-        if not (integer or isinstance(x, np.generic)):
-            return x
-        found = True
-        return t.item() if isinstance(x, Handle) else python_number(t)
-
-    new = (*args[:1], *map(number, args[1:]))
-    named = {k: number(x) for k, x in kwargs.items()}
-    return (new, named) if found else None
+        if not t._v.shape and t._v.dtype.kind in "iu":
+            return t.item()
+    return x
 
 
 def refused(

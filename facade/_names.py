@@ -7,7 +7,7 @@ The op table has one entry for `x ** 2` and `x ** y`; PyTorch has two, whose nod
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from leafax.functional import Call, JvpCall, Slot, VjpCall, camel
@@ -246,22 +246,6 @@ def places(state: State) -> tuple[int | None, ...]:
     found: list[int | None] = []
     wraps = call.op.name in WRAPS and not call.op.backward.endswith("Backward1")
     given = arguments(state)
-    def visit(template: Any, name: str) -> None:
-        if isinstance(template, Slot):
-            if wraps or not state.operands[template.index].weak:
-                found.append(template.index)
-        elif isinstance(template, (tuple, list)):
-            for x in template:
-                visit(x, name)
-        elif (
-            type(template) in (int, float, complex, bool)
-            and wraps
-            and name in ("input", "other", "value")
-        ):
-            found.append(None)
-        elif template is None and name in ("min", "max") and clamp:
-            found.append(None)
-
     if call.op.qualified in _EDGES:
         slots = [given.get(name) for name in _EDGES[call.op.qualified]]
         return tuple(a.index if isinstance(a, Slot) else None for a in slots)
@@ -277,10 +261,28 @@ def places(state: State) -> tuple[int | None, ...]:
         given.setdefault("max")
     for name in sorted(given, key=_order(call.op)):  # named arguments come in any order
         if name not in _NO_EDGE:
-            visit(given[name], name)
+            found += _in_argument(state, given[name], name, wraps, clamp)
     if call.op.name != "set_" and has_no_formula(state):  # has edges to what requires grad alone
         return tuple(k for k in found if k is not None and state.operands[k].requires_grad)
     return tuple(found)
+
+
+def _in_argument(
+    state: State, template: Any, name: str, wraps: bool, clamp: bool
+) -> Iterator[int | None]:
+    """`places` of what one parameter was given: its operands, None for a number with an edge."""
+    if isinstance(template, Slot):
+        if wraps or not state.operands[template.index].weak:
+            yield template.index
+    elif isinstance(template, (tuple, list)):
+        for x in template:
+            yield from _in_argument(state, x, name, wraps, clamp)
+    elif template is None:
+        if clamp and name in ("min", "max"):
+            yield None
+    elif wraps and name in ("input", "other", "value"):
+        if type(template) in (int, float, complex, bool):
+            yield None
 
 
 def _order(op: Any) -> Callable[[str], int]:

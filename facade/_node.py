@@ -124,6 +124,12 @@ class Node:
         elif active_saves(self.state):
             self.freed, self.saved, self.residual = True, None, None
 
+    def leave(self) -> None:
+        """No longer hold the trace, which is done and leads to this node."""
+        self.next_edges()
+        self.freed = self.is_freed()
+        self.trace = None
+
     def next_edges(self) -> list[Any]:
         """For each operand of the op: `(node, output number)`, or None without gradient."""
         if self._edges is None:

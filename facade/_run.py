@@ -19,6 +19,7 @@ from leafax.functional import Node, Plan, Program, pair, plan_for
 
 from . import _graph, _keep
 from ._bound import bound
+from ._enter import Source
 from ._faults import Pending, check_faults
 from ._history import Run, history, plans
 from ._host import placed
@@ -181,6 +182,10 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     trace.entered.clear()
     trace.arrays = []
     trace.let_go_of_nodes()
+    if trace.hooked:
+        for source in trace.sources.values():
+            if type(source) is Source and source._grad_fn.trace is trace:
+                source._grad_fn.leave()
 
 
 def _recipe(state: State, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
@@ -97,19 +98,19 @@ def _has_edge(value: Value) -> bool:
 def slots_of(call: Call) -> dict[str, list[int]]:
     """Parameter name -> the operand indices that it took."""
     slots: dict[str, list[int]] = {}
-
-    def visit(template: Any, name: str) -> None:
-        if isinstance(template, Slot):
-            slots.setdefault(name, []).append(template.index)
-        elif isinstance(template, (tuple, list)):
-            for x in template:
-                visit(x, name)
-
-    for name, a in zip(call.op.parameters, call.args, strict=False):
-        visit(a, name)
-    for name, a in call.kwargs.items():
-        visit(a, name)
+    given = (*zip(call.op.parameters, call.args, strict=False), *call.kwargs.items())
+    for name, template in given:
+        for index in _indices(template):
+            slots.setdefault(name, []).append(index)
     return slots
+
+
+def _indices(template: Any) -> Iterator[int]:
+    if isinstance(template, Slot):
+        yield template.index
+    elif isinstance(template, (tuple, list)):
+        for x in template:
+            yield from _indices(x)
 
 
 def argument(call: Call, name: str) -> Any:

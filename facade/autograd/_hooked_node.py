@@ -223,9 +223,14 @@ class _Spelling(_Facts):
         super().__init__(node)
         self._node = node
         self._seen: dict[int, Any] = {}
-        self.state = self.mode = self
         self.name, self.next_edges = node.name, node.next_edges
         self.next_places = node.next_places
+
+    @property
+    def state(self) -> _Spelling:  # not an attribute: what it unpacked would be in a cycle
+        return self
+
+    mode = state
 
     def unpack(self, index: int) -> Any:
         if index not in self._seen:

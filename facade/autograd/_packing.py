@@ -6,9 +6,9 @@ from sys import getrefcount
 from typing import Any
 
 from .._enter import enter, make
-from .._handle import Handle
 from .._keep import needed
 from .._modes import within
+from .._out_kinds import tensors_in
 from .._roles import alias
 from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ._result_rules import RESULT_RULES
@@ -18,15 +18,8 @@ from ._saved_hooks import Packed, hooks_now
 def _handles(state: State, args: Any, kwargs: Any, trace: Any) -> dict[Value, Any]:
     """The caller's tensors by their values; what an in-place op overwrites is saved as a copy."""
     found: dict[Value, Any] = {}
-
-    def visit(a: Any) -> None:
-        if isinstance(a, Handle):
-            found.setdefault(enter(a, trace), a)
-        elif isinstance(a, (tuple, list)):
-            for x in a:
-                visit(x)
-
-    visit((*args, *kwargs.values()))
+    for t in tensors_in((args, tuple(kwargs.values()))):
+        found.setdefault(enter(t, trace), t)
     place = overwritten(state.call.op)
     if place >= 0:
         found.pop(state.operands[place], None)

@@ -147,11 +147,12 @@ class Frame:
                 "and had not done so before"
             )
         steps = _ops(region)
-        inner = dict(local.trace.frames or {})
         kept = self.context.kept(steps) if isinstance(self.context, Cached) else {}
         self._compare(steps, found)
         args = {enter(a, local.trace).index for a in unpacked if isinstance(a, Handle)}
         made = dict(zip(_bearing(self.steps), _bearing(steps), strict=False))
+        frames = local.trace.frames or {}  # of this call too, which must not hold itself
+        inner = {s: frames[s] for s in made.values() if s in frames}
         env, states = replay(steps, kept, grads, env, args)
         return Latest(made, inner, env, states, found)
 

@@ -6,6 +6,8 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
+from leafax.functional import Slot
+
 from .._enter import make
 from .._trace import State, Trace
 from ..ops import OpOverload, OpOverloadPacket, overload_of
@@ -109,16 +111,16 @@ def _arguments(state: State, trace: Trace) -> tuple[tuple[Any, ...], dict[str, A
     call = state.call
     if not hasattr(call, "args"):
         return tuple([make(v, trace) for v in state.operands]), {}
-    from leafax.functional import Slot
+    args = tuple([_filled(a, state, trace) for a in call.args])
+    return args, {k: _filled(a, state, trace) for k, a in call.kwargs.items()}
 
-    def filled(x: Any) -> Any:
-        if isinstance(x, Slot):
-            return make(state.operands[x.index], trace)
-        if type(x) in (tuple, list):
-            return type(x)(filled(y) for y in x)
-        return x
 
-    return tuple([filled(a) for a in call.args]), {k: filled(a) for k, a in call.kwargs.items()}
+def _filled(template: Any, state: State, trace: Trace) -> Any:
+    if isinstance(template, Slot):
+        return make(state.operands[template.index], trace)
+    if type(template) in (tuple, list):
+        return type(template)(_filled(x, state, trace) for x in template)
+    return template
 
 
 _CONSUMED = object()
