@@ -13,8 +13,10 @@ from weakref import ref
 from leafax.functional import TABLE
 
 from ._dtype import of
-from ._enter import enter, make
+from ._enter import make
+from ._lens import Lens
 from ._modes import within
+from ._reading import through, without_grad
 from ._record import apply, record
 from ._roles import keep_edge
 from ._saved import lens_of, saved_places
@@ -36,19 +38,20 @@ class Silent(NamedTuple):
     Attributes:
       depth: where in the trace it happened.
       source: the tensor to read what was saved from: a storage's cell.
-      numbers: what the trace calls the storages of the tensors that share it.
+      lenses: through what the tensors that share it see its cell, by what the trace calls their
+        storages; a tensor and its views have one number.
       held: None if it went to the memory; else a tensor that held this got other memory. Saved
         results stay with the memory that they were in, operands with their tensor.
     """
 
     depth: int
     source: Any
-    numbers: frozenset[int]
+    lenses: dict[int, Lens]
     held: Value | None
 
     def changes(self, value: Value, index: int) -> bool:
         """Whether what was saved as `value`, operand `index` or result, is another now."""
-        if value.storage not in self.numbers:
+        if value.storage not in self.lenses:
             return False
         held = self.held
         if held is None:
@@ -76,14 +79,16 @@ class Fresh:
 def note(trace: Trace, store: Any, members: list[Any]) -> None:
     """A write to `store` that some of its members' version counters did not see."""
     store.silent = True
-    numbers = {(m._stale if m._stale is not None else m._v).storage for m in members}
-    numbers.add(store.cell._v.storage)
-    _add(trace, store.cell, numbers, None)
+    lenses: dict[int, Lens] = {store.cell._v.storage: ()}
+    for m in members:
+        own = m if m._base_ is None else m._base_
+        lenses[(m._stale if m._stale is not None else m._v).storage] = own._lens
+    _add(trace, store.cell, lenses, None)
 
 
 def replaced(trace: Trace, t: Any, held: Value) -> None:
     """`t.data` was set: who saved `t`, which held this, reads the new one."""
-    _add(trace, t, {held.storage}, held)
+    _add(trace, t, {held.storage: ()}, held)
 
 
 def moved(t: Any) -> None:
@@ -107,9 +112,8 @@ def _is_written(t: Any) -> bool:
     return id(t) in _written or (t._store is not None and t._store.silent)
 
 
-def _add(trace: Trace, source: Any, numbers: set[int], held: Value | None) -> None:
-    silent = Silent(trace.state.depth, source, frozenset(numbers), held)
-    trace.silent = (*trace.silent, silent)
+def _add(trace: Trace, source: Any, lenses: dict[int, Lens], held: Value | None) -> None:
+    trace.silent = (*trace.silent, Silent(trace.state.depth, source, lenses, held))
 
 
 def changed(node: Any) -> dict[int, Fresh]:
@@ -130,7 +134,7 @@ def changed(node: Any) -> dict[int, Fresh]:
         writes = [s for s in later if s.changes(value, index)]
         if writes:  # once its tensor has other memory, the old one does not matter
             silent = next((s for s in writes if s.held is not None), writes[0])
-            fresh = _now(trace, silent.source, value)
+            fresh = _now(trace, silent, value)
             if fresh is not None:
                 found[index] = Fresh(make(_linked(trace, fresh, value), trace))
     return found
@@ -155,25 +159,23 @@ def _linked(trace: Trace, fresh: Value, value: Value) -> Value:
     return keep_edge(trace, fresh, value) if value.role else fresh
 
 
-def _now(trace: Trace, cell: Any, value: Value) -> Value | None:
+def _now(trace: Trace, silent: Silent, value: Value) -> Value | None:
     """What `value` would be if it were read from the storage now."""
-    mode = local.mode
-    with within(Mode.of(False, mode.inference, mode.autocast)):
-        return _read(trace, cell, value)
+    return without_grad(lambda: _read(trace, silent, value))
 
 
-def _read(trace: Trace, cell: Any, value: Value) -> Value | None:
+def _read(trace: Trace, silent: Silent, value: Value) -> Value | None:
     call = value.state.call
     op = getattr(call, "op", None)
     if op is not None and op.view:
-        base = _read(trace, cell, value.state.operands[0])
+        base = _read(trace, silent, value.state.operands[0])
         if base is None:
             return None
         seen = record(op, (base, *call.args[1:]), call.kwargs, budget=False)[0]
         return seen.values[value.out]
-    if tuple(value.shape) != tuple(cell._v.shape):
+    now = through(trace, silent.source, silent.lenses.get(value.storage, ()))
+    if tuple(value.shape) != tuple(now.shape):
         return None
-    now = enter(cell, trace)
     if now.dtype == value.dtype or value.dtype.kind not in "fcV":  # no index is cast
         return now
     return record(TABLE["_to_copy"], (now, value.dtype), {}, budget=False)[0].value

@@ -54,6 +54,9 @@ FOUND = {
         ("x, y = d.unsafe_chunk(2, -1)", "x.exp_().sin_()"),
         ("x, y = d.unsafe_split(1)", "x.mul_(2)", "see(d._version, x._version)",
          "d.sum().backward()", "d.mul_(2)"),
+        ("x, y = torch.unsafe_split(d, 1)", "x.tanh_()", "d[:, 1] = 0.5", "x.sum().backward()"),
+        ("x, y = torch.unsafe_split(d, 1)", "w = x * x", "d.data[:, 1] = 0.5",
+         "w.sum().backward()"),
     ),
     "gradients of linear ops do not depend on their inputs": (
         ("x = d.tril()", "g = torch.autograd.grad(x.sum(), b, create_graph=True)[0]",
