@@ -256,12 +256,28 @@ def _held(trace: Any, value: Value) -> Any:
     """The tensor that the running trace knows as this value, None if it is gone."""
     if value.role == LEAF:
         return trace.sources.get(value)
-    if value.role != NOWHERE:
-        return holder_of(value)
-    for held, entered in trace.entered.values():
-        if entered.index == value.index and entered.state is value.state:
-            return held()
+    holder = holder_of(value) if value.role != NOWHERE else None
+    if holder is not None:
+        return holder
+    known = _known(trace)
+    for t, now in known:
+        if now.index == value.index and now.state is value.state:
+            return t
+    if is_view(value):  # and was written to: nobody can tell which it was
+        return None
+    for t, now in known:
+        if now.storage == value.storage and t._base_ is None:
+            return t
     return None
+
+
+def _known(trace: Any) -> list[tuple[Any, Value]]:
+    """The tensors of the running trace with their values; not the cells of storages."""
+    found = [(t, value) for r, value in trace.entered.values() if (t := r()) is not None]
+    rest = [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
+    found += [(t, t._stale if t._stale is not None else t._v) for t in rest]
+    cells = {id(t._store.cell) for t, _ in found if t._store is not None}
+    return [(t, value) for t, value in found if id(t) not in cells]
 
 
 def _cut_off(value: Value, saved: Saved) -> bool:

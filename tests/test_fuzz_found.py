@@ -50,6 +50,11 @@ FOUND = {
     "writes in inference mode to a normal tensor's view": (
         ("x = b * 2", "with torch.inference_mode(): y = Dirty.apply(x[:1])"),
     ),
+    "what was written to is told by the shape that it has by now": (
+        ("a.div_(2)", "x = d.mul(a)", "a.t_()", "x.sum().backward()"),
+        ("x = d.mul(a)", "a[0].zero_()", "a.t_()", "x.sum().backward()"),
+        ("y = d.clone()", "x = d.mul(y)", "y.unsqueeze_(0)", "x.sum().backward()"),
+    ),
     "unsafe splits share memory, not versions": (
         ("x, y = d.unsafe_chunk(2, -1)", "x.exp_().sin_()"),
         ("x, y = d.unsafe_split(1)", "x.mul_(2)", "see(d._version, x._version)",
