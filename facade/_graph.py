@@ -130,7 +130,8 @@ def true_edge(t: Any) -> tuple[Any, int]:
     fn = grad_fn(t)
     if t.requires_grad and fn is None and t._v.role == NOWHERE:
         raise AssertionError("Expected gradient function to be set")
-    if fn is None and local.mode.inference:  # PyTorch finds a leaf's node by a view of it
+    # PyTorch finds a leaf's node by a view of it.
+    if fn is None and (local.mode.inference or t._v.inference):
         raise AttributeError("'NoneType' object has no attribute 'next_functions'")
     return gradient_edge(t)
 

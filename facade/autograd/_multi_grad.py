@@ -69,9 +69,11 @@ def register_multi_grad_hook(
 
         return _MultiHandle([t.register_hook(first) for t in tensors if t.requires_grad])
 
-    if not all(t.requires_grad for t in tensors):
-        raise AssertionError("Expected gradient function to be set")
-    nodes = [true_edge(t)[0] for t in tensors]
+    nodes = []
+    for t in tensors:
+        if not t.requires_grad:
+            raise AssertionError("Expected gradient function to be set")
+        nodes.append(true_edge(t)[0])
     state: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def get_inner_hook(k: int) -> Callable[[Any], None]:  # PyTorch's names: a warning has them

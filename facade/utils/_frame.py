@@ -67,6 +67,11 @@ class Frame:
         self.kept: list[Recomputed] = []  # what Functions saved
         self.found: list[Any] | None = None  # and save as the function is called again
 
+    def took_duals(self) -> bool:
+        """Whether an op of the forward pass had a tangent: those are not computed again."""
+        duals = local.trace.duals or {}
+        return any(v in duals for s in _ops(self.region) for v in s.operands)
+
     def close(self) -> None:
         """The forward pass is over: its nodes belong to this frame from now on."""
         trace = local.trace

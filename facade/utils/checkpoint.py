@@ -149,8 +149,7 @@ def checkpoint(
             "exception raised during the checkpointed forward. This is not supported because "
             "checkpoint cannot return a value for a failed forward."
         )
-    mode = local.mode
-    if frame.region.intact() and not mode.dual:
+    if frame.region.intact() and not frame.took_duals():
         frame.close()
         if isinstance(forward, Caching):
             forward.decide(frame.steps, local.trace)
