@@ -48,13 +48,8 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
         task.check(node)
         fresh = changed(node) if (trace.silent if node.trace is trace else node.saved) else None
         if not fresh and (task.create_graph or task.looking):
-            from .autograd._by_result import again
-            from .autograd._formulas import differentiate
-
             views = not task.create_graph or bool(local.mode.dual)
-            spelled = differentiate(node, grads, needed, views)
-            if spelled is None and not views:
-                spelled = again(node, grads, needed)
+            spelled = _spelled(node, grads, needed, views)
             if spelled is not None:
                 return spelled
             fresh = None if views else by_result(node)
@@ -72,7 +67,13 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
         wanted = reached(state, wanted, given)
     if frame is not None:
         task.plain = False
-        outs = _apply_again(task, frame, node, wanted, given, grads)
+        cts = [_fit(grads[k], state.values[k]) for k in given]
+        again = frame.again(node, cts, task.create_graph)
+        if task.create_graph:
+            spelled = _spelled(again, grads, needed)
+            if spelled is not None:
+                return spelled
+        outs = _apply_again(task, again, wanted, given, cts)
     elif node.trace is trace and task.create_graph and _splits(state):
         cts = [_fit(grads[k], state.values[k]) for k in given]
         outs = [_record_one(trace, state, k, given, cts, state.operands) for k in wanted]
@@ -113,18 +114,22 @@ def _frame(node: Node) -> Any:
     return frames.get(node.state) if frames else node.frame
 
 
-def _apply_again(
-    task: Any, frame: Any, node: Node, wanted: Any, given: Any, grads: list[Any]
-) -> list[Any]:
+def _spelled(node: Any, grads: list[Any], needed: set[Any], views: bool = False) -> Any:
+    """What `node` passes on by PyTorch's formula; None if there is none here."""
+    from .autograd._by_result import again
+    from .autograd._formulas import differentiate
+
+    spelled = differentiate(node, grads, needed, views)
+    return again(node, grads, needed) if spelled is None and not views else spelled
+
+
+def _apply_again(task: Any, node: Any, wanted: Any, given: Any, cts: list[Any]) -> list[Any]:
     """A node of a checkpointed call: from operands that are computed again."""
-    state = node.state
-    cts = [_fit(grads[k], state.values[k]) for k in given]
-    again, operands = frame.operands(state, node, cts, task.create_graph)
     trace = local.trace
-    values = [*operands, *[enter(c, trace) for c in cts]]
-    call = vjp_of(state.call, len(operands), wanted, given)
+    values = [*node.operands, *[enter(c, trace) for c in cts]]
+    call = vjp_of(node.state.call, len(node.operands), wanted, given)
     differentiable = task.create_graph and _depends(call, values, cts)
-    return record_gradient(trace, call, values, again, differentiable)
+    return record_gradient(trace, call, values, node.recorded, differentiable)
 
 
 def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any]) -> list[Any]:

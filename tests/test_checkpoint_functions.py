@@ -188,3 +188,53 @@ def test_saved_result_calls_again_each_time() -> None:
         y.sum().backward()
         log(len(calls))
         log.attempt(lambda: y.grad_fn._saved_result)
+
+
+def _walked(fn: Any, depth: int = 0) -> list[tuple[int, str]]:
+    if fn is None or depth > 6:
+        return []
+    found = [(depth, fn.name())]
+    for node, _ in fn.next_functions:
+        found += _walked(node, depth + 1)
+    return found
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize(
+    "name", ["exp", "square", "product", "norm", "index", "view", "in_place", "layer_norm"]
+)
+def test_gradients_of_a_checkpoint_have_the_graph_of_their_formulas(name: str, cut: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([[1.0, 2.0, -0.5], [0.75, -1.5, 0.125]], dtype=torch.float64)
+        x.requires_grad_()
+        blocks = {
+            "exp": lambda t: t.sigmoid().exp(),
+            "square": lambda t: (t**2 + t * t).sqrt(),
+            "product": lambda t: (t @ x.t()).tanh(),
+            "norm": lambda t: t.norm(dim=1),
+            "index": lambda t: t[:, [0, 2]].exp(),
+            "view": lambda t: t.view(-1)[1:4].pow(3),
+            "in_place": lambda t: t.clone().mul_(2).exp_(),
+            "layer_norm": lambda t: torch.nn.functional.layer_norm(t, (3,)),
+        }
+        y = torch.utils.checkpoint.checkpoint(blocks[name], x, use_reentrant=False)
+        if cut:
+            y.sum().item()
+        (g,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+        log(_walked(g.grad_fn))
+        (h,) = torch.autograd.grad((g * g).sum(), x)
+        log.gradients(g.detach(), h)
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_checkpoint_in_a_dual_level_whose_function_takes_no_dual(written: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.0, -2.0], requires_grad=True)
+        k = x.norm()
+        with torch.autograd.forward_ad.dual_level():
+            y = torch.utils.checkpoint.checkpoint(lambda t: t * k, x, use_reentrant=False)
+        if written:
+            k.copy_(k.clone())  # nothing was saved
+        log.gradients(*torch.autograd.grad(y.sum(), [x]))

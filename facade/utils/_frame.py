@@ -27,7 +27,7 @@ from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ..autograd._saved_hooks import Packed, pack_argument, saving, unhooked
 from ._group import owner
 from ._mismatch import CheckpointError, compare, report
-from ._recomputed import Latest, Recomputed
+from ._recomputed import Again, Latest, Recomputed
 from ._replay import replay
 from ._selective import Cached
 
@@ -89,17 +89,16 @@ class Frame:
 
     # ------------------------------------------------------------ in backward
 
-    def operands(self, state: State, node: Any, grads: list[Any], create_graph: bool) -> Any:
-        """The state that computes a node's op again, and its operands in the running trace."""
-        again = self._again(state, grads, spend=True)
-        trace = local.trace
-        operands = list(again.operands)
+    def again(self, node: Any, grads: list[Any], create_graph: bool) -> Again:
+        """A node of this call, from what is computed again in the running trace."""
+        state: State = node.state
+        recorded = self._again(state, grads, spend=True)
+        operands = list(recorded.operands)
         if create_graph:
             for i, v in enumerate(state.operands):
                 if v.requires_grad:
                     operands[i] = _with_edge(operands[i], v, node, i)
-        assert local.trace is trace
-        return again, operands
+        return Again(node, recorded, operands)
 
     def _again(
         self, state: State, grads: list[Any], env: dict[int, Value] | None = None, *,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from .._trace import State, Value, local
+from .._enter import make
+from .._roles import alias
+from .._trace import NOWHERE, State, Value, local, resting
 from ._group import GraphExecGroup, owner
 from ._mismatch import spent
 
@@ -75,3 +77,29 @@ class Recomputed:
             return t
         edge = (node, self.edge) if isinstance(self.edge, int) else self.edge
         return set_history(t.detach(), *edge)
+
+
+class Again:
+    """A node of a checkpointed call as formulas see nodes.
+
+    Attributes:
+      recorded: the step that computes its op again, in the running trace.
+      operands: what that step takes, with the way that gradients took from the first ones.
+    """
+
+    def __init__(self, node: Any, recorded: State, operands: list[Value]) -> None:
+        self._node, self.recorded, self.operands = node, recorded, operands
+        self.state, self.trace = node.state, node.trace
+        self.name, self.next_edges = node.name, node.next_edges
+        self.next_places = node.next_places
+
+    def unpack(self, index: int) -> Any:
+        """Operand `index`, or result -1 - `index`, as a tensor."""
+        from ..autograd._node import set_history
+
+        trace = local.trace
+        if index >= 0:
+            return make(self.operands[index], trace)
+        value = self.recorded.values[-1 - index]
+        t = make(alias(trace, value, resting(value.aval, False, NOWHERE)), trace)
+        return set_history(t, self._node, -1 - index)
