@@ -14,6 +14,8 @@ from ._run import cut
 from ._trace import Trace, local
 
 TURN = 256  # nodes in the programs that a loop without observations is cut into
+# What a call that draws random numbers counts for there: compiling one takes as long as so many.
+DRAWN = 30
 
 
 @contextmanager
@@ -42,8 +44,10 @@ def cut_for_budget(trace: Trace) -> None:
     else:
         nodes = [s for s in end.path() if isinstance(s.entry, Node)]
         period = _period([(s.call, tuple(v.aval for v in s.operands)) for s in nodes])
-        turn = sum(s.nodes - s.parent.nodes for s in nodes[len(nodes) - period :] if s.parent)
-        budget = max(1, TURN // turn) * turn if turn else 0
+        last = nodes[len(nodes) - period :]
+        turn = sum(s.nodes - s.parent.nodes for s in last if s.parent)
+        drawn = sum(getattr(getattr(s.call, "op", None), "random", False) for s in last)
+        budget = max(1, TURN // (turn + drawn * (DRAWN - 1))) * turn if turn else 0
         local.turn_end = None
     too_big = trace.nbytes > _record.BUDGET_BYTES
     cut("the bytes a program may hold are used up" if too_big else "the program is long")

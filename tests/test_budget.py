@@ -49,3 +49,14 @@ def test_an_evaluation_loop_compiles_no_pile_of_models() -> None:
     report = leafax.explain()
     assert report.compiles <= 3
     assert max(run.nodes for run in report) <= 40
+
+
+def test_a_loop_that_draws_is_cut_into_few_draws() -> None:
+    """A program of 64 draws compiles for as long as one of 2000 other ops."""
+    total = leafax.tensor(0.0)
+    for _ in range(800):
+        total = total + leafax.rand(2).sum()
+    assert 0 < total.item() < 1600
+    runs = list(leafax.explain())
+    assert max(run.nodes for run in runs if run.how != "op by op") <= 40
+    assert leafax.explain().compiles <= 1
