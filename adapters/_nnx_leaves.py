@@ -53,6 +53,19 @@ def kinds_of(state: Any) -> list[type]:
     return found
 
 
+def merged(graphdef: Any, state: Any) -> Any:
+    """`nnx.merge(graphdef, state)`, whose values are the module's alone from then on.
+
+    The variables of `state` must be nobody else's: they are emptied. Flax leaves what it was
+    given to the garbage collector, in a cycle.
+    """
+    module = nnx.merge(graphdef, state, copy=True)
+    for node in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, nnx.Variable)):
+        if isinstance(node, nnx.Variable):
+            node.set_raw_value(None)
+    return module
+
+
 def owners_of(module: Any) -> dict[str, Any]:
     """The module that has each BatchNorm statistic (or the like), by the statistic's path.
 

@@ -24,7 +24,7 @@ from ._depth import uses
 from ._nnx import Merge, Shared, View, checked_rules
 from ._nnx_copy import described, restored
 from ._nnx_edits import READS, VIEWS, each, edits
-from ._nnx_leaves import Bare, Slot, key_data, kinds_of, owners_of
+from ._nnx_leaves import Bare, Slot, key_data, kinds_of, merged, owners_of
 from ._nnx_modes import Modes
 from ._select import Tensors, near
 
@@ -138,7 +138,7 @@ class Model(Modes):
             tensor = self._tensor(leaf, self._shared.rule(kind) == "trainable")
             held_leaves.append(Slot.of(tensor) if kind is Bare else tensor)
         state = jax.tree.unflatten(treedef, held_leaves)
-        held = nnx.merge(graphdef, state)
+        held = merged(graphdef, state)
         return held["held"] if variable else held
 
     def _tensor(self, leaf: Any, parameter: bool) -> Any:

@@ -1,7 +1,9 @@
 """nnx modules as models: equal to Flax's own numbers, submodules by attribute, replaced at will."""
 
 import copy
+import gc
 import pickle
+import weakref
 from typing import Any
 
 import jax
@@ -565,3 +567,19 @@ def test_a_copy_and_its_optimizer_belong_together() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     other, others = copy.deepcopy((model, optimizer))
     assert train(other, 3, others) == train(model, 3, optimizer)
+
+
+def test_a_model_goes_with_its_last_name() -> None:
+    """Flax keeps what it merged in a cycle, so arrays waited for the garbage collector."""
+    model = Model(nnx.Linear(2, 2, rngs=nnx.Rngs(0)))
+    kernel = weakref.ref(model.kernel)
+    gc.collect()
+    gc.disable()
+    try:
+        del model
+        assert kernel() is None
+    finally:
+        gc.enable()
+    original = Model(nnx.Linear(2, 2, rngs=nnx.Rngs(0)))
+    copied, x = copy.copy(original), torch.ones(1, 2)
+    assert copied(x).tolist() == original(x).tolist()
