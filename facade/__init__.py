@@ -7,6 +7,7 @@ from . import _composed_fft as _composed_fft
 from . import _composed_linalg as _composed_linalg
 from . import _composed_reductions as _composed_reductions
 from . import _composed_steps as _composed_steps
+from . import _missing as _missing
 from . import amp as amp
 from . import autograd as autograd
 from . import backends as backends
@@ -177,7 +178,10 @@ from ._together import Leaves as Leaves
 from ._type_info import finfo as finfo
 from ._type_info import iinfo as iinfo
 from ._VF import _unique2 as _unique2
+from .amp import GradScaler as GradScaler
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .func import vmap as vmap
 from .version import __version__ as __version__
+
+__getattr__ = _missing.missing("leafax", _missing.TOP.get)

@@ -1,5 +1,6 @@
 """PyTorch's `torch.optim`, on optax."""
 
+from .. import _missing
 from . import lr_scheduler as lr_scheduler
 from . import optimizer as optimizer
 from . import swa_utils as swa_utils
@@ -8,3 +9,5 @@ from ._adam import AdamW as AdamW
 from ._optax import Optax as Optax
 from ._optimizer import Optimizer as Optimizer
 from ._sgd import SGD as SGD
+
+__getattr__ = _missing.missing("leafax.optim", _missing.OPTIM.get)

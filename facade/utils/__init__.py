@@ -1,6 +1,9 @@
 """PyTorch's `torch.utils` on JAX."""
 
+from .. import _missing
 from . import _pytree as _pytree
 from . import checkpoint as checkpoint
 from . import dlpack as dlpack
 from . import hooks as hooks
+
+__getattr__ = _missing.missing("leafax.utils", _missing.UTILS.get)

@@ -1,0 +1,77 @@
+"""What is said of PyTorch's names that are not here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+_FLAX = (
+    "layers are Flax's: call a module through `leafax.adapters.linen.Model` or "
+    "`leafax.adapters.nnx.Model`; functions of layers are in `leafax.nn.functional`"
+)
+_LEAF = (
+    "any leaf tensor can be a parameter: `leafax.tensor(values, requires_grad=True)`, which "
+    "`leafax.optim` takes in a list"
+)
+_SPARSE = "there are no sparse tensors"
+_COMPILED = "a training step is one compiled program as it is; leave the call out"
+
+TOP: dict[str, str] = {
+    "compile": _COMPILED,
+    "compiler": _COMPILED,
+    "jit": f"{_COMPILED}, and `leafax.functional.lower` exports what was recorded",
+    "export": "`leafax.functional.lower` exports what was recorded as a JAX function",
+    "onnx": "`leafax.functional.lower` exports what was recorded as a JAX function",
+    "distributions": "draw with `leafax.randn` and its kin, or call a JAX library by `call_jax`",
+    "distributed": "there is one process so far",
+    "multiprocessing": "there is one process so far",
+    "hub": "models come from Flax, through `leafax.adapters`",
+    "sparse": _SPARSE,
+    "nested": "there are no nested tensors",
+    "quantization": "there are no quantized tensors",
+    **dict.fromkeys(
+        [
+            "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
+            "sparse_bsc_tensor", "sparse_compressed_tensor",
+        ],
+        _SPARSE,
+    ),
+    **dict.fromkeys(
+        ["quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic"],
+        "there are no quantized tensors",
+    ),
+}  # fmt: skip
+OPTIM: dict[str, str] = {
+    name: f"use `leafax.optim.Optax(params, optax.{there}(...))`"
+    for name, there in {
+        "Adadelta": "adadelta", "Adafactor": "adafactor", "Adagrad": "adagrad",
+        "Adamax": "adamax", "LBFGS": "lbfgs", "Muon": "contrib.muon", "NAdam": "nadam",
+        "RAdam": "radam", "RMSprop": "rmsprop", "Rprop": "rprop",
+    }.items()
+}  # fmt: skip
+UTILS: dict[str, str] = {
+    "data": "loop over any iterable of arrays or tensors",
+    "tensorboard": "log `tensor.item()` with the writer that you like",
+}
+
+
+def layer(name: str) -> str | None:
+    """The hint for a name of `nn`, where classes are layers and parameters."""
+    if name in ("Parameter", "ParameterList", "ParameterDict", "Buffer", "UninitializedParameter"):
+        return _LEAF
+    return _FLAX if name[:1].isupper() else None
+
+
+def missing(module: str, hint: Callable[[str], str | None]) -> Callable[[str], NoReturn]:
+    """A module's `__getattr__`, which says of some names what to use instead.
+
+    Args:
+      module: its name, "leafax.optim".
+      hint: what to use instead of a name, None where nothing is known of it.
+    """
+
+    def getattr_(name: str) -> NoReturn:
+        said, instead = f"module '{module}' has no attribute '{name}'", hint(name)
+        raise AttributeError(f"{said}: {instead}" if instead else said)
+
+    return getattr_

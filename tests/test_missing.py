@@ -1,0 +1,49 @@
+"""What is said of PyTorch's names that are not here."""
+
+from typing import Any
+
+import pytest
+
+import leafax
+
+
+@pytest.mark.parametrize(
+    "module, name, said",
+    [
+        (leafax, "compile", "a training step is one compiled program as it is; leave the call out"),
+        (leafax, "sparse_coo_tensor", "there are no sparse tensors"),
+        (leafax.optim, "RMSprop", "use `leafax.optim.Optax(params, optax.rmsprop(...))`"),
+        (
+            leafax.nn, "Linear",
+            "layers are Flax's: call a module through `leafax.adapters.linen.Model` or "
+            "`leafax.adapters.nnx.Model`; functions of layers are in `leafax.nn.functional`",
+        ),
+        (
+            leafax.nn, "Parameter",
+            "any leaf tensor can be a parameter: `leafax.tensor(values, requires_grad=True)`, "
+            "which `leafax.optim` takes in a list",
+        ),
+        (leafax.utils, "data", "loop over any iterable of arrays or tensors"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_says_what_to_use(module: Any, name: str, said: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+    assert str(caught.value) == f"module '{module.__name__}' has no attribute '{name}': {said}"
+    assert not hasattr(module, name)
+
+
+@pytest.mark.parametrize("module", [leafax, leafax.nn, leafax.optim, leafax.utils])
+def test_what_nobody_knows_is_refused_in_pythons_words(module: Any) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, "no_such" + "_name")
+    assert str(caught.value) == f"module '{module.__name__}' has no attribute 'no_such_name'"
+
+
+def test_no_hint_is_of_what_is_there() -> None:
+    from leafax import _missing
+
+    for module, hints in (
+        (leafax, _missing.TOP), (leafax.optim, _missing.OPTIM), (leafax.utils, _missing.UTILS),
+    ):  # fmt: skip
+        assert not [name for name in hints if name in vars(module)]
