@@ -50,6 +50,12 @@ FOUND = {
     "writes in inference mode to a normal tensor's view": (
         ("x = b * 2", "with torch.inference_mode(): y = Dirty.apply(x[:1])"),
     ),
+    "assignment to whole dims and indices is differentiated twice": (
+        ("d[:, [0, 2]] = c[:2]", "x = d[None, torch.tensor([0])]",
+         "(x ** 3).sum().backward(create_graph=True); (b.grad ** 2).sum().backward()"),
+        ("d[torch.tensor([0, 1]), 1:2] = c[:1]",
+         "see.gradients(*torch.autograd.grad((d ** 3).sum(), (b, c), create_graph=True))"),
+    ),
     "what was written to is told by the shape that it has by now": (
         ("a.div_(2)", "x = d.mul(a)", "a.t_()", "x.sum().backward()"),
         ("x = d.mul(a)", "a[0].zero_()", "a.t_()", "x.sum().backward()"),

@@ -69,7 +69,7 @@ def _put_back(s: Any) -> Any:
 def _put_over(s: Any) -> Any:
     if s.static("accumulate", False):
         return s.g
-    return s.g.index_put(_keys(s), s.g.new_zeros(s.shape("values")))
+    return apply(TABLE["index_put"], s.g, _keys(s), s.g.new_zeros(s.shape("values")))
 
 
 def _put_at(s: Any) -> Any:
@@ -130,7 +130,9 @@ FORMULAS: dict[str, dict[str, Any]] = {
         "input": lambda s: s.g.index_fill(s.static("dim"), s["index"], 0), "value": _filled_rows,
     },
     "index": {"input": _put_back},
-    "index_put": {"input": _put_over, "values": lambda s: s.g[_keys(s)]},
+    "index_put": {
+        "input": _put_over, "values": lambda s: apply(TABLE["index"], s.g, _keys(s)),
+    },
     "take": {"input": lambda s: _zeros(s).put(s["index"], s.g, True)},
     "put": {
         "input": _put_at, "source": lambda s: s.g.take(s["index"]).reshape(s.shape("source")),
