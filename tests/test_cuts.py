@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import leafax
+from leafax._explain import Report
+from leafax._history import Run
 from leafax.functional import vjp_of
 
 
@@ -308,3 +310,18 @@ def test_what_cannot_be_run_fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
             y.tolist()
     assert (w + 1).tolist() == [2.0, 2.0, 2.0]
     assert y.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_turns_of_a_loop_are_told_once() -> None:
+    a = Run("item()", ("loop.py", 3), 4, "cached", 0.001, 1, 2, 0, 0)
+    b = a._replace(nodes=7, seconds=0.004)
+    table = str(Report([b, a, a, a, *[b, a] * 5, b._replace(how="compiled")]))
+    assert table.splitlines()[1:] == [
+        "7    cached     4.00      1   2   0     0        item() at loop.py:3",
+        "4    cached     1.00      1   2   0     0        item() at loop.py:3",
+        "     the same, 2 times more, 1.00 ms each in the median",
+        "7    cached     4.00      1   2   0     0        item() at loop.py:3",
+        "4    cached     1.00      1   2   0     0        item() at loop.py:3",
+        "     these 2, 4 times more, 2.50 ms each in the median",
+        "7    compiled   4.00      1   2   0     0        item() at loop.py:3",
+    ]
