@@ -170,8 +170,9 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
     check_type(op, result, out, operands, part)
     if op.name in JOINS and tuple(out.shape) != tuple(result.shape):
         resized(out, tuple(result.shape))
-    check_overlap(op, out, operands)
     by_element = op.name == "outer" or elementwise(op, list(operands))
+    if by_element or tuple(out.shape) == tuple(result.shape):  # others are resized first
+        check_overlap(op, out, operands)
     if by_element and tuple(out.shape) != tuple(result.shape):
         # What is cast is resized as well; a part of complex numbers (`abs`, `angle`) is not cast.
         cast = out._v.dtype not in (result._v.dtype, _computed(result, operands))

@@ -119,6 +119,12 @@ SESSIONS = {
         f = torch.zeros(3); torch.cat([f[:1], z.real[:2]], out=f); f
         f = torch.zeros(1, 3); torch.vstack([f, f[:0]], out=f); torch.cat([f.view(1, 3)], out=f)
     """,
+    "memory that repeats": """
+        a, E = torch.ones(2, 2), lambda *shape: torch.zeros(1).expand(shape)
+        torch.sum(a, 0, out=E(3, 3)); torch.sum(a, 0, out=E(4)); torch.add(a, 1, out=E(3, 3))
+        torch.add(a, 1, out=E(2, 2)); torch.mm(a, a, out=E(2, 3)); torch.cat([a, a], out=E(3))
+        x = E(3, 3); torch.amax(a, 1, out=x).stride(); x
+    """,
     "shapes broadcast together": """
         f = torch.broadcast_shapes
         f((3, 5), (2, 4, 1)); f(3, 5, (2, 4, 1)); f((1, -1)); f((2,), (-1,)); f((-1,), (2,)); f(-3)
