@@ -46,7 +46,9 @@ class Report:
                 again = self.runs[i + period : i + period * turns]
                 told = "the same" if period == 1 else f"these {period}"
                 took = statistics.median(run.seconds for run in again) * 1e3
-                lines.append(f"     {told}, {turns - 1} times more, {took:.2f} ms each in the median")
+                lines.append(
+                    f"     {told}, {turns - 1} times more, {took:.2f} ms each in the median"
+                )
             i += period * turns
         return "\n".join(lines)
 

@@ -171,9 +171,9 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
     if op.name in JOINS and tuple(out.shape) != tuple(result.shape):
         resized(out, tuple(result.shape))
     by_element = op.name == "outer" or elementwise(op, list(operands))
-    if by_element or tuple(out.shape) == tuple(result.shape):  # others are resized first
-        check_overlap(op, out, operands)
-    if by_element and tuple(out.shape) != tuple(result.shape):
+    other = tuple(out.shape) != tuple(result.shape)
+    check_overlap(op, out, operands, resized=other and not by_element)
+    if by_element and other:
         # What is cast is resized as well; a part of complex numbers (`abs`, `angle`) is not cast.
         cast = out._v.dtype not in (result._v.dtype, _computed(result, operands))
         if cast and (result._v.dtype.kind == "c" or not _any_complex(operands)):

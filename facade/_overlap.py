@@ -53,11 +53,12 @@ _NO_OVERLAP = JOINS | {
 }
 
 
-def check_overlap(op: Op, t: Any, args: Any) -> None:
+def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
     """Raise where PyTorch will not write the result of `op` into `t`.
 
     Args:
       args: the op's other operands; tensors in lists count too.
+      resized: `t` gets another shape before, so that its own elements do not share memory.
     """
     store = t._store
     if store is None and op.name in _NO_OVERLAP and any(a is t for a in _tensors(args)):
@@ -65,7 +66,7 @@ def check_overlap(op: Op, t: Any, args: Any) -> None:
             raise RuntimeError(PARTIAL)
     if store is None or op.name == "copy" and _same_memory(t, args[0]):
         return
-    if t._lens and repeats(t):
+    if not resized and t._lens and repeats(t):
         found = layout(t)
         twice = any(n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True))
         if twice and 0 not in found.shape:
