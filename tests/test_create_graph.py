@@ -178,6 +178,19 @@ def test_gradients_of_complex_gradients(k: int, real: bool) -> None:
     assert_equal(run(program, leafax), run(program, torch), "first run")
 
 
+@pytest.mark.parametrize("base", [0, -2.0, 2j, [0.0, -1.0, 2.0], [0, -1, 2], [1j, 0, -2]], ids=str)
+@pytest.mark.parametrize("exponent", [[-1.0, 0.0, 2.0], [-1.0, 0.5 + 1j, 0.0]], ids=str)
+def test_gradients_of_exponents(base: Any, exponent: Any) -> None:
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.tensor(base) if isinstance(base, list) else base
+        y = lib.tensor(exponent, requires_grad=True)
+        out = x**y
+        (g,) = lib.autograd.grad(out, y, lib.arange(1.0, 4.0).to(out.dtype), create_graph=True)
+        log(out, g)
+
+    assert_equal(run(program, leafax), run(program, torch), "first run")
+
+
 @pytest.mark.parametrize("included", [True, False])
 @pytest.mark.filterwarnings("ignore:index_reduce")
 def test_products_of_zeros_have_no_second_derivative(included: bool) -> None:

@@ -66,18 +66,30 @@ def _pow_base(s: Any) -> Any:
 
 
 def _pow_exponent(s: Any) -> Any:
-    base = s["input"]
+    base, exponent = s["input"], s["exponent"]
     if isinstance(base, (int, float, complex)):
-        if not base:
-            return s.g * 0
-        log = cmath.log(base) if isinstance(base, complex) or base < 0 else math.log(base)
-        return s.g * conj(times(s.result, log))
-    power = conj(s.result * base.log())
-    exponent = s["exponent"]
-    grows = (
-        exponent >= 0 if not exponent.is_complex() else (exponent.imag == 0) & (exponent.real >= 0)
-    )
-    return s.g * power.new_zeros(()).where((base == 0) & grows, power)
+        power = conj(times(s.result, _log(base, exponent.is_complex())))
+        if base:
+            return s.g * power
+        zero = _grows(exponent)
+    else:
+        power = conj(s.result * base.to(s.result.dtype).log())
+        zero = (base == 0) & _grows(exponent)
+    return s.g * power.new_zeros(()).where(zero, power)
+
+
+def _log(base: complex, into_complex: bool) -> complex:
+    """The logarithm that C has of a number: NaN of what is negative, unless it is complex."""
+    if isinstance(base, complex) or into_complex:
+        return cmath.log(base) if base else complex(-math.inf, 0)
+    return math.log(base) if base > 0 else -math.inf if base == 0 else math.nan
+
+
+def _grows(exponent: Any) -> Any:
+    """Where a power of 0 is no infinity."""
+    if exponent.is_complex():
+        return (exponent.imag == 0) & (exponent.real >= 0)
+    return exponent >= 0
 
 
 def _where(s: Any, first: bool) -> Any:
