@@ -239,4 +239,6 @@ def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
         from ._strides import layout
 
         memory_format = suggested(layout(other))
+    if self.requires_grad and frozen(self) and not other.is_inference():
+        raise RuntimeError("cannot resize variables that require grad")  # autograd is asked
     return resize_(self, tuple(other.shape), memory_format=memory_format)
