@@ -24,7 +24,8 @@ class Handle:
       _behind: a view whose storage was written to since it got its history from its base; read
         anew or not, it gets another one when its base requires grad.
       _retains: `retain_grad()` was called.
-      _ended: it is an argument of a `func.vjp` that has returned: to other transforms a constant.
+      _ended: it is an argument of a transformed function that has returned: to other transforms
+        a constant.
       _stale: set when the storage was written through another tensor: what `_v` was before.
       _grad_fn: its graph node once an earlier trace is done; `_out` is its output number.
       _grad: `.grad`.
