@@ -315,3 +315,10 @@ def test_arguments_by_name(transform: str) -> None:
         "def f(p, k): return (p * k).sum()", f"see(func.{transform}(f)(x, k=2.0))",
         f"see(func.{transform}(f)(p=x, k=2.0))",
     )  # fmt: skip
+
+
+def test_a_second_cotangent_is_none() -> None:
+    compare(
+        "_, pull = func.vjp(lambda p: (p * 2, p), x)", "pull(x, x)", "pull((x, x), x)",
+        "see(*pull((x, x), None))", "see(*pull((x, x), False))",
+    )  # fmt: skip

@@ -282,7 +282,6 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     private = _ended([t for t in flat if t.is_leaf])
 
     def wrapper(cotangents: Any, retain_graph: Any = True, create_graph: Any = None) -> Any:
-        retain_graph = bool(operator.index(retain_graph))  # a second cotangent is none
         given, tree = flatten(cotangents)
         if tree != structure:
             raise RuntimeError(
@@ -290,10 +289,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 f"outputs to the function. cotangents: {starred(tree)}, primal output: "
                 f"{starred(structure)}"
             )
+        if retain_graph is not None:  # a second cotangent is none
+            retain_graph = bool(operator.index(retain_graph))
         with tracked():
             given = [_cotangent(g, o) for g, o in zip(given, outs, strict=True)]
             # Where the outer graph is this one, too, it stays.
-            retain_graph = retain_graph or len(private) < len(flat)
+            retain_graph = retain_graph is not False or len(private) < len(flat)
             create_graph = True if create_graph is None else bool(create_graph)
             found = iter(gradients(outs, flat, given, retain_graph, create_graph))
         grads = tuple(
