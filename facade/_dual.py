@@ -144,8 +144,8 @@ def base_of(t: Any) -> tuple[Any, tuple[Any, ...]]:
     """The tensor that `t` is a view of in forward mode, and how to get from it to `t`."""
     if t._dual_root is None:
         return t._base_, t._blens
-    root = t._dual_root[0]()
-    return (None, ()) if root is t else (root, t._blens[t._dual_root[1] :])
+    root, start = t._dual_root
+    return (None, ()) if root is None else (root, t._blens[start:])
 
 
 def through(found: Any, lens: Any, level: int) -> Any:
@@ -163,7 +163,7 @@ def view(t: Any, levels: tuple[int, ...], op: Op = _VIEW) -> Any:
 
     with seeing(levels):
         out = apply(op, t)
-    out._dual_root = (ref(out), len(out._blens))
+    out._dual_root = None, len(out._blens)
     return out
 
 

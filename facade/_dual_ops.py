@@ -246,13 +246,20 @@ def inplace(op: Op, t: Any, args: Any, key: Any, kwargs: Any) -> dict[int, Any] 
         return None
     if not any(tangent(x, level) is not None for x in tensors for level in local.mode.dual):
         return None
-    refuse(op, tensors)
+    refuse(op, tensors, "_")
     before = () if key is None else (key,)
     with seeing(()):
         state, _ = record(_shadow(op), (*before, t, *args), kwargs, budget=False)
     operands = _operands(state, [*before, *tensors])
     found = {level: derivative(state.call, operands, (0,), level) for level in local.mode.dual}
     return {level: made[0] for level, made in found.items() if made}
+
+
+def zeroed(t: Any) -> dict[int, Any]:
+    """Tangents of zeros, by level, for a tensor that has others."""
+    from .autograd._fit import zeros
+
+    return {n: zeros(t._v) for n in local.mode.dual if tangent(t, n) is not None}
 
 
 def taken(t: Any, args: Any) -> None:

@@ -10,6 +10,7 @@ from leafax.functional import TABLE, Op, contiguous_strides
 from ._arguments import check_lines, reworded
 from ._beyond import grow, lens_from
 from ._channels_last import strides_in, suggested
+from ._dual import tangent
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
 from ._memory_format import preserve_format
@@ -188,6 +189,8 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
         reshaped_storage(self, shape, strides)
         if resized:
             touch(self)
+    if any(tangent(self, level) is not None for level in local.mode.dual):
+        raise RuntimeError("cannot resize variables that has a forward grad")
     return self
 
 
@@ -236,4 +239,6 @@ def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
         from ._strides import layout
 
         memory_format = suggested(layout(other))
+    if self.requires_grad and frozen(self) and not other.is_inference():
+        raise RuntimeError("cannot resize variables that require grad")  # autograd is asked
     return resize_(self, tuple(other.shape), memory_format=memory_format)

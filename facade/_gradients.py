@@ -18,6 +18,7 @@ from ._enter import enter, from_array, make
 from ._handle import Handle
 from ._inplace import ZEROS
 from ._keep import given_of, needed, reads, takes_input
+from ._layout import strides_of
 from ._node import Node
 from ._opaque import reached
 from ._record import over_budget
@@ -137,12 +138,14 @@ def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any
     state = node.state
     trace = local.trace
     cts = [_fit(grads[k], state.values[k]) for k in given]
+    strides = _strides_of_all(state, wanted, given, [enter(c, trace) for c in cts])
     if node.residual is not None and not task.create_graph and not local.mode.dual:
         residual, arrays = node.residual
         have = tuple(i for i, v in enumerate(state.operands) if v.requires_grad)
         call: Any = _residual_call(state, residual, given, tuple(have.index(k) for k in wanted))
         values = [enter(from_array(a), trace) for a in arrays]
-        return record_gradient(trace, call, [*values, *[enter(c, trace) for c in cts]], None, False)
+        values += [enter(c, trace) for c in cts]
+        return record_gradient(trace, call, values, None, False, strides)
     saved = node.saved or {}
     if node.trace is not None and node.saved is None:
         if state in node.trace.freed:
@@ -160,10 +163,19 @@ def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any
     values = [enter(present[i], trace) for i in sorted(present)]
     values += [enter(c, trace) for c in cts]
     differentiable = task.create_graph and _depends(call, values, cts)
-    outs = record_gradient(trace, call, values, None, differentiable)
+    outs = record_gradient(trace, call, values, None, differentiable, strides)
     if local.mode.dual:
         attach(call, [*[present[i] for i in sorted(present)], *cts], outs)
     return outs
+
+
+def _strides_of_all(state: State, wanted: Any, given: Any, cts: list[Value]) -> Any:
+    """The strides of gradients as all operands tell them: what was kept of these may not."""
+    values = [*state.operands, *cts]
+    if all(v.strides is None for v in values):
+        return None
+    call = vjp_of(state.call, len(state.operands), wanted, given)
+    return strides_of(call, values, [state.operands[k].aval for k in wanted])
 
 
 def fitted(node: Any, passed: list[Any]) -> list[Any]:
@@ -271,13 +283,20 @@ def linear(call: Any) -> bool:
 
 
 def record_gradient(
-    trace: Trace, call: Any, values: list[Value], primal: State | None, differentiable: bool
-) -> list[Any]:
-    """Record a gradient call; its results as tensors."""
-    key = ("grad", call, *values)
+    trace: Trace, call: Any, values: list[Value], primal: State | None, differentiable: bool,
+    strides: Any = None,
+) -> list[Any]:  # fmt: skip
+    """Record a gradient call; its results as tensors.
+
+    Args:
+      strides: of the results, where `values` does not tell.
+    """
+    key = ("grad", call, *values) if strides is None else ("grad", call, strides, *values)
     state = trace.state.next.get(key)
     if state is None:
-        state = step(trace, key, call, values, differentiable=differentiable, primal=primal)
+        state = step(
+            trace, key, call, values, differentiable=differentiable, primal=primal, strides=strides
+        )
     trace.state = state
     return [make(v, trace) for v in state.values]
 

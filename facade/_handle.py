@@ -24,12 +24,14 @@ class Handle:
       _behind: a view whose storage was written to since it got its history from its base; read
         anew or not, it gets another one when its base requires grad.
       _retains: `retain_grad()` was called.
-      _ended: it is an argument of a `func.vjp` that has returned: to other transforms a constant.
+      _ended: it is an argument of a transformed function that has returned: to other transforms
+        a constant.
       _stale: set when the storage was written through another tensor: what `_v` was before.
       _grad_fn: its graph node once an earlier trace is done; `_out` is its output number.
       _grad: `.grad`.
-      _duals: its tangents by level, see `_dual.py`; `_dual_root` is `(weak reference, length of
-        its lens)` of the tensor whose tangent a view of it shares, None for the base.
+      _duals: its tangents by level, see `_dual.py`; `_dual_root` is `(tensor, length of its
+        lens)` of that whose tangent a view of it shares, with None for the tensor itself; None
+        alone stands for the base.
       _grad_dtype: the dtype that `.grad` must have, in a tuple; None stands for the tensor's own.
       _vc: version counter, a list of one int shared with views; None stands for 0.
       _counts: an inference tensor that counts versions all the same: `detach()` and `.data` of one

@@ -196,7 +196,8 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
             if op.name in ("copy", "fill") and isinstance(args[0], Handle):
                 drops_imaginary(args[0]._v.dtype, t._v.dtype, t._v.numel)  # type: ignore[attr-defined]
     if local.mode.dual:
-        tangents = _dual_ops.inplace(op, t, args, _key, kwargs)
+        compares = op.name in ZEROS
+        tangents = _dual_ops.zeroed(t) if compares else _dual_ops.inplace(op, t, args, _key, kwargs)
         if tracked and op.differentiable:
             _dual_ops.taken(t, (*args, *kwargs.values()))
         with _dual.seeing(()):

@@ -6,6 +6,7 @@ import functools
 import inspect
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any
 
 from ._trace import Mode, local
@@ -27,12 +28,25 @@ class within:
         local.set_mode(self._before)
 
 
-class _Scope:
-    """A mode for a block, a function or a generator function; restores what was before."""
+def _record_gradients(grad: bool) -> None:
+    """Set grad mode, and nothing else of the thread's mode."""
+    now = local.mode
+    local.set_mode(Mode.of(grad, now.inference, now.autocast))
 
-    def _mode(self, now: Mode) -> Mode:
-        """The mode in the block, where it is `now` outside."""
-        return now
+
+def _bool(name: str, enabled: Any) -> bool:
+    """`enabled`, or the error of the setter of that name that takes it."""
+    if isinstance(enabled, bool):
+        return enabled
+    from ._complaints import type_name
+
+    raise TypeError(
+        f"{name}(): argument 'enabled' (position 1) must be bool, not {type_name(enabled)}"
+    )
+
+
+class _Scope(ABC):
+    """A mode for a block, a function or a generator function; restores what was before."""
 
     def clone(self) -> _Scope:
         """Another scope of the same mode."""
@@ -41,16 +55,11 @@ class _Scope:
     def _copy(self) -> _Scope:
         return type(self)()
 
-    def __enter__(self) -> Any:
-        stack = self.__dict__.setdefault("_before", [])
-        stack.append(local.mode)
-        local.set_mode(self._mode(local.mode))
-        return self
+    @abstractmethod
+    def __enter__(self) -> Any: ...
 
-    def __exit__(self, *exc: Any) -> None:
-        local.set_mode(self._before.pop())
-
-    _before: list[Mode]
+    @abstractmethod
+    def __exit__(self, *exc: Any) -> None: ...
 
     def __call__(self, fn: Any) -> Any:
         if inspect.isclass(fn):
@@ -102,7 +111,28 @@ class _Scope:
         return wrapped
 
 
-class no_grad(_Scope):
+class _Gradients(_Scope):
+    """A grad mode that takes no arguments, so that it decorates without being called, too."""
+
+    _grad: bool
+    prev: bool  # whether gradients were recorded when the block was entered last
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        self = super().__new__(cls)
+        return self if orig_func is None else self(orig_func)
+
+    def __init__(self, orig_func: Any = None) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        self.prev = local.mode.grad
+        _record_gradients(self._grad)
+
+    def __exit__(self, *exc: Any) -> None:
+        _record_gradients(self.prev)
+
+
+class no_grad(_Gradients):
     """Record without gradients.
 
     >>> import leafax
@@ -112,63 +142,41 @@ class no_grad(_Scope):
     False
     """
 
-    def __new__(cls, orig_func: Any = None) -> Any:
-        self = super().__new__(cls)
-        return self if orig_func is None else self(orig_func)
+    _grad = False
 
     def __init__(self, orig_func: Any = None) -> None:
-        pass
-
-    def _mode(self, now: Mode) -> Mode:
-        return Mode.of(False, now.inference, now.autocast)
+        self.prev = False
 
 
-class enable_grad(no_grad):
+class enable_grad(_Gradients):
     """Record with gradients, inside `no_grad` too."""
 
-    def _mode(self, now: Mode) -> Mode:
-        return Mode.of(True, now.inference, now.autocast)
+    _grad = True
 
 
 class set_grad_enabled(_Scope):
     """Set grad mode at once; as a context manager, until the block's end."""
 
     def __init__(self, mode: bool) -> None:
-        if not isinstance(mode, bool):
-            from ._complaints import type_name
-
-            raise TypeError(
-                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
-                f"{type_name(mode)}"
-            )
-        self.mode = mode
-        self._prev = local.mode
-        local.set_mode(self._mode(local.mode))
-
-    def _mode(self, now: Mode) -> Mode:
-        return Mode.of(self.mode, now.inference, now.autocast)
-
-    @property
-    def prev(self) -> bool:
-        """Whether gradients were recorded before."""
-        return self._prev.grad
+        self.mode = _bool("set_grad_enabled", mode)
+        self.prev = local.mode.grad
+        _record_gradients(mode)
 
     def _copy(self) -> set_grad_enabled:
         return set_grad_enabled(self.mode)
 
-    def __enter__(self) -> Any:
-        local.set_mode(self._mode(local.mode))
-        return None
+    def __enter__(self) -> None:
+        _record_gradients(self.mode)
 
     def __exit__(self, *exc: Any) -> None:
-        local.set_mode(self._prev)
+        _record_gradients(self.prev)
 
     def __call__(self, fn: Any) -> Any:
-        local.set_mode(self._prev)
+        _record_gradients(self.prev)
         return super().__call__(fn)
 
     def __repr__(self) -> str:
-        return f"set_grad_enabled(mode={self.mode})"
+        return f"{type(self).__module__}.set_grad_enabled(mode={self.mode})"
 
 
 class inference_mode(_Scope):
@@ -179,17 +187,24 @@ class inference_mode(_Scope):
             return super().__new__(cls)
         return cls()(mode)
 
+    _before: list[Mode]
+
     def __init__(self, mode: bool = True) -> None:
         self.mode = mode
 
-    def _mode(self, now: Mode) -> Mode:
+    def __enter__(self) -> None:
+        now = local.mode
+        self.__dict__.setdefault("_before", []).append(now)
         if self.mode:
-            return Mode.of(False, True, now.autocast, dual=())
+            local.set_mode(Mode.of(False, True, now.autocast, dual=()))
+            return
         from ._dual import open_levels
 
         # Outside of inference mode, too, this turns gradients on.
+        local.set_mode(Mode.of(True, False, now.autocast, dual=open_levels()))
 
-        return Mode.of(True, False, now.autocast, dual=open_levels())
+    def __exit__(self, *exc: Any) -> None:
+        local.set_mode(self._before.pop())
 
     def _copy(self) -> inference_mode:
         return inference_mode(self.mode)
@@ -213,8 +228,8 @@ class set_multithreading_enabled:
 
     def __init__(self, mode: bool) -> None:
         self.prev = local.multithreading
-        self.mode = mode
-        local.multithreading = bool(mode)
+        self.mode = _bool("set_multithreading_enabled", mode)
+        local.multithreading = mode
 
     def __enter__(self) -> None:
         pass
@@ -284,7 +299,7 @@ class _force_original_view_tracking(_Scope):
     """
 
     def __init__(self, mode: bool) -> None:
-        self.prev, self.mode = local.view_replay, mode
+        self.prev, self.mode = local.view_replay, _bool("set_view_replay_enabled", mode)
         local.view_replay = mode
 
     def __enter__(self) -> None:
@@ -312,7 +327,11 @@ class _unsafe_preserve_version_counter(_Scope):
     """Hide the writes of a block from the version counters of tensors."""
 
     def __init__(self, tensors: Any) -> None:
-        self.tensors = tensors if isinstance(tensors, tuple) else (tensors,)
+        from ._handle import Handle
+
+        self.tensors = (tensors,) if isinstance(tensors, Handle) else tensors
+        if not isinstance(self.tensors, tuple):
+            raise AssertionError("Expected tensors to be a tuple")
         self.prev_versions = tuple(t._version for t in self.tensors)
 
     def __enter__(self) -> None:
@@ -325,3 +344,10 @@ class _unsafe_preserve_version_counter(_Scope):
 
     def _copy(self) -> _Scope:
         return type(self)(self.tensors)
+
+
+for _kind in (
+    no_grad, enable_grad, set_grad_enabled, inference_mode, set_multithreading_enabled,
+    enforce_grad_layout_policy, _force_original_view_tracking, _unsafe_preserve_version_counter,
+):  # fmt: skip
+    _kind.__module__ = "leafax.autograd.grad_mode"

@@ -24,21 +24,25 @@ _NAMES: dict[str, str] = {
 _NOT_DIFFERENTIABLE = {"heaviside": "aten::heaviside", "floor_divide": "aten::floor_divide"}
 
 
-def refuse(op: Op, tensors: list[Any]) -> None:
-    """Raise PyTorch's error if `op` has no forward derivative."""
+def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
+    """Raise PyTorch's error if `op` has no forward derivative.
+
+    Args:
+      suffix: what the variant in place has at the end of its name.
+    """
     if op.qualified in _NOT_DIFFERENTIABLE:
         raise NotImplementedError(
-            f"Trying to use forward AD with {_NOT_DIFFERENTIABLE[op.qualified]} that does not "
-            "support it."
+            f"Trying to use forward AD with {_NOT_DIFFERENTIABLE[op.qualified]}{suffix} that does "
+            "not support it."
         )
     name = _NAMES.get(op.qualified)
     if op.qualified == "nn.functional.grid_sample":
         name = f"grid_sampler_{tensors[0].dim() - 2}d"
     if name is not None:
+        more = " or submit a PR adding the implementation to derivatives.yaml"
         raise NotImplementedError(
-            f"Trying to use forward AD with {name} that does not support it because it has not "
-            "been implemented yet.\nPlease file an issue to PyTorch at "
+            f"Trying to use forward AD with {name}{suffix} that does not support it because it has "
+            "not been implemented yet.\nPlease file an issue to PyTorch at "
             "https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we "
-            "can prioritize its implementation or submit a PR adding the implementation to "
-            "derivatives.yaml"
+            f"can prioritize its implementation{'.' if suffix else more}"
         )

@@ -28,6 +28,10 @@ S S_sym_argsize_minus_1 U Vh full_matrices: LinalgSvd
 accumulate index source: Put
 accumulate indices: IndexPut
 align_corners grid input interpolation_mode padding_mode: GridSampler2D GridSampler3D
+align_corners output_size scales self_sym_sizes: UpsampleLinear1D
+align_corners output_size scales_d scales_h scales_w self_sym_sizes: UpsampleTrilinear3D
+align_corners output_size scales_h scales_w self_sym_sizes: UpsampleBicubic2D UpsampleBicubic2DAa
+  UpsampleBilinear2D UpsampleBilinear2DAa UpsampleLanczos2DAa
 align_corners size: AffineGridGenerator
 alpha: Add Rsub Rsub1 Sub
 alpha batch1 batch1_sym_argsize_0 batch1_sym_argsize_1 batch2 batch2_sym_argsize_2 beta: Addbmm
@@ -141,11 +145,14 @@ negative_slope result: LeakyRelu1
 negative_slope self: LeakyRelu
 other: Div1
 other p result self: Dist
+other result: Ldexp
 other result self: Hypot
 other rounding_mode self: Div2
 other self: Atan2 Div Fmax Fmin Fmod1 Igamma Igammac Logaddexp Logaddexp2 Maximum Minimum Mul
   Nextafter Remainder1 SpecialXlog1Py SpecialZeta Vdot Xlogy
-output_size scales_h scales_w self_sym_sizes: UpsampleNearest2D
+output_size scales self_sym_sizes: UpsampleNearest1D UpsampleNearestExact1D
+output_size scales_d scales_h scales_w self_sym_sizes: UpsampleNearest3D UpsampleNearestExact3D
+output_size scales_h scales_w self_sym_sizes: UpsampleNearest2D UpsampleNearestExact2D
 p result self: Pdist
 p result x1 x2: Cdist
 p result1: NativeDropout

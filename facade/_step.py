@@ -100,6 +100,7 @@ def step(
     differentiable: bool = True,
     overwrites: Value | None = None,
     primal: State | None = None,
+    strides: Any = None,
 ) -> State:
     """Make the state after calling `call` on `inputs`, and enter it into the trie.
 
@@ -107,6 +108,7 @@ def step(
       differentiable: False where the caller knows that no gradient may flow.
       overwrites: the value whose storage the (first) result is written into.
       primal: for a gradient node, the state that it differentiates.
+      strides: of the results, where what `inputs` are does not tell.
     """
     state = trace.state
     if state.mode.grad and differentiable:
@@ -149,7 +151,8 @@ def step(
     if tracks:
         refuse_complex(op, avals)
     values = []
-    strides = strides_of(call, inputs, avals) if overwrites is None else None
+    if strides is None and overwrites is None:
+        strides = strides_of(call, inputs, avals)
     kept = None if overwrites is None else overwrites.strides
     if op is not None and op.name == "set_":  # takes the memory of another tensor, or none
         kept = inputs[1].strides if len(inputs) > 1 else None

@@ -123,7 +123,8 @@ def share(source: Any, out: Any, lens: Lens, *, view: bool, read: Lens | None = 
         if local.view_replay or type(source._blens) is Replayed:
             out._blens = Replayed(out._blens)
     if source._dual_root is not None and view:
-        out._dual_root = source._dual_root
+        root, start = source._dual_root
+        out._dual_root = source if root is None else root, start
     return out
 
 

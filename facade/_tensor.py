@@ -267,7 +267,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return apply_inplace(TABLE["zero"], self)
 
     def __dir__(self) -> Any:
-        return [n for n in super().__dir__() if not n.startswith("_v")]
+        return [n for n in super().__dir__() if not n.startswith("_v") and n != "volatile"]
 
 
 def _warn_scalar() -> None:

@@ -26,6 +26,7 @@ def _cube(torch: Any, log: Log, twice: bool = False) -> Any:
         def backward(ctx: Any, grad: Any) -> Any:
             x, y, out = ctx.saved_tensors
             if twice:
+                x.sum().item()  # runs what is pending
                 log.attempt(lambda: ctx.saved_tensors)
             log(x.requires_grad, x.is_leaf, y.requires_grad, out.grad_fn is ctx)
             return 2 * grad * out / x, grad * x * x

@@ -17,6 +17,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "elementwise": lambda lib, x, y: x.exp().log() + x.sin() * y.cos() + x.tan() + y.sinh(),
     "squashed": lambda lib, x, y: x.tanh() + y.sigmoid() * (x - 2).relu() + x.softmax(1),
     "inverse": lambda lib, x, y: (x / 9).asin() + y.atan() + x.log1p() + y.erf() + y.expm1(),
+    "inverse of hyperbolic ones": lambda lib, x, y: (
+        (x + 2).acosh() + y.asinh() + (x / 9).atanh() + y.erfc() + (x / 9).erfinv()
+    ),
     "products": lambda lib, x, y: x @ y + x.mm(y) + x.mv(y[0]) + x[0] @ y[1],
     "sums": lambda lib, x, y: x.sum(1) + y.mean(0) + x.mean() * y.sum(),
     "shapes": lambda lib, x, y: lib.cat([x.t(), y.reshape(4).view(2, 2)]).unsqueeze(1) * x,
@@ -155,6 +158,8 @@ COMPLEX: tuple[Callable[[Any, Any, Any], Any], ...] = (
     lambda lib, x, y: 2j**x + (1 + 1j) ** y + (-2.0) ** x,
     lambda lib, x, y: x.square() * y.exp() + x.sin().reciprocal() + y.sqrt(),
     lambda lib, x, y: lib.addcmul(x, y, x, value=2j) + lib.lerp(x, y, 2j) + lib.vdot(x, y),
+    lambda lib, x, y: y.conj() * x + y.angle() + y.sgn() * x.acosh() + y.asinh() + y.atanh(),
+    lambda lib, x, y: lib.view_as_complex(lib.view_as_real(y) * 2) * x + y.resolve_conj().conj(),
 )
 
 
@@ -172,9 +177,27 @@ def test_gradients_of_complex_gradients(k: int, real: bool) -> None:
         again = sum((g * g.conj()).real.sum() for g in firsts if g is not None)
         seconds = lib.autograd.grad(again, [x, y], allow_unused=True)
         log.gradients(*[g for g in (*firsts, *seconds) if g is not None])
+        for graph in (True, False):
+            (g,) = lib.autograd.grad(
+                COMPLEX[k](lib, x, y).sum(), y, 1j * lib.ones(()), False, graph
+            )
+            log(g.is_conj(), None if g.grad_fn is None else g.grad_fn.name())
 
     if real and k == 6:
         return  # vdot and lerp want one dtype
+    assert_equal(run(program, leafax), run(program, torch), "first run")
+
+
+@pytest.mark.parametrize("base", [0, -2.0, 2j, [0.0, -1.0, 2.0], [0, -1, 2], [1j, 0, -2]], ids=str)
+@pytest.mark.parametrize("exponent", [[-1.0, 0.0, 2.0], [-1.0, 0.5 + 1j, 0.0]], ids=str)
+def test_gradients_of_exponents(base: Any, exponent: Any) -> None:
+    def program(lib: Any, log: Log) -> Any:
+        x = lib.tensor(base) if isinstance(base, list) else base
+        y = lib.tensor(exponent, requires_grad=True)
+        out = x**y
+        (g,) = lib.autograd.grad(out, y, lib.arange(1.0, 4.0).to(out.dtype), create_graph=True)
+        log(out, g)
+
     assert_equal(run(program, leafax), run(program, torch), "first run")
 
 

@@ -128,7 +128,7 @@ def test_ops() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["pdist", "igamma", "multi_margin_loss", "grid_sample", "nextafter"]
+    "name", ["pdist", "igamma", "igamma_", "multi_margin_loss", "grid_sample", "nextafter"]
 )
 def test_ops_without_a_forward_derivative(name: str) -> None:
     @same
@@ -140,6 +140,7 @@ def test_ops_without_a_forward_derivative(name: str) -> None:
             calls = {
                 "pdist": lambda: nn.pdist(d),
                 "igamma": lambda: torch.igamma(d, x),
+                "igamma_": lambda: d.igamma_(x),
                 "multi_margin_loss": lambda: nn.multi_margin_loss(d, torch.tensor([0, 1])),
                 "grid_sample": lambda: nn.grid_sample(
                     d.view(1, 1, 2, 2), torch.zeros(1, 2, 2, 2), align_corners=False
@@ -251,6 +252,28 @@ def test_views_in_place() -> None:
                 change(x)
                 show(log, torch, x, d)
         log(torch.func.jacfwd(lambda x: x.clone().t_() ** 2)(torch.ones(2, 2)))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "x.eq_(y)", "x.ne_(0)", "x.lt_(y)", "x.le_(y)", "x.gt_(0.5)", "x.ge_(y)", "x[0].eq_(y[0])",
+        "x.resize_(2, 2)", "x.resize_(3)", "x.resize_as_(y[0])", "x.floor_divide_(y)",
+        "x.heaviside_(y)",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("both", [False, True])
+def test_writes_without_a_derivative(write: str, both: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        fw = torch.autograd.forward_ad
+        x, y = torch.tensor([[0.5, 1.5], [2.5, 1.0]]), torch.tensor([[0.5, 1.0], [3.0, 1.0]])
+        with fw.dual_level():
+            y = fw.make_dual(y, torch.ones(2, 2))
+            x = fw.make_dual(x, y.detach() + 1) if both else x
+            with log.catch():
+                eval(write, {"x": x, "y": y})
+            show(log, torch, x)
 
 
 def test_writes_with_gradients() -> None:

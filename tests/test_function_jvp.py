@@ -11,7 +11,9 @@ from sameness import Log, same
 Rule = Callable[[Any, Any], Any]
 
 
-def _calls(torch: Any, log: Log, forward: Rule, jvp: Rule, primal: Any, tangent: Any) -> None:
+def _calls(
+    torch: Any, log: Log, forward: Rule, jvp: Rule, primal: Any, tangent: Any, viewed: bool = False
+) -> None:
     forward_ad = torch.autograd.forward_ad
 
     class Rules(torch.autograd.Function):
@@ -20,7 +22,9 @@ def _calls(torch: Any, log: Log, forward: Rule, jvp: Rule, primal: Any, tangent:
 
     Rules.forward, Rules.jvp = staticmethod(forward), staticmethod(jvp)
     with forward_ad.dual_level(), log.catch():
-        out = Rules.apply(forward_ad.make_dual(primal, tangent))
+        x = forward_ad.make_dual(primal, tangent)
+        x = x.view_as(x) if viewed else x
+        out = Rules.apply(x)
         for o in out if isinstance(out, tuple) else (out,):
             if isinstance(o, torch.Tensor):
                 along = forward_ad.unpack_dual(o).tangent
@@ -36,13 +40,14 @@ VIEWS: dict[str, Rule] = {
 
 @pytest.mark.parametrize("how", VIEWS)
 @pytest.mark.parametrize("of_a_view", [False, True])
-def test_the_tangent_of_a_view_is_a_view(how: str, of_a_view: bool) -> None:
+@pytest.mark.parametrize("viewed", [False, True])
+def test_the_tangent_of_a_view_is_a_view(how: str, of_a_view: bool, viewed: bool) -> None:
     @same
     def program(torch: Any, log: Log) -> Any:
         primal, tangent = torch.ones(2, 2), torch.full((2, 2), 3.0)
         if of_a_view:
             primal, tangent = primal.view(4)[:2], tangent.view(4)[:2]
-        _calls(torch, log, lambda ctx, x: x.narrow(0, 0, 1), VIEWS[how], primal, tangent)
+        _calls(torch, log, lambda ctx, x: x.narrow(0, 0, 1), VIEWS[how], primal, tangent, viewed)
 
 
 WRITES: dict[str, Rule] = {

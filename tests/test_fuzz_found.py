@@ -668,7 +668,9 @@ FOUND = {
     "nodes that wrote through a view save nothing": (
         ("x = d.clone()", "x[:1].view(-1).add_(1)", "see(saved(x.grad_fn))",
          "see([n for n in dir(x.grad_fn) if 'saved' in n])",
-         "see(sorted(n for n in dir((d * b).grad_fn) if 'saved' in n))"),
+         "see(sorted(n for n in dir((d * b).grad_fn) if 'saved' in n))",
+         "x = torch.nn.functional.interpolate(b[None], scale_factor=2.0, mode='linear')",
+         "see(sorted(n for n in dir(x.grad_fn) if 'saved' in n))"),
     ),
     "who wrote to what was packed": (
         ("x = a.dist(b)", "a.mul_(x)", "y = a.detach()",
@@ -676,6 +678,8 @@ FOUND = {
          "torch.autograd.grad(x, b, create_graph=True)"),
     ),
     "what is resized in inference mode": (
+        ("with torch.inference_mode(): x = torch.ones(2, requires_grad=True)",
+         "x.resize_as_(torch.ones(1))"),
         ("with torch.inference_mode(): x = torch.cat([c, c], out=a)", "see(a.is_inference())"),
         ("with torch.inference_mode(): c.resize_(2)", "see(c.is_inference(), c._version)"),
     ),

@@ -65,7 +65,8 @@ OPS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_strides_of_gradients(op: str) -> None:
+@pytest.mark.parametrize("cut", [False, True])
+def test_strides_of_gradients(op: str, cut: bool) -> None:
     def program(lib: Any) -> list[Any]:
         found: list[Any] = []
         for turned in (False, True):
@@ -75,6 +76,8 @@ def test_strides_of_gradients(op: str) -> None:
             h.register_hook(lambda g: found.append((g.stride(), g.is_contiguous())))
             for graph in (False, True):
                 y = OPS[op](lib, h)
+                if cut:
+                    y.tolist()
                 for outs, given in ((y, lib.ones_like(y)), (y.sum(), None)):
                     (g,) = lib.autograd.grad(outs, h, given, True, graph)
                     found.append((g.stride(), g.is_contiguous()))

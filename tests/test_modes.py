@@ -115,3 +115,48 @@ def test_variable_and_volatile() -> None:
         see.attempt(Variable, 3)
         see.attempt(Variable, x.long(), requires_grad=True)
         see.attempt(Variable, x, requires_grad=True, volatile=True)
+
+
+def test_entering_and_leaving_by_hand() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        scope = torch.no_grad()
+        with scope, scope:  # remembers the last time only
+            see(scope.prev)
+        see(torch.is_grad_enabled(), hasattr(torch.enable_grad(), "prev"))
+        see(isinstance(torch.enable_grad(), torch.no_grad))
+        torch.set_grad_enabled(True)
+        x = torch.ones(2, 2)
+        scope.__enter__()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            scope.__exit__(None, None, None)
+            see((x @ x).dtype)
+        scope.__enter__()
+        torch.set_default_dtype(torch.float64)
+        scope.__exit__(None, None, None)
+        see(torch.ones(1), torch.is_grad_enabled())
+        torch.set_default_dtype(torch.float32)
+        with torch.no_grad() as a, torch.inference_mode() as b, torch.set_grad_enabled(True) as c:
+            see(a, b, c)
+
+
+def test_what_modes_are_called_and_refuse() -> None:
+    @same
+    def program(torch: Any, see: Any) -> None:
+        autograd = torch.autograd
+        makers = (
+            torch.set_grad_enabled, autograd.set_multithreading_enabled,
+            autograd._force_original_view_tracking,
+        )  # fmt: skip
+        scopes = [torch.no_grad(), torch.enable_grad(), torch.inference_mode()]
+        for make in makers:
+            see.attempt(lambda: make(1))  # noqa: B023
+            see.attempt(lambda: make(None))  # noqa: B023
+            scopes.append(make(True))
+            make(make is not makers[-1])
+        for scope in scopes:
+            see(repr(scope).split(" object")[0].replace("leafax", "torch"))
+        for wrong in ((3,), ([3],), (None,)):
+            see.attempt(autograd.graph.increment_version, *wrong)
+            see.attempt(autograd._unsafe_preserve_version_counter, *wrong)
+        see("volatile" in dir(torch.ones(1)))

@@ -131,6 +131,7 @@ def said(call: str, t: object) -> tuple[object, list[str]]:
        if (d, b) != ("bfloat16", "70000, 70010")),
      "t.empty(1).random_(1 << 30, None)", "t.empty(1, dtype=t.complex64).random_()",
      "t.randint(-1, 3, (2,), dtype=t.uint8)", "t.randint(0, 1 << 70, (2,))", "t.randint(3, 4)",
+     "t.randint(2, (2,), dtype=t.complex64)", "t.empty(1, dtype=t.complex64).random_(2)",
      "t.randint(2.5, (2,))", "t.randint(high=1, size=(2,))", "t.randint(low=1, high=2, size=(2,))",
      "t.randint_like(t.ones(2, dtype=t.int8), 300)", "t.randperm(300, dtype=t.uint8)",
      "t.randperm(3000, dtype=t.float16)", "t.randperm(3, dtype=t.bool)",

@@ -292,3 +292,33 @@ def test_batched_gradients_of_no_dimension() -> None:
         "torch.autograd.grad((x * 2).sum(), x, is_grads_batched=True)",
         "torch.autograd.grad((x * 2).sum(), x, torch.tensor(1.0), is_grads_batched=True)",
     )
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "func.grad(lambda q: (p * q**2).sum())(y)", "func.vjp(lambda q: p * q.sin(), y)[1](p)[0]",
+        "func.grad_and_value(lambda q: (p * q.sin()).sum())(y)[1]",
+    ],
+)  # fmt: skip
+def test_what_an_inner_transform_differentiated_is_a_constant(inner: str) -> None:
+    compare(
+        "x, y = x[0], x[1]", f"def f(p): return ({inner} * p.cos()).sum()",
+        "see(func.grad(f)(x), func.hessian(f)(x))",
+        "y.requires_grad_()", "see(func.grad(f)(x))",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("transform", ["grad", "jacrev", "jacfwd", "hessian"])
+def test_arguments_by_name(transform: str) -> None:
+    compare(
+        "def f(p, k): return (p * k).sum()", f"see(func.{transform}(f)(x, k=2.0))",
+        f"see(func.{transform}(f)(p=x, k=2.0))",
+    )  # fmt: skip
+
+
+def test_a_second_cotangent_is_none() -> None:
+    compare(
+        "_, pull = func.vjp(lambda p: (p * 2, p), x)", "pull(x, x)", "pull((x, x), x)",
+        "see(*pull((x, x), None))", "see(*pull((x, x), False))",
+    )  # fmt: skip

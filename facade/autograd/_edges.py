@@ -23,5 +23,11 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 def increment_version(tensor: Any | Iterable[Any]) -> None:
     """Count a write that autograd did not see."""
+    if not isinstance(tensor, (Handle, Iterable)):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
     for t in (tensor,) if isinstance(tensor, Handle) else tensor:
+        if not isinstance(t, Handle):
+            raise RuntimeError(
+                "increment_version expects each element of the iterable to be a tensor"
+            )
         touch(t)

@@ -13,7 +13,7 @@ from leafax.functional import TABLE, Op
 
 from .._record import apply
 from .._scalars import DIV, MUL, minus, over, plus, times
-from ._formula_tools import Formula, conj
+from ._formula_tools import Formula, NoFormula, conj
 
 
 def _of_result(name: str, fn: Callable[..., Any]) -> Op:
@@ -66,18 +66,52 @@ def _pow_base(s: Any) -> Any:
 
 
 def _pow_exponent(s: Any) -> Any:
-    base = s["input"]
+    base, exponent = s["input"], s["exponent"]
     if isinstance(base, (int, float, complex)):
-        if not base:
-            return s.g * 0
-        log = cmath.log(base) if isinstance(base, complex) or base < 0 else math.log(base)
-        return s.g * conj(times(s.result, log))
-    power = conj(s.result * base.log())
-    exponent = s["exponent"]
-    grows = (
-        exponent >= 0 if not exponent.is_complex() else (exponent.imag == 0) & (exponent.real >= 0)
-    )
-    return s.g * power.new_zeros(()).where((base == 0) & grows, power)
+        power = conj(times(s.result, _log(base, exponent.is_complex())))
+        if base:
+            return s.g * power
+        zero = _grows(exponent)
+    else:
+        power = conj(s.result * base.to(s.result.dtype).log())
+        zero = (base == 0) & _grows(exponent)
+    return s.g * power.new_zeros(()).where(zero, power)
+
+
+def _log(base: complex, into_complex: bool) -> complex:
+    """The logarithm that C has of a number: NaN of what is negative, unless it is complex."""
+    if isinstance(base, complex) or into_complex:
+        return cmath.log(base) if base else complex(-math.inf, 0)
+    return math.log(base) if base > 0 else -math.inf if base == 0 else math.nan
+
+
+def _grows(exponent: Any) -> Any:
+    """Where a power of 0 is no infinity."""
+    if exponent.is_complex():
+        return (exponent.imag == 0) & (exponent.real >= 0)
+    return exponent >= 0
+
+
+def _acosh(s: Any) -> Any:
+    x = s["input"]
+    if x.is_complex():
+        return s.g * conj(plus(x, 1).rsqrt() * minus(x, 1).rsqrt())
+    return s.g * minus(x * x, 1).rsqrt()
+
+
+def _angle(s: Any) -> Any:
+    x = s["input"]
+    if not x.is_complex():
+        raise NoFormula
+    return x.new_zeros(()).where(x == 0, times(s.g * x / x.abs().pow(2), 1j))
+
+
+def _sgn(s: Any) -> Any:
+    if not s.g.is_complex():
+        raise NoFormula
+    size, sign = s["input"].abs(), s.result
+    turned = (s.g - sign * sign * conj(s.g)) / times(size, 2)
+    return turned.masked_fill(size == 0, 0)
 
 
 def _where(s: Any, first: bool) -> Any:
@@ -171,10 +205,17 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "asin": {"input": lambda s: s.g * conj(plus(-s["input"] * s["input"], 1).rsqrt())},
     "acos": {"input": lambda s: s.g * -conj(plus(-s["input"] * s["input"], 1).rsqrt())},
     "atan": {"input": lambda s: s.g / conj(plus(s["input"] * s["input"], 1))},
+    "asinh": {"input": lambda s: s.g * conj(plus(s["input"].pow(2), 1).rsqrt())},
+    "acosh": {"input": _acosh},
+    "atanh": {"input": lambda s: times(s.g, 1) / conj(apply(TABLE["sub"], 1, s["input"].pow(2)))},
     "sqrt": {"input": lambda s: s.g / times(conj(s.result), 2)},
     "rsqrt": {"input": lambda s: times(s.g, -0.5) * conj(s.result.pow(3))},
     "reciprocal": {"input": lambda s: -s.g * conj(s.result * s.result)},
     "erf": {"input": lambda s: times((-(s["input"].pow(2))).exp(), 2 / math.sqrt(math.pi)) * s.g},
+    "erfc": {"input": lambda s: times((-(s["input"].pow(2))).exp(), -2 / math.sqrt(math.pi)) * s.g},
+    "erfinv": {"input": lambda s: times(s.result.pow(2).exp(), math.sqrt(math.pi) / 2) * s.g},
+    "angle": {"input": _angle},
+    "sgn": {"input": _sgn},
     "sigmoid": {"input": lambda s: apply(_SIGMOID, s.g, s.result)},
     "tanh": {"input": lambda s: apply(_TANH, s.g, s.result)},
     "relu": {"input": lambda s: apply(_THRESHOLD, s.g, s.result)},

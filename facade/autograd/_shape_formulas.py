@@ -7,6 +7,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._bits import resolve_conj
 from .._record import apply
 from .._scalars import over
 from ._formula_tools import Formula, dims_of
@@ -112,6 +113,11 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "fill": FILLED,
     "fill_": FILLED,
     "alias": {"input": lambda s: s.g},
+    "conj": {"input": lambda s: s.g.conj()},
+    "view_as_real": {"input": lambda s: apply(TABLE["view_as_complex"], s.g.contiguous())},
+    "view_as_complex": {
+        "input": lambda s: apply(TABLE["view_as_real"], resolve_conj(s.g.contiguous()))
+    },
     # What was copied over gets zeros that depend on nothing.
     "copy": {"input": lambda s: s.g.new_zeros(s.shape()), "src": lambda s: s.g},
     **dict.fromkeys(_CUT, {"input": _joined}),
@@ -127,5 +133,5 @@ VIEWING = frozenset({
     "add", "sub", "sum", "cat", "stack", "clone", "contiguous", "_to_copy", "t", "transpose",
     "swapaxes", "swapdims", "T", "mT", "movedim", "moveaxis", "permute", "view", "reshape",
     "_unsafe_view", "flatten", "ravel", "unflatten", "unsqueeze", "squeeze", "squeeze_", "addcmul",
-    "addcdiv", "fmod", "remainder", "frac",
+    "addcdiv", "fmod", "remainder", "frac", "conj",
 })  # fmt: skip

@@ -108,6 +108,13 @@ def _lower(x: Any, private: list[Any]) -> Any:
     return bare(x)
 
 
+def _ended(leaves: list[Any]) -> list[Any]:
+    """Leaves of a function that has returned: constants to the transforms around it."""
+    for t in leaves:
+        t._ended = True
+    return leaves
+
+
 def lower_tree(tree: Any, private: list[Any]) -> Any:
     """`lower` for each tensor of what a function returned beside its output."""
     leaves, treedef = flatten(tree)
@@ -195,7 +202,7 @@ def grad_and_value(
                 check_real(out._v.dtype)
             flat = [t for lifted in private for t in lifted]
             found = iter(gradients([out], flat, [out.detach().new_ones(())]))
-        leaves = [t for t in flat if t.is_leaf]
+        leaves = _ended([t for t in flat if t.is_leaf])
         grads = [
             unflatten(tree, [lower(next(found), leaves) for _ in lifted])
             for tree, lifted in zip(trees, private, strict=True)
@@ -272,12 +279,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
                 f"Tensor with dtype {o.dtype}"
             )
-    private = [t for t in flat if t.is_leaf]
-    for t in private:
-        t._ended = True
+    private = _ended([t for t in flat if t.is_leaf])
 
     def wrapper(cotangents: Any, retain_graph: Any = True, create_graph: Any = None) -> Any:
-        retain_graph = bool(operator.index(retain_graph))  # a second cotangent is none
         given, tree = flatten(cotangents)
         if tree != structure:
             raise RuntimeError(
@@ -285,10 +289,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 f"outputs to the function. cotangents: {starred(tree)}, primal output: "
                 f"{starred(structure)}"
             )
+        if retain_graph is not None:  # a second cotangent is none
+            retain_graph = bool(operator.index(retain_graph))
         with tracked():
             given = [_cotangent(g, o) for g, o in zip(given, outs, strict=True)]
             # Where the outer graph is this one, too, it stays.
-            retain_graph = retain_graph or len(private) < len(flat)
+            retain_graph = retain_graph is not False or len(private) < len(flat)
             create_graph = True if create_graph is None else bool(create_graph)
             found = iter(gradients(outs, flat, given, retain_graph, create_graph))
         grads = tuple(

@@ -59,7 +59,7 @@ def jacrev(
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         _refuse_complex("jacrev", args, "inputs")
         places = _choose(args, argnums)
 
@@ -67,7 +67,7 @@ def jacrev(
             full = list(args)
             for n, x in zip(places, chosen, strict=True):
                 full[n] = x
-            return func(*full, **kwargs)
+            return func(*full)
 
         chosen = tuple(args[n] for n in places)
         got = vjp(partial, *chosen, has_aux=has_aux)
@@ -116,7 +116,7 @@ def jacfwd(
     """
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         _refuse_complex("jacfwd", args, "inputs")
         places = _choose(args, tuple(range(len(args))) if argnums is None else argnums)
         chosen = tuple(args[n] for n in places)
@@ -126,7 +126,7 @@ def jacfwd(
             full = list(args)
             for n, x in zip(places, xs, strict=True):
                 full[n] = x
-            return func(*full, **kwargs)
+            return func(*full)
 
         shapes: list[Any] = []
 

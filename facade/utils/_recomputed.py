@@ -23,6 +23,7 @@ class Latest:
       inner: frames of the checkpoints within.
       env: what stands for each value, by number, and `states` for each new step.
       found: the tensors that Functions saved.
+      spent: what was read of it.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Latest:
         now = owner(local.tasks)
         self.owner = ref(now) if now is not None else lambda: None
         self._trace = ref(local.trace)
-        self._spent: set[Any] = set()
+        self.spent: set[Any] = set()
 
     def is_here(self) -> bool:
         """Whether it is part of the running trace."""
@@ -47,9 +48,9 @@ class Latest:
         Raises:
           CheckpointError: if it had been read before, in the same pass or group.
         """
-        if what in self._spent:
+        if what in self.spent:
             raise spent(GraphExecGroup._get_current_group() is not None)
-        self._spent.add(what)
+        self.spent.add(what)
 
 
 class Recomputed:

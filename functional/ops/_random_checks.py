@@ -63,6 +63,10 @@ def need_integers(dtype: np.dtype, low: Any, high: Any) -> None:
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
+    if is_complex(dtype):
+        raise RuntimeError(
+            "check_random_bounds handles only integral, floating-point and boolean types"
+        )
     limits, last = _limits(dtype), largest(dtype)
     ends = (("from", low),) if high is None else (("from", low), ("to - 1", high - 1))
     for name, end in ends:
@@ -92,7 +96,7 @@ def _warn_of_rounding(name: str, dtype: np.dtype) -> None:
 
 def need_random(key: Any, input: Any, from_: Any = 0, to: Any = None) -> None:
     """The bounds of `random_`."""
-    if is_complex(input.dtype):
+    if is_complex(input.dtype) and to is None:
         kind = scalar_name(input.dtype)
         raise NotImplementedError(f"\"random_kernel_cpu\" not implemented for '{kind}'")
     need_integers(np.dtype(input.dtype), from_, to)
