@@ -68,6 +68,7 @@ from .ops import broadcast_shapes as broadcast_shapes
 from .ops import contiguous_strides as contiguous_strides
 from .ops import einsum_terms as einsum_terms
 from .ops import flatten_size as flatten_size
+from .ops import need_slice_shape as need_slice_shape
 from .ops import need_slices as need_slices
 from .ops import wrap_dim as wrap_dim
 

@@ -68,6 +68,11 @@ _REFUSED: dict[str, tuple[type[Exception], str]] = {
         for name in ("ChannelsLast", "ChannelsLast3d")
     },
     **{op: (RuntimeError, _NO_FALLBACK.format(op)) for op in ("equal", "is_pinned")},
+    "as_strided_scatter": (
+        RuntimeError,
+        "Error: aten::as_strided_scatter requires special handling, and does not yet have a "
+        "batching rule. Feel free to file a github issue!",
+    ),
     **{
         op: (RuntimeError, _DYNAMIC.format(op))
         for op in ("nonzero", "where", "_unique2", "unique_dim", "unique_consecutive")
