@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from leafax.functional import TABLE, Fault, Op
+from leafax.functional import TABLE, Fault, Op, SVDOld
 
 from ._composed import composes, under_grad
 from ._creation import eye
 from ._dtype import of
 from ._record import apply
 from ._trace import local
+from ._writes import written
 
 _SVD, _INV, _INV_EX = (TABLE[f"linalg.{name}"] for name in ("svdvals", "inv", "inv_ex"))
 _NORM, _MATRIX_NORM = TABLE["linalg.vector_norm"], TABLE["linalg.matrix_norm"]
@@ -71,6 +72,16 @@ def _singular_values(A: Any, *, driver: str | None) -> Any:  # noqa: N803
     if not under_grad(local.mode, A):
         return None
     return apply(TABLE["linalg.svd"], A, False, driver=driver)[1]
+
+
+@composes("svd")
+def _svd(input: Any, some: bool, compute_uv: bool) -> Any:
+    if compute_uv:
+        u, s, vh = apply(TABLE["linalg.svd"], input, not some)
+    else:
+        s = apply(_SVD, input)
+        u, vh = (written(input.new_zeros((*s.shape[:-1], n, n))) for n in input.shape[-2:])
+    return SVDOld(u, s, vh.mH)
 
 
 @composes("linalg.eigvals")

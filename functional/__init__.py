@@ -64,6 +64,7 @@ from .ops import NO_SCALE as NO_SCALE
 from .ops import NOT_VIEWABLE as NOT_VIEWABLE
 from .ops import VIEW_RULES as VIEW_RULES
 from .ops import Layout as Layout
+from .ops import SVDOld as SVDOld
 from .ops import broadcast_shapes as broadcast_shapes
 from .ops import contiguous_strides as contiguous_strides
 from .ops import einsum_terms as einsum_terms

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sameness import same
 
 import leafax
 
@@ -163,3 +164,37 @@ def test_gradients_of_eigenvalues_are_differentiable():
         (second,) = lib.autograd.grad((g * g).sum(), a)
         found.append([g.detach().numpy(), second.numpy()])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("loss", ["(v * (1 + 1j)).sum().real", "v.abs().sum()", "w.abs().sum()"])
+@pytest.mark.parametrize("name", ["eig", "eigh", "svd"])
+def test_losses_that_depend_on_the_phase_of_vectors(name, loss, cut):
+    found = []
+    for lib in (torch, leafax):
+        a = lib.tensor([[1, 2j], [-2j, 4]], dtype=lib.complex128, requires_grad=True)
+        *_, w, v = getattr(lib.linalg, name)(a)
+        if cut:
+            v.tolist()
+        try:
+            eval(loss, {"v": v, "w": w}).backward()
+            found.append(a.grad.tolist())
+        except RuntimeError as error:
+            found.append(str(error))
+    if isinstance(found[0], str):
+        assert found[0] == found[1]
+    else:
+        np.testing.assert_allclose(found[1], found[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"some": False}, {"compute_uv": False}])
+def test_the_vectors_of_svd_are_a_view(kwargs):
+    @same
+    def program(lib, log):
+        for dtype in (lib.float64, lib.complex128):
+            x = lib.arange(6.0).view(3, 2).to(dtype).requires_grad_()
+            u, s, v = lib.svd(x, **kwargs)
+            log(u.abs().detach(), s, v.is_conj(), v.abs().detach())
+            for t in (u, v):
+                log(t.stride(), t._version, t._is_view(), t.output_nr, t.requires_grad)
+                log(str(t.grad_fn).split(" ")[0])

@@ -138,8 +138,7 @@ class SVDOld(NamedTuple):
     V: Array
 
 
-@op(name="svd", backward="LinalgSvdBackward0", residuals=True,
-    saves={"U": "*", "S": "*", "Vh": "*"})  # fmt: skip
+@op(backward="LinalgSvdBackward0", residuals=True)
 def svd(input: Array, some: bool = True, compute_uv: bool = True) -> SVDOld:
     """Singular value decomposition, `U @ diag(S) @ V.mH`, by its old name."""
     from .decompositions import linalg_svd
