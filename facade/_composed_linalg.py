@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from leafax.functional import TABLE, Fault, Op, SVDOld
+from leafax.functional import LU, TABLE, Fault, Op, SVDOld, Unpacked
 
 from ._composed import composes, under_grad
 from ._creation import eye
@@ -65,6 +65,41 @@ def _norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:  # noqa
     if dims is None and A.dim() != 2:
         return None
     return apply(_MATRIX_NORM, A, ord, dims or (-2, -1), keepdim, dtype)
+
+
+class _Factors(NamedTuple):
+    L: Any
+    U: Any
+    P: Any
+
+
+def _factors_first(op: Op) -> Op:
+    """`op` with its permutation last: a constant, it is none of the results of PyTorch's node."""
+
+    def fn(*args: Any, **kwargs: Any) -> _Factors:
+        P, L, U = op.fn(*args, **kwargs)  # noqa: N806
+        return _Factors(L, U, P)
+
+    fn.__signature__ = op.signature  # type: ignore[attr-defined]
+    return Op(
+        fn, name=op.name, namespace=op.namespace, backward=op.backward, saves=op.saves,
+        residuals=op.residuals, constant_outputs=(2,),
+    )  # fmt: skip
+
+
+_LU, _LU_UNPACK = _factors_first(TABLE["linalg.lu"]), _factors_first(TABLE["lu_unpack"])
+
+
+@composes("linalg.lu")
+def _lu(A: Any, *, pivot: bool) -> Any:  # noqa: N803
+    L, U, P = apply(_LU, A, pivot=pivot)  # noqa: N806
+    return LU(P, L, U)
+
+
+@composes("lu_unpack")
+def _lu_unpack(LU_data: Any, LU_pivots: Any, *flags: bool) -> Any:  # noqa: N803
+    L, U, P = apply(_LU_UNPACK, LU_data, LU_pivots, *flags)  # noqa: N806
+    return Unpacked(P, L, U)
 
 
 @composes("linalg.svdvals")
