@@ -240,6 +240,12 @@ def _tensorsolve(A: Any, B: Any, dims: Any) -> Any:  # noqa: N803
     return apply(TABLE["linalg.solve"], A.reshape(n, n), B.flatten()).reshape(shape)
 
 
+@composes("cross")
+def _cross(input: Any, other: Any, dim: int | None) -> Any:
+    dim = tuple(input.shape).index(3) if dim is None else dim
+    return apply(TABLE["linalg.cross"], input, other, dim)
+
+
 @composes("linalg.vecdot")
 def _vecdot(x: Any, y: Any, dim: int) -> Any:
     if x.dim() == y.dim() == 1:

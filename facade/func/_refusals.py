@@ -218,6 +218,18 @@ def reworded(op: Op, operands: list[Value], call: Any, error: Exception) -> Exce
     return error
 
 
+def refuse_mask(mask: Any, target: Any) -> None:
+    """Raise if a mask differs from example to example."""
+    if innermost(mask) is None:
+        return
+    if target is not None and innermost(target) is None:
+        raise RuntimeError(_BATCHED.format("index_put_", "in a vmap"))
+    raise RuntimeError(
+        "vmap: We do not support batching operators that can support dynamic shape. Attempting to "
+        "batch over indexing with a boolean mask."
+    )
+
+
 def refuse(t: Any, message: str) -> None:
     """Raise this error if `t` differs from example to example."""
     if running.levels and innermost(t) is not None:
