@@ -9,10 +9,14 @@ from typing import Any
 
 
 class _Active(threading.local):
-    """`arguments` are those that are leaves to the transform but have a history outside of it."""
+    """`arguments` are those that are leaves to the transform but have a history outside of it.
+
+    `pulling` says that gradients are taken for a transform.
+    """
 
     depth = 0
     arguments: tuple[Any, ...] = ()
+    pulling = False
 
 
 active = _Active()
@@ -29,6 +33,16 @@ def transform(*arguments: Any) -> Iterator[None]:
     finally:
         active.depth -= 1
         active.arguments = before
+
+
+@contextmanager
+def pulling() -> Iterator[None]:
+    """While gradients are taken for a transform."""
+    before, active.pulling = active.pulling, True
+    try:
+        yield
+    finally:
+        active.pulling = before
 
 
 @contextmanager

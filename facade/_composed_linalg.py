@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from leafax.functional import TABLE, Fault, Op
+from leafax.functional import LU, TABLE, Fault, Op, SVDOld, Unpacked
 
 from ._composed import composes, under_grad
 from ._creation import eye
 from ._dtype import of
 from ._record import apply
 from ._trace import local
+from ._writes import written
 
 _SVD, _INV, _INV_EX = (TABLE[f"linalg.{name}"] for name in ("svdvals", "inv", "inv_ex"))
 _NORM, _MATRIX_NORM = TABLE["linalg.vector_norm"], TABLE["linalg.matrix_norm"]
@@ -66,11 +67,56 @@ def _norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:  # noqa
     return apply(_MATRIX_NORM, A, ord, dims or (-2, -1), keepdim, dtype)
 
 
+class _Factors(NamedTuple):
+    L: Any
+    U: Any
+    P: Any
+
+
+def _factors_first(op: Op) -> Op:
+    """`op` with its permutation last: a constant, it is none of the results of PyTorch's node."""
+
+    def fn(*args: Any, **kwargs: Any) -> _Factors:
+        P, L, U = op.fn(*args, **kwargs)  # noqa: N806
+        return _Factors(L, U, P)
+
+    fn.__signature__ = op.signature  # type: ignore[attr-defined]
+    return Op(
+        fn, name=op.name, namespace=op.namespace, backward=op.backward, saves=op.saves,
+        residuals=op.residuals, constant_outputs=(2,),
+    )  # fmt: skip
+
+
+_LU, _LU_UNPACK = _factors_first(TABLE["linalg.lu"]), _factors_first(TABLE["lu_unpack"])
+
+
+@composes("linalg.lu")
+def _lu(A: Any, *, pivot: bool) -> Any:  # noqa: N803
+    L, U, P = apply(_LU, A, pivot=pivot)  # noqa: N806
+    return LU(P, L, U)
+
+
+@composes("lu_unpack")
+def _lu_unpack(LU_data: Any, LU_pivots: Any, *flags: bool) -> Any:  # noqa: N803
+    L, U, P = apply(_LU_UNPACK, LU_data, LU_pivots, *flags)  # noqa: N806
+    return Unpacked(P, L, U)
+
+
 @composes("linalg.svdvals")
 def _singular_values(A: Any, *, driver: str | None) -> Any:  # noqa: N803
     if not under_grad(local.mode, A):
         return None
     return apply(TABLE["linalg.svd"], A, False, driver=driver)[1]
+
+
+@composes("svd")
+def _svd(input: Any, some: bool, compute_uv: bool) -> Any:
+    if compute_uv:
+        u, s, vh = apply(TABLE["linalg.svd"], input, not some)
+    else:
+        s = apply(_SVD, input)
+        u, vh = (written(input.new_zeros((*s.shape[:-1], n, n))) for n in input.shape[-2:])
+    return SVDOld(u, s, vh.mH)
 
 
 @composes("linalg.eigvals")
@@ -192,6 +238,12 @@ def _tensorsolve(A: Any, B: Any, dims: Any) -> Any:  # noqa: N803
     shape = tuple(A.shape[B.dim() :])
     n = math.prod(shape)
     return apply(TABLE["linalg.solve"], A.reshape(n, n), B.flatten()).reshape(shape)
+
+
+@composes("cross")
+def _cross(input: Any, other: Any, dim: int | None) -> Any:
+    dim = tuple(input.shape).index(3) if dim is None else dim
+    return apply(TABLE["linalg.cross"], input, other, dim)
 
 
 @composes("linalg.vecdot")

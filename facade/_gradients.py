@@ -21,6 +21,7 @@ from ._keep import given_of, needed, reads, takes_input
 from ._layout import strides_of
 from ._node import Node
 from ._opaque import reached
+from ._phases import WATCHED, watch
 from ._record import over_budget
 from ._saved import FREED, argument, slots_of
 from ._silent import by_result, changed
@@ -62,9 +63,13 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
     edges = node.next_edges()
     wanted = tuple(k for k, e in enumerate(edges) if e is not None and e[0] in needed)
     refuse(state, wanted)
+    op = getattr(state.call, "op", None)
+    if op in WATCHED:
+        task.plain = False
+        watch(node, op, grads)
     floats = given_of(state)
     given = tuple(k for k in floats if k < len(grads) and grads[k] is not None)
-    if getattr(getattr(state.call, "op", None), "namespace", "") == "opaque":
+    if op is not None and op.namespace == "opaque":
         wanted = reached(state, wanted, given)
     if frame is not None:
         task.plain = False

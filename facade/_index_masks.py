@@ -31,16 +31,17 @@ def marks(k: Any) -> bool:
     return k._v.dtype.name in ("bool", "uint8")
 
 
+def _refuse_examples(mask: Any, target: Any = None) -> None:
+    """Raise PyTorch's error for a mask that differs from example to example of a `vmap`."""
+    if local.look is not None:
+        from .func._refusals import refuse_mask
+
+        refuse_mask(mask, target)
+
+
 def mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
     """The positions where a mask is True: what they are only the data can tell."""
-    if local.look is not None:
-        from .func._refusals import refuse
-
-        refuse(
-            mask,
-            "vmap: We do not support batching operators that can support dynamic shape. Attempting "
-            "to batch over indexing with a boolean mask.",
-        )
+    _refuse_examples(mask)
     warn_of_bytes(mask)
     check_mask(out, dim, mask)
     return list(nonzero(mask, as_tuple=True))
@@ -66,6 +67,8 @@ def warn_of_bytes(mask: Any) -> None:
 
 
 def check_mask(out: Any, dim: int, mask: Any) -> None:
+    """Raise unless a mask fits what it is to be written through."""
+    _refuse_examples(mask, out)
     for i in range(mask.dim()):
         if mask.shape[i] != out.size(dim + i):
             raise MaskError(

@@ -168,24 +168,48 @@ def _path(structure: Structure, base: Any, flat: Any) -> list[Any]:
 
 # What they see may hold an element of the base several times.
 _WINDOWS = frozenset({"unfold", "as_strided"})
+# Writing through them must leave alone what is not written to.
+_KEEPING = _WINDOWS | {"view_dtype"}
 _NOT_PLACES = BY_NAME | {"real", "imag"}  # what they see are no elements of the base
 
 
 def _put(structure: Structure, path: list[Any], new: Any, flat: Any) -> Any:
     """The base with the last of `path` replaced by `new`."""
     end, last = len(flat), len(structure)
+    written: Any = None  # which elements of `new` are; None if all
     while last:
         first = _windows(structure, last)
         start = end - sum(count + len(names) for _, count, names in structure[first:last])
         steps, arguments, whole = structure[first:last], flat[start:end], path[first]
-        if len(steps) == 1:
-            op, count, names = steps[0]
+        before = written
+        if any(op.name in _KEEPING for op, _, _ in structure[:last]):
+            written = _written(steps, written, whole, new, arguments)
+        op, count, names = steps[0]
+        if len(steps) == 1 and (before is None or op.name not in _WINDOWS):
             named = dict(zip(names, arguments[count:], strict=True))
             new = (op.write or _scatter(op.fn))(whole, new, *arguments[:count], **named)
         else:
-            new = _scatter(partial(_end_of, steps))(whole, new, *arguments)
+            new = _scatter(partial(_end_of, steps))(whole, new, *arguments, written=before)
+        if op.name == "view_dtype" and before is not None:  # True may be any byte
+            new = jnp.where(written, new, whole)
         end, last = start, first
     return new
+
+
+def _written(steps: Structure, written: Any, whole: Any, new: Any, arguments: Any) -> Any:
+    """Which elements of `whole` are written to by writing `new` through these steps."""
+    mine = jnp.ones(new.shape, bool) if written is None else written
+    if steps[0][0].name not in _NOT_PLACES:
+        view = partial(_end_of, steps)
+        return _scatter(view)(jnp.zeros(whole.shape, bool), mine, *arguments, written=written)
+    if mine.ndim != whole.ndim:  # pairs along a last dim as complex numbers, or the other way
+        return mine.any(-1) if mine.ndim > whole.ndim else jnp.stack([mine, mine], -1)
+    if whole.shape == mine.shape:
+        return mine
+    row = whole.shape[-1]
+    if row > mine.shape[-1]:
+        return jnp.repeat(mine, row // mine.shape[-1], -1)
+    return mine.reshape(*whole.shape, mine.shape[-1] // row).any(-1)
 
 
 def _windows(structure: Structure, last: int) -> int:
@@ -209,8 +233,10 @@ def _end_of(structure: Structure, base: Any, *flat: Any) -> Any:
 def _scatter(view: Callable[..., Any]) -> Callable[..., Any]:
     """The write-back of a view that brings none of its own."""
 
-    def write(base: Any, new: Any, *args: Any, **kwargs: Any) -> Any:
+    def write(base: Any, new: Any, *args: Any, written: Any = None, **kwargs: Any) -> Any:
         places = view(jnp.arange(base.size).reshape(base.shape), *args, **kwargs)
+        if written is not None:  # beyond the base there is nothing to write to
+            places = jnp.where(written, places, base.size)
         flat = base.reshape(-1).at[places.reshape(-1)].set(new.reshape(-1))
         return flat.reshape(base.shape)
 

@@ -6,6 +6,7 @@ in PyTorch.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from leafax.functional import Op
@@ -21,7 +22,7 @@ _NAMES: dict[str, str] = {
     "pdist": "_pdist_forward",
     "special.zeta": "special_zeta",
 }
-_NOT_DIFFERENTIABLE = {"heaviside": "aten::heaviside", "floor_divide": "aten::floor_divide"}
+_UNDERIVED = re.compile(r"derivative for (aten::\w+) is not implemented")
 
 
 def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
@@ -30,10 +31,10 @@ def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
     Args:
       suffix: what the variant in place has at the end of its name.
     """
-    if op.qualified in _NOT_DIFFERENTIABLE:
+    none = _UNDERIVED.match(op.no_gradient[1]) if op.no_gradient is not None else None
+    if none is not None:
         raise NotImplementedError(
-            f"Trying to use forward AD with {_NOT_DIFFERENTIABLE[op.qualified]}{suffix} that does "
-            "not support it."
+            f"Trying to use forward AD with {none[1]}{suffix} that does not support it."
         )
     name = _NAMES.get(op.qualified)
     if op.qualified == "nn.functional.grid_sample":

@@ -5,15 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from leafax.functional import TABLE, Fault, Op, need_slices
+from leafax.functional import TABLE, Fault, Layout, Op, need_slice_shape, need_slices
 
+from ._beyond import places
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
+from ._modes import no_grad
 from ._once import warn_once
 from ._out import write_out
 from ._record import apply
 from ._scalars import over
+from ._strided import lie
+from ._strides import layout
+from ._trace import local
+from ._vmapped import refuse
+from ._writes import repeats
 
 _SCATTER = TABLE["scatter_reduce"]
 
@@ -75,13 +83,39 @@ def _places(input: Any, dim: int, index: Any, source: Any, reduce: str) -> Any:
     return index.view(shape).expand(source.shape).long()
 
 
+def _put_strided(
+    input: Any, src: Any, size: Any, stride: Any, offset: int, own: Any, begin: int
+) -> Any:
+    """`input`, whose memory is laid out as `own` says from `begin` on, written to by strides."""
+    mine = places(Layout(tuple(input.shape), own, begin))
+    theirs = places(Layout(size, stride, offset))
+    room = max((int(at.max()) + 1 for at in (mine, theirs) if at.size), default=0)
+    memory = jnp.zeros(room, input.dtype).at[mine].set(input)
+    return memory.at[theirs].set(src.astype(input.dtype))[mine]
+
+
+_AS_STRIDED_SCATTER = Op(
+    _put_strided, name="as_strided_scatter", backward="AsStridedScatterBackward0"
+)
+
+
 def as_strided_scatter(
     input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Any:
     """A copy whose elements at these strides are those of `src`."""
-    out = input.clone()
-    out.as_strided(tuple(size), tuple(stride), storage_offset).copy_(src)
-    return out
+    if local.look is not None:
+        refuse("as_strided_scatter", input, src)
+    size, stride = tuple(size), tuple(stride)
+    with no_grad():
+        # The memory is copied as it is, unless elements share some: then what they are is.
+        memory = input.clone() if repeats(input) else input.detach()
+        have = layout(memory)
+        offset = int(have.offset) if storage_offset is None else storage_offset
+        part = memory.as_strided(size, stride, offset)
+    need_slice_shape(src, tuple(part.shape))
+    begin = int(have.offset)
+    made = apply(_AS_STRIDED_SCATTER, input, src, size, stride, offset, have.strides, begin)
+    return lie(made, have.strides)
 
 
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N803

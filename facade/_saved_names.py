@@ -9,9 +9,9 @@ import functools
 
 # `names: nodes`, a node without "Backward" and a zero after it.
 _NAMES = """\
-: Alias Bernoulli Bernoulli1 Bernoulli2 BlockDiag Cauchy Ceil Clone Conj ConjPhysical ConjPhysical1
-  CopyBackwards CopySlices Deg2Rad Eq Exponential Fill Fill2 Fill3 Floor Fmod Frac Ge Geometric
-  Geqrf Gt Le LogNormal Lt Ne Neg NegView Normal NotImplemented Poisson Rad2Deg Random2
+: Add1 Alias Bernoulli Bernoulli1 Bernoulli2 BlockDiag Cauchy Ceil Clone Conj ConjPhysical
+  ConjPhysical1 CopyBackwards CopySlices Deg2Rad Eq Exponential Fill Fill2 Fill3 Floor Fmod Frac Ge
+  Geometric Geqrf Gt Le LogNormal Lt Ne Neg NegView Normal NotImplemented Poisson Rad2Deg Random2
   Remainder Round Sign T ToCopy Trunc Uniform ViewAsComplex ViewAsReal Zero
 A LU left pivots result: LinalgSolveEx
 A LU pivots result: LinalgDet
@@ -143,7 +143,7 @@ min self: ClampMin ClampMin1
 n self: Polygamma Polygamma1
 negative_slope result: LeakyRelu1
 negative_slope self: LeakyRelu
-other: Div1
+other: Div1 Mul1
 other p result self: Dist
 other result: Ldexp
 other result self: Hypot

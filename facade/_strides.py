@@ -112,7 +112,7 @@ def strided(
         for level in local.mode.dual:
             along = _dual.tangent(t, level)
             if along is not None:
-                offset = t.storage_offset() if storage_offset is None else storage_offset
+                offset = int(layout(t).offset) if storage_offset is None else storage_offset
                 with _dual.seeing(_dual.below(level)), unlooked():
                     _dual.hold(out, level, along.as_strided(size, stride, offset))
     return out
@@ -228,6 +228,12 @@ def stride(t: Any) -> tuple[int, ...]:
 
 
 def offset(t: Any) -> int:
+    if local.look is not None:
+        from .func._strided_examples import offset as of_example
+
+        found = of_example(t)
+        if found is not None:
+            return found
     return int(layout(t).offset)
 
 

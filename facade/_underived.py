@@ -65,6 +65,11 @@ def refuse_arguments(call: Any, inputs: list[Value]) -> None:
 
 def has_no_formula(state: State) -> bool:
     """Whether PyTorch's node here is `NotImplemented`."""
+    return state.call.op.backward == "NotImplemented" or _leads_nowhere(state)
+
+
+def _leads_nowhere(state: State) -> bool:
+    """Whether it is, and says the op's own name."""
     op = state.call.op
     if op.name == "remainder":  # of a number by a tensor
         first = state.call.args[0] if state.call.args else None
@@ -109,7 +114,7 @@ def refuse(state: Any, wanted: tuple[int, ...], name: str = "") -> None:
         _refuse_repeating(state)
     if op.name in _BY_INDEX:
         _refuse_short_index(state, wanted, name)
-    if has_no_formula(state):
+    if _leads_nowhere(state):
         said = f"aten::{op.name}{'_' if op.overwrites else ''}"
         said = op.name if op.name == "set_" else said
         raise RuntimeError(f"derivative for {said} is not implemented")

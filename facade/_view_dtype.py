@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from leafax.functional import TABLE, scalar_name
 
 from ._bits import is_conj, is_neg
 from ._dtype import as_dtype
 from ._dtype import dtype as dtype_class
 from ._enter import make
+from ._lens import Lens
+from ._reading import through
 from ._record import record
 from ._storage import detach, of_mode, share
 from ._strides import layout
+from ._trace import local
 
 _VIEW = TABLE["view_dtype"]
 _BITS = ((is_conj, "conjugate view tensors"), (is_neg, "tensors with negative bit set"))
@@ -59,13 +64,31 @@ def view_dtype(t: Any, dtype: dtype_class) -> Any:
                 "different dtype."
             )
     _check(t, dtype)
+    step: Any = (_VIEW, (dtype.np, t._v.dtype.itemsize), {})
     source = detach(t)
-    state, trace = record(_VIEW, (source, dtype.np, t._v.dtype.itemsize), {}, budget=False)
-    out = of_mode(make(state.value, trace))
-    share(source, out, ((_VIEW, (dtype.np, t._v.dtype.itemsize), {}),), view=False)
+    bytes_ = _bytes_lens(source._lens) if source._lens and t._v.dtype == np.bool_ else None
+    if bytes_ is None:
+        state, trace = record(_VIEW, (source, *step[1]), {}, budget=False)
+        value = state.value
+    else:
+        trace = local.trace
+        value = through(trace, source._store.cell, (*bytes_, step))
+    out = of_mode(make(value, trace))
+    share(source, out, (step,), view=False)
+    if bytes_ is not None:
+        out._lens = (*bytes_, step)
     if t._v.inference or out._v.inference:  # which have no count of versions to share
         out._vc = [0]
     return out
+
+
+def _bytes_lens(lens: Lens) -> Lens | None:
+    """The lens of a bool tensor that sees its bytes, where other numbers are seen as bools."""
+    for k in reversed(range(len(lens))):
+        op, args, kwargs = lens[k]
+        if op is _VIEW:
+            return (*lens[:k], (op, (np.dtype(np.uint8), *args[1:]), kwargs), *lens[k + 1 :])
+    return None
 
 
 def _check(t: Any, dtype: dtype_class) -> None:

@@ -60,14 +60,18 @@ from ._vjp import VjpCall as VjpCall
 from ._vjp import vjp_of as vjp_of
 from .ops import BY_POINTS as BY_POINTS
 from .ops import BY_ROOT as BY_ROOT
+from .ops import LU as LU
 from .ops import NO_SCALE as NO_SCALE
 from .ops import NOT_VIEWABLE as NOT_VIEWABLE
 from .ops import VIEW_RULES as VIEW_RULES
 from .ops import Layout as Layout
+from .ops import SVDOld as SVDOld
+from .ops import Unpacked as Unpacked
 from .ops import broadcast_shapes as broadcast_shapes
 from .ops import contiguous_strides as contiguous_strides
 from .ops import einsum_terms as einsum_terms
 from .ops import flatten_size as flatten_size
+from .ops import need_slice_shape as need_slice_shape
 from .ops import need_slices as need_slices
 from .ops import wrap_dim as wrap_dim
 

@@ -123,6 +123,7 @@ PLAIN: dict[str, tuple[Program, tuple[tuple[int, ...], ...]]] = {
     "triplet_margin_loss": (
         lambda lib, x, y, z: f(lib).triplet_margin_loss(x, y, z, swap=True),
         ((3, 4), (3, 4), (3, 4))),
+    "cross": (lambda lib, x, y: lib.cross(x, y), ((4, 3), (4, 3))),
     "cross_entropy": (
         lambda lib, x, y: f(lib).cross_entropy(x, y, label_smoothing=0.2), ((3, 4), (3, 4))),
     "pairwise_distance_1": (lambda lib, x, y: f(lib).pairwise_distance(x, y, 1), ((3,), (3,))),
@@ -180,6 +181,7 @@ PLAIN |= {
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
+@pytest.mark.filterwarnings("ignore:Using torch.cross without")
 @pytest.mark.parametrize("name", PLAIN)
 def test_functions(name: str) -> None:
     program, shapes = PLAIN[name]

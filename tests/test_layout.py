@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from sameness import same
+from sameness import Log, same
 
 import leafax
 from leafax.functional import TABLE, VIEW_RULES
@@ -191,3 +191,17 @@ def test_rules_of_views_have_the_parameters_of_their_ops(name: str) -> None:
     rule = list(inspect.signature(VIEW_RULES[name]).parameters.values())[1:]
     if not any(p.kind is p.VAR_KEYWORD for p in rule):
         assert tuple(p.name for p in rule) == TABLE[name].parameters[1:]
+
+
+@pytest.mark.parametrize("view", ["a", "a[1:]", "a.view(2, 4)[:, 1:]", "a[1:].expand(2, 7)"])
+@pytest.mark.parametrize("args", [((2,), (2,)), ((2,), (2,), 0), ((2,), (4,), 1), ((3,), (2,))])
+def test_scatter_into_the_memory_of_a_view(view: str, args: Any) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        a, src = torch.arange(8.0), torch.tensor([10.0, 20.0], requires_grad=True)
+        with log.catch():
+            out = torch.as_strided_scatter(eval(view, {"a": a}), src, *args)
+            log(out)
+            log(len(out.grad_fn.next_functions))
+        with log.catch():
+            torch.vmap(lambda x: x.as_strided_scatter(src, (2,), (2,)))(a.view(2, 4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sameness import same
 
 import leafax
 
@@ -163,3 +164,77 @@ def test_gradients_of_eigenvalues_are_differentiable():
         (second,) = lib.autograd.grad((g * g).sum(), a)
         found.append([g.detach().numpy(), second.numpy()])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("loss", ["(v * (1 + 1j)).sum().real", "v.abs().sum()", "w.abs().sum()"])
+@pytest.mark.parametrize("name", ["eig", "eigh", "svd"])
+def test_losses_that_depend_on_the_phase_of_vectors(name, loss, cut):
+    found = []
+    for lib in (torch, leafax):
+        a = lib.tensor([[1, 2j], [-2j, 4]], dtype=lib.complex128, requires_grad=True)
+        *_, w, v = getattr(lib.linalg, name)(a)
+        if cut:
+            v.tolist()
+        try:
+            eval(loss, {"v": v, "w": w}).backward()
+            found.append(a.grad.tolist())
+        except RuntimeError as error:
+            found.append(str(error))
+    if isinstance(found[0], str):
+        assert found[0] == found[1]
+    else:
+        np.testing.assert_allclose(found[1], found[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"some": False}, {"compute_uv": False}])
+def test_the_vectors_of_svd_are_a_view(kwargs):
+    @same
+    def program(lib, log):
+        for dtype in (lib.float64, lib.complex128):
+            x = lib.arange(6.0).view(3, 2).to(dtype).requires_grad_()
+            u, s, v = lib.svd(x, **kwargs)
+            log(u.abs().detach(), s, v.is_conj(), v.abs().detach())
+            for t in (u, v):
+                log(t.stride(), t._version, t._is_view(), t.output_nr, t.requires_grad)
+                log(str(t.grad_fn).split(" ")[0])
+
+
+@pytest.mark.parametrize("call", [
+    "lib.linalg.lu(x)", "lib.lu_unpack(*lib.linalg.lu_factor(x))",
+    "lib.lu_unpack(*lib.linalg.lu_factor(x), unpack_pivots=False)",
+    "lib.lu_unpack(*lib.linalg.lu_factor(x), unpack_data=False)",
+])  # fmt: skip
+def test_constants_are_no_outputs_of_a_node(call):
+    @same
+    def program(lib, log):
+        x = (lib.arange(4.0).view(2, 2) + 1).requires_grad_()
+        made = eval(call, {"lib": lib, "x": x})
+        log(type(made).__name__, *made, [t.output_nr for t in made], lib.is_tensor(made.P))
+        seen = []
+        if not made.L.numel():
+            return
+        made[1].grad_fn.register_prehook(lambda g: seen.append(len(g)))
+        (made[1].sum() + (made[2] ** 2).sum()).backward()
+        log(seen, x.grad.tolist())
+
+
+@pytest.mark.parametrize("call", [
+    "lib.linalg.ldl_factor(x)[0]", "lib.linalg.ldl_factor_ex(x)[0]",
+    "lib.linalg.ldl_solve(x, pivots, x)", "lib.linalg.ldl_solve(x.detach(), pivots, x)",
+])  # fmt: skip
+def test_factors_without_a_derivative(call):
+    @same
+    def program(lib, log):
+        pivots = lib.tensor([1, 2], dtype=lib.int32)
+
+        def f(x):
+            return eval(call, {"lib": lib, "x": x, "pivots": pivots})
+
+        x = lib.tensor([[4.0, 2.0], [2.0, 3.0]])
+        y = f(x.clone().requires_grad_())
+        log(y, y.grad_fn.name(), len(y.grad_fn.next_functions))
+        with log.catch():
+            y.sum().backward()
+        with log.catch():
+            lib.func.jvp(f, (x,), (x,))

@@ -30,6 +30,14 @@ def test_function(name, dtype, rtol, atol):
     np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
 
 
+@pytest.mark.parametrize("dtype, rtol", [("float64", 1e-9), ("float32", 1e-5)])
+@pytest.mark.parametrize("n", range(6))
+def test_polygamma_at_poles_and_infinities(n, dtype, rtol):
+    x = np.array([-2, -1, -0.5, 0, 0.3, 1, 7, 1e5, -3.3, np.inf, -np.inf, np.nan], dtype)
+    want = torch.polygamma(n, torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(leafax.polygamma(n, leafax.from_numpy(x)).numpy(), want, rtol=rtol)
+
+
 @pytest.mark.parametrize("name", POLYNOMIALS)
 def test_polynomial(name):
     # For NaN torch's loops end before they begin and return what was in memory.

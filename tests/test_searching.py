@@ -93,6 +93,11 @@ def test_lengths_of_segments_have_no_edge() -> None:
         x = t.tensor([1.0, 2.0, 4.0], dtype=t.float64, requires_grad=True)
         for given in ({"lengths": t.tensor([1, 2])}, {"offsets": t.tensor([0, 1, 3])}):
             log(t.segment_reduce(x, "sum", **given))
+        for bad in ({"lengths": t.tensor([-1, 4])}, {"offsets": t.tensor([0, 3, 2])}):
+            for unsafe in (False, True):
+                log.attempt(
+                    lambda b, u: t.segment_reduce(x, "sum", unsafe=u, **b).tolist(), bad, unsafe
+                )
 
 
 def test_warnings_of_few_observations_and_of_scattering_with_a_reduction() -> None:

@@ -117,3 +117,36 @@ def test_dtypes_and_sizes_as_python_has_them() -> None:
         ):  # fmt: skip
             with log.catch():
                 call()
+
+
+@pytest.mark.parametrize("write", [
+    "z.unfold(0, 2, 1).real[0].zero_()", "torch.view_as_real(z.unfold(0, 2, 1))[0].zero_()",
+    "z.unfold(0, 2, 1).conj()[1].mul_(10)", "z.unfold(0, 2, 1).imag[1].mul_(10)",
+    "z.as_strided((3, 2), (1, 1)).real.unfold(1, 1, 1)[0].mul_(10)",
+    "torch.view_as_complex(r.as_strided((3, 2), (2, 1)))[1].mul_(10)",
+    "i.unfold(0, 4, 2).view(torch.int64)[1, :1].mul_(10)",
+    "i.unfold(0, 4, 2).view(torch.int16)[1, 1].zero_()",
+    "i.unfold(0, 4, 2).view(torch.float32)[1].zero_()",
+])  # fmt: skip
+def test_writes_through_windows_of_other_elements(write: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        r = torch.arange(8.0)
+        z, i = torch.complex(r[:4] * 1, r[4:] * 1), r.to(torch.int32)
+        exec(write, {"torch": torch, "r": r, "z": z, "i": i})
+        log(r, z, i)
+
+
+def test_bytes_that_are_seen_as_bools_keep_their_values() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.arange(8, dtype=torch.uint8)
+        y = x.view(torch.bool)
+        z = y.view(2, 4)[:, 2:].t().view(torch.int8)
+        log(y, z, y.clone().view(torch.uint8), y.sum(), y.view(torch.int16))
+        y[2] = True
+        z[1, 0] = 9
+        log(x, y, z)
+        y.view(2, 4)[1] = False
+        y.unfold(0, 2, 1)[0].logical_not_()
+        log(x, y, z)

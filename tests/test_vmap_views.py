@@ -185,3 +185,28 @@ def test_results_are_moved_to_their_place() -> None:
         log(z, z.stride(), torch.func.jacrev(lambda e: e.sin())(torch.ones(3)).stride())
         h = torch.func.hessian(lambda e: e.sin().sum())(torch.ones(3))
         log(h, h.stride())
+
+
+STRIDED: list[Any] = [
+    lambda t, x: (x.as_strided((2,), (1,), x.storage_offset()).mul_(2), x * 1, x[:1]),
+    lambda t, x: (t.as_strided(x, (2, 2), (1, 2), x.storage_offset() + 1).zero_(), x + 0),
+    lambda t, x: (x.as_strided((3,), (2,), x.storage_offset() + 1), x.zero_(), x * 1)[::2],
+    lambda t, x: (x[1:].as_strided((2,), (1,)).fill_(7), x * 2, x[1:].storage_offset() + x),
+    lambda t, x: (x.add_(1), x.as_strided((2,), (3,), x.storage_offset()).mul_(3), x.clone()),
+    lambda t, x: t.vmap(lambda y: (y.as_strided((1,), (1,)).mul_(9), y.storage_offset() + y))(
+        x.unsqueeze(0)
+    ),
+]
+
+
+@pytest.mark.parametrize("base", ["x", "x[:, 1:]", "x.transpose(1, 2)"])
+@pytest.mark.parametrize("fn", STRIDED, ids=range(len(STRIDED)))
+def test_writes_through_as_strided(fn: Any, base: str) -> None:
+    def program(torch: Any, log: Log) -> Any:
+        x = eval(base, {"x": torch.arange(24.0).view(2, 4, 3)})
+        found = torch.vmap(lambda e: fn(torch, e))(x)
+        log(x, *[(f.tolist(), f._version, f._is_view()) for f in found])
+        found[0].mul_(2)
+        log(x, [f.tolist() for f in found])
+
+    assert_equal(run(program, leafax), run(program, torch), "vmap")

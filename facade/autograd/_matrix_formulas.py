@@ -75,7 +75,6 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "inverse": {"input": _of_inverse},
     "cholesky_inverse": {"input": _factor_of_inverse},
     "cholesky_solve": {"input": _solved, "input2": _factor_of_solution},
-    "cross": _CROSS,
     "linalg.cross": _CROSS,
     "mm": {"input": _left_factor, "mat2": _right_factor},
     "addmm": {

@@ -182,6 +182,11 @@ def _movedim(x: Any, source: Any, destination: Any) -> Any:
     return x if x.dim() == 1 else x.movedim(_up(source), _up(destination))
 
 
+def _as_strided(x: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    begin = x.storage_offset() + (storage_offset or 0)
+    return x.as_strided((x.shape[0], *size), (x.stride(0), *stride), begin)
+
+
 def _same(name: str) -> Callable[..., Any]:
     """The rule of a view that has nothing to do with dimensions."""
 
@@ -224,6 +229,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "H": lambda x: x.mH,
     "mH": lambda x: x.mH,
     "adjoint": lambda x: x.mH,
+    "as_strided": _as_strided,
     "conj": _same("conj"),
     "view_as_real": _same("view_as_real"),
     "view_as_complex": _same("view_as_complex"),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._active import transform
+from .._active import pulling, transform
 from .._dual import copy_duals, hold
 from .._handle import Handle
 from .._modes import within
@@ -131,10 +131,11 @@ def gradients(
     pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o.requires_grad]
     if not pairs:
         return [_zeros(t) for t in ins]
-    found = _autograd_grad(
-        [o for o, _ in pairs], ins, [c for _, c in pairs], retain_graph=retain_graph,
-        create_graph=create_graph, allow_unused=True,
-    )  # fmt: skip
+    with pulling():
+        found = _autograd_grad(
+            [o for o, _ in pairs], ins, [c for _, c in pairs], retain_graph=retain_graph,
+            create_graph=create_graph, allow_unused=True,
+        )  # fmt: skip
     return [_zeros(t) if g is None else g for g, t in zip(found, ins, strict=True)]
 
 

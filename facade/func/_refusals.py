@@ -68,6 +68,11 @@ _REFUSED: dict[str, tuple[type[Exception], str]] = {
         for name in ("ChannelsLast", "ChannelsLast3d")
     },
     **{op: (RuntimeError, _NO_FALLBACK.format(op)) for op in ("equal", "is_pinned")},
+    "as_strided_scatter": (
+        RuntimeError,
+        "Error: aten::as_strided_scatter requires special handling, and does not yet have a "
+        "batching rule. Feel free to file a github issue!",
+    ),
     **{
         op: (RuntimeError, _DYNAMIC.format(op))
         for op in ("nonzero", "where", "_unique2", "unique_dim", "unique_consecutive")
@@ -211,6 +216,18 @@ def reworded(op: Op, operands: list[Value], call: Any, error: Exception) -> Exce
                 f"Dimension is out of range (expected to be in range of [-1, 0], but got [{dim}]"
             )
     return error
+
+
+def refuse_mask(mask: Any, target: Any) -> None:
+    """Raise if a mask differs from example to example."""
+    if innermost(mask) is None:
+        return
+    if target is not None and innermost(target) is None:
+        raise RuntimeError(_BATCHED.format("index_put_", "in a vmap"))
+    raise RuntimeError(
+        "vmap: We do not support batching operators that can support dynamic shape. Attempting to "
+        "batch over indexing with a boolean mask."
+    )
 
 
 def refuse(t: Any, message: str) -> None:

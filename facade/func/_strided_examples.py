@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from leafax.functional import Layout
 
 from .._beyond import reach
-from .._strides import is_contiguous, layout, unlooked
+from .._strides import layout, unlooked
 from ._aliases import Views, alias
 from ._levels import innermost, running, suspended
 
@@ -29,7 +30,8 @@ def as_strided(t: Any, size: Any, stride: Any, storage_offset: int | None) -> An
     if level is not running.levels[-1]:
         with suspended():
             return as_strided(t, size, stride, storage_offset)
-    found = alias(t, [e for e in level.examples if not e.writes])
+    written = any(e.writes and e.first._store is t._store for e in level.examples)
+    found = alias(t, level.examples)
     if found is None:
         batch = level.whole(t)
         if batch.stride()[1:] != t.stride():
@@ -38,7 +40,7 @@ def as_strided(t: Any, size: Any, stride: Any, storage_offset: int | None) -> An
         if found is not None:
             batch = Views().view(found, 0, level.size)
         have = layout(batch)
-        begin = int(have.offset)
+        begin = batch.storage_offset()  # also where an outer map has its examples in a batch
         offset = begin if storage_offset is None else storage_offset
         if len(size) != len(stride):
             raise RuntimeError(
@@ -46,11 +48,27 @@ def as_strided(t: Any, size: Any, stride: Any, storage_offset: int | None) -> An
                 f"Got size {list(size)} and stride {list(stride)}"
             )
         _check(Layout(have.shape[1:], have.strides[1:], begin), size, stride, offset)
-        if found is None and is_contiguous(t):  # a view of it, so that writes reach it
-            with unlooked():
+        memory = layout(t if t._base_ is None else t._base_)
+        if reach(memory.shape, memory.strides) == math.prod(memory.shape):
+            with unlooked():  # a view of the example, so that writes reach it
                 return t.as_strided(size, stride, int(layout(t).offset) + offset - begin)
+        if written:
+            return None
         out = batch.as_strided((level.size, *size), (have.strides[0], *stride), offset)
     return level.example(out, 0)
+
+
+def offset(t: Any) -> int | None:
+    """Where in the memory of its batch an example begins; None if `t` is no view of one."""
+    level = innermost(t)
+    found = None if level is None else alias(t, level.examples)
+    if level is None or found is None:
+        return None
+    if level is not running.levels[-1]:
+        with suspended():
+            return offset(t)
+    with suspended():
+        return int(Views().view(found, 0, level.size).storage_offset())
 
 
 def new_empty_strided(t: Any, size: Any, stride: Any, named: dict[str, Any]) -> Any:

@@ -22,4 +22,8 @@ from .einsum import einsum_terms as einsum_terms  # noqa: E402
 from .fft_kernels import BY_POINTS as BY_POINTS  # noqa: E402
 from .fft_kernels import BY_ROOT as BY_ROOT  # noqa: E402
 from .fft_kernels import NO_SCALE as NO_SCALE  # noqa: E402
+from .linalg_lu import LU as LU  # noqa: E402
+from .linalg_lu import Unpacked as Unpacked  # noqa: E402
+from .linalg_spectra import SVDOld as SVDOld  # noqa: E402
+from .slice_writes import need_slice_shape as need_slice_shape  # noqa: E402
 from .slice_writes import need_slices as need_slices  # noqa: E402

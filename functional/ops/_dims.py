@@ -120,12 +120,12 @@ def expand_size(shape: Shape, size: Sequence[int], dtype_name: str = "Float") ->
         )
     out = []
     for dim, want in reversed(list(enumerate(size))):
-        if dim < lead and want < 0:
+        if dim < lead and want == -1:
             raise RuntimeError(
                 f"The expanded size of the tensor ({want}) isn't allowed in a leading, "
                 f"non-existing dimension {dim}"
             )
-        have = shape[dim - lead] if dim >= lead else 1
+        have = shape[dim - lead] if dim >= lead else want
         want = have if want == -1 else want
         if have != want and (have != 1 or want < 0):
             raise RuntimeError(
@@ -134,6 +134,8 @@ def expand_size(shape: Shape, size: Sequence[int], dtype_name: str = "Float") ->
                 f"Tensor sizes: {list(shape)}"
             )
         out.append(want)
+    if any(n < 0 for n in out):
+        raise RuntimeError("numel: integer multiplication overflow")
     return tuple(reversed(out))
 
 

@@ -32,9 +32,9 @@ def repeated(x: Array, shape: tuple[int, ...]) -> Array:
     return x if x.shape == shape else jnp.broadcast_to(wide(x), shape).astype(x.dtype)
 
 
-def need_float(x: Array, kernel: str) -> None:
+def need_float(x: Array, kernel: str, halves: bool = True) -> None:
     """Raise as PyTorch's dispatch macro does where `kernel` has no such dtype."""
-    if not is_floating(x.dtype):
+    if not is_floating(x.dtype) or not halves and x.dtype.itemsize == 2:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(x.dtype)}'")
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from .._dtypes import real_of
 from .._op import Fault, op
 from ._linalg_checks import need_equal_sides, need_float, need_kernel, need_matrix, need_square
-from .linalg import LINALG, QR, SVD, Eigh, OldQR, _cholesky_failures, _t
+from .linalg import LINALG, QR, SVD, Eigh, OldQR, _cholesky_failures, _failures, _t
 
 Array = jax.Array
 
@@ -113,8 +114,21 @@ def _need_svd(A: Array, driver: str | None) -> None:  # noqa: N803
     need_kernel("linalg_svd_cpu", A)
 
 
+def svd_failures(x: Array) -> list[Fault]:
+    """LAPACK looks for NaN before it begins."""
+    if x.ndim < 2 or not x.size:
+        return []
+    text = "The algorithm failed to converge because the input matrix contained non-finite values."
+    failed = jnp.isnan(x).any((-2, -1))
+    return _failures("linalg.svd", text, failed, jnp.ones(failed.shape, np.int64), 1)
+
+
+def _check_svd(A: Array, *args: Any, **kwargs: Any) -> list[Fault]:  # noqa: N803
+    return svd_failures(A)
+
+
 @op(name="svd", **LINALG, backward="LinalgSvdBackward0",
-    saves={"U": "*", "S": "*", "Vh": "*"}, residuals=True)  # fmt: skip
+    saves={"U": "*", "S": "*", "Vh": "*"}, residuals=True, check=_check_svd)  # fmt: skip
 def linalg_svd(
     A: Array, full_matrices: bool = True, *, driver: str | None = None,  # noqa: N803
 ) -> SVD:  # fmt: skip
@@ -124,7 +138,7 @@ def linalg_svd(
 
 
 @op(name="svdvals", **LINALG, backward="LinalgSvdBackward0",
-    saves={"S": "*"}, residuals=True)  # fmt: skip
+    saves={"S": "*"}, residuals=True, check=_check_svd)  # fmt: skip
 def svdvals(A: Array, *, driver: str | None = None) -> Array:  # noqa: N803
     """Singular values, largest first."""
     _need_svd(A, driver)

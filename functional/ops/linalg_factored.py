@@ -202,7 +202,13 @@ def _over_batch(fn: Callable[..., Any], *arrays: Array) -> Any:
     return jax.tree.map(lambda x: x.reshape(batch + x.shape[1:]), out)
 
 
-@op(name="ldl_factor_ex", differentiable=False, **LINALG)
+def _underived(name: str) -> dict[str, Any]:
+    """The columns of an op that PyTorch has no derivative of, by PyTorch's name."""
+    words = f"derivative for aten::{name} is not implemented"
+    return {"backward": "NotImplemented", "no_gradient": (RuntimeError, words)}
+
+
+@op(name="ldl_factor_ex", **_underived("linalg_ldl_factor_ex"), **LINALG)
 def ldl_factor_ex(
     A: Array, *, hermitian: bool = False, check_errors: bool = False,  # noqa: N803
 ) -> LDLFactorEx:  # fmt: skip
@@ -218,7 +224,7 @@ def ldl_factor_ex(
     return LDLFactorEx(*_over_batch(lambda a: _ldl(a, hermitian), A))
 
 
-@op(name="ldl_factor", differentiable=False, **LINALG)
+@op(name="ldl_factor", **_underived("linalg_ldl_factor_ex"), **LINALG)
 def ldl_factor(A: Array, *, hermitian: bool = False) -> LDLFactor:  # noqa: N803
     """`ldl_factor_ex` without the third result."""
     made = ldl_factor_ex(A, hermitian=hermitian)
@@ -270,7 +276,7 @@ def _ldl_solved(packed: Array, pivots: Array, b: Array, hermitian: bool) -> Arra
     return lax.fori_loop(0, n, lambda i, b: jnp.where(ends[n - 1 - i], b, back(i, b)), b)
 
 
-@op(name="ldl_solve", differentiable=False, **LINALG)
+@op(name="ldl_solve", **_underived("linalg_ldl_solve"), **LINALG)
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:  # noqa: N803
     """The solution for a symmetric (or Hermitian) matrix whose `ldl_factor` this is."""
     name = "torch.linalg.ldl_solve"

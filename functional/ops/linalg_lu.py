@@ -142,7 +142,7 @@ def _unpacked(lu: Array, permutation: Array) -> LU:
     return LU(p, lower, upper)
 
 
-@op(name="lu", backward="LinalgLuBackward0", residuals=True, constant_outputs=(0,),
+@op(name="lu", backward="LinalgLuBackward0", residuals=True,
     saves={"P": "*", "L": "*", "U": "*"}, **LINALG)  # fmt: skip
 def linalg_lu(A: Array, *, pivot: bool = True) -> LU:  # noqa: N803
     """Permutation, lower and upper triangular factors."""
@@ -152,7 +152,7 @@ def linalg_lu(A: Array, *, pivot: bool = True) -> LU:  # noqa: N803
     return _unpacked(lu, permutation)
 
 
-@op(method=False, backward="LuUnpackBackward0", constant_outputs=(0,))
+@op(method=False, backward="LuUnpackBackward0")
 def lu_unpack(
     LU_data: Array, LU_pivots: Array, unpack_data: bool = True,  # noqa: N803
     unpack_pivots: bool = True,

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from .._dtypes import finfo, is_complex, real_of, scalar_name
-from .._op import op
+from .._op import Fault, op
 from ._linalg_checks import computes, need_equal_sides
-from .decompositions import eigh
+from .decompositions import eigh, svd_failures
 from .linalg import LINALG, _t
 
 Array = jax.Array
@@ -43,8 +43,15 @@ def _pinv_jvp(hermitian: bool, primals: tuple[Array, ...], tangents: tuple[Array
     return p, change - p @ dx @ p
 
 
+def _check_pinv(
+    A: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None,  # noqa: N803
+    rtol: Any = None,
+) -> list[Fault]:  # fmt: skip
+    return [] if hermitian else svd_failures(A)
+
+
 @op(name="pinv", **LINALG, backward="LinalgPinvBackward0",
-    saves={"self": "*", "result": "*"}, residuals=True)  # fmt: skip
+    saves={"self": "*", "result": "*"}, residuals=True, check=_check_pinv)  # fmt: skip
 def linalg_pinv(
     A: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None,  # noqa: N803
     rtol: Any = None,
@@ -78,7 +85,12 @@ def linalg_pinv(
     return _pinv(hermitian, A, jnp.asarray(absolute, kind), jnp.asarray(rtol, kind))
 
 
-@op(backward="LinalgPinvBackward0", saves={"self": "*", "result": "*"}, residuals=True)
+def _check_pinverse(input: Array, rcond: float = 1e-15) -> list[Fault]:
+    return svd_failures(input)
+
+
+@op(backward="LinalgPinvBackward0", saves={"self": "*", "result": "*"}, residuals=True,
+    check=_check_pinverse)  # fmt: skip
 def pinverse(input: Array, rcond: float = 1e-15) -> Array:
     """Pseudo-inverse, by singular values."""
     return linalg_pinv(input, rcond)

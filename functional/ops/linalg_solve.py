@@ -246,7 +246,7 @@ def tensorinv(A: Array, ind: int = 2) -> Array:  # noqa: N803
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
             f"prod(self.shape[:ind]), but got {math.prod(columns)} != {math.prod(rows)}"
         )
-    flat = A.reshape(math.prod(rows), -1)
+    flat = A.reshape(math.prod(rows), math.prod(columns))
     need_square("linalg.inv", flat, low=False)
     return jnp.linalg.inv(flat).reshape(columns + rows)
 

@@ -11,9 +11,9 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import complex_of, finfo, is_complex, is_integral, real_of, scalar_name
-from .._op import op
+from .._op import Fault, op
 from ._linalg_checks import need_epsilon, need_equal_sides, need_kernel, need_matrix
-from .decompositions import eigvalsh, svdvals
+from .decompositions import eigvalsh, svd_failures, svdvals
 from .linalg import LINALG, _t, linalg_inv
 
 Array = jax.Array
@@ -70,7 +70,14 @@ def eigvals(A: Array) -> Array:  # noqa: N803
     return _eigvals(A)
 
 
-@op(name="matrix_rank", differentiable=False, **LINALG)
+def _check_rank(
+    A: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None,  # noqa: N803
+    rtol: Any = None,
+) -> list[Fault]:  # fmt: skip
+    return [] if hermitian else svd_failures(A)
+
+
+@op(name="matrix_rank", differentiable=False, check=_check_rank, **LINALG)
 def matrix_rank(
     A: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None,  # noqa: N803
     rtol: Any = None,
@@ -138,8 +145,7 @@ class SVDOld(NamedTuple):
     V: Array
 
 
-@op(name="svd", backward="LinalgSvdBackward0", residuals=True,
-    saves={"U": "*", "S": "*", "Vh": "*"})  # fmt: skip
+@op(backward="LinalgSvdBackward0", residuals=True)
 def svd(input: Array, some: bool = True, compute_uv: bool = True) -> SVDOld:
     """Singular value decomposition, `U @ diag(S) @ V.mH`, by its old name."""
     from .decompositions import linalg_svd

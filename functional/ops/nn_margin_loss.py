@@ -42,7 +42,6 @@ def multi_margin_loss(
     """How far other classes come within `margin` of the target's score, per class."""
     reduction = reduction_name(None, None, reduction)
     x = _rows(input, target)
-    need_float(x, "MultiMarginLoss")
     count = 1 if input.ndim < 2 else input.shape[0]
     one = input.ndim < 2 and target.ndim == 0  # an example without a batch
     if not one and target.shape != (count,):
@@ -59,6 +58,7 @@ def multi_margin_loss(
         raise RuntimeError(
             f"inconsistent weight size, expected {x.shape[1]} but got {size_list(weight.shape)}"
         )
+    need_float(x, "multi_margin_loss_cpu_kernel", halves=False)
     if target.dtype != np.dtype("int64"):
         raise RuntimeError(f"expected scalar type Long but found {scalar_name(target.dtype)}")
     index = target.reshape(-1).astype(np.int64)
@@ -83,12 +83,12 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str = "mean")
     """Margins between target classes (up to the first -1 of a row) and all others."""
     reduction = reduction_name(None, None, reduction)
     x = _rows(input, target)
-    need_float(x, "multilabel_margin_loss_forward_out_frame")
     if target.shape != input.shape:
         raise RuntimeError(
             f"inconsistent target size: {size_list(target.shape)} for input of size: "
             f"{size_list(input.shape)}"
         )
+    need_float(x, "multilabel_margin_loss_forward_out_frame", halves=False)
     y = target.reshape(x.shape)
     classes = x.shape[1]
     listed = jnp.cumsum(y < 0, axis=1) == 0

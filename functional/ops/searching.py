@@ -292,6 +292,8 @@ def pdist(input: Array, p: float = 2.0) -> Array:
         raise RuntimeError("pdist only supports non-negative p values")
     i, j = np.triu_indices(input.shape[0], 1)
     d = input[i] - input[j]
+    if d.size and d.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"pdist\" not implemented for '{scalar_name(d.dtype)}'")
     return _distance(d, float(p)) if d.size else jnp.zeros(d.shape[:1], d.dtype)
 
 

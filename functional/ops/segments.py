@@ -19,6 +19,10 @@ _NAMES = {
     "min": "min",
 }  # fmt: skip
 _NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -np.inf, "min": np.inf}
+_NEGATIVE = (
+    "Expected segment_length >= 0 to be true, but got false.  (Could this error message be "
+    "improved?  If so, please report an enhancement request to PyTorch.)"
+)
 _UNSUMMED = (
     "segment_reduce(): Expected all rows of lengths along axis to sum to "
     "data.size(lengths.dim()-1) when !unsafe."
@@ -29,8 +33,13 @@ def _faults(
     data: Array, reduce: str, *, lengths: Array | None = None, indices: Array | None = None,
     offsets: Array | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> list[Fault]:  # fmt: skip
-    if lengths is None or offsets is not None or unsafe:
+    if offsets is not None:
+        lengths = jnp.diff(offsets, axis=-1)
+        unsafe = True
+    if lengths is None:
         return []
+    if unsafe:
+        return [Fault(lengths < 0, RuntimeError, _NEGATIVE)]
     total = lengths.sum(-1)
     return [
         Fault(lengths < 0, RuntimeError, "lengths contains negative value!"),

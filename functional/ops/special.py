@@ -153,14 +153,31 @@ def polygamma(input: Array, n: int) -> Array:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _polygamma(n: int, x: Array) -> Array:
+    if n == 1:
+        wide = x.astype(np.promote_types(x.dtype, np.float32))
+        return _trigamma(wide).astype(x.dtype)
     # JAX's is for positive numbers: negative ones are moved there by the recurrence.
     steps = jnp.arange(16, dtype=x.dtype)
     left = x < 0.5
     terms = (jnp.where(left, x, 1)[..., None] + steps) ** -(n + 1)
     factor = jnp.full((), (-1) ** n * math.factorial(n), x.dtype)
     value = special.polygamma(n, jnp.where(left, x + 16, x))
-    value = jnp.where(x == jnp.inf, 0, jnp.where(x == -jnp.inf, jnp.nan, value))
-    return jnp.where(left, value - factor * terms.sum(-1), value)
+    value = jnp.where(left, value - factor * terms.sum(-1), value)
+    # PyTorch's is by the zeta function, which takes minus infinity for a pole.
+    return jnp.where(x == jnp.inf, jnp.nan, jnp.where(x == -jnp.inf, -jnp.inf * factor, value))
+
+
+def _trigamma(x: Array) -> Array:
+    """By reflection, whose poles PyTorch misses by the rounding of pi, and an expansion."""
+    left = x < 0.5
+    sine = jnp.sin(jnp.full((), np.pi, x.dtype) * x)
+    y = jnp.where(left, 1 - x, x)
+    near = ((y[..., None] + jnp.arange(6, dtype=x.dtype)) ** -2).sum(-1)
+    y = y + 6
+    square = 1 / (y * y)
+    series = 1 / 6 - square * (1 / 30 - square * (1 / 42))
+    near = near + (1 + 1 / (2 * y) + square * series) / y
+    return jnp.where(left, np.pi**2 / (sine * sine) - near, near)
 
 
 @_polygamma.defjvp
