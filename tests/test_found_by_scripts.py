@@ -84,6 +84,7 @@ _WARN: dict[str, Any] = {
         x[:2, :2], x[:2, :2].contiguous(), sorter=lib.zeros(2, 2, dtype=lib.long).t()
     ),
     "rows": lambda lib, x: lib.searchsorted(x, x),
+    "negated": lambda lib, x: lib.bucketize(lib.complex(x, x).conj().imag, lib.arange(6.0)),
     "stft": lambda lib, x: lib.stft(lib.ones(20), 4, return_complex=True),
     "stft of a tensor": lambda lib, x: lib.ones(20).stft(4, return_complex=True),
     "stft with a window": lambda lib, x: lib.stft(
