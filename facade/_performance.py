@@ -50,7 +50,8 @@ def in_rows(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
         out = fn(*args, **kwargs)
         for what, place, key in places:
             x = args[place] if place < len(args) else kwargs.get(key)
-            if isinstance(x, Handle) and not is_contiguous(x):
+            # What is lazily negated is resolved first, into rows.
+            if isinstance(x, Handle) and not is_contiguous(x) and not x.is_neg():  # type: ignore[attr-defined]
                 warn_once(
                     f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the "
                     "performance due to extra data copy when converting non-contiguous tensor to "

@@ -19,6 +19,7 @@ import numpy as np
 from ._dtype import Size, device, dtype, of
 from ._enter import from_array
 from ._handle import Handle
+from ._trace import local
 from ._writes import written
 
 _STRUCTURE = "structure.json"
@@ -132,7 +133,7 @@ def _decode(x: Any, archive: Any, made: dict[int, Any], where: Any) -> Any:
             kind = jnp.dtype(name) if name == "bfloat16" else np.dtype(name)
             array = np.frombuffer(archive.read(f"data/{int(k)}"), kind).reshape(shape)
             with jax.enable_x64(True):
-                t = written(from_array(jnp.asarray(array), requires_grad=bool(needs)))
+                t = written(_made(jnp.asarray(array), bool(needs)))
             made[k] = t if where is None else _moved(t, where)
         return made[k]
     (kind, value), *_ = x.items()
@@ -152,6 +153,10 @@ def _decode(x: Any, archive: Any, made: dict[int, Any], where: Any) -> Any:
         return _SEQUENCES[kind](_decode(y, archive, made, where) for y in value)
     pairs = [(_decode(k, archive, made, where), _decode(v, archive, made, where)) for k, v in value]
     return _MAPPINGS[kind](pairs)
+
+
+def _made(array: Any, requires_grad: bool) -> Any:
+    return from_array(array, requires_grad=requires_grad, inference=local.mode.inference)
 
 
 def _moved(t: Any, where: Any) -> Any:

@@ -189,6 +189,10 @@ def step(
     after.count += len(values)
     if primal is not None:
         node.primal = primal
+    if mode.anomaly:
+        from .autograd._anomaly import recorded_here
+
+        recorded_here(after)
     local.states += 1
     state.next[key] = after
     return after

@@ -130,10 +130,10 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return int(self.item())
 
     def _scalar(self, kind: str) -> Any:
-        if self.numel() != 1:
-            raise ValueError("only one element tensors can be converted to Python scalars")
         if self.requires_grad and kind != "int":
             _warn_scalar()
+        if self.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
         return self.item()
 
     def __len__(self) -> int:

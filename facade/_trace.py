@@ -318,7 +318,7 @@ class Local(threading.local):
 
     def root(self, mode: Mode) -> State:
         state = self.roots.get(mode)
-        if state is None:
+        if state is None or mode.anomaly:  # under which each step has a stack of its own
             state = self.roots[mode] = State(None, None, mode)
         return state
 
@@ -336,7 +336,7 @@ class Local(threading.local):
             trace.state = self.root(mode)
             return
         after = state.next.get(mode)
-        if after is None:
+        if after is None or mode.anomaly:
             after = state.next[mode] = State(state, None, mode)
         trace.state = after
 

@@ -7,8 +7,10 @@ the longer it is.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 import jax
 import numpy as np
@@ -27,7 +29,14 @@ _WHOLE_PER_NODE = 8.0
 _DONATING = 3
 _DONATED = 64 << 20
 
+# How many programs with the same update were compiled whole and hardly ran again, before the next
+# new one may run op by op: a loop has few (its first step, the last batch), a net that is another
+# at each step has many.
+_PATIENCE = 4
+_HARDLY = 2
+
 _known: set[Any] = set()  # ops with the shapes that they ran alone with
+_held: dict[Any, deque[ref[Any]]] = {}  # updates: the last plans compiled whole with them
 _jitted: dict[Any, Any] = {}
 _checks: dict[Any, _Checks] = {}
 
@@ -47,15 +56,30 @@ class OpByOp:
         """Whether the program's values are there sooner than if it was compiled whole."""
         if self.program.residuals:
             return False
-        if any(_is_whole_program(node.call) for node in self.nodes):
-            return False  # a model or an optimizer's update is no little op
+        if any(_namespace(node.call) == "opaque" for node in self.nodes):
+            return False  # a model is no little op
+        updates = self._optimizers()
+        if any(not _hardly_met_again(update) for update in updates):
+            return False
         unknown = set(self._described()) - _known  # turns of a loop share what they compile
         whole = _WHOLE + _WHOLE_PER_NODE * len(self.nodes)
         if donate:
             inputs = [e.avals[0] for e in self.program.entries if isinstance(e, Input)]
             given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
-            whole = whole / _DONATING if given <= _DONATED else 0
+            dearer = 1 if updates else _DONATING  # no loop's body, as these say
+            whole = whole / dearer if given <= _DONATED else 0
         return len(unknown) * _ALONE <= whole
+
+    def compiled(self, plan: Any) -> None:
+        """Note that `plan`, which is of this program, is compiled whole."""
+        for update in self._optimizers():
+            _held.setdefault(update, deque(maxlen=_PATIENCE)).append(ref(plan))
+
+    def _optimizers(self) -> list[Any]:
+        """The optimizers' updates among what `_described` says."""
+        if not any(_namespace(node.call) == "optim" for node in self.nodes):
+            return []
+        return [described for described in self._described() if _namespace(described[0]) == "optim"]
 
     def run(
         self, args: Sequence[Any], side: Side, make_room: Callable[[], None]
@@ -160,13 +184,18 @@ def options_of(nodes: Sequence[Node]) -> dict[str, Any]:
 def forget_alone() -> None:
     """Let go of all that was compiled alone."""
     compiled = [*_jitted.values(), *[checks.jitted for checks in _checks.values()]]
-    for held in (_jitted, _checks, _known):
-        held.clear()
+    for remembered in (_jitted, _checks, _known, _held):
+        remembered.clear()
     for jitted in compiled:
         jitted.clear_cache()
 
 
-def _is_whole_program(call: Any) -> bool:
+def _hardly_met_again(update: Any) -> bool:
+    """Whether the last programs that held this update are no turns of a loop."""
+    plans = [held() for held in _held.get(update, ())]
+    return len(plans) == _PATIENCE and all(p is None or p.runs <= _HARDLY for p in plans)
+
+
+def _namespace(call: Any) -> str | None:
     inner = getattr(call, "call", None) or getattr(call, "source", None) or call
-    op = getattr(inner, "op", None)
-    return op is not None and op.namespace in ("opaque", "optim")
+    return getattr(getattr(inner, "op", None), "namespace", None)

@@ -89,6 +89,7 @@ class Plan:
                 with self._lock:
                     if self._jitted is None:
                         self._compile(args)
+                        self._alone.compiled(self)
                         how = "compiled"
                     jitted = self._jitted
             flat = jitted(*args)

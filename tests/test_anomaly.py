@@ -29,6 +29,35 @@ def test_a_nan_names_the_op_and_the_line(lib: Any) -> None:
     assert f'File "{__file__}", line ' in text and "y = x.sqrt() * 0" in text
 
 
+def test_the_whole_stack_of_each_recording_is_told() -> None:
+    """Not that of one with the same ops, which the recorder may have met before."""
+
+    def stacks(lib: Any) -> list[str]:
+        x = lib.ones(3, requires_grad=True)
+
+        def one() -> Any:
+            return lib.nn.functional.silu(x.exp())
+
+        def two() -> Any:
+            return lib.nn.functional.silu(x.exp())
+
+        found = []
+        for make in (one, two, lambda: one()):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                with lib.autograd.detect_anomaly():
+                    y = make()
+                    z = y * y
+                    y.mul_(2)
+                    with pytest.raises(RuntimeError):
+                        z.sum().backward()
+                    x.tolist()
+            found.append(str(caught[-1].message).split("(Triggered")[0].strip())
+        return found
+
+    assert stacks(leafax) == stacks(torch)
+
+
 def test_modes() -> None:
     @same
     def program(torch: Any, log: Log) -> Any:

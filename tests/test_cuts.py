@@ -242,6 +242,32 @@ def test_turns_that_repeat_few_ops_are_not_compiled_whole_at_first() -> None:
     assert leafax.explain()[-1].nodes == 180
 
 
+def test_a_net_that_is_another_at_each_step_is_not_compiled_each_time() -> None:
+    """A new step runs op by op where the last ones were not met again, compiled if it is."""
+    w = leafax.full((1, 13), 0.5, dtype=leafax.float64, requires_grad=True)
+    optimizer = leafax.optim.SGD([w], lr=0.1)
+
+    def step(path: int) -> tuple[float, str]:
+        x = w
+        for k in range(8):
+            x = (x.sin() if path >> k & 1 else x.tanh()) * w
+        before = w.detach().clone()
+        leafax.synchronize()
+        optimizer.zero_grad()
+        x.sum().backward()
+        leafax.explain(clear=True)
+        optimizer.step()
+        how = leafax.explain()[-1].how
+        assert w.grad is not None
+        assert leafax.equal(w, before - 0.1 * w.grad)
+        return w.sum().item(), how
+
+    ran = [step(path)[1] for path in range(40, 48)]
+    assert ran[:4] == ["compiled"] * 4 and ran[-1] == "op by op"
+    assert [step(47)[1] for _ in range(3)] == ["compiled", "cached", "cached"]
+    assert step(100)[1] == "compiled"  # a loop, as it seems
+
+
 def test_tensors_that_are_one_array_come_out_once() -> None:
     leafax.explain(clear=True)
     x = leafax.ones(2) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,17 @@ def test_inference_tensors_in_normal_mode() -> None:
                 see(x)
 
     same(program)
+
+
+def test_what_is_loaded_in_inference_mode_is_an_inference_tensor() -> None:
+    @same
+    def program(lib: Any, see: Any) -> None:
+        for mode in (True, False):
+            with lib.inference_mode(mode):
+                file = io.BytesIO()
+                lib.save({"w": lib.ones(2, requires_grad=True), "n": [lib.arange(3)]}, file)
+                file.seek(0)
+                see(lib.load(file))
 
 
 def test_leaves_among_inference_tensors() -> None:

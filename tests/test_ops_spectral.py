@@ -100,3 +100,14 @@ def test_minus_one_is_the_size_that_nothing_said(name: str) -> None:
             x = t.arange(12, dtype=t.float64).view(3, 4) * (1 + 2j)
             found.append(getattr(t.fft, name)(x, s).tolist())
         np.testing.assert_allclose(found[1], found[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["fftshift", "ifftshift"])
+@pytest.mark.parametrize("array, dim", [(2.0, None), (2.0, ()), ([[1.0, 2.0]], ()), (2.0, 0)])
+def test_shifts_along_no_dim_are_refused(name, array, dim):
+    answers = []
+    for lib in (torch, leafax):
+        with pytest.raises((RuntimeError, IndexError)) as found:
+            getattr(lib.fft, name)(lib.tensor(array), dim)
+        answers.append((found.type.__name__, str(found.value)))
+    assert answers[0] == answers[1]

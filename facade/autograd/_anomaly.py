@@ -7,17 +7,17 @@ it was on has a warning with its line, as an error in its gradient is raised.
 
 from __future__ import annotations
 
-import linecache
 import sys
 import traceback
 import warnings
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from .._modes import no_grad
 from .._storage import detach
 from .._tasks import current_node
-from .._trace import Mode, anomaly, local
+from .._trace import Mode, State, anomaly, local
 
 
 class _State:
@@ -35,6 +35,7 @@ class _State:
 
 
 state = _State()
+_stacks: WeakKeyDictionary[State, str] = WeakKeyDictionary()  # where steps were recorded
 
 
 class Watch:
@@ -103,11 +104,12 @@ def forward_stack(node: Any) -> str | None:
     if made is not None:
         return str(made)
     state = getattr(node, "state", None)  # a leaf's node was recorded by nothing
-    if state is None or state.where is None or not state.mode.anomaly:
-        return None
-    file, line = state.where
-    source = linecache.getline(file, line).strip()
-    return f'  File "{file}", line {line}\n' + (f"    {source}\n" if source else "")
+    return None if state is None else _stacks.get(state)
+
+
+def recorded_here(state: State) -> None:
+    """Note the user's stack for a step that is recorded now."""
+    _stacks[state] = stack_now() or ""
 
 
 def stack_now() -> str | None:

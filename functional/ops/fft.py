@@ -160,7 +160,7 @@ def _shift(name: str, sign: int) -> Callable[..., Array]:
         dims = (dims,) if isinstance(dims, int) else tuple(dims)
         dims = tuple(_dim(input, d) for d in dims)
         if not dims:
-            return input
+            raise RuntimeError("`shifts` required")  # as `roll` says, which this is in PyTorch
         sizes = [input.shape[d] for d in dims]
         shifts = [n // 2 if sign > 0 else (n + 1) // 2 for n in sizes]
         return jnp.roll(input, shifts, dims)
