@@ -192,5 +192,5 @@ def test_no_cycle_holds_tensors_or_nodes(name: str, collector_off: None) -> None
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()
     held = [type(x).__name__ for x in gc.garbage]
-    ours = ("Tensor", "ArrayImpl", "State", "Trace", "Frame", "Source")
+    ours = ("Tensor", "ArrayImpl", "Trace", "Frame", "Source")
     assert not [n for n in held if n in ours or "Backward" in n]
