@@ -230,7 +230,7 @@ def header() -> list[str]:
 
 
 # Rounds, timed steps of a turn.
-TURNS = {"mlp": (40, 10), f"mlp{TENSORS}": (40, 10), "gpt": (9, 2), "finetune": (20, 6)}
+TURNS = {"mlp": (40, 10), f"mlp{TENSORS}": (40, 10), "gpt": (15, 2), "finetune": (60, 8)}
 
 
 def main() -> None:
