@@ -50,6 +50,13 @@ FOUND = {
     "writes in inference mode to a normal tensor's view": (
         ("x = b * 2", "with torch.inference_mode(): y = Dirty.apply(x[:1])"),
     ),
+    "running products read the result that they saved": (
+        ("a.mul_(b)", "a.cumprod_(0)", "a.data[0] = 0.5",
+         "a.sum().backward(create_graph=True); (b.grad * b.grad).sum().backward()"),
+        ("d[:, 1] = 0", "x = d.cumprod(1)", "x.data[0] = 0.5", "(x * x).sum().backward()"),
+        ("x = z.cumprod(0)", "x.data[0] = 0.5", "x.abs().sum().backward()"),
+        ("x = d.copysign(a)", "x.data[0] = 0.5", "x.sum().backward()"),
+    ),
     "assignment to whole dims and indices is differentiated twice": (
         ("d[:, [0, 2]] = c[:2]", "x = d[None, torch.tensor([0])]",
          "(x ** 3).sum().backward(create_graph=True); (b.grad ** 2).sum().backward()"),

@@ -15,6 +15,7 @@ from leafax.functional import TABLE
 from .._record import apply
 from .._scalars import times
 from .._slopes import SELU_ALPHA, SELU_SCALE
+from .._trace import local
 from ._formula_tools import Formula, NoFormula, dims_of
 from ._formulas import FORMULAS, Saved
 from ._moved_formulas import of_variance
@@ -96,6 +97,47 @@ def _product_of_others(x: Any, dim: int) -> Any:
     before = apply(cat, [one, x.narrow(dim, 0, count - 1)], dim).cumprod(dim)
     after = apply(cat, [one, x.narrow(dim, 1, count - 1).flip(dim)], dim).cumprod(dim).flip(dim)
     return before * after
+
+
+def _cumprod(s: Saved) -> Any:
+    x, dim, grad, result = _input(s), s.static("dim"), s.g, s.result.conj()
+    if x.numel() <= 1 or x.shape[dim] == 1:
+        return grad
+    x, zero = x.conj(), x == 0
+    if local.mode.grad:  # the formula below is right for any number, but its gradient is not
+        there = _summed_up(result * grad, dim) / x.masked_fill(zero, 1)
+        return _of_running_products(x, grad, dim).where(zero.any(), there)
+    zeros = zero.cumsum(dim)
+    before = zeros == 0  # no zero up to here
+    there = _summed_up((result * grad).masked_fill(~before, 0), dim) / x.masked_fill(zero, 1)
+    there = there.masked_fill(~before, 0)
+    # At the first zero, of what is before it and of what follows up to the next.
+    first, between = zero & (zeros == 1), ~zero & (zeros == 1)
+    products = x.masked_fill(~between, 1).cumprod(dim) * grad.masked_fill(zeros != 1, 0)
+    one = x.new_ones(x.narrow(dim, 0, 1).shape)
+    up_to = apply(TABLE["cat"], [one, result.narrow(dim, 0, x.shape[dim] - 1)], dim)
+    return (products.sum(dim, keepdim=True) * up_to).where(first, there)
+
+
+def _summed_up(x: Any, dim: int) -> Any:
+    """At each place what is there and after it."""
+    return x.flip(dim).cumsum(dim).flip(dim)
+
+
+def _of_running_products(x: Any, grad: Any, dim: int) -> Any:
+    """The gradient of `x.cumprod(dim)` by `x` alone: at each place the products without it."""
+    count, cat, found = x.shape[dim], TABLE["cat"], []
+    one = x.new_ones(x.narrow(dim, 0, 1).shape)
+    for k in range(count):
+        after = x.narrow(dim, k + 1, count - k - 1).cumprod(dim)
+        others = x.narrow(dim, 0, k).prod(dim, keepdim=True) * apply(cat, [one, after], dim)
+        found.append((grad.narrow(dim, k, count - k) * others).sum(dim, keepdim=True))
+    return apply(cat, found, dim)
+
+
+def _copysign(s: Saved) -> Any:
+    x = _input(s)
+    return s.g * (s.result / x).masked_fill_(x == 0, 0)
 
 
 def _norm(s: Saved, name: str = "input") -> Any:
@@ -211,6 +253,8 @@ def _elu(s: Saved, alpha: float = 1.0, scale: float = 1.0) -> Any:
 
 BY_RESULT: dict[str, dict[str, Formula]] = {
     "prod": {"input": _prod},
+    "cumprod": {"input": _cumprod},
+    "copysign": {"input": _copysign, "other": lambda s: s.g.new_zeros(s.shape("other"))},
     "norm": {"input": _norm},
     "linalg.vector_norm": {"x": partial(_norm, name="x")},
     "linalg.norm": {"A": partial(_norm, name="A")},
