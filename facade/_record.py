@@ -23,6 +23,7 @@ from ._enter import register as _register
 from ._handle import Handle
 from ._inside import refuse_arrays
 from ._miss import key_part, miss, number_part
+from ._modes import within
 from ._prepared import prepared_anew
 from ._trace import Mode, State, Trace, local
 from ._views import register as _register_views
@@ -129,7 +130,12 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
         kind = type(a)
         if kind is _tensor_class:
             v = a._v
-            parts.append(v if v.index >= 0 and a._trace is trace else enter(a, trace))
+            if v.index >= 0 and a._trace is trace:
+                parts.append(v)
+            elif a._stale is None or op.differentiable:
+                parts.append(enter(a, trace))
+            else:
+                return None
         elif (kind is int or kind is float) and a:
             parts.append(kind)
             parts.append(a)
@@ -171,6 +177,10 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
     return out
 
 
+def _is_stale(x: Any) -> bool:
+    return type(x) is _tensor_class and x._stale is not None
+
+
 def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, Trace]:
     """Step over one op; the door behind `apply`, for those who make the handles themselves.
 
@@ -182,6 +192,9 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
         from ._budget import cut_for_budget
 
         cut_for_budget(local.trace)
+    if not op.differentiable and local.mode.grad and any(map(_is_stale, args)):
+        with within(Mode.of(False, local.mode.inference, local.mode.autocast)):
+            return record(op, args, kwargs, budget=False)  # it does not ask for their history
     trace = local.trace
     parts: list[Any] = [op]
     for a in args:

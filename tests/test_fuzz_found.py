@@ -50,6 +50,11 @@ FOUND = {
     "writes in inference mode to a normal tensor's view": (
         ("x = b * 2", "with torch.inference_mode(): y = Dirty.apply(x[:1])"),
     ),
+    "comparisons do not ask views for their history": (
+        ("x = a.t()", "a[-1] = c.sum()", "y = x != 1", "x[...] = 0.5"),
+        ("x = a.t()", "a[-1] = c.sum()", "y = x.argmax(); w = x * 2", "x[...] = 0.5",
+         "a.sum().backward()"),
+    ),
     "running products read the result that they saved": (
         ("a.mul_(b)", "a.cumprod_(0)", "a.data[0] = 0.5",
          "a.sum().backward(create_graph=True); (b.grad * b.grad).sum().backward()"),
