@@ -63,10 +63,12 @@ def _saved_places(state: State) -> tuple[tuple[str, int], ...]:
     first = op.parameters[1 if op.random else 0] if op.parameters else ""
     found = []
     for name, needed_by in op.saves.items():
-        if needed_by != "*":
-            param = first if needed_by == "self" else needed_by
-            if not any(_has_edge(state.operands[i]) for i in slots.get(param, ())):
-                continue
+        param = first if needed_by == "self" else needed_by.lstrip("*")
+        given = [state.operands[i] for i in slots.get(param, ())]
+        if needed_by[:1] != "*" and not any(map(_has_edge, given)):
+            continue
+        if needed_by[:1] == "*" and param and all(v.weak for v in given):
+            continue
         if name in ("result", "result0"):
             found.append((name, -1))
         elif name.startswith("result") and name[6:].isdigit():

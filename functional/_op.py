@@ -27,7 +27,8 @@ class Op:
         errors are raised here, in PyTorch's words: the recorder calls it abstractly.
       backward: name of the gradient node, `"AddBackward0"`.
       saves: what backward keeps, `{"self": "other", "result": "*"}`: the saved name, and the
-        input whose gradient needs it ("*": any). The version check and `grad_fn._saved_*` read it.
+        input whose gradient needs it ("*": any; "*exponent": any, where `exponent` is a tensor and
+        no number). The version check and `grad_fn._saved_*` read it.
       differentiable: False for ops whose results never require gradients.
       view: the result shares the first input's storage.
       inplace: an in-place variant `name_` exists.

@@ -50,6 +50,18 @@ FOUND = {
     "writes in inference mode to a normal tensor's view": (
         ("x = b * 2", "with torch.inference_mode(): y = Dirty.apply(x[:1])"),
     ),
+    "numbers that nodes save under hooks": (
+        ("with keeping(): x = c * 2j; y = c / 2; w = 2.5 * c", "see(saved(x.grad_fn))",
+         "see(saved(y.grad_fn))", "see(saved(w.grad_fn))"),
+        ("with keeping(): x = d[None, torch.tensor([0, 1])]; y = d ** 3", "see(saved(x.grad_fn))",
+         "see(saved(y.grad_fn))"),
+    ),
+    "results are saved whatever gradient needs them": (
+        ("x = d ** torch.tensor(2.0)", "see(saved(x.grad_fn))", "x.mul_(2)", "x.sum().backward()"),
+        ("x = a.copysign(d)", "x.mul_(2)", "x.sum().backward()"),
+        ("x = d.float_power(a)", "x.mul_(2)", "x.sum().backward()"),
+        ("x = d ** 2", "x.mul_(2)", "x.sum().backward()"),
+    ),
     "comparisons do not ask views for their history": (
         ("x = a.t()", "a[-1] = c.sum()", "y = x != 1", "x[...] = 0.5"),
         ("x = a.t()", "a[-1] = c.sum()", "y = x.argmax(); w = x * 2", "x[...] = 0.5",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-from leafax.functional import vjp_of
+from leafax.functional import Slot, vjp_of
 
 from .._dtype import of
 from .._enter import enter, make
@@ -18,7 +18,8 @@ from .._modes import within
 from .._names import node_name, places, qualified
 from .._node import Node
 from .._record import record
-from .._saved import FREED, saved_places
+from .._saved import FREED, WRAPPING, argument, saved_places, wraps
+from .._saved_names import may_have
 from .._storage import share
 from .._trace import Mode, State, Value, local
 from .._underived import refuse
@@ -84,18 +85,10 @@ class HookedNode(CustomNode):
         return f"<{self.name()} object at {hex(id(self))}>"
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_"):
-            from .._attributes import copied
-            from .._saved_names import may_have
-
-            for saved, index in self.__dict__.get("saves", ()):
-                if saved == name[len("_saved_") :]:
-                    if self.freed:
-                        raise RuntimeError(FREED)
-                    t = self.packed[index].unpack(self)
-                    return copied(t) if 0 <= index == overwritten(self.call.op) else t
-            if "call" in self.__dict__ and may_have(self.name(), name[len("_saved_") :]):
-                return self._argument(name[len("_saved_") :])
+        if name.startswith("_saved_") and "call" in self.__dict__:
+            wanted = name[len("_saved_") :]
+            if any(saved == wanted for saved, _ in self.saves) or may_have(self.name(), wanted):
+                return self._saved(wanted)
         if name.startswith("_raw_saved_"):
             from ._saved_tensor import AtHooked, SavedTensor
 
@@ -103,6 +96,31 @@ class HookedNode(CustomNode):
                 if saved == name[len("_raw_saved_") :]:
                     return SavedTensor.at(AtHooked(self, index))
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _saved(self, name: str) -> Any:
+        """`_attributes.saved_attribute` of this node."""
+        from .._attributes import copied, wrapped
+
+        op = self.call.op
+        found = [index for saved, index in self.saves if saved == name]
+        given: Any = argument(self.call, name) if name in op.saves else None
+        number = given if isinstance(given, Slot) and self.weak[given.index] else None  # an input
+        if self.freed and (found or number is not None or wraps(self.call, given)):
+            raise RuntimeError(FREED)
+        if found and type(given) in (tuple, list):
+            tensors = iter([self.packed[index].unpack(self) for index in found])
+            return tuple([None if a is None else next(tensors) for a in given])
+        if found:
+            t = self.packed[found[0]].unpack(self)
+            return copied(t) if 0 <= found[0] == overwritten(op) else t
+        if name not in op.saves:
+            return self._argument(name)
+        if number is not None and number.index in self.kept:
+            value = self.kept[number.index].item()
+            return wrapped(value) if op.name in WRAPPING else value
+        if wraps(self.call, given):
+            return wrapped(given)
+        return None if given is None or isinstance(given, Slot) else self._argument(name)
 
     def _argument(self, name: str) -> Any:
         """What the node keeps beside tensors."""

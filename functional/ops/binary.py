@@ -30,7 +30,7 @@ def _in_full(fn: Any, x: Array, y: Array) -> Array:
     return fn(*jnp.broadcast_arrays(wide(x), wide(y))).astype(x.dtype)  # type: ignore[no-any-return]
 
 
-@op(saves={"self": "self", "result": "self"}, inplace=True, numbers=("other",))
+@op(saves={"self": "self", "result": "*"}, inplace=True, numbers=("other",))
 def copysign(input: Array, other: Any) -> Array:
     """Give `input` the sign of `other`; the gradient at 0 is 0."""
     x, y = aligned(input, other, to_float=True)

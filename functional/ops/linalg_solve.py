@@ -203,7 +203,7 @@ def _by_factor_jvp(upper: bool, primals: tuple[Array, Array], tangents: Any) -> 
 
 @op(
     backward="CholeskySolveBackward0", residuals=True,
-    saves={"self": "*", "input2": "*", "result": "input2"},
+    saves={"self": "*", "input2": "*", "result": "*"},
 )  # fmt: skip
 def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
     """The solution for a matrix whose Cholesky factor is `input2`."""

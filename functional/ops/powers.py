@@ -80,7 +80,7 @@ def _pow_check(input: Any, exponent: Any) -> list[Fault]:
     return [Fault(exponent < 0, RuntimeError, text)]
 
 
-@op(backward="PowBackward0", saves={"self": "*", "exponent": "*", "result": "exponent"},
+@op(backward="PowBackward0", saves={"self": "*", "exponent": "*", "result": "*exponent"},
     inplace=True, numbers=("input", "exponent"), check=_pow_check)  # fmt: skip
 def pow(input: Any, exponent: Any) -> Array:
     """Raise to a power; the gradient is 0 where the exponent is 0."""

@@ -280,7 +280,7 @@ def _power_dtype(*operands: Any) -> np.dtype:
 
 
 @op(inplace=True, backward="PowBackward0",
-    saves={"self": "*", "exponent": "*", "result": "exponent"},
+    saves={"self": "*", "exponent": "*", "result": "*exponent"},
     inplace_check=_float_power_in_place)  # fmt: skip
 def float_power(input: Any, exponent: Any) -> Array:
     """`input ** exponent` in float64 or complex128."""
