@@ -73,7 +73,7 @@ def _tied_by_views(t: torch.Tensor, space: Any) -> bool:
 
 
 # What writes to `{x}` as its kernel goes along, and an operand that it reads on the way.
-_WRITES = re.compile(r"_\(|[-+*/%]= |\] = |DirtyPair")
+_WRITES = re.compile(r"_\(|[-+*/%]= |\] = |DirtyPair|Dirty\.apply\(\{x\}[\[)]")
 _READS = re.compile(r"\{([yw])\}(?:\.detach\(\))?(?=[,)]|$)|\] = ([a-z]\w*)$")
 
 
