@@ -17,9 +17,11 @@ from leafax.functional import TABLE, Op, camel, scalar_name, wrap_dim
 
 from ._bits import held
 from ._dtype import float32, float64
+from ._dual import tangent
 from ._from_data import from_numpy
 from ._index_masks import nonzero
 from ._memory_format import contiguous_format
+from ._no_forward import missing
 from ._out import write_out
 from ._record import apply
 from ._trace import local
@@ -172,7 +174,13 @@ def _without_derivative(name: str) -> Op:
 
 
 def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> Any:
-    """The values, as data; with a history that backward refuses if `input` has one."""
+    """The values, as data; with a history that backward refuses if `input` has one.
+
+    Raises:
+      NotImplementedError: if `input` has a tangent.
+    """
+    if any(tangent(input, level) is not None for level in local.mode.dual):
+        raise missing(name)
     if local.mode.grad and input.requires_grad:
         return apply(_without_derivative(name), input, _integers(first), dim)
     return from_numpy(np.ascontiguousarray(values))

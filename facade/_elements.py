@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._bits import held
-from ._dtype import type_string
+from ._dtype import tensor_string
 from ._handle import Handle
 
 
@@ -30,8 +30,8 @@ def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> l
         if x._v.dtype != self._v.dtype:
             what = f"argument '{said}'" if name == "map2_" else f"'{said}'"
             raise TypeError(
-                f"{name}: expected {type_string(self._v.dtype)} for {what} (got "
-                f"{type_string(x._v.dtype)})"
+                f"{name}: expected {tensor_string(self._v.dtype)} for {what} (got "
+                f"{tensor_string(x._v.dtype)})"
             )
         arrays.append(held(x.expand(tuple(self.shape))))  # type: ignore[attr-defined]
     return arrays

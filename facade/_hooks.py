@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._dtype import type_string
+from ._dtype import tensor_string
 from ._handle import Handle
 
 Grads = list[Any]
@@ -119,7 +119,7 @@ def _check(hook: Any, grad: Any, result: Any) -> None:
     if result._v.dtype != grad._v.dtype:
         raise RuntimeError(
             f"hook '{_name(hook)}' has changed the type of value (was "
-            f"{type_string(grad._v.dtype)} got {type_string(result._v.dtype)})"
+            f"{tensor_string(grad._v.dtype)} got {tensor_string(result._v.dtype)})"
         )
     if result._v.shape != grad._v.shape:
         raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")

@@ -74,6 +74,8 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return (_told(seen, avals[0].shape),)
     if op.name == "copy_slices":
         return (inputs[0].strides,)
+    if op.name == "optimization_barrier":
+        return tuple(v.strides for v in inputs)
     if op.name == "rot90":
         return (_told(_rotated(laid(inputs[0]), *call.args[1:], **call.kwargs), avals[0].shape),)
     if op.name in TRANSFORMS:

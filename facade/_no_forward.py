@@ -40,10 +40,15 @@ def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
     if op.qualified == "nn.functional.grid_sample":
         name = f"grid_sampler_{tensors[0].dim() - 2}d"
     if name is not None:
-        more = " or submit a PR adding the implementation to derivatives.yaml"
-        raise NotImplementedError(
-            f"Trying to use forward AD with {name}{suffix} that does not support it because it has "
-            "not been implemented yet.\nPlease file an issue to PyTorch at "
-            "https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we "
-            f"can prioritize its implementation{'.' if suffix else more}"
-        )
+        raise missing(name + suffix, in_place=bool(suffix))
+
+
+def missing(name: str, in_place: bool = False) -> NotImplementedError:
+    """What PyTorch raises of an op that has no forward derivative yet."""
+    more = " or submit a PR adding the implementation to derivatives.yaml"
+    return NotImplementedError(
+        f"Trying to use forward AD with {name} that does not support it because it has not been "
+        "implemented yet.\nPlease file an issue to PyTorch at "
+        "https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we can "
+        f"prioritize its implementation{'.' if in_place else more}"
+    )

@@ -18,6 +18,7 @@ def test_functions_of_elements() -> None:
                 log.attempt(t.clone().apply_, lambda x, made=made: made)
                 log.attempt(t.clone().map_, t, lambda x, y, made=made: made)
             log.attempt(t.clone().apply_, lambda x: lib.tensor([1, 2]))
+            log.attempt(t.clone().map_, lib.ones(2, dtype=lib.bfloat16), lambda x, y: x)
         x, leaf = tensors[0], lib.ones(2, requires_grad=True)
         log.attempt(x.clone().map_, leaf, lambda a, b: a)
         log.attempt(x.clone().map2_, x, leaf, lambda a, b, c: a)

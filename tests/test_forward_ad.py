@@ -128,8 +128,12 @@ def test_ops() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["pdist", "igamma", "igamma_", "multi_margin_loss", "grid_sample", "nextafter"]
-)
+    "name",
+    [
+        "pdist", "igamma", "igamma_", "multi_margin_loss", "grid_sample", "nextafter", "unique",
+        "unique_dim", "unique_consecutive",
+    ],
+)  # fmt: skip
 def test_ops_without_a_forward_derivative(name: str) -> None:
     @same
     def program(torch: Any, log: Log) -> Any:
@@ -146,6 +150,9 @@ def test_ops_without_a_forward_derivative(name: str) -> None:
                     d.view(1, 1, 2, 2), torch.zeros(1, 2, 2, 2), align_corners=False
                 ),
                 "nextafter": lambda: torch.nextafter(d, x + 1),
+                "unique": lambda: torch.unique(d),
+                "unique_dim": lambda: torch.unique(d, dim=0),
+                "unique_consecutive": lambda: torch.unique_consecutive(d),
             }
             show(log, torch, calls[name]())
 

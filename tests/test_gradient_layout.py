@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -65,8 +66,8 @@ OPS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("cut", [False, True])
-def test_strides_of_gradients(op: str, cut: bool) -> None:
+@pytest.mark.parametrize("how", ["", "cut", "checkpoint"])
+def test_strides_of_gradients(op: str, how: str) -> None:
     def program(lib: Any) -> list[Any]:
         found: list[Any] = []
         for turned in (False, True):
@@ -75,8 +76,12 @@ def test_strides_of_gradients(op: str, cut: bool) -> None:
             h = x.detach().requires_grad_() * 1
             h.register_hook(lambda g: found.append((g.stride(), g.is_contiguous())))
             for graph in (False, True):
-                y = OPS[op](lib, h)
-                if cut:
+                fn = functools.partial(OPS[op], lib)
+                if how == "checkpoint":
+                    y = lib.utils.checkpoint.checkpoint(fn, h, use_reentrant=False)
+                else:
+                    y = fn(h)
+                if how == "cut":
                     y.tolist()
                 for outs, given in ((y, lib.ones_like(y)), (y.sum(), None)):
                     (g,) = lib.autograd.grad(outs, h, given, True, graph)

@@ -99,6 +99,11 @@ def _acosh(s: Any) -> Any:
     return s.g * minus(x * x, 1).rsqrt()
 
 
+def _erfinv(s: Any) -> Any:
+    root = s["input"].erfinv()
+    return times(root.pow(2).exp(), math.sqrt(math.pi) / 2) * s.g
+
+
 def _angle(s: Any) -> Any:
     x = s["input"]
     if not x.is_complex():
@@ -213,7 +218,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "reciprocal": {"input": lambda s: -s.g * conj(s.result * s.result)},
     "erf": {"input": lambda s: times((-(s["input"].pow(2))).exp(), 2 / math.sqrt(math.pi)) * s.g},
     "erfc": {"input": lambda s: times((-(s["input"].pow(2))).exp(), -2 / math.sqrt(math.pi)) * s.g},
-    "erfinv": {"input": lambda s: times(s.result.pow(2).exp(), math.sqrt(math.pi) / 2) * s.g},
+    "erfinv": {"input": _erfinv},
     "angle": {"input": _angle},
     "sgn": {"input": _sgn},
     "sigmoid": {"input": lambda s: apply(_SIGMOID, s.g, s.result)},
