@@ -160,6 +160,12 @@ def unretain(t: Any) -> None:
         node.retains = [(k, r) for k, r in node.retains if r() is not t]
 
 
+def retain_at(t: Any, node: Any, out: int) -> None:
+    """Let `t` retain the gradient of this node's output from now on."""
+    unretain(t)
+    node.retains = [*node.retains_of(), (out, ref(t))]
+
+
 def later(trace: Trace, value: Value) -> Node:
     """The node for a tensor that leaves the trace."""
     assert value.edge is not None

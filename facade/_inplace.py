@@ -24,7 +24,7 @@ from ._reading import plain_kind, was_leaf, without_grad
 from ._record import known, record
 from ._roles import alias, keep_edge
 from ._step import UNSAVED
-from ._trace import LEAF, NODE, Mode, State, Value, local
+from ._trace import EXTERNAL, LEAF, NODE, Mode, State, Value, local
 from ._views import sharing
 from ._writes import bump, rebind, write, write_view
 
@@ -249,7 +249,7 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
         value = keep_edge(trace, value, old)
         if value.edge in trace.sources:
             trace.sources[value] = trace.sources[value.edge]
-    write(t, value, tracked and value.role == NODE)
+    write(t, value, tracked and value.role in (NODE, EXTERNAL))
     if type(state) is not State:  # saved-tensor hooks may hold the new value
         tie = getattr(state, "tie_written", None)
         if tie is not None:

@@ -117,3 +117,7 @@ def move_retain(t: Any, value: Value, trace: Trace) -> None:
 
         unretain(t)
         retain(t, value.edge, trace)
+    elif t._retains and value.role == EXTERNAL:
+        from ._graph import edge_of, retain_at
+
+        retain_at(t, *edge_of(trace, value))

@@ -93,6 +93,9 @@ _WARN: dict[str, Any] = {
     "stft that fails": lambda lib, x: lib.stft(lib.ones(20), 4),
     "stft that is no call": lambda lib, x: lib.stft(lib.ones(20), "a"),
     "istft": lambda lib, x: lib.istft(lib.ones(3, 21, dtype=lib.cfloat), 4),
+    "norm of another dtype": lambda lib, x: lib.nn.functional.rms_norm(
+        x, (4,), lib.ones(4, dtype=lib.bfloat16)
+    ),
     "number of several": lambda lib, x: float(x.requires_grad_()),
 }
 
@@ -244,5 +247,34 @@ def test_edges_of_losses_lead_to_what_may_have_gradients() -> None:
         see([fn.name() for fn, _ in loss.grad_fn.next_functions])
         loss.sum().backward()
         see.gradients(log_probs.grad)
+
+    same(program)
+
+
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_rms_norm_lies_in_rows(weighted: bool, grad: bool) -> None:
+    def program(lib: Any, see: Any) -> None:
+        x = lib.arange(120.0).view(2, 3, 4, 5).requires_grad_()
+        for y in (
+            x, x.transpose(1, 2), x[:1].expand(2, 3, 4, 5), x[..., ::2], x.mT.bfloat16(),
+            x.contiguous(memory_format=lib.channels_last),
+        ):  # fmt: skip
+            weight = lib.ones(y.shape[-1], dtype=y.dtype) if weighted else None
+            with lib.set_grad_enabled(grad):
+                out = lib.nn.functional.rms_norm(y, y.shape[-1:], weight)
+            see(out.float(), out.grad_fn, out.stride())
+
+    same(program)
+
+
+@pytest.mark.parametrize("name", ["huber_loss", "smooth_l1_loss"])
+def test_losses_that_do_not_fit_the_inputs_dtype(name: str) -> None:
+    def program(lib: Any, see: Any) -> None:
+        kinds = (lib.bool, lib.int64, lib.float32, lib.float64)
+        for a in kinds:
+            for b in kinds:
+                x, y = lib.ones(2, dtype=a), lib.tensor([1, 0]).to(b)
+                see.attempt(getattr(lib.nn.functional, name), x, y)
 
     same(program)

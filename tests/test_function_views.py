@@ -60,3 +60,39 @@ def test_a_view_that_autograd_lost_still_has_its_values() -> None:
         log.attempt(lambda: b.grad_fn)
         log.attempt(lambda: b.add_(1))
         log(repr(a))
+
+
+@pytest.mark.parametrize("write", ["function", "function of a view", "hooks", "hooks on a view"])
+def test_what_retains_its_gradient_does_so_at_the_history_of_a_write(write: str) -> None:
+    """A Function drops what was retained of the tensor that it writes to; hooks stay behind."""
+
+    def program(lib: Any, see: Any) -> None:
+        class Doubled(lib.autograd.Function):  # type: ignore[misc, name-defined]
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                x.mul_(2)
+                ctx.mark_dirty(x)
+                return x
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 2
+
+        p = lib.ones(2, requires_grad=True)
+        a = p * 1
+        a.register_hook(lambda g: see.gradients(g))
+        a.retain_grad()
+        v = a[:1]
+        v.retain_grad()
+        (v.sum() + a.sum()).backward(retain_graph=True)
+        if write.startswith("function"):
+            Doubled.apply(v if "view" in write else a)
+        else:
+            hooks = lib.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t)
+            with hooks:
+                (v if "view" in write else a).mul_(a[1:] * 3)
+        see(a.retains_grad, a.grad is None, v.grad is None)
+        a.sum().backward()
+        see.gradients(a.grad, p.grad)
+
+    same(program)

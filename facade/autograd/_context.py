@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
-from weakref import ref
 
 from .._enter import enter
 from .._grad_dtype import wanted
-from .._graph import unretain
+from .._graph import retain_at
 from .._handle import Handle
 from .._inplace import check_inplace
 from .._reading import was_leaf
@@ -200,6 +199,7 @@ class FunctionCtx(SavesTensors):
             except RuntimeError:
                 touch(t)  # PyTorch counts first
                 raise
+        t._grad = None  # it was that of what is written over
         if t._base_ is not None:
             from ._copy_slices import rebase
 
@@ -209,8 +209,7 @@ class FunctionCtx(SavesTensors):
         value = enter(t, trace)
         value = tag(trace, value, value, value.storage, value.version + 1)
         if t._retains:
-            unretain(t)
-            self.retains = [*self.retains_of(), (k, ref(t))]
+            retain_at(t, self, k)
         write(t, external(value, self, k))
         t._grad_fn, t._out = self, k
 

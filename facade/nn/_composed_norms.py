@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, Op
+from leafax.functional import TABLE, Op, cpp_name
 
+from .._channels_last import suggested
 from .._composed import composes
+from .._once import warn_once
 from .._record import apply
 from .._scalars import plus
+from .._strides import layout
 
 _F = "nn.functional."
 # `norm` of a dim; PyTorch's with more dims and a dtype is a composition of its own.
@@ -38,7 +41,16 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: Any) -> Any:
     dims = tuple(range(-len(normalized_shape), 0))
     y = x * plus(x.pow(2).mean(tuple(d % x.dim() for d in dims), True), eps).rsqrt()
     if weight is not None:
+        if weight._v.dtype != input._v.dtype and input._v.dtype.kind != "c":
+            warn_once(
+                "Mismatch dtype between input and weight: input dtype = "
+                f"{cpp_name(input._v.dtype)}, weight dtype = {cpp_name(weight._v.dtype)}, "
+                "Cannot dispatch to fused implementation.",
+                key="rms_norm",
+            )
         y = y * weight
+    if suggested(layout(y)) is None:
+        y = y.contiguous()
     return y.to(input.dtype)
 
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from .._dtypes import cast, category, promote, scalar_name
+from .._dtypes import cast, category, promote, promote_types, scalar_name
 from .._op import Fault, op
 from ._elementwise import magnitude
 from ._nn import broadcast, need_float, reduced, reduction_name, size_list, torch_size, wide
@@ -27,6 +27,15 @@ def _pair(input: Array, target: Array, kernel: str) -> tuple[Array, Array]:
     x, y = promote(input, target)
     need_float(x, kernel)
     return x, y
+
+
+def _castable(found: Any, wanted: Any) -> None:
+    """Raise if a loss that has the input's dtype is computed in one of a higher kind."""
+    if category(found) > category(wanted):
+        raise RuntimeError(
+            f"result type {scalar_name(found)} can't be cast to the desired output type "
+            f"{scalar_name(wanted)}"
+        )
 
 
 @op(namespace=F, method=False, saves={"self": "*", "target": "*"})
@@ -64,6 +73,8 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any 
     reduction = reduction_name(None, None, reduction)
     if isinstance(delta, (int, float)) and delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    broadcast(input, target)
+    _castable(promote_types(input.dtype, target.dtype), input.dtype)
     x, y = _pair(input, target, "huber_cpu")
     dtype = x.dtype
     if dtype == jnp.float16:  # PyTorch's kernel computes these in float32, bfloat16 as it is
@@ -82,9 +93,7 @@ def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Ar
     reduction = reduction_name(None, None, reduction)
     broadcast(input, target)
     if category(input.dtype) < 2:
-        raise RuntimeError(
-            f"result type Float can't be cast to the desired output type {scalar_name(input.dtype)}"
-        )
+        _castable(jnp.float32, input.dtype)
     x, y = promote(input, target)
     return cast(reduced(jnp.log1p(jnp.exp(-x * y)), reduction), input.dtype)
 
