@@ -15,6 +15,7 @@ from leafax.functional import Op
 _NAMES: dict[str, str] = {
     "cdist": "_cdist_forward",
     "cholesky": "cholesky",
+    "geqrf": "geqrf",
     "grid_sampler_3d": "grid_sampler_3d",
     "igamma": "igamma",
     "igammac": "igammac",

@@ -205,3 +205,20 @@ def test_scatter_into_the_memory_of_a_view(view: str, args: Any) -> None:
             log(len(out.grad_fn.next_functions))
         with log.catch():
             torch.vmap(lambda x: x.as_strided_scatter(src, (2,), (2,)))(a.view(2, 4))
+
+
+@pytest.mark.filterwarnings("ignore:stft with return_complex=False")
+@pytest.mark.parametrize("kwargs", [
+    {}, {"onesided": False}, {"center": False, "n_fft": 8}, {"return_complex": False},
+])  # fmt: skip
+def test_spectra_lie_frame_by_frame(kwargs: Any) -> None:
+    given = {"n_fft": 4, "return_complex": True} | kwargs
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for x in (torch.arange(8.0), torch.arange(16.0).view(2, 8)):
+            out = torch.stft(x, window=torch.ones(given["n_fft"]), **given)
+            log(out.stride(), out._version, out._is_view(), torch.view_as_real(out.resolve_conj())
+                if out.is_complex() else out)  # fmt: skip
+            with log.catch():
+                out.view(-1)

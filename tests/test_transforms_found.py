@@ -295,7 +295,8 @@ def test_batched_gradients_of_no_dimension() -> None:
 
 
 @pytest.mark.parametrize("call", [
-    "torch.ormqr(m, m[0], m)", "torch.grid_sampler_3d(v, torch.zeros(1, 2, 2, 2, 3), 0, 0, False)",
+    "torch.ormqr(m, m[0], m)", "torch.geqrf(m)[0]",
+    "torch.grid_sampler_3d(v, torch.zeros(1, 2, 2, 2, 3), 0, 0, False)",
     "torch.index_reduce(p, 0, torch.tensor([0]), p[:1], 'amax')", "torch.binomial(p, p)",
     "torch.native_layer_norm(p, (3,), None, None, 1e-5)", "torch.linalg.lu(m)[0]",
     "torch.native_batch_norm(p, None, None, None, None, True, 0.1, 1e-5)",
