@@ -222,3 +222,14 @@ def test_spectra_lie_frame_by_frame(kwargs: Any) -> None:
                 if out.is_complex() else out)  # fmt: skip
             with log.catch():
                 out.view(-1)
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+@pytest.mark.parametrize("dim", [0, None])
+def test_quantiles_of_one_slice_lie_together(name: str, dim: Any) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.arange(24.0).view(2, 3, 4).transpose(0, 2)
+        for q in (0.5, torch.tensor([0.2, 0.5])):
+            out = getattr(torch, name)(x, q, dim=dim, keepdim=dim is None)
+            log(out, out.stride())
