@@ -12,6 +12,7 @@ from . import _collected as _collected
 from . import _composed_fft as _composed_fft
 from . import _composed_linalg as _composed_linalg
 from . import _composed_reductions as _composed_reductions
+from . import _composed_special as _composed_special
 from . import _composed_steps as _composed_steps
 from . import _missing as _missing
 from . import amp as amp

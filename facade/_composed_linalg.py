@@ -83,7 +83,7 @@ def _factors_first(op: Op) -> Op:
     fn.__signature__ = op.signature  # type: ignore[attr-defined]
     return Op(
         fn, name=op.name, namespace=op.namespace, backward=op.backward, saves=op.saves,
-        residuals=op.residuals, constant_outputs=(2,),
+        residuals=op.residuals, constant_outputs=(2,), check=op.check,
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import TABLE, Op, broadcast_shapes
+from leafax.functional import TABLE, Op, broadcast_shapes, contiguous_strides
 
 from ._composed import composes
 from ._creation import full_like
@@ -13,6 +13,7 @@ from ._handle import Handle
 from ._modes import no_grad
 from ._record import apply
 from ._scalars import times
+from ._strided import lie
 from ._writes import written
 
 
@@ -115,4 +116,5 @@ def _quantile(
     if not q.dim():
         return written(apply(_SQUEEZED, out, -1), inside + 1)
     out = apply(_TRANSPOSED, apply(_UNSQUEEZED, out, 0), 0, -1)
-    return written(apply(_SQUEEZED, out, -1), inside + 3)
+    *outer, inner = contiguous_strides((*kept, q.shape[0]))  # the quantiles of one lie together
+    return written(lie(apply(_SQUEEZED, out, -1), (inner, *outer)), inside + 3)

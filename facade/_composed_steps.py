@@ -13,7 +13,9 @@ from leafax.functional import TABLE, Op
 
 from ._composed import composes
 from ._handle import Handle
+from ._once import warn_once
 from ._record import apply
+from ._strided import lie
 from ._writes import written
 
 _F = "nn.functional."
@@ -31,7 +33,13 @@ def _itself(name: str) -> Op:
 _CAST, _POW = TABLE["_to_copy"], TABLE["pow"]
 _SOFTMAX, _LOG_SOFTMAX = TABLE["softmax"], TABLE["log_softmax"]
 _ISCLOSE, _ONE_HOT = _itself("isclose"), _itself(_F + "one_hot")
-_MATRIX_RANK = _itself("linalg.matrix_rank")
+_MATRIX_RANK, _STFT = _itself("linalg.matrix_rank"), _itself("stft")
+_PAIRS = (
+    "stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
+    "complex tensors for all inputs, and return_complex=False will raise an error.\n"
+    "Note: you can still call torch.view_as_real on the complex output to recover the old return "
+    "format."
+)
 
 
 @composes("softmax")
@@ -77,6 +85,20 @@ def _isclose(input: Any, other: Any, rtol: float, atol: float, equal_nan: bool) 
 @composes(_F + "one_hot")
 def _one_hot(input: Any, num_classes: int) -> Any:
     return written(apply(_ONE_HOT, input, num_classes), 2 if input.numel() else 0)
+
+
+@composes("stft")
+def _stft(input: Any, *args: Any) -> Any:
+    """Frame by frame in memory, turned round in place, as a batch whose dim is dropped so, too."""
+    *args, return_complex, align_to_window = args  # type: ignore[assignment]
+    if return_complex is False:
+        warn_once(_PAIRS)
+    made = apply(_STFT, input, *args, True, align_to_window)
+    *batch, frequencies, frames = made.shape
+    strides = (1, frequencies)
+    lie(made, (frequencies * frames, *strides) if batch else strides)
+    written(made, 1 if batch else 2)
+    return made if return_complex is not False else apply(TABLE["view_as_real"], made)
 
 
 @composes("linalg.matrix_rank")

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from leafax.functional import TABLE, Op, camel, scalar_name, wrap_dim
+from leafax.functional import TABLE, Op, broadcast_shapes, camel, scalar_name, wrap_dim
 
 from ._bits import held
 from ._dtype import float32, float64
@@ -47,7 +47,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     if str(mask.dtype) != "torch.bool":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     refuse("masked_select", mask)
-    whole = apply(_BROADCAST, (input.detach(), mask))[1]
+    whole = mask.expand(broadcast_shapes(tuple(mask.shape), tuple(input.shape)))
     made = apply(
         _MASKED_SELECT, input, mask, nonzero(whole.reshape(whole.shape or 1), as_tuple=True)
     )

@@ -123,13 +123,21 @@ def _nextafter(args: Any, outs: list[Any]) -> None:
             hold(outs[0], level, apply(TABLE["where"], a == b, along[1], along[0]))
 
 
+# PyTorch's formulas for these have tangents of the statistics, too.
+_ALL_MOVE = frozenset({"_native_batch_norm", "native_batch_norm"})
+
+
 def attach(call: Any, operands: Sequence[Any], outs: Sequence[Any]) -> None:
     """Give the results of a recorded call the tangents that follow from its operands'.
 
     Args:
       operands: tensors, or values of the running trace.
     """
-    wanted = tuple([k for k, o in enumerate(outs) if is_differentiable(o._v.dtype)])
+    op = getattr(call, "op", None)
+    constant = () if op is None or op.name in _ALL_MOVE else op.constant_outputs
+    wanted = tuple(
+        [k for k, o in enumerate(outs) if is_differentiable(o._v.dtype) and k not in constant]
+    )
     if wanted:
         for level in local.mode.dual:
             for k, t in derivative(call, operands, wanted, level).items():

@@ -14,11 +14,16 @@ from leafax.functional import Op
 # Our op and the name in PyTorch's message.
 _NAMES: dict[str, str] = {
     "cdist": "_cdist_forward",
+    "cholesky": "cholesky",
+    "geqrf": "geqrf",
+    "grid_sampler_3d": "grid_sampler_3d",
     "igamma": "igamma",
     "igammac": "igammac",
+    "index_reduce": "index_reduce",
     "nn.functional._ctc_loss": "_ctc_loss",
     "nn.functional.multi_margin_loss": "multi_margin_loss",
     "nn.functional.multilabel_margin_loss": "multilabel_margin_loss_forward",
+    "ormqr": "ormqr",
     "pdist": "_pdist_forward",
     "special.zeta": "special_zeta",
 }

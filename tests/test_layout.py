@@ -205,3 +205,31 @@ def test_scatter_into_the_memory_of_a_view(view: str, args: Any) -> None:
             log(len(out.grad_fn.next_functions))
         with log.catch():
             torch.vmap(lambda x: x.as_strided_scatter(src, (2,), (2,)))(a.view(2, 4))
+
+
+@pytest.mark.filterwarnings("ignore:stft with return_complex=False")
+@pytest.mark.parametrize("kwargs", [
+    {}, {"onesided": False}, {"center": False, "n_fft": 8}, {"return_complex": False},
+])  # fmt: skip
+def test_spectra_lie_frame_by_frame(kwargs: Any) -> None:
+    given = {"n_fft": 4, "return_complex": True} | kwargs
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for x in (torch.arange(8.0), torch.arange(16.0).view(2, 8)):
+            out = torch.stft(x, window=torch.ones(given["n_fft"]), **given)
+            log(out.stride(), out._version, out._is_view(), torch.view_as_real(out.resolve_conj())
+                if out.is_complex() else out)  # fmt: skip
+            with log.catch():
+                out.view(-1)
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+@pytest.mark.parametrize("dim", [0, None])
+def test_quantiles_of_one_slice_lie_together(name: str, dim: Any) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.arange(24.0).view(2, 3, 4).transpose(0, 2)
+        for q in (0.5, torch.tensor([0.2, 0.5])):
+            out = getattr(torch, name)(x, q, dim=dim, keepdim=dim is None)
+            log(out, out.stride())

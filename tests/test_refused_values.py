@@ -19,6 +19,9 @@ CALLS = [
     "torch.pdist(half[:1])", "torch.ones(2).expand(-2, 2)", "torch.ones(2).expand(-1, 2)",
     "torch.ones(2).expand(2, -2)", "torch.linalg.tensorinv(torch.zeros(0, 0), 1)",
     "torch.linalg.tensorinv(torch.zeros(2, 0, 0, 2))",
+    "torch.dist(torch.ones(2, 5, 5), torch.ones(2))",
+    *[f"torch.lu_unpack(torch.eye(3), torch.tensor([{k}, 2, 3], dtype=torch.int32)).P"
+      for k in (0, 1, 4)],
 ]  # fmt: skip
 
 

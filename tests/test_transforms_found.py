@@ -322,3 +322,29 @@ def test_a_second_cotangent_is_none() -> None:
         "_, pull = func.vjp(lambda p: (p * 2, p), x)", "pull(x, x)", "pull((x, x), x)",
         "see(*pull((x, x), None))", "see(*pull((x, x), False))",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("call", [
+    "torch.ormqr(m, m[0], m)", "torch.geqrf(m)[0]",
+    "torch.grid_sampler_3d(v, torch.zeros(1, 2, 2, 2, 3), 0, 0, False)",
+    "torch.index_reduce(p, 0, torch.tensor([0]), p[:1], 'amax')", "torch.binomial(p, p)",
+    "torch.native_layer_norm(p, (3,), None, None, 1e-5)", "torch.linalg.lu(m)[0]",
+    "torch.native_batch_norm(p, None, None, None, None, True, 0.1, 1e-5)",
+])  # fmt: skip
+def test_tangents_of_what_has_no_formula(call: str) -> None:
+    """Neither do constants have any."""
+    start = "m, v = p[:, :2] @ p[:, :2].t() + torch.eye(2), p[:1, :1].view(1, 1, 1, 1, 1)"
+    compare(
+        f"def f(p):\n    {start}\n    return {call}",
+        "found = torch.func.jvp(f, (x,), (x * x,))",
+        "for t in vars().get('found', ()): see(*(t if isinstance(t, tuple) else (t,)))",
+    )
+
+
+def test_what_a_mask_of_all_examples_selects() -> None:
+    compare(
+        "mask = torch.tensor([True, False, True])",
+        "see(torch.vmap(lambda p: torch.masked_select(p, mask))(x))",
+        "see(torch.vmap(lambda p: torch.masked_select(p, mask[:1]))(x))",
+        "see(torch.func.grad(lambda p: torch.masked_select(p, mask).sum())(x))",
+    )

@@ -152,7 +152,21 @@ def linalg_lu(A: Array, *, pivot: bool = True) -> LU:  # noqa: N803
     return _unpacked(lu, permutation)
 
 
-@op(method=False, backward="LuUnpackBackward0")
+def _check_lu_unpack(
+    LU_data: Array, LU_pivots: Array, unpack_data: bool = True,  # noqa: N803
+    unpack_pivots: bool = True,
+) -> list[Fault]:  # fmt: skip
+    if not unpack_pivots:
+        return []
+    words = (
+        "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
+        "pass the result of lu_factor?"
+    )
+    bad = (LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])
+    return [Fault(bad, RuntimeError, words)]
+
+
+@op(method=False, backward="LuUnpackBackward0", check=_check_lu_unpack)
 def lu_unpack(
     LU_data: Array, LU_pivots: Array, unpack_data: bool = True,  # noqa: N803
     unpack_pivots: bool = True,

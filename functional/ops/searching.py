@@ -277,6 +277,7 @@ def dist(input: Array, other: Array, p: float = 2) -> Array:
             "norm(): input dtype should be either floating point or complex. Got "
             f"{scalar_name(a.dtype)} instead."
         )
+    _dims.broadcast_shapes(a.shape, b.shape)
     d = (a - b).reshape(-1)
     return _vector_norm(d, float(p), (0,), False) if d.size else jnp.zeros((), real_of(d.dtype))
 
