@@ -33,6 +33,7 @@ from . import (
     _view_dtype,
     _view_func,
 )
+from ._table import by_name
 from ._tensor import Tensor
 
 _METHODS = {
@@ -117,7 +118,8 @@ Tensor.real = property(_composites.real, _set_part("real"))  # type: ignore[attr
 Tensor.imag = property(_composites.imag, _set_part("imag"))  # type: ignore[attr-defined]
 for _name in ("square", "multiply"):
     if not hasattr(Tensor, _name + "_"):
-        setattr(Tensor, _name + "_", _table_methods.inplace_method(TABLE[_name]))
+        _op = TABLE[_name]
+        setattr(Tensor, _name + "_", by_name(_table_methods.inplace_method(_op), _op, _name, "_"))
 
 for _name in _removed.DEPRECATED:
     setattr(Tensor, _name, _removed.warned(_name, getattr(Tensor, _name)))

@@ -12,6 +12,7 @@ from . import _dtype, _fast, _table_methods
 from ._cautions import drops_imaginary
 from ._inplace import apply_inplace, check_inplace, frozen
 from ._record import apply
+from ._table import by_name
 
 _CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
@@ -44,9 +45,10 @@ def install(cls: Any) -> None:
         if op.namespace or "." in name:
             continue
         if op.method and name not in own:
-            setattr(cls, name, _table_methods.method(op))
+            setattr(cls, name, by_name(_table_methods.method(op), op, name))
         if op.inplace and name not in _NO_METHOD and name + "_" not in own:
-            setattr(cls, name + "_", _table_methods.inplace_method(op))
+            method = _table_methods.inplace_method(op)
+            setattr(cls, name + "_", by_name(method, op, name, "_"))
     for name, dtype_name in _CASTS.items():
         setattr(cls, name, _cast(name, dtype_name))
     for name, op_name in _BINARY.items():

@@ -232,6 +232,28 @@ def named(fn: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
     return fn
 
 
+def by_name(fn: Callable[..., Any], op: Op, name: str, end: str = "") -> Callable[..., Any]:
+    """The function or method `fn` of an op by one of its names, which is what its errors tell.
+
+    Args:
+      end: "_" of methods that write in place.
+    """
+    if name == op.name:
+        return fn
+    own, other = op.name + end, name + end
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except TypeError as error:
+            said = str(error)
+            if said.startswith((f"{own}(", f"TensorBase.{own}(")):
+                error.args = (said.replace(own, other, 1),)
+            raise
+
+    return named(called, op, other)
+
+
 def top_level() -> dict[str, Callable[..., Any]]:
     """Every function that belongs into the `leafax` namespace, by name.
 
@@ -240,7 +262,7 @@ def top_level() -> dict[str, Callable[..., Any]]:
     from . import _creation
 
     return {
-        name: function(op)
+        name: by_name(function(op), op, name)
         for name, op in TABLE.items()
         if op.function and not op.namespace and "." not in name and not hasattr(_creation, name)
     }
@@ -250,7 +272,7 @@ def in_namespace(namespace: str) -> dict[str, Callable[..., Any]]:
     """Every function of one namespace, such as `"nn.functional"`."""
     prefix = namespace + "."
     return {
-        name[len(prefix) :]: function(op)
+        name[len(prefix) :]: by_name(function(op), op, name[len(prefix) :])
         for name, op in TABLE.items()
         if op.function
         and op.namespace == namespace

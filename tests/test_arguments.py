@@ -239,3 +239,20 @@ def numbers_of_numpy(t: Any) -> list[Any]:
 
 def test_numbers_of_numpy_are_numbers() -> None:
     assert numbers_of_numpy(leafax) == numbers_of_numpy(torch)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "t.absolute({})", "t.arcsin()", "x.arctan2({})", "x.arctan2_({})", "t.clip(x, {})",
+        "x.clip_({})", "t.concat([{}])", "x.greater({})", "x.not_equal({})", "x.absolute(1)",
+        "t.special.expit({})", "t.linalg.matmul(x, {})", "x.swapdims({}, 0)", "t.negative(x, 1)",
+    ],
+)  # fmt: skip
+def test_other_names_of_an_op_are_told(call: str) -> None:
+    said = []
+    for t in (torch, leafax):
+        with pytest.raises(TypeError) as caught:
+            eval(call, {"t": t, "x": t.ones(2)})
+        said.append(str(caught.value))
+    assert said[0] == said[1]
