@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
@@ -265,10 +266,12 @@ def _held(trace: Any, value: Value) -> Any:
     for t, now in known:
         if now.index == value.index and now.state is value.state:
             return t
-    if is_view(value):  # and was written to: nobody can tell which it was
-        return None
+    op = getattr(value.state.call, "op", None)
+    if op is not None and op.view and not op.name.endswith("_"):
+        return None  # a view that was written to: nobody can tell which it was
+    count = math.prod(value.shape)  # which views in place leave as it is
     for t, now in known:
-        if now.storage == value.storage and t._base_ is None:
+        if now.storage == value.storage and t._base_ is None and math.prod(now.shape) == count:
             return t
     return None
 
