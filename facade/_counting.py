@@ -17,7 +17,7 @@ from leafax.functional import TABLE, Op, broadcast_shapes, camel, scalar_name, w
 
 from ._bits import held
 from ._dtype import float32, float64
-from ._dual import tangent
+from ._dual import carries
 from ._from_data import from_numpy
 from ._index_masks import nonzero
 from ._memory_format import contiguous_format
@@ -179,7 +179,7 @@ def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> A
     Raises:
       NotImplementedError: if `input` has a tangent.
     """
-    if any(tangent(input, level) is not None for level in local.mode.dual):
+    if carries(input):
         raise missing(name)
     if local.mode.grad and input.requires_grad:
         return apply(_without_derivative(name), input, _integers(first), dim)

@@ -140,6 +140,11 @@ def tangent(t: Any, level: int) -> Any:
     return found
 
 
+def carries(t: Any) -> bool:
+    """Whether `t` has a tangent of an open level."""
+    return any(tangent(t, level) is not None for level in local.mode.dual)
+
+
 def base_of(t: Any) -> tuple[Any, tuple[Any, ...]]:
     """The tensor that `t` is a view of in forward mode, and how to get from it to `t`."""
     if t._dual_root is None:

@@ -20,7 +20,7 @@ from leafax.functional import (
     unread_inputs,
 )
 
-from ._dual import Duals, base_of, below, hold, opened, seeing, tangent, through
+from ._dual import Duals, base_of, below, carries, hold, opened, seeing, tangent, through
 from ._enter import enter, make
 from ._handle import Handle
 from ._no_forward import refuse
@@ -252,7 +252,7 @@ def inplace(op: Op, t: Any, args: Any, key: Any, kwargs: Any) -> dict[int, Any] 
     tensors = _tensors((t, *args, *kwargs.values()))
     if not op.differentiable:
         return None
-    if not any(tangent(x, level) is not None for x in tensors for level in local.mode.dual):
+    if not any(map(carries, tensors)):
         return None
     refuse(op, tensors, "_")
     before = () if key is None else (key,)
@@ -280,7 +280,7 @@ def taken(t: Any, args: Any) -> None:
     trace = local.trace
     over = t if t._base_ is None else t._base_
     for x in _tensors(args):
-        if x is not over and any(tangent(x, level) is not None for level in local.mode.dual):
+        if x is not over and carries(x):
             remember(trace, enter(x, trace), x._duals)
     kept = Duals()
     for level in local.mode.dual:

@@ -10,7 +10,7 @@ from leafax.functional import TABLE, Op, contiguous_strides
 from ._arguments import check_lines, reworded
 from ._beyond import grow, lens_from
 from ._channels_last import strides_in, suggested
-from ._dual import tangent
+from ._dual import carries
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
 from ._memory_format import preserve_format
@@ -189,7 +189,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
         reshaped_storage(self, shape, strides)
         if resized:
             touch(self)
-    if any(tangent(self, level) is not None for level in local.mode.dual):
+    if carries(self):
         raise RuntimeError("cannot resize variables that has a forward grad")
     return self
 

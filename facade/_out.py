@@ -8,7 +8,7 @@ from typing import Any
 from leafax.functional import Op, result_type
 
 from ._cautions import ANSWERS, answers
-from ._dual import tangent
+from ._dual import carries
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._layout import elementwise
@@ -150,9 +150,7 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
     """
     if not _copied(op, operands):
         check_out(op, out, (result,))
-    if local.mode.dual and any(
-        tangent(t, n) is not None for t in (result, out) for n in local.mode.dual
-    ):
+    if carries(result) or carries(out):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name}_out that does not support it because it is "
             "an out= function"
