@@ -18,7 +18,7 @@ from .._slopes import SELU_ALPHA, SELU_SCALE
 from .._trace import local
 from ._formula_tools import Formula, NoFormula, dims_of
 from ._formulas import FORMULAS, Saved
-from ._moved_formulas import of_variance
+from ._moved_formulas import of_variance, summed_up
 
 
 class Unpacked:
@@ -105,11 +105,11 @@ def _cumprod(s: Saved) -> Any:
         return grad
     x, zero = x.conj(), x == 0
     if local.mode.grad:  # the formula below is right for any number, but its gradient is not
-        there = _summed_up(result * grad, dim) / x.masked_fill(zero, 1)
+        there = summed_up(result * grad, dim) / x.masked_fill(zero, 1)
         return _of_running_products(x, grad, dim).where(zero.any(), there)
     zeros = zero.cumsum(dim)
     before = zeros == 0  # no zero up to here
-    there = _summed_up((result * grad).masked_fill(~before, 0), dim) / x.masked_fill(zero, 1)
+    there = summed_up((result * grad).masked_fill(~before, 0), dim) / x.masked_fill(zero, 1)
     there = there.masked_fill(~before, 0)
     # At the first zero, of what is before it and of what follows up to the next.
     first, between = zero & (zeros == 1), ~zero & (zeros == 1)
@@ -117,11 +117,6 @@ def _cumprod(s: Saved) -> Any:
     one = x.new_ones(x.narrow(dim, 0, 1).shape)
     up_to = apply(TABLE["cat"], [one, result.narrow(dim, 0, x.shape[dim] - 1)], dim)
     return (products.sum(dim, keepdim=True) * up_to).where(first, there)
-
-
-def _summed_up(x: Any, dim: int) -> Any:
-    """At each place what is there and after it."""
-    return x.flip(dim).cumsum(dim).flip(dim)
 
 
 def _of_running_products(x: Any, grad: Any, dim: int) -> Any:

@@ -27,10 +27,13 @@ def _rolled(s: Any) -> Any:
     return s.g.roll(tuple(-n for n in shifts[::-1]), tuple(dims)[::-1])
 
 
-def _summed_up(s: Any) -> Any:
-    dim = s.static("dim")
-    grad = s.g
-    return grad.flip(dim).cumsum(dim).flip(dim) if s.shape() and grad.numel() else grad
+def summed_up(x: Any, dim: int) -> Any:
+    """At each place what is there and after it."""
+    return x.flip(dim).cumsum(dim).flip(dim)
+
+
+def _cumsum(s: Any) -> Any:
+    return summed_up(s.g, s.static("dim")) if s.shape() and s.g.numel() else s.g
 
 
 def _repeated(s: Any) -> Any:
@@ -154,7 +157,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "rot90": {"input": lambda s: s.g.rot90(-s.static("k", 1), s.static("dims", (0, 1)))},
     "tril": {"input": lambda s: s.g.tril(s.static("diagonal", 0))},
     "triu": {"input": lambda s: s.g.triu(s.static("diagonal", 0))},
-    "cumsum": {"input": _summed_up},
+    "cumsum": {"input": _cumsum},
     "repeat": _REPEATED,
     "tile": _REPEATED,
     "nn.functional.pad": {"input": _unpadded},
