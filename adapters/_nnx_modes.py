@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self
 
 from flax import nnx
@@ -22,8 +23,8 @@ class Modes(_model.Model):
     _shared: Shared
     _module: Any
 
-    def _view(self) -> View:
-        raise NotImplementedError
+    @abstractmethod
+    def _view(self) -> View: ...
 
     def _flags(self) -> list[tuple[Any, str]]:
         """The attributes below this module that tell it whether to train."""
