@@ -28,13 +28,15 @@ def told_by_data(error: Exception) -> bool:
 
 
 def counts_its_own_writes(new: Any, *given: Any) -> bool:
-    """Whether `new` was written to, or seen anew, by the function that made it, from inference
-    tensors.
+    """Whether `new` was written to, seen anew or recorded by the function that made it, from
+    inference tensors.
 
     Which of them do is a matter of PyTorch's kernels: kept, see docs/differences.md.
     """
     if not any(x.is_inference() for x in given) or new.is_inference():
         return False
+    if all(x.is_inference() for x in given) and new.requires_grad:
+        return True
     bases = [x if x._base is None else x._base for x in given]
     return bool(new._version > 0 or new._is_view() and all(new._base is not b for b in bases))
 
@@ -46,7 +48,7 @@ def _ends_unwritten(form: str, given: list[Any], space: Any) -> bool:
 
 def _memory_of_losses(form: str, given: list[Any], space: Any) -> bool:
     """Behind a reduced loss lies what its kernel had there before it was reduced."""
-    if "as_strided" not in form:
+    if "as_strided" not in form and "nbytes" not in form:
         return False
     x = given[0]
     of_loss = x.dim() == 0 and x._base is None and x.untyped_storage().nbytes() > x.nbytes
@@ -169,8 +171,14 @@ def _overlapping(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _unsafe(form: str, given: list[Any], space: Any) -> bool:
-    """Without autograd the unsafe splits make views, or not, as their kernels are written."""
-    return "unsafe" in form and ("inference" in form or any(t.is_inference() for t in given))
+    """Without autograd the unsafe splits make views, or not, as their kernels are written.
+
+    Writes to the pieces change what the whole's node saved: kept, see docs/differences.md.
+    """
+    if "unsafe" not in form:
+        return False
+    saved = given[0].grad_fn is not None and "Linalg" in given[0].grad_fn.name()
+    return saved or "inference" in form or any(t.is_inference() for t in given)
 
 
 def _looked_at_by_hooks(form: str, given: list[Any], space: Any) -> bool:
@@ -222,10 +230,18 @@ def _bits(form: str, given: list[Any], space: Any) -> bool:
     """
     if "repr(" in form:
         return given[0].is_complex() and bool((torch.view_as_real(_plain(given[0])) == 0).any())
+    if re.search(r"\{x\}\.(log|exp|sin|cos|tan|sqrt|pow|sigmoid|erf|softmax)\w*_\(", form):
+        return _seen_as_integers(given[0], space)
     if ".view(torch." not in form or given[0].dtype not in (torch.float64, torch.complex128):
         return False
     x = torch.view_as_real(_plain(given[0])) if given[0].is_complex() else _plain(given[0])
     return bool((x * 2**20).frac().any()) or given[0].is_complex() and bool((x == 0).any())
+
+
+def _seen_as_integers(x: torch.Tensor, space: Any) -> bool:
+    memory = x.untyped_storage().data_ptr()
+    held = [t for t in space.values() if isinstance(t, torch.Tensor) and t.dtype == torch.int64]
+    return x.dtype != torch.int64 and any(t.untyped_storage().data_ptr() == memory for t in held)
 
 
 def _rounded_to_nothing(form: str, given: list[Any], space: Any) -> bool:
