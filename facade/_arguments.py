@@ -61,12 +61,15 @@ def check_lines(
     raise TypeError(refusal(lines, args, kwargs, said) or complaint(lines, args, kwargs, said))
 
 
-def parsed(fn: Callable[..., Any], name: str = "", method: bool = False) -> Callable[..., Any]:
+def parsed(
+    fn: Callable[..., Any], name: str = "", method: bool = False, asks: bool = True
+) -> Callable[..., Any]:
     """A function composed of ops, whose arguments PyTorch's parser would look at first.
 
     Args:
       name: of the function, where it has another.
       method: `fn` is the method of that function, or the one that writes in place.
+      asks: look at the arguments before, for what `fn` would take in silence.
     """
     from ._admit import admit
 
@@ -76,7 +79,7 @@ def parsed(fn: Callable[..., Any], name: str = "", method: bool = False) -> Call
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            if kwargs or len(args) != method:  # of a tensor alone nothing is to be said
+            if asks and (kwargs or len(args) != method):  # of a tensor alone nothing is to be said
                 admit(name, args, kwargs, said, method)
             return fn(*args, **kwargs)
         except Exception as error:
@@ -133,7 +136,7 @@ def reworded(
     except TypeError as error:
         if not method:
             return error
-        lines = tuple(_without_self(x) for x in _signatures(op) if x.startswith("Tensor"))
+        lines = _of_method(_signatures(op))
         return TypeError(complaint(lines, args[1:], kwargs, method))
     return None
 
@@ -185,7 +188,7 @@ def refused(
     """
     lines = _exact(name)
     if method:
-        lines = tuple(_without_self(x) for x in lines if x.startswith("Tensor"))
+        lines = _of_method(lines)
         args = args[1:]
     if not lines:
         return None
@@ -228,10 +231,18 @@ def _in_order(op: Op, line: str) -> bool:
     return places == sorted(places)
 
 
-def _without_self(line: str) -> str:
-    """A function's signature as its method has it."""
-    outs = ("Tensor out = None", "tuple of Tensors out = None")
-    parts = [p for p in line.split(", ")[1:] if p not in outs]
+_SELF = ("Tensor input", "Tensor! input")
+_OF_FUNCTIONS = ("Tensor out = None", "tuple of Tensors out = None")
+
+
+def _of_method(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """A function's signatures as its method has them, whose `input` is the tensor itself."""
+    split = [x.split(", ") for x in lines if "torch.dtype out_dtype" not in x]
+    return tuple(_without_self(x) for x in split if any(p in _SELF for p in x))
+
+
+def _without_self(parts: list[str]) -> str:
+    parts = [p for p in parts if p not in _SELF and p not in _OF_FUNCTIONS]
     return ", ".join(parts[:-1] if parts[-1:] == ["*"] else parts)
 
 

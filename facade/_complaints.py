@@ -28,7 +28,7 @@ def complaint(
     text += f"got {_described(args, kwargs)}, but expected one of:\n"
     for line in shown:
         text += f" * ({line})\n"
-        if line and len(line.split(", ")) == count:
+        if len(line.split(", ")) == count:
             wrong = _incorrect(line, kwargs)
             text += "      didn't match because some of the "
             if wrong:

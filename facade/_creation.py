@@ -10,6 +10,7 @@ import numpy as np
 
 from leafax.functional import TABLE, default_float
 
+from ._arguments import parsed
 from ._channels_last import strides_in
 from ._dtype import bool as bool_dtype
 from ._dtype import complex64, int64, of, python_number
@@ -276,7 +277,7 @@ def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
 
     like.__name__ = factory.__name__ + "_like"
     like.__doc__ = f"`{factory.__name__}` in the shape and dtype of `input`."
-    return like
+    return parsed(like)
 
 
 zeros_like, ones_like, empty_like = _like(zeros), _like(ones), _like(empty)

@@ -128,7 +128,7 @@ def _leaf(out: Any) -> Any:
     return out.requires_grad_()
 
 
-def as_tensor(data: Any, dtype: dtype_class | None = None, device: Any = None) -> Any:
+def as_tensor(data: Any, *, dtype: dtype_class | None = None, device: Any = None) -> Any:
     """`data` as a tensor: itself if it is one, its array if that is JAX's, else a copy."""
     if isinstance(data, Handle):
         out: Any = data
@@ -175,11 +175,11 @@ def asarray(
         )
     if copy is False and not aliasable:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
-    out = obj if isinstance(obj, Handle) else as_tensor(obj, None if aliasable else dtype)
+    out = obj if isinstance(obj, Handle) else as_tensor(obj, dtype=None if aliasable else dtype)
     if copy is False and dtype is not None and out.dtype is not dtype:
         have, want = scalar_name(out._v.dtype), scalar_name(dtype.np)
         raise ValueError(f"can't alias tensor with dtype '{have}' into dtype '{want}'.")
-    out = as_tensor(out, dtype, device)
+    out = as_tensor(out, dtype=dtype, device=device)
     if out is obj and copy:
         out = out.clone()
     if not requires_grad:

@@ -137,8 +137,8 @@ _HISTOGRAM = Op(lambda input, bins, range, weight, density: input, name="histogr
 
 
 def histogram(
-    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False,
-    out: Any = None,
+    input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None,
+    density: bool = False, out: Any = None,
 ) -> Any:  # fmt: skip
     """How many elements (or what weight) fall into each bin; runs the program."""
     flat = input.reshape(-1, 1)

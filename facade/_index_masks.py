@@ -80,18 +80,18 @@ def check_mask(out: Any, dim: int, mask: Any) -> None:
 _NONZERO = Op(lambda x: x, name="nonzero", differentiable=False)
 
 
-def nonzero(x: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
-    """Where `x` is not zero, `(n, x.dim())` int64, or one index tensor a dimension.
+def nonzero(input: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
+    """Where `input` is not zero, `(n, input.dim())` int64, or one index tensor a dimension.
 
     The number of results depends on the data, so this runs the program.
     """
     from ._from_data import from_numpy
     from ._strided import lie
 
-    refuse("nonzero", x)
+    refuse("nonzero", input)
     if as_tuple and out is not None:
         raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
-    values = held(x)
+    values = held(input)
     found = np.nonzero(np.atleast_1d(values))
     rows = np.stack(found, axis=1).astype(np.int64)
     if as_tuple:

@@ -13,6 +13,7 @@ from typing import Any
 from leafax.functional import TABLE, Op
 
 from . import _dual
+from ._arguments import parsed
 from ._enter import enter
 from ._inplace import check_inplace, frozen, written_anyway
 from ._lens import Lens
@@ -43,10 +44,11 @@ def _method(name: str) -> Callable[..., Any]:
     op = TABLE[name]
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args = (args,) if name == "squeeze" and len(args) > 1 else args
         args, kwargs = uniform(op, (self, *args), kwargs)
         return _view_in_place(name, self, args[1:], kwargs)
 
-    return named(fn, op, f"{name}_")
+    return parsed(named(fn, op, f"{name}_"), name, method=True)
 
 
 def _node(name: str, args: Any, kwargs: Any) -> str:

@@ -12,7 +12,7 @@ from ._handle import Handle
 from ._once import warn_once
 from ._record import apply
 from ._shapes import atleast_1d, atleast_2d, atleast_3d, need_tensors
-from ._table import function
+from ._table import by_name, function
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
@@ -101,4 +101,4 @@ hstack = _stack("hstack", atleast_1d, lambda parts: int(parts[0].dim() > 1))
 vstack = _stack("vstack", atleast_2d, lambda parts: 0)
 dstack = _stack("dstack", atleast_3d, lambda parts: 2)
 column_stack = _stack("column_stack", _column, lambda parts: 1)
-row_stack = vstack
+row_stack = by_name(vstack, TABLE["vstack"], "row_stack")

@@ -33,6 +33,7 @@ from . import (
     _view_dtype,
     _view_func,
 )
+from ._arguments import parsed
 from ._table import by_name
 from ._tensor import Tensor
 
@@ -68,7 +69,7 @@ Tensor.clone = _composites.clone_of(Tensor.clone)  # type: ignore[attr-defined]
 Tensor.conj = _composites.conj  # type: ignore[attr-defined]
 Tensor.adjoint = _composites.adjoint  # type: ignore[attr-defined]
 for _name, _fn in _unsafe.FUNCTIONS.items():
-    setattr(Tensor, _name, _fn)
+    setattr(Tensor, _name, parsed(_fn, _name, method=True))
 Tensor.cross = _cautions.names_its_dim(Tensor.cross)  # type: ignore[attr-defined]
 for _name in ("var", "std"):
     setattr(Tensor, _name, _cautions.enough_elements(_name, getattr(Tensor, _name)))
@@ -79,11 +80,12 @@ for _name in ("positive", "__pos__"):
     setattr(Tensor, _name, _composites.positive)
 _products.install(Tensor)
 Tensor.kron = _kron.kron_method  # type: ignore[attr-defined]
-Tensor.outer = Tensor.ger = _composites.outer  # type: ignore[attr-defined]
+Tensor.outer = _composites.outer  # type: ignore[attr-defined]
+Tensor.ger = by_name(_composites.outer, TABLE["outer"], "ger", method=True)  # type: ignore[attr-defined]
 Tensor.__rtruediv__ = _composites.rtruediv  # type: ignore[attr-defined]
 for _name, _fn in _inplace_views.methods().items():
     setattr(Tensor, _name, _fn)
-Tensor.where = _reduce.where_method  # type: ignore[attr-defined]
+Tensor.where = _reduce.method_where  # type: ignore[attr-defined]
 
 
 for _home in (_dense.METHODS, _elements.METHODS, _removed.METHODS):
@@ -119,7 +121,8 @@ Tensor.imag = property(_composites.imag, _set_part("imag"))  # type: ignore[attr
 for _name in ("square", "multiply"):
     if not hasattr(Tensor, _name + "_"):
         _op = TABLE[_name]
-        setattr(Tensor, _name + "_", by_name(_table_methods.inplace_method(_op), _op, _name, "_"))
+        _method = _table_methods.inplace_method(_op)
+        setattr(Tensor, _name + "_", by_name(_method, _op, _name, "_", True))
 
 for _name in _removed.DEPRECATED:
     setattr(Tensor, _name, _removed.warned(_name, getattr(Tensor, _name)))

@@ -45,10 +45,10 @@ def install(cls: Any) -> None:
         if op.namespace or "." in name:
             continue
         if op.method and name not in own:
-            setattr(cls, name, by_name(_table_methods.method(op), op, name))
+            setattr(cls, name, by_name(_table_methods.method(op), op, name, method=True))
         if op.inplace and name not in _NO_METHOD and name + "_" not in own:
             method = _table_methods.inplace_method(op)
-            setattr(cls, name + "_", by_name(method, op, name, "_"))
+            setattr(cls, name + "_", by_name(method, op, name, "_", True))
     for name, dtype_name in _CASTS.items():
         setattr(cls, name, _cast(name, dtype_name))
     for name, op_name in _BINARY.items():

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ._arguments import is_known, parsed
+from ._overloads import OVERLOADS
 
 # What is called so often that another call on the way would be felt, and asks little.
 _BARE = frozenset(
-    "where conj real imag detach detach_ fill_ zero_ numel is_complex is_floating_point "
-    "is_inference resolve_conj resolve_neg "
+    "detach numel dim "
     # These have forms of their own.
-    "broadcast_tensors cartesian_prod normal_ bernoulli_".split()
+    "broadcast_tensors cartesian_prod".split()
 )
-# Methods of the classes that `Tensor` is made of.
-_INHERITED = ("contiguous", "is_contiguous")
+# What is called often too: it says what the parser would once it has failed.
+_WHEN_WRONG = frozenset("where fill_ normal_ bernoulli_".split())
 
 
 def _stands_alone(f: Any) -> bool:
@@ -30,14 +30,14 @@ def functions(namespace: dict[str, Any], names: list[str]) -> None:
     """Let the functions of those names in a namespace say what PyTorch's parser would."""
     for name in names:
         f: Any = namespace.get(name)
-        if name not in _BARE and _stands_alone(f) and is_known(name):
-            namespace[name] = parsed(f, name)
+        if name not in _BARE and _stands_alone(f) and (is_known(name) or name in OVERLOADS):
+            namespace[name] = parsed(f, name, asks=is_known(name) and name not in _WHEN_WRONG)
 
 
 def methods(cls: type) -> None:
-    """The same for the methods of a class."""
-    inherited = [(name, getattr(cls, name)) for name in _INHERITED]
-    for name, f in [*vars(cls).items(), *inherited]:
+    """The same for the methods of a class and of those that it is made of."""
+    for name in [name for part in cls.__mro__[:-1] for name in vars(part)]:
+        f = getattr(cls, name)
         known = name if is_known(name) else name.rstrip("_")
         if name[0] != "_" and name not in _BARE and _stands_alone(f) and is_known(known):
-            setattr(cls, name, parsed(f, known, method=True))
+            setattr(cls, name, parsed(f, known, method=True, asks=name not in _WHEN_WRONG))

@@ -10,7 +10,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, default_float, scalar_name
 
-from ._arguments import parsed, refused
+from ._arguments import parsed
 from ._dtype import of
 from ._handle import Handle
 from ._once import warn_once
@@ -127,17 +127,16 @@ def where(
             "where received a uint8 condition tensor. This behavior is deprecated and will be "
             "removed in a future version of PyTorch. Use a boolean condition instead."
         )
-    try:
-        made = apply(TABLE["where"], condition, input, other)
-    except (AttributeError, TypeError) as error:
-        given = tuple(x for x in (condition, input, other) if x is not None)
-        raise refused("where", given, {}, "where") or error from None
+    made = apply(TABLE["where"], condition, input, other)
     return made if out is None else write_out(TABLE["where"], made, out)
 
 
-def where_method(self: Any, condition: Any, other: Any) -> Any:
+def method_where(self: Any, condition: Any, other: Any) -> Any:
     """This tensor where the condition holds, else `other`."""
     return where(condition, self, other)
+
+
+method_where.__name__ = "where"
 
 
 _ISIN = Op(lambda x: x, name="isin", differentiable=False)

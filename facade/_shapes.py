@@ -132,21 +132,22 @@ atleast_1d, atleast_2d, atleast_3d = _atleast(1), _atleast(2), _atleast(3)
 
 
 def _split_along(name: str, least: int, place: Callable[[Any], int]) -> Callable[..., Any]:
-    def split(input: Any, indices_or_sections: Any) -> Any:
+    def split(input: Any, *args: Any, sections: Any = None, indices: Any = None) -> Any:
+        parts = args[0] if len(args) == 1 else args or (indices if sections is None else sections)
         if input.dim() < least:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor "
                 f"with {input.dim()} dimensions!"
             )
         dim = place(input)
-        if isinstance(indices_or_sections, int):
-            if indices_or_sections == 0 or input.shape[dim] % indices_or_sections:
+        if isinstance(parts, int):
+            if parts == 0 or input.shape[dim] % parts:
                 raise RuntimeError(
                     f"torch.{name} attempted to split along dimension {dim}, but the size of the "
                     f"dimension {input.shape[dim]} is not divisible by the split_size "
-                    f"{indices_or_sections}!"
+                    f"{parts}!"
                 )
-        return input.tensor_split(indices_or_sections, dim)
+        return input.tensor_split(parts, dim)
 
     split.__name__ = split.__qualname__ = name
     split.__doc__ = "Split along one dim, into equal parts or at indices."

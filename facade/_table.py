@@ -17,7 +17,7 @@ from leafax.functional import TABLE, Op, flatten_size
 from ._admit import admit
 from ._ambiguous import AmbiguousView
 from ._apart import apart
-from ._arguments import as_python, check, reworded, with_numbers
+from ._arguments import as_python, check, refused, reworded, with_numbers
 from ._autocast import off
 from ._dtype import dtype as dtype_class
 from ._dtype import python_number
@@ -232,7 +232,9 @@ def named(fn: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
     return fn
 
 
-def by_name(fn: Callable[..., Any], op: Op, name: str, end: str = "") -> Callable[..., Any]:
+def by_name(
+    fn: Callable[..., Any], op: Op, name: str, end: str = "", method: bool = False
+) -> Callable[..., Any]:
     """The function or method `fn` of an op by one of its names, which is what its errors tell.
 
     Args:
@@ -246,6 +248,9 @@ def by_name(fn: Callable[..., Any], op: Op, name: str, end: str = "") -> Callabl
         try:
             return fn(*args, **kwargs)
         except TypeError as error:
+            wrong = refused(name, args, kwargs, other, method)
+            if wrong is not None:
+                raise wrong from None
             said = str(error)
             if said.startswith((f"{own}(", f"TensorBase.{own}(")):
                 error.args = (said.replace(own, other, 1),)

@@ -26,6 +26,8 @@ VARIADIC = {
     "view", "reshape", "permute", "expand", "repeat", "flip", "tile", "sum_to_size", "new_zeros",
     "broadcast_to",
 }  # fmt: skip
+# Their dims may too, if there are more than one.
+_SEVERAL = {"squeeze", "count_nonzero"}
 _INTS = frozenset({int})
 
 
@@ -43,11 +45,13 @@ def method(op: Op) -> Callable[..., Any]:
     """The Tensor method of an op."""
     if op.name == "flatten":
         return flattening(op, method=True)
-    variadic, plain = op.name in VARIADIC, not op.random
+    variadic, several, plain = op.name in VARIADIC, op.name in _SEVERAL, not op.random
     known_exactly = is_known(op.qualified)
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         said = args
+        if several and len(args) > 1:
+            args = (args,)
         if variadic:
             try:
                 args = _one_size(op, args, kwargs)

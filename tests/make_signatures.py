@@ -27,6 +27,9 @@ _WRITTEN = {
     "copy_": "Tensor input, Tensor other, bool non_blocking = False",
     "is_contiguous": "Tensor input, *, torch.memory_format memory_format = 0",
     "numpy": "Tensor input, *, bool force = False",
+    "requires_grad_": "Tensor input, bool requires_grad = True",
+    "size": "Tensor input, int? dim = None",
+    "stride": "Tensor input, int? dim = None",
 }
 _PACKED = {"block_diag", "broadcast_tensors", "cartesian_prod"}  # Python makes one argument of all
 PATH = Path(__file__).parent.parent / "facade" / "_signatures.py"
@@ -43,6 +46,8 @@ SIGNATURES: dict[str, str] = {
 
 def signature(name: str, function: Any, method: bool = False) -> str | None:
     """The signature of a function, where its schema agrees with what its parser says."""
+    if method and "takes no arguments" in make_overloads.complaint(function, 1):
+        return "Tensor input"
     known = make_overloads.overloads(function)
     if len(known) > 1 or name in _MORE:
         return None

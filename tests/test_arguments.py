@@ -247,9 +247,48 @@ def test_numbers_of_numpy_are_numbers() -> None:
         "t.absolute({})", "t.arcsin()", "x.arctan2({})", "x.arctan2_({})", "t.clip(x, {})",
         "x.clip_({})", "t.concat([{}])", "x.greater({})", "x.not_equal({})", "x.absolute(1)",
         "t.special.expit({})", "t.linalg.matmul(x, {})", "x.swapdims({}, 0)", "t.negative(x, 1)",
+        "t.multiply({})", "x.multiply_(x, x)", "t.divide(x, None)", "x.subtract({})", "x.ger()",
+        "x.true_divide()", "t.row_stack('a')",
     ],
 )  # fmt: skip
 def test_other_names_of_an_op_are_told(call: str) -> None:
+    assert_refused_alike(call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x.where()", "x.where('a')", "x.where(x > 0, x, x)", "t.where(x, 2)", "t.where('a')",
+        "t.where(x > 0, 2, 3, 4)", "t.where(x > 0, other=x)", "x.addmm(x)", "x.bmm()",
+        "x.polygamma(x)", "x.swapaxes_(0, 'a')", "x.squeeze_('a')", "x.squeeze_(bogus=1)",
+        "x.t_(2)", "x.unsqueeze_('a')", "x.as_strided_(2, 2, 1, 1, 1)", "x.fill_('a')",
+        "x.fill_()", "x.normal_(1, 2, 3)", "x.bernoulli_('a')", "x.repeat_interleave('a')",
+        "x.unsafe_chunk('a')", "x.is_complex(2)", "x.retain_grad(2)", "x.tolist(a=1)",
+        "x.size('a')", "x.stride(0, 1)", "x.requires_grad_(1, 2)", "x.is_set_to('a')",
+        "t.ones_like('a')", "t.rand_like()", "t.nonzero('a')", "t.hsplit(x, 1, 2)",
+        "x.hsplit(indices_or_sections=2)", "t.as_tensor(x, t.float64)",
+    ],
+)  # fmt: skip
+def test_what_suits_no_signature_is_told(call: str) -> None:
+    assert_refused_alike(call)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x.squeeze(0, 1)", "x.squeeze(0, -2)", "x.clone().squeeze_(0, 1)", "x.count_nonzero(0, 1)",
+        "x.hsplit(sections=1)", "t.hsplit(x, indices=(1,))", "x.vsplit(0, 1)", "x.dsplit(1, 2)",
+        "x.histogram()",
+    ],
+)  # fmt: skip
+def test_dims_and_sections_one_by_one(call: str) -> None:
+    def told(t: Any) -> str:
+        return repr(eval(call, {"t": t, "x": t.arange(3.0).reshape(1, 1, 3)}))
+
+    assert told(leafax) == told(torch)
+
+
+def assert_refused_alike(call: str) -> None:
     said = []
     for t in (torch, leafax):
         with pytest.raises(TypeError) as caught:
