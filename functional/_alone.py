@@ -6,7 +6,9 @@ the longer it is.
 
 from __future__ import annotations
 
+import functools
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,11 +19,13 @@ import numpy as np
 
 from ._dtypes import is_floating
 from ._lower import FaultSite, Side, summarise
+from ._numpy import MOST, evaluator
 from ._program import Aval, Input, Node, Program
 
 # Milliseconds, measured on 2 CPU cores (docs/design.md section 4): to compile one op alone, and
 # a program of n nodes whole. They decide only when a program met for the first time is compiled.
 _ALONE = 25.0
+_BY_NUMPY = 5.0  # one on few elements, which is traced but not compiled
 _WHOLE = 60.0
 _WHOLE_PER_NODE = 8.0
 # Op by op no buffer is written over, and what gives buffers away is mostly a loop's body that will
@@ -30,14 +34,21 @@ _DONATING = 3
 _DONATED = 64 << 20
 
 # How many programs with the same update were compiled whole and hardly ran again, before the next
-# new one may run op by op: a loop has few (its first step, the last batch), a net that is another
-# at each step has many.
+# new one runs op by op as soon as that is cheaper: a loop has few (its first step, the last batch),
+# a net that is another at each step has many.
 _PATIENCE = 4
 _HARDLY = 2
+# Met again, a program with an update is compiled whole once it has taken this part of what that
+# takes: at once if it is a loop's body (the same as the last time), unless it is a very long one.
+# Episodes of other lengths are met again, too, but seldom.
+_IN_TURN, _AT_ONCE = 0.02, 40.0  # ms
+_BETWEEN_OTHERS = 0.3
 
-_known: set[Any] = set()  # ops with the shapes that they ran alone with
+_ready: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
 _held: dict[Any, deque[ref[Any]]] = {}  # updates: the last plans compiled whole with them
+_last: dict[Any, ref[Any]] = {}  # updates: the last program of those that are not compiled whole
 _jitted: dict[Any, Any] = {}
+_OFTEN = 1000  # runs of an op by NumPy after which it is compiled after all
 _checks: dict[Any, _Checks] = {}
 
 
@@ -51,24 +62,39 @@ class OpByOp:
 
     def __init__(self, program: Program, nodes: list[Node], checked: bool) -> None:
         self.program, self.nodes, self.checked = program, nodes, checked
+        self.spent = 0.0  # ms in runs that compiled nothing
 
-    def is_cheaper(self, donate: Sequence[int]) -> bool:
-        """Whether the program's values are there sooner than if it was compiled whole."""
+    def is_cheaper(self, donate: Sequence[int], met: bool) -> bool:
+        """Whether the program's values are there sooner than if it was compiled whole.
+
+        Args:
+          donate: inputs whose buffers the compiled program could write over.
+          met: it ran before.
+        """
         if self.program.residuals:
             return False
         if any(_namespace(node.call) == "opaque" for node in self.nodes):
             return False  # a model is no little op
         updates = self._optimizers()
-        if any(not _hardly_met_again(update) for update in updates):
-            return False
-        unknown = set(self._described()) - _known  # turns of a loop share what they compile
         whole = _WHOLE + _WHOLE_PER_NODE * len(self.nodes)
-        if donate:
-            inputs = [e.avals[0] for e in self.program.entries if isinstance(e, Input)]
-            given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
-            dearer = 1 if updates else _DONATING  # no loop's body, as these say
-            whole = whole / dearer if given <= _DONATED else 0
-        return len(unknown) * _ALONE <= whole
+        if met:
+            return bool(updates) and self.spent < self._worth(updates, whole)
+        unknown = set(self._described()) - _ready.keys()  # turns of a loop share what they compile
+        alone = len(unknown) * _ALONE
+        dearer = _DONATING if donate or updates else 1
+        if updates:
+            little = sum(map(_is_little, unknown))
+            alone -= little * (_ALONE - _BY_NUMPY)
+            if all(_hardly_met_again(update) for update in updates):
+                dearer = 1  # no loop's body, as these say
+        inputs = [e.avals[0] for e in self.program.entries if isinstance(e, Input)]
+        given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
+        return given <= _DONATED and alone * dearer <= whole
+
+    def _worth(self, updates: list[Any], whole: float) -> float:
+        """The milliseconds to spend on runs op by op before the program is compiled whole."""
+        in_turn = all(_last.get(update, _nothing)() is self for update in updates)
+        return _IN_TURN * whole - _AT_ONCE if in_turn else _BETWEEN_OTHERS * whole
 
     def compiled(self, plan: Any) -> None:
         """Note that `plan`, which is of this program, is compiled whole."""
@@ -90,6 +116,9 @@ class OpByOp:
           side: is told of the fault sites.
           make_room: called before each compilation.
         """
+        start, compiles = time.perf_counter(), False
+        for update in self._optimizers():
+            _last[update] = ref(self)
         env: list[Any] = []
         last_use: dict[int, int] = {}
         for e, entry in enumerate(self.program.entries):
@@ -106,16 +135,24 @@ class OpByOp:
                 continue
             inputs = [env[i] for i in entry.inputs]
             alone = next(described)
-            if alone not in _known:
+            fn = _ready.get(alone)
+            if fn is None:
                 make_room()
-                _known.add(alone)
-            env.extend(_compiled(entry)(*inputs))
+                fn = _ready[alone] = _small(entry.call.evaluate, inputs) or _compiled(entry)
+                compiles = True
+            found = fn(*inputs)
+            if found is None:
+                fn = _ready[alone] = _compiled(entry)
+                found = fn(*inputs)
+            env.extend(found)
             if self.checked and getattr(entry.call, "op", None) and entry.call.op.check:
                 flags.extend(_check(entry, inputs, side))
             for i in set(entry.inputs):
                 if last_use[i] == e and i not in kept:
                     env[i] = None
         outputs = tuple(jax.numpy.asarray(env[i]) for i in self.program.outputs)
+        if not compiles:
+            self.spent += (time.perf_counter() - start) * 1e3
         if not self.checked:
             return outputs, None
         bad = np.array([bool(f) for f, _ in flags], bool)
@@ -141,14 +178,52 @@ class _Checks:
             faults = call.faults(*arrays)
             key = tuple((a.shape, a.dtype) for a in arrays)
             self.sites[key] = [FaultSite(f.error, f.message, None) for f in faults]
-            return [summarise(f) for f in faults]
+            return [x for f in faults for x in summarise(f)]
 
-        self.jitted = jax.jit(run)
+        self._run, self.jitted = run, jax.jit(run)
+        self._ready: dict[Any, Any] = {}
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[list[FaultSite], list[Any]]:
-        inputs = [jax.numpy.asarray(a) for a in inputs]
-        found = self.jitted(*inputs)
-        return self.sites[tuple((a.shape, a.dtype) for a in inputs)], found
+        arrays = [np.asarray(a) if type(a) in (int, float, bool) else a for a in inputs]
+        key = tuple((a.shape, a.dtype) for a in arrays)
+        fn = self._ready.get(key)
+        if fn is None:
+            fn = self._ready[key] = _small(self._run, arrays) or self.jitted
+        found = fn(*arrays)
+        if found is None:
+            fn = self._ready[key] = self.jitted
+            found = fn(*arrays)
+        return self.sites[key], list(zip(found[::2], found[1::2], strict=True))
+
+
+class _Small:
+    """A function by NumPy, for arrays of few elements; None instead of what it returns once it ran
+    so often that it should be compiled.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._fn, self._left = fn, _OFTEN
+
+    def __call__(self, *arrays: Any) -> list[Any] | None:
+        self._left -= 1
+        return self._fn(*arrays) if self._left >= 0 else None
+
+
+def _small(fn: Callable[..., Any], arrays: Sequence[Any]) -> _Small | None:
+    """The function by NumPy, if that can compute it for arrays like these."""
+    found = evaluator(fn, arrays) if _on_host() else None
+    return None if found is None else _Small(found)
+
+
+def _is_little(described: Any) -> bool:
+    """Whether NumPy may compute an op, by what it takes."""
+    return _on_host() and all(math.prod(aval.shape) <= MOST for aval in described[1])
+
+
+@functools.cache
+def _on_host() -> bool:
+    """Whether NumPy's arrays are where a program's would be."""
+    return jax.default_backend() == "cpu" and jax.local_device_count() == 1
 
 
 def _check(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
@@ -184,10 +259,14 @@ def options_of(nodes: Sequence[Node]) -> dict[str, Any]:
 def forget_alone() -> None:
     """Let go of all that was compiled alone."""
     compiled = [*_jitted.values(), *[checks.jitted for checks in _checks.values()]]
-    for remembered in (_jitted, _checks, _known, _held):
+    for remembered in (_jitted, _checks, _ready, _held, _last):
         remembered.clear()
     for jitted in compiled:
         jitted.clear_cache()
+
+
+def _nothing() -> None:
+    """What a reference says of what is gone."""
 
 
 def _hardly_met_again(update: Any) -> bool:

@@ -80,7 +80,7 @@ class Plan:
         except IndexError:
             wide = jax.enable_x64(True)
         with wide:
-            if self._jitted is None and self.runs == 1 and self._alone.is_cheaper(self.donate):
+            if self._jitted is None and self._alone.is_cheaper(self.donate, self.runs > 1):
                 outputs, flags = self._alone.run(args, self.side, _make_room)
                 return Outcome(outputs, (), flags, "op by op", time.perf_counter() - start)
             how, jitted = "cached", self._jitted

@@ -40,7 +40,7 @@ from op_samples import (
 )  # fmt: skip
 
 import leafax
-from leafax.functional import _alone, _cache
+from leafax.functional import _alone, _cache, _numpy
 
 SEED = torch.manual_seed
 Form = tuple[str, Callable[..., Any], Callable[..., Any]]
@@ -63,10 +63,16 @@ class _Jax:
 
 
 @contextlib.contextmanager
-def compiled_cheaply() -> Iterator[None]:
-    """Compile leafax's programs without optimizing them."""
+def compiled_cheaply(by_numpy: bool = False) -> Iterator[None]:
+    """Compile leafax's programs without optimizing them.
+
+    Args:
+      by_numpy: leave ops on few elements to NumPy, as they are outside of tests.
+    """
+    most = _numpy.MOST if by_numpy else -1
     with mock.patch.object(_cache, "jax", _Jax()), mock.patch.object(_alone, "jax", _Jax()):
-        yield
+        with mock.patch.object(_numpy, "MOST", most):
+            yield
 
 
 class Refused(Exception):

@@ -1,0 +1,219 @@
+"""JAX's primitives in NumPy: of each its avals and parameters give a function of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_Rule = Callable[..., Callable[..., Any]]
+
+
+class Unsupported(Exception):
+    """Something is for XLA."""
+
+
+def _plain(fn: Any) -> _Rule:
+    return lambda given, made, **parameters: fn
+
+
+def _only(kind: str, fn: Any) -> _Rule:
+    def rule(given: Any, made: Any, **parameters: Any) -> Callable[..., Any]:
+        if given[0].dtype.kind != kind:
+            raise Unsupported
+        return fn
+
+    return rule
+
+
+def _reduced(fn: Any, kinds: str = "iuf") -> _Rule:
+    def rule(given: Any, made: Any, *, axes: Any, **parameters: Any) -> Callable[..., Any]:
+        if given[0].dtype.kind not in kinds or not given[0].size:  # there is no greatest of none
+            raise Unsupported
+        axes = tuple(axes)
+        return lambda x: fn(x, axis=axes)
+
+    return rule
+
+
+def _reshape(given: Any, made: Any, *, new_sizes: Any, dimensions: Any, **_: Any) -> Any:
+    if dimensions is not None:
+        raise Unsupported
+    return lambda x: x.reshape(new_sizes)
+
+
+def _broadcast(given: Any, made: Any, *, shape: Any, broadcast_dimensions: Any, **_: Any) -> Any:
+    if len(given) != 1:
+        raise Unsupported
+    sizes = [1] * len(shape)
+    for size, dim in zip(given[0].shape, broadcast_dimensions, strict=True):
+        sizes[dim] = size
+    return lambda x: np.broadcast_to(x.reshape(sizes), shape)
+
+
+def _slice(given: Any, made: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
+    steps = strides or [1] * len(start_indices)
+    at = tuple(slice(*x) for x in zip(start_indices, limit_indices, steps, strict=True))
+    return lambda x: x[at]
+
+
+def _pad(given: Any, made: Any, *, padding_config: Any) -> Any:
+    if any(low < 0 or high < 0 for low, high, _ in padding_config):
+        raise Unsupported
+    shape, dtype = made[0].shape, made[0].dtype
+    at = tuple(
+        slice(low, low + (n - 1) * (inside + 1) + 1 if n else low, inside + 1)
+        for n, (low, _, inside) in zip(given[0].shape, padding_config, strict=True)
+    )
+
+    def padded(x: Any, value: Any) -> Any:
+        out = np.full(shape, value, dtype)
+        out[at] = x
+        return out
+
+    return padded
+
+
+def _split(given: Any, made: Any, *, sizes: Any, axis: int) -> Any:
+    if len(sizes) == 1:
+        return lambda x: x
+    places = np.cumsum(sizes)[:-1]
+    return lambda x: np.split(x, places, axis)
+
+
+def _select(given: Any, made: Any, **_: Any) -> Any:
+    if given[0].dtype != np.bool_ or len(given) != 3:
+        raise Unsupported
+    return lambda which, no, yes: np.where(which, yes, no)
+
+
+def _iota(given: Any, made: Any, *, dtype: Any, shape: Any, dimension: int, **_: Any) -> Any:
+    sizes = [1] * len(shape)
+    sizes[dimension] = shape[dimension]
+    out = np.broadcast_to(np.arange(shape[dimension], dtype=dtype).reshape(sizes), shape)
+    return lambda: out
+
+
+def _convert(given: Any, made: Any, **_: Any) -> Any:
+    if given[0].dtype.kind == "f" and made[0].dtype.kind in "iu":
+        raise Unsupported  # what does not fit is each library's own
+    dtype = made[0].dtype
+    return lambda x: x.astype(dtype)
+
+
+def _dot(given: Any, made: Any, *, dimension_numbers: Any, **_: Any) -> Any:
+    (left, right), (left_batch, right_batch) = dimension_numbers
+    if given[0].dtype != given[1].dtype or made[0].dtype != given[0].dtype:
+        raise Unsupported
+    if given[0].dtype.kind != "f":
+        raise Unsupported
+    if not left_batch:
+        return lambda x, y: np.tensordot(x, y, (left, right))
+    x_labels = list(range(given[0].ndim))
+    y_labels = [given[0].ndim + i for i in range(given[1].ndim)]
+    for i, j in [*zip(left, right, strict=True), *zip(left_batch, right_batch, strict=True)]:
+        y_labels[j] = x_labels[i]
+    out = [x_labels[i] for i in left_batch]
+    out += [label for i, label in enumerate(x_labels) if i not in (*left, *left_batch)]
+    out += [label for j, label in enumerate(y_labels) if j not in (*right, *right_batch)]
+    return lambda x, y: np.einsum(x, x_labels, y, y_labels, out)
+
+
+def _power(given: Any, made: Any, *, y: int) -> Any:
+    if given[0].dtype.kind != "f":
+        raise Unsupported
+    if y in (2, 3):
+        return np.square if y == 2 else lambda x: x * x * x
+    exponent = given[0].dtype.type(y)
+    return lambda x: np.power(x, exponent)
+
+
+def _sign(x: Any) -> Any:
+    return np.where(x == 0, x, np.sign(x))  # -0.0 stays what it is
+
+
+def _transpose(given: Any, made: Any, *, permutation: Any) -> Any:
+    return lambda x: x.transpose(permutation)
+
+
+def _squeeze(given: Any, made: Any, *, dimensions: Any) -> Any:
+    shape = made[0].shape
+    return lambda x: x.reshape(shape)
+
+
+def _concatenate(given: Any, made: Any, *, dimension: int) -> Any:
+    return lambda *parts: np.concatenate(parts, dimension)
+
+
+def _stack(given: Any, made: Any, *, axis: int) -> Any:
+    return lambda *parts: np.stack(parts, axis)
+
+
+def _part(given: Any, made: Any, *, slice_sizes: Any) -> Any:
+    last = [n - size for n, size in zip(given[0].shape, slice_sizes, strict=True)]
+
+    def part(x: Any, *starts: Any) -> Any:
+        first = [min(max(int(s), 0), most) for s, most in zip(starts, last, strict=True)]
+        return x[tuple(slice(i, i + n) for i, n in zip(first, slice_sizes, strict=True))]
+
+    return part
+
+
+def _part_written(given: Any, made: Any) -> Any:
+    sizes = given[1].shape
+    last = [n - size for n, size in zip(given[0].shape, sizes, strict=True)]
+
+    def written(x: Any, part: Any, *starts: Any) -> Any:
+        first = [min(max(int(s), 0), most) for s, most in zip(starts, last, strict=True)]
+        out = x.copy()
+        out[tuple(slice(i, i + n) for i, n in zip(first, sizes, strict=True))] = part
+        return out
+
+    return written
+
+
+def _cumsum(given: Any, made: Any, *, axis: int, reverse: bool) -> Any:
+    def summed(x: Any) -> Any:
+        return np.cumsum(x, axis, x.dtype) + x.dtype.type(0)  # XLA begins with 0: no -0.0
+
+    return (lambda x: np.flip(summed(np.flip(x, axis)), axis)) if reverse else summed
+
+
+def _sum(x: Any, axis: Any) -> Any:
+    return np.sum(x, axis) + x.dtype.type(0)
+
+
+def _reversed(given: Any, made: Any, *, dimensions: Any) -> Any:
+    return lambda x: np.flip(x, dimensions)
+
+
+RULES: dict[str, _Rule] = {
+    **{name: _plain(fn) for name, fn in {
+        "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply,
+        "neg": np.negative, "abs": np.abs, "max": np.maximum, "min": np.minimum,
+        "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+        "gt": np.greater, "ge": np.greater_equal, "and": np.bitwise_and, "or": np.bitwise_or,
+        "xor": np.bitwise_xor, "not": np.invert, "copy": lambda x: x, "copy_p": lambda x: x,
+        "stop_gradient": lambda x: x, "sign": _sign, "square": np.square,
+    }.items()},
+    **{name: _only("f", fn) for name, fn in {
+        "exp": np.exp, "log": np.log, "log1p": np.log1p, "expm1": np.expm1, "sqrt": np.sqrt,
+        "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin,
+        "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
+        "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "exp2": np.exp2,
+        "floor": np.floor, "ceil": np.ceil,
+        "is_finite": np.isfinite, "atan2": np.arctan2, "pow": np.power, "div": np.divide,
+        "rsqrt": lambda x: 1 / np.sqrt(x), "logistic": lambda x: 1 / (1 + np.exp(-x)),
+    }.items()},
+    **{name: _reduced(fn) for name, fn in {
+        "reduce_sum": _sum, "reduce_max": np.max, "reduce_min": np.min, "reduce_prod": np.prod,
+    }.items()},
+    "reduce_and": _reduced(np.all, "b"), "reduce_or": _reduced(np.any, "b"),
+    "integer_pow": _power, "select_n": _select, "iota": _iota,
+    "convert_element_type": _convert, "dot_general": _dot, "reshape": _reshape,
+    "broadcast_in_dim": _broadcast, "slice": _slice, "pad": _pad, "split": _split,
+    "transpose": _transpose, "squeeze": _squeeze, "concatenate": _concatenate, "rev": _reversed,
+    "stack": _stack, "dynamic_slice": _part, "dynamic_update_slice": _part_written,
+    "cumsum": _cumsum,
+}  # fmt: skip
