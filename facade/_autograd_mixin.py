@@ -44,27 +44,23 @@ class AutogradMixin(DataMixin):
             raise RuntimeError("requires_grad must be a bool")
         if value and self._known().role > LEAF:
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
-        self.requires_grad_(value, _setter=True)
+        self._set_requires_grad(value, "floating point and complex")
 
     @requires_grad.deleter
     def requires_grad(self) -> None:
         raise RuntimeError("requires_grad must be a bool")
 
-    def requires_grad_(self, requires_grad: bool = True, *, _setter: bool = False) -> Any:
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Change whether gradients are computed for this leaf, in place; returns it.
 
         Raises:
           RuntimeError: for a tensor that is not a leaf, or whose dtype is not floating point
             or complex.
         """
-        v = self._v
-        if not isinstance(requires_grad, bool):
-            from ._complaints import type_name
+        return self._set_requires_grad(requires_grad, "floating point")
 
-            raise TypeError(
-                "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
-                f"{type_name(requires_grad)}"
-            )
+    def _set_requires_grad(self, requires_grad: bool, dtypes: str) -> Any:
+        v = self._v
         if active.depth:
             raise RuntimeError(
                 "You are attempting to call Tensor.requires_grad_() (or perhaps using "
@@ -80,11 +76,7 @@ class AutogradMixin(DataMixin):
                 "var_no_grad = var.detach()."
             )
         if requires_grad and not (self.dtype.is_floating_point or self.dtype.is_complex):
-            raise RuntimeError(
-                "only Tensors of floating point and complex dtype can require gradients"
-                if _setter
-                else "only Tensors of floating point dtype can require gradients"
-            )
+            raise RuntimeError(f"only Tensors of {dtypes} dtype can require gradients")
         if v.inference and requires_grad and not local.mode.inference:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "

@@ -14,7 +14,7 @@ _BARE = frozenset(
     "broadcast_tensors cartesian_prod".split()
 )
 # What is called often too: it says what the parser would once it has failed.
-_WHEN_WRONG = frozenset("where fill_ normal_ bernoulli_".split())
+_WHEN_WRONG = frozenset("where fill_ normal_ bernoulli_ size stride".split())
 
 
 def _stands_alone(f: Any) -> bool:

@@ -150,6 +150,12 @@ def _stack(given: Any, made: Any, *, axis: int) -> Any:
     return lambda *parts: np.stack(parts, axis)
 
 
+def _unstack(given: Any, made: Any, *, axis: int) -> Any:
+    if len(made) == 1:
+        return lambda x: x.squeeze(axis)
+    return lambda x: np.moveaxis(x, axis, 0)
+
+
 def _part(given: Any, made: Any, *, slice_sizes: Any) -> Any:
     last = [n - size for n, size in zip(given[0].shape, slice_sizes, strict=True)]
 
@@ -214,6 +220,6 @@ RULES: dict[str, _Rule] = {
     "convert_element_type": _convert, "dot_general": _dot, "reshape": _reshape,
     "broadcast_in_dim": _broadcast, "slice": _slice, "pad": _pad, "split": _split,
     "transpose": _transpose, "squeeze": _squeeze, "concatenate": _concatenate, "rev": _reversed,
-    "stack": _stack, "dynamic_slice": _part, "dynamic_update_slice": _part_written,
+    "stack": _stack, "unstack": _unstack, "dynamic_slice": _part, "dynamic_update_slice": _part_written,
     "cumsum": _cumsum,
 }  # fmt: skip

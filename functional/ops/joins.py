@@ -71,7 +71,7 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
                 f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                 f"{list(x.shape)} at entry {at}"
             )
-    return _cat([lax.expand_dims(x, (dim,)) for x in tensors], dim)
+    return jnp.stack(_same_dtype(tensors), dim)  # one primitive, which is traced once
 
 
 def _need_tensors(name: str, tensors: Sequence[Array]) -> None:
