@@ -220,6 +220,6 @@ RULES: dict[str, _Rule] = {
     "convert_element_type": _convert, "dot_general": _dot, "reshape": _reshape,
     "broadcast_in_dim": _broadcast, "slice": _slice, "pad": _pad, "split": _split,
     "transpose": _transpose, "squeeze": _squeeze, "concatenate": _concatenate, "rev": _reversed,
-    "stack": _stack, "unstack": _unstack, "dynamic_slice": _part, "dynamic_update_slice": _part_written,
-    "cumsum": _cumsum,
+    "stack": _stack, "unstack": _unstack, "cumsum": _cumsum,
+    "dynamic_slice": _part, "dynamic_update_slice": _part_written,
 }  # fmt: skip
