@@ -38,15 +38,17 @@ _DONATED = 64 << 20
 # a net that is another at each step has many.
 _PATIENCE = 4
 _HARDLY = 2
-# Met again, a program with an update is compiled whole once it has taken this part of what that
-# takes: at once if it is a loop's body (the same as the last time), unless it is a very long one.
-# Episodes of other lengths are met again, too, but seldom.
+# Met again, a program with an update, or a very long one, is compiled whole once it has taken this
+# part of what that takes: at once if it is a loop's body (the same as the last time), unless it is
+# long. Episodes of other lengths are met again, too, but seldom.
 _IN_TURN, _AT_ONCE = 0.02, 40.0  # ms
 _BETWEEN_OTHERS = 0.3
+_LONG = 4000.0  # ms to compile
 
 _ready: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
 _held: dict[Any, deque[ref[Any]]] = {}  # updates: the last plans compiled whole with them
-_last: dict[Any, ref[Any]] = {}  # updates: the last program of those that are not compiled whole
+# Updates (None: of long programs without one): the last program that is not compiled whole.
+_last: dict[Any, ref[Any]] = {}
 _jitted: dict[Any, Any] = {}
 _OFTEN = 1000  # runs of an op by NumPy after which it is compiled after all
 _checks: dict[Any, _Checks] = {}
@@ -63,6 +65,7 @@ class OpByOp:
     def __init__(self, program: Program, nodes: list[Node], checked: bool) -> None:
         self.program, self.nodes, self.checked = program, nodes, checked
         self.spent = 0.0  # ms in runs that compiled nothing
+        self._whole = _WHOLE + _WHOLE_PER_NODE * len(nodes)
 
     def is_cheaper(self, donate: Sequence[int], met: bool) -> bool:
         """Whether the program's values are there sooner than if it was compiled whole.
@@ -75,10 +78,9 @@ class OpByOp:
             return False
         if any(_namespace(node.call) == "opaque" for node in self.nodes):
             return False  # a model is no little op
-        updates = self._optimizers()
-        whole = _WHOLE + _WHOLE_PER_NODE * len(self.nodes)
+        updates, whole = self._optimizers(), self._whole
         if met:
-            return bool(updates) and self.spent < self._worth(updates, whole)
+            return self.spent < self._worth()
         unknown = set(self._described()) - _ready.keys()  # turns of a loop share what they compile
         alone = len(unknown) * _ALONE
         dearer = _DONATING if donate or updates else 1
@@ -91,10 +93,16 @@ class OpByOp:
         given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
         return given <= _DONATED and alone * dearer <= whole
 
-    def _worth(self, updates: list[Any], whole: float) -> float:
+    def _worth(self) -> float:
         """The milliseconds to spend on runs op by op before the program is compiled whole."""
-        in_turn = all(_last.get(update, _nothing)() is self for update in updates)
-        return _IN_TURN * whole - _AT_ONCE if in_turn else _BETWEEN_OTHERS * whole
+        kinds = self._kinds()
+        if not kinds:
+            return 0.0
+        in_turn = all(_last.get(kind, _nothing)() is self for kind in kinds)
+        return _IN_TURN * self._whole - _AT_ONCE if in_turn else _BETWEEN_OTHERS * self._whole
+
+    def _kinds(self) -> list[Any]:
+        return self._optimizers() or [None] * (self._whole >= _LONG)
 
     def compiled(self, plan: Any) -> None:
         """Note that `plan`, which is of this program, is compiled whole."""
@@ -117,8 +125,8 @@ class OpByOp:
           make_room: called before each compilation.
         """
         start, compiles = time.perf_counter(), False
-        for update in self._optimizers():
-            _last[update] = ref(self)
+        for kind in self._kinds():
+            _last[kind] = ref(self)
         env: list[Any] = []
         last_use: dict[int, int] = {}
         for e, entry in enumerate(self.program.entries):
