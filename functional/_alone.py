@@ -47,8 +47,7 @@ _LONG = 4000.0  # ms to compile
 
 _ready: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
 _held: dict[Any, deque[ref[Any]]] = {}  # updates: the last plans compiled whole with them
-# Updates (None: of long programs without one): the last program that is not compiled whole.
-_last: dict[Any, ref[Any]] = {}
+_last: dict[Any, _Turns] = {}  # updates (None: of long programs without one)
 _jitted: dict[Any, Any] = {}
 _OFTEN = 1000  # runs of an op by NumPy after which it is compiled after all
 _checks: dict[Any, _Checks] = {}
@@ -98,7 +97,7 @@ class OpByOp:
         kinds = self._kinds()
         if not kinds:
             return 0.0
-        in_turn = all(_last.get(kind, _nothing)() is self for kind in kinds)
+        in_turn = all(kind in _last and _last[kind].repeat(self) for kind in kinds)
         return _IN_TURN * self._whole - _AT_ONCE if in_turn else _BETWEEN_OTHERS * self._whole
 
     def _kinds(self) -> list[Any]:
@@ -126,7 +125,7 @@ class OpByOp:
         """
         start, compiles = time.perf_counter(), False
         for kind in self._kinds():
-            _last[kind] = ref(self)
+            _last.setdefault(kind, _Turns()).add(self)
         env: list[Any] = []
         last_use: dict[int, int] = {}
         for e, entry in enumerate(self.program.entries):
@@ -174,6 +173,25 @@ class OpByOp:
                 described.append((entry.call, tuple(avals[i] for i in entry.inputs)))
             avals.extend(entry.avals)
         return described
+
+
+class _Turns:
+    """The last programs with one update that are not compiled whole."""
+
+    def __init__(self) -> None:
+        self._last: ref[OpByOp] | None = None
+        self._times = self._changes = 0
+
+    def add(self, program: OpByOp) -> None:
+        same = self._last is not None and self._last() is program
+        self._times = self._times + 1 if same else 1
+        self._changes += not same
+        self._last = ref(program)
+
+    def repeat(self, program: OpByOp) -> bool:
+        """Whether `program` is the same as before, three times where it often was another one."""
+        before = self._times if self._last is not None and self._last() is program else 0
+        return before > (2 if self._changes > 4 else 0)
 
 
 class _Checks:
@@ -271,10 +289,6 @@ def forget_alone() -> None:
         remembered.clear()
     for jitted in compiled:
         jitted.clear_cache()
-
-
-def _nothing() -> None:
-    """What a reference says of what is gone."""
 
 
 def _hardly_met_again(update: Any) -> bool:
