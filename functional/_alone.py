@@ -77,10 +77,10 @@ class OpByOp:
             return False
         if any(_namespace(node.call) == "opaque" for node in self.nodes):
             return False  # a model is no little op
-        updates, whole = self._optimizers(), self._whole
+        updates, whole = self._optimizers, self._whole
         if met:
             return self.spent < self._worth()
-        unknown = set(self._described()) - _ready.keys()  # turns of a loop share what they compile
+        unknown = set(self._described) - _ready.keys()  # turns of a loop share what they compile
         alone = len(unknown) * _ALONE
         dearer = _DONATING if donate or updates else 1
         if updates:
@@ -94,25 +94,27 @@ class OpByOp:
 
     def _worth(self) -> float:
         """The milliseconds to spend on runs op by op before the program is compiled whole."""
-        kinds = self._kinds()
+        kinds = self._kinds
         if not kinds:
             return 0.0
         in_turn = all(kind in _last and _last[kind].repeat(self) for kind in kinds)
         return _IN_TURN * self._whole - _AT_ONCE if in_turn else _BETWEEN_OTHERS * self._whole
 
+    @functools.cached_property
     def _kinds(self) -> list[Any]:
-        return self._optimizers() or [None] * (self._whole >= _LONG)
+        return self._optimizers or [None] * (self._whole >= _LONG)
 
     def compiled(self, plan: Any) -> None:
         """Note that `plan`, which is of this program, is compiled whole."""
-        for update in self._optimizers():
+        for update in self._optimizers:
             _held.setdefault(update, deque(maxlen=_PATIENCE)).append(ref(plan))
 
+    @functools.cached_property
     def _optimizers(self) -> list[Any]:
         """The optimizers' updates among what `_described` says."""
         if not any(_namespace(node.call) == "optim" for node in self.nodes):
             return []
-        return [described for described in self._described() if _namespace(described[0]) == "optim"]
+        return [described for described in self._described if _namespace(described[0]) == "optim"]
 
     def run(
         self, args: Sequence[Any], side: Side, make_room: Callable[[], None]
@@ -124,7 +126,7 @@ class OpByOp:
           make_room: called before each compilation.
         """
         start, compiles = time.perf_counter(), False
-        for kind in self._kinds():
+        for kind in self._kinds:
             _last.setdefault(kind, _Turns()).add(self)
         env: list[Any] = []
         last_use: dict[int, int] = {}
@@ -134,7 +136,7 @@ class OpByOp:
         kept = set(self.program.outputs)
         supply = iter(args)
         flags: list[Any] = []
-        described = iter(self._described())
+        described = iter(self._described)
         side.faults = []
         for e, entry in enumerate(self.program.entries):
             if isinstance(entry, Input):
@@ -165,7 +167,9 @@ class OpByOp:
         bad = np.array([bool(f) for f, _ in flags], bool)
         return outputs, (bad, np.array([int(v) for _, v in flags], np.int64))
 
+    @functools.cached_property
     def _described(self) -> list[Any]:
+        """The ops with the shapes that they take."""
         avals: list[Aval] = []
         described = []
         for entry in self.program.entries:
