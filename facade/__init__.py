@@ -183,6 +183,7 @@ from .amp import GradScaler as GradScaler
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .func import vmap as vmap
+from .random import thread_safe_generator as thread_safe_generator
 from .version import __version__ as __version__
 
 __getattr__ = _missing.missing("leafax", _missing.TOP.get)

@@ -161,6 +161,7 @@ from .amp import GradScaler as GradScaler
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .func import vmap as vmap
+from .random import thread_safe_generator as thread_safe_generator
 from ._dtype import Size as _Size
 from ._dtype import device as _device
 from ._dtype import dtype as _dtype

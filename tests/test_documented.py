@@ -81,3 +81,10 @@ def test_functions_that_leave_torch_are_mapped_by_their_rule(how: str) -> None:
     def program(torch: Any, log: Log) -> Any:
         x = torch.tensor([[2.0, -1.0, 0.5], [0.1, 0.3, 0.2]])
         log.gradients(MAPPED[how](torch, numpy_functions(torch), x).contiguous() + 0)
+
+
+def test_generators_of_threads_that_load_data() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        log(torch.random.thread_safe_generator(), torch.thread_safe_generator())
+        log(torch.rand(2, generator=torch.thread_safe_generator()).shape)
