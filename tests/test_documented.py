@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from sameness import Log, same
+
+import leafax
 
 
 def numpy_functions(torch: Any) -> Any:
@@ -88,3 +91,53 @@ def test_generators_of_threads_that_load_data() -> None:
     def program(torch: Any, log: Log) -> Any:
         log(torch.random.thread_safe_generator(), torch.thread_safe_generator())
         log(torch.rand(2, generator=torch.thread_safe_generator()).shape)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements")
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64", "int64"])
+def test_ldexp_by_integers(kind: str) -> None:
+    """Numbers keep their dtype, and are scaled though the power of two alone would overflow."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        dtype = getattr(torch, kind)
+        x = torch.tensor([1.5, 0.0, 3.0, -1.0]).to(dtype)
+
+        def show(*found: Any) -> None:
+            for t in found:
+                log(str(t.dtype), t.double())
+
+        for other in (torch.tensor([1, 2, 0, 3]), torch.tensor([1, 0, 2, 1], dtype=torch.uint8)):
+            show(torch.ldexp(x, other), x.ldexp(other[0]), x[0].ldexp(other))
+            with log.catch():
+                show(x.clone().ldexp_(other))
+            with log.catch():
+                show(torch.ldexp(x, other > 1))
+        if dtype.is_floating_point:
+            tiny, huge = torch.finfo(dtype).tiny, torch.finfo(dtype).max
+            n = 12 if kind == "float16" else 200
+            far = torch.tensor([n, -n, 2**32 + 1, -(2**40)])
+            show(torch.tensor([tiny, huge, 1, 2]).to(dtype).ldexp(far))
+            x.requires_grad_()
+            y = x.ldexp(torch.tensor([1, 2, 0, 3]))
+            log(y.grad_fn.name(), y.grad_fn._saved_other)
+            show(y, torch.autograd.grad(y.sum(), x)[0])
+
+
+def test_ldexp_warns_where_it_resizes() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            n = torch.tensor([1, 2])
+            torch.ldexp(torch.ones(1), n), torch.ones(2, 1).ldexp(n)
+            torch.ldexp(torch.ones(2), n), torch.ldexp(torch.ones(1), n.float())
+            torch.ldexp(torch.ones(1), n, out=torch.empty(0)), torch.ldexp(n[:1], n)
+        log([str(w.message).partition(" (Triggered")[0] for w in told])
+
+
+def test_the_gradient_of_ldexp_by_negative_integers_is_true() -> None:
+    """That of PyTorch is 0: it raises 2 to them as an integer."""
+    x = leafax.ones(2, requires_grad=True)
+    x.ldexp(leafax.tensor([-1, -3])).sum().backward()
+    assert x.grad.tolist() == [0.5, 0.125]
