@@ -141,3 +141,28 @@ def test_the_gradient_of_ldexp_by_negative_integers_is_true() -> None:
     x = leafax.ones(2, requires_grad=True)
     x.ldexp(leafax.tensor([-1, -3])).sum().backward()
     assert x.grad.tolist() == [0.5, 0.125]
+
+
+def lies(t: Any) -> Any:
+    return tuple(t.shape), t.stride(), t.storage_offset(), t._is_view()
+
+
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+@pytest.mark.parametrize("tracked", [False, True])
+def test_distinct_slices_lie_one_after_the_other(name: str, tracked: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = (torch.arange(24.0).view(2, 3, 4) % 3).requires_grad_(tracked)
+        for dim in (0, 1, 2, -1):
+            for t in (x, x.transpose(0, 2)):
+                found = getattr(torch, name)(t, dim=dim)
+                log(lies(found), found)
+
+
+def test_places_of_flat_positions_are_views() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for index in (torch.tensor(4), torch.arange(6).view(2, 3).t(), torch.zeros(0).long()):
+            for shape in ((3, 2), (10,), [2, 3, 4], 7, ()):
+                for place in torch.unravel_index(index.int(), shape):
+                    log(place, lies(place))
