@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from typing import Any
 
@@ -166,3 +167,34 @@ def test_places_of_flat_positions_are_views() -> None:
             for shape in ((3, 2), (10,), [2, 3, 4], 7, ()):
                 for place in torch.unravel_index(index.int(), shape):
                     log(place, lies(place))
+
+
+PLACES: list[Any] = [
+    None, "cpu", {"cuda:0": "cpu"}, {"cpu": "cpu"}, lambda storage, place: storage,
+    lambda storage, place: None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("where", PLACES, ids=range(len(PLACES)))
+def test_where_tensors_are_put_by_load(where: Any) -> None:
+    asked: list[Any] = []
+
+    def noting(storage: Any, place: str) -> Any:
+        asked.append((storage.nbytes(), place))
+        return where(storage, place)
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        asked.clear()
+        file = io.BytesIO()
+        torch.save({"a": torch.arange(3), "b": torch.ones(2, requires_grad=True)}, file)
+        file.seek(0)
+        found = torch.load(file, map_location=noting if callable(where) else where)
+        log(found, str(found["a"].device), sorted(asked))
+
+
+def test_what_concerns_pickle_is_taken() -> None:
+    file = io.BytesIO()
+    leafax.save(leafax.ones(2), file, pickle_protocol=4, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    assert leafax.load(file, "cpu", None, encoding="ascii", weights_only=False).tolist() == [1, 1]
