@@ -12,6 +12,7 @@ from . import _missing as _missing
 from . import amp as amp
 from . import autograd as autograd
 from . import backends as backends
+from . import cpu as cpu
 from . import cuda as cuda
 from . import fft as fft
 from . import func as func

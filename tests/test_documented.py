@@ -198,3 +198,63 @@ def test_what_concerns_pickle_is_taken() -> None:
     leafax.save(leafax.ones(2), file, pickle_protocol=4, _use_new_zipfile_serialization=False)
     file.seek(0)
     assert leafax.load(file, "cpu", None, encoding="ascii", weights_only=False).tolist() == [1, 1]
+
+
+def test_padded_sequences() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        pad, unpad = torch.nn.utils.rnn.pad_sequence, torch.nn.utils.rnn.unpad_sequence
+        a, b = torch.arange(12.0).view(4, 3), torch.ones(2, 3, requires_grad=True)
+        for options in ({}, {"batch_first": True, "padding_value": -1.0}, {"padding_side": "left"}):
+            for parts in ([a, b], (b.detach().int(), a), (x for x in (b, a, b))):
+                padded = pad(parts, **options)
+                log(padded, padded.stride(), padded._version)
+        first = pad([a, b], batch_first=True)
+        log(unpad(first, torch.tensor([4, 2]), batch_first=True), first.sum().backward(), b.grad)
+        turned = pad([a, a[:1]])
+        log(unpad(turned, torch.tensor([4, 1])), turned.shape, turned.stride())
+        for wrong in (3, [], [1, 2], [torch.ones(2), torch.ones(3, 2)], [torch.ones(2, 3), a.t()]):
+            log.attempt(pad, wrong)
+        log.attempt(pad, [a], padding_side="x")
+        log.attempt(pad, [a], padding_value="x")
+
+
+def test_sequences_are_not_packed() -> None:
+    with pytest.raises(AttributeError, match="pad the sequences, and mask what was padded"):
+        leafax.nn.utils.rnn.pack_padded_sequence  # noqa: B018
+
+
+@pytest.mark.parametrize("place", ["cuda", "cpu"])
+def test_older_names_of_amp(place: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        amp = getattr(torch, place).amp
+        x = torch.ones(2, 2, requires_grad=True)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for args in ((), (False,), (True, torch.bfloat16)):
+                with amp.autocast(*args) as scope:
+                    log(str((x @ x).dtype), isinstance(scope, torch.autocast) or scope is None)
+            log(str(amp.autocast()(lambda: x @ x)().dtype))
+            scaler = amp.GradScaler(init_scale=4.0)
+            log(scaler.is_enabled(), isinstance(scaler, torch.amp.GradScaler), scaler.get_scale())
+        log([(w.category.__name__, str(w.message)) for w in told])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_older_names_of_what_custom_functions_need() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            @torch.cuda.amp.custom_fwd(cast_inputs=torch.float32)
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            @torch.cuda.amp.custom_bwd
+            def backward(ctx: Any, grad: Any) -> Any:
+                return grad * 2
+
+        x = torch.ones(2, requires_grad=True)
+        log(Twice.apply(x), torch.autograd.grad(Twice.apply(x).sum(), x)[0])
