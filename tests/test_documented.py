@@ -258,3 +258,22 @@ def test_older_names_of_what_custom_functions_need() -> None:
 
         x = torch.ones(2, requires_grad=True)
         log(Twice.apply(x), torch.autograd.grad(Twice.apply(x).sum(), x)[0])
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("kind", [None, "float64"])
+def test_hooks_see_of_softmax_its_result_alone(name: str, kind: str | None) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([[1.0, 0.5], [0.2, -1.0]], requires_grad=True)
+        storage: list[Any] = []
+
+        def pack(t: Any) -> int:
+            storage.append(t)
+            return len(storage) - 1
+
+        for scale in (1, 2):
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda i: storage[i] * scale):  # noqa: B023
+                y = getattr(x.exp(), name)(-1, dtype=kind and getattr(torch, kind))
+            found = torch.autograd.grad((y * y).sum(), x, create_graph=True)[0]
+            log(len(storage), found, torch.autograd.grad(found.sum(), x)[0])
