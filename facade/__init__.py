@@ -12,6 +12,7 @@ from . import _missing as _missing
 from . import amp as amp
 from . import autograd as autograd
 from . import backends as backends
+from . import cpu as cpu
 from . import cuda as cuda
 from . import fft as fft
 from . import func as func
@@ -183,6 +184,7 @@ from .amp import GradScaler as GradScaler
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .func import vmap as vmap
+from .random import thread_safe_generator as thread_safe_generator
 from .version import __version__ as __version__
 
 __getattr__ = _missing.missing("leafax", _missing.TOP.get)

@@ -36,17 +36,20 @@ def columns(
         return None
     if op.qualified in _BY_ROWS and not _argument(op, call, "left", True):
         return None
-    if op.qualified == "linalg.lstsq" and not _unpadded(inputs[0].shape, avals[0].shape):
-        return None
+    if op.qualified == "linalg.lstsq":
+        return _solution(inputs[0].shape, avals)
     return tuple(
         column_major(a.shape) if k in places and len(a.shape) > 1 else None
         for k, a in enumerate(avals)
     )
 
 
-def _unpadded(matrix: Any, solution: Any) -> bool:
-    """Whether a least squares solution has the rows to itself where LAPACK leaves it."""
-    return len(solution) == len(matrix) and matrix[-2] <= matrix[-1]
+def _solution(matrix: Any, avals: Any) -> tuple[tuple[int, ...] | None, ...] | None:
+    """A least squares solution is part of what LAPACK writes to, which has the matrix's rows."""
+    if len(avals[0].shape) != len(matrix):
+        return None
+    first = column_major(avals[0].shape, max(matrix[-2:]))
+    return first, *[None] * (len(avals) - 1)
 
 
 def _argument(op: Any, call: Any, name: str, default: Any) -> Any:
@@ -55,8 +58,12 @@ def _argument(op: Any, call: Any, name: str, default: Any) -> Any:
     return default if isinstance(value, Slot) else value
 
 
-def column_major(shape: Any) -> tuple[int, ...] | None:
-    """The strides of matrices that lie column by column, one matrix after the other."""
-    strides = [*contiguous_strides(tuple(shape))]
-    strides[-2:] = 1, max(shape[-2], 1)
+def column_major(shape: Any, rows: int | None = None) -> tuple[int, ...] | None:
+    """The strides of matrices that lie column by column, one matrix after the other.
+
+    Args:
+      rows: how many there are where these are the first of them.
+    """
+    strides = [*contiguous_strides((*shape[:-2], shape[-1], shape[-2] if rows is None else rows))]
+    strides[-2:] = strides[:-3:-1]
     return None if tuple(strides) == contiguous_strides(tuple(shape)) else tuple(strides)

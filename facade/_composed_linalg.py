@@ -260,3 +260,8 @@ def _inner(input: Any, other: Any) -> Any:
     if not input.dim() or not other.dim():
         return input * other
     return tensordot(input, other, ([-1], [-1]))
+
+
+@composes("linalg.diagonal")
+def _diagonal(A: Any, offset: int, dim1: int, dim2: int) -> Any:  # noqa: N803
+    return A.diagonal(offset, dim1, dim2)

@@ -13,7 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from leafax.functional import TABLE, Op, broadcast_shapes, camel, scalar_name, wrap_dim
+from leafax.functional import (
+    TABLE,
+    Op,
+    broadcast_shapes,
+    camel,
+    contiguous_strides,
+    scalar_name,
+    wrap_dim,
+)
 
 from ._bits import held
 from ._dtype import float32, float64
@@ -24,6 +32,7 @@ from ._memory_format import contiguous_format
 from ._no_forward import missing
 from ._out import write_out
 from ._record import apply
+from ._strided import lie
 from ._trace import local
 from ._vmapped import refuse
 
@@ -182,8 +191,14 @@ def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> A
     if carries(input):
         raise missing(name)
     if local.mode.grad and input.requires_grad:
-        return apply(_without_derivative(name), input, _integers(first), dim)
-    return from_numpy(np.ascontiguousarray(values))
+        found = apply(_without_derivative(name), input, _integers(first), dim)
+    else:
+        found = from_numpy(np.ascontiguousarray(values))
+    if not dim:
+        return found
+    strides = list(contiguous_strides(np.moveaxis(values, dim, 0).shape))
+    strides.insert(dim, strides.pop(0))  # the slices lie one after the other
+    return lie(found, tuple(strides))
 
 
 def _integers(values: Any) -> Any:

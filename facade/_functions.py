@@ -38,6 +38,7 @@ from ._buffers import FUNCTIONS as _BUFFERS  # noqa: E402
 from ._cautions import SPREAD as _SPREAD  # noqa: E402
 from ._cautions import enough_elements as _enough_elements  # noqa: E402
 from ._cautions import names_its_dim as _names_its_dim  # noqa: E402
+from ._cautions import resizes_its_result as _resizes_its_result  # noqa: E402
 from ._composites import adjoint as adjoint  # noqa: E402
 from ._composites import conj as conj  # noqa: E402
 from ._composites import conj_physical as conj_physical  # noqa: E402
@@ -121,6 +122,7 @@ from .special import polygamma as polygamma  # noqa: E402
 
 globals().update(_COPIES)
 globals()["cross"] = _names_its_dim(globals()["cross"])
+globals()["ldexp"] = _resizes_its_result(globals()["ldexp"])
 for _name in _SPREAD:
     globals()[_name] = _enough_elements(_name, globals()[_name])
 for _name, _told in _TOLD_OF.items():

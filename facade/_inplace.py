@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from leafax.functional import TABLE, Op, cast, category, scalar_name
+from leafax.functional import TABLE, Op, cast, category
 
 from . import _dual, _dual_ops
 from ._active import active
@@ -19,6 +19,7 @@ from ._handle import Handle
 from ._lens import spell, writing
 from ._modes import no_grad, within
 from ._names import WRAPS
+from ._out_types import check_cast
 from ._overlap import ASKS_ARGUMENTS, check_overlap
 from ._reading import plain_kind, was_leaf, without_grad
 from ._record import known, record
@@ -50,14 +51,6 @@ _CAST_FIRST = frozenset({
 ZEROS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
-def _check_cast(result: Any, target: Any) -> None:
-    if category(result) > category(target):
-        raise RuntimeError(
-            f"result type {scalar_name(result)} can't be cast to the desired output type "
-            f"{scalar_name(target)}"
-        )
-
-
 @cache
 def inplace_of(op: Op) -> Op:
     """The in-place variant of an op: the result takes the first input's shape and dtype."""
@@ -69,7 +62,7 @@ def inplace_of(op: Op) -> Op:
             out = op.fn(*args, **kwargs)
         except (NotImplementedError, TypeError):
             if op.name in _CAST_FIRST:  # PyTorch looks at the target before it picks a kernel
-                _check_cast(TABLE["add"].fn(*args[:2]).dtype, args[0].dtype)
+                check_cast(TABLE["add"].fn(*args[:2]).dtype, args[0].dtype, op.name)
             raise
         self = args[1] if op.random else args[0]
         if op.name in ("cumsum", "cumprod") and self.dtype == bool:
@@ -83,7 +76,7 @@ def inplace_of(op: Op) -> Op:
                 f"output with shape {list(self.shape)} doesn't match the broadcast shape "
                 f"{list(out.shape)}"
             )
-        _check_cast(out.dtype, self.dtype)
+        check_cast(out.dtype, self.dtype, op.name)
         return cast(out, self.dtype)
 
     fn.__signature__ = op.signature  # type: ignore[attr-defined]

@@ -71,6 +71,7 @@ Tensor.adjoint = _composites.adjoint  # type: ignore[attr-defined]
 for _name, _fn in _unsafe.FUNCTIONS.items():
     setattr(Tensor, _name, parsed(_fn, _name, method=True))
 Tensor.cross = _cautions.names_its_dim(Tensor.cross)  # type: ignore[attr-defined]
+Tensor.ldexp = _cautions.resizes_its_result(Tensor.ldexp)  # type: ignore[attr-defined]
 for _name in ("var", "std"):
     setattr(Tensor, _name, _cautions.enough_elements(_name, getattr(Tensor, _name)))
 for _name in ("stft", "istft"):

@@ -15,6 +15,7 @@ _LEAF = (
 )
 _SPARSE = "there are no sparse tensors"
 _COMPILED = "a training step is one compiled program as it is; leave the call out"
+_PROFILER = "`leafax.explain()` tells what ran, `jax.profiler` for how long"
 
 TOP: dict[str, str] = {
     "compile": _COMPILED,
@@ -32,15 +33,29 @@ TOP: dict[str, str] = {
     **dict.fromkeys(
         [
             "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor",
-            "sparse_bsc_tensor", "sparse_compressed_tensor",
+            "sparse_bsc_tensor", "sparse_compressed_tensor", "sparse_coo", "sparse_csr",
+            "sparse_csc", "sparse_bsr", "sparse_bsc",
         ],
         _SPARSE,
     ),
     **dict.fromkeys(
-        ["quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic"],
+        [
+            "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic",
+            "quint8", "qint8", "qint32", "quint4x2", "quint2x4", "quantized_batch_norm",
+        ],
         "there are no quantized tensors",
     ),
+    **dict.fromkeys(["complex32", "chalf"], "JAX has no such dtype"),
+    **dict.fromkeys(
+        ["Stream", "Event"], "JAX orders what runs on a device: leave the streams out"
+    ),
+    "profiler": _PROFILER,
 }  # fmt: skip
+AUTOGRAD: dict[str, str] = {"profiler": _PROFILER}
+MASKED: dict[str, str] = dict.fromkeys(
+    ["MaskedTensor", "masked_tensor", "as_masked_tensor", "is_masked_tensor"],
+    "there are no masked tensors: the functions here take a `mask`",
+)
 OPTIM: dict[str, str] = {
     name: f"use `leafax.optim.Optax(params, optax.{there}(...))`"
     for name, there in {

@@ -104,6 +104,13 @@ _UNCAST = {
 }
 
 
+def check_cast(want: Any, have: Any, name: str) -> None:
+    """Raise if numbers of one dtype do not go into another, as this op says it."""
+    if category(want) > category(have):
+        text = _UNCAST.get(name, _UNCAST["result"])
+        raise RuntimeError(text.format(scalar_name(want), scalar_name(have)))
+
+
 _BOOLS = frozenset({"isposinf", "isneginf", "signbit"})
 # With an in-place form, and yet they write their own type alone.
 _EXACT = frozenset({
@@ -195,10 +202,7 @@ def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> N
         raise RuntimeError(message.format(*names))
     casts = op.inplace or op.qualified in _CASTING or op.namespace == "special"
     if casts and op.qualified not in _EXACT:
-        if category(want) > category(have):
-            names = scalar_name(want), scalar_name(have)
-            text = _UNCAST.get(op.name, _UNCAST["result"])
-            raise RuntimeError(text.format(*names))
+        check_cast(want, have, op.name)
         return
     raise RuntimeError(
         f"Expected out tensor to have dtype {cpp_name(want)}, but got {cpp_name(have)} instead"

@@ -79,6 +79,7 @@ class _Node(NamedTuple):
 
     flatten: Callable[[Any], tuple[Iterable[Any], Any]]
     unflatten: Callable[[Iterable[Any], Any], Any]
+    keys: Callable[[Any], list[Any]] | None = None  # of the children, by the context
 
 
 def _fields() -> None:

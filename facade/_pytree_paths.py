@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._pytree import (
+    _NODES,
     TreeSpec,
     _fields,
     _take_apart,
@@ -51,7 +52,7 @@ class MappingKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """A field of a named tuple."""
+    """A field of a named tuple or a dataclass."""
 
     name: str
 
@@ -88,6 +89,8 @@ def _walk(path: Path, x: Any, is_leaf: IsLeaf) -> Iterator[tuple[Path, Any]]:
     keys: list[Any]
     if kind is _fields:
         keys = [GetAttrKey(name) for name in x._fields]
+    elif (named := _NODES[kind].keys) is not None:
+        keys = named(context)
     elif kind in (dict, OrderedDict, defaultdict):
         keys = [MappingKey(k) for k in (context[1] if kind is defaultdict else context)]
     else:

@@ -26,12 +26,16 @@ _STRUCTURE = "structure.json"
 _FORMAT = "leafax 1"
 
 
-def save(obj: Any, f: Any) -> None:
+def save(
+    obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:  # fmt: skip
     """Write tensors, and dicts, lists, tuples, numbers and strings around them, to a file.
 
     Args:
       obj: what to write: a tensor, a `state_dict()`, an optimizer's `state_dict()`, ...
       f: a path, or a binary file that can be written.
+      pickle_module, pickle_protocol: ignored: nothing is pickled.
 
     Raises:
       TypeError: for an object of any other type: the file holds data, not code.
@@ -55,15 +59,18 @@ def save(obj: Any, f: Any) -> None:
 
 
 def load(
-    f: Any, map_location: Any = None, *, weights_only: bool | None = None, mmap: Any = None
-) -> Any:
+    f: Any, map_location: Any = None, pickle_module: Any = None, *,
+    weights_only: bool | None = None, mmap: Any = None, **pickle_load_args: Any,
+) -> Any:  # fmt: skip
     """Read what `save` wrote.
 
     Args:
       f: a path, or a binary file.
-      map_location: the device to put tensors on; None for the default device.
+      map_location: the device to put tensors on; None for the default device. A file does not
+        say where tensors were, so a dict is asked for "cpu", and a function is called with a
+        tensor's storage and "cpu": it returns a storage on the device, or None.
       weights_only: accepted for PyTorch's sake: nothing but data is ever loaded.
-      mmap: ignored.
+      pickle_module, mmap, pickle_load_args: ignored.
 
     Raises:
       RuntimeError: if the file was not written by `save`.
@@ -134,7 +141,7 @@ def _decode(x: Any, archive: Any, made: dict[int, Any], where: Any) -> Any:
             array = np.frombuffer(archive.read(f"data/{int(k)}"), kind).reshape(shape)
             with jax.enable_x64(True):
                 t = written(_made(jnp.asarray(array), bool(needs)))
-            made[k] = t if where is None else _moved(t, where)
+            made[k] = _moved(t, where)
         return made[k]
     (kind, value), *_ = x.items()
     if kind == "value":
@@ -160,5 +167,13 @@ def _made(array: Any, requires_grad: bool) -> Any:
 
 
 def _moved(t: Any, where: Any) -> Any:
+    """A tensor at the device that `map_location` says."""
+    if callable(where):
+        storage = where(t.untyped_storage(), "cpu")
+        where = None if storage is None else storage.device
+    elif isinstance(where, dict):
+        where = where.get("cpu")
+    if where is None:
+        return t
     moved = t.detach().to(where)
     return moved.requires_grad_() if t.requires_grad else moved

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import TABLE, scalar_name
+from leafax.functional import scalar_name
 
 from ._complaints import complaint, type_name
-from ._dtype import Size
+from ._dtype import Size, int64
 from ._handle import Handle
-from ._record import apply
 from ._trace import local
 
 
@@ -253,7 +253,11 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    return tuple(apply(TABLE["_unravel_index"], indices, sizes))
+    from . import tensor
+
+    steps = [math.prod(sizes[d + 1 :]) for d in range(max(1, len(sizes)))]
+    places = indices.unsqueeze(-1).floor_divide(tensor(steps)) % tensor(sizes, dtype=int64)
+    return tuple(places.unbind(-1))
 
 
 def size_argument(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -101,6 +101,60 @@ class UntypedStorage:
         whole = self.nbytes() // kind.itemsize * kind.itemsize
         return flat[: whole // flat.itemsize].view(kind)
 
+    def _elements(self) -> Any:
+        """What it is counted in, as a vector; writes to it do not count as those of a tensor."""
+        from ._dtype import uint8
+
+        return self.whole(uint8).data
+
+    def fill_(self, value: Any) -> Any:
+        """Set every byte."""
+        self._elements().fill_(value % 256)
+        return self
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> Any:
+        """Take over the bytes of memory of the same size."""
+        self._elements().copy_(source._elements())
+        return self
+
+    def clone(self) -> Any:
+        """A copy of it."""
+        return type(self)(self._elements().clone())
+
+    def cpu(self) -> Any:
+        """The same where it is on the processor already, else a copy there."""
+        return self if self.device.type == "cpu" else type(self)(self._elements().cpu())
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Never: XLA copies to its devices by itself."""
+        return False
+
+    def is_shared(self) -> bool:
+        """Never: other processes have memory of their own."""
+        return False
+
+    def __getitem__(self, index: Any) -> Any:
+        """A byte as a number; runs the program."""
+        if not isinstance(index, int):
+            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        index += len(self) if index < 0 else 0
+        if not 0 <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+        return self._elements()[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(value, int):
+            raise RuntimeError(
+                "can only set storage content with a int types, but got "
+                f"{type(value).__name__} instead"
+            )
+        if not -len(self) <= index < len(self):
+            raise RuntimeError("out of bounds")
+        self._elements()[index] = value % 256
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
     def tolist(self) -> list[int]:
         """Its bytes; runs the program."""
         from ._dtype import uint8
@@ -138,20 +192,20 @@ class TypedStorage(UntypedStorage):
         """Its elements; runs the program."""
         return self.whole(self.dtype).tolist()  # type: ignore[no-any-return]
 
+    def _elements(self) -> Any:
+        return self.whole(self.dtype).data
+
     def __getitem__(self, index: Any) -> Any:
         """An element as a Python number; runs the program."""
-        return self.whole(self.dtype)[index].item()
+        return self._elements()[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.whole(self.dtype)[index] = value
+        self._elements()[index] = value
 
     def fill_(self, value: Any) -> TypedStorage:
         """Set every element."""
-        self.whole(self.dtype).fill_(value)
+        self._elements().fill_(value)
         return self
-
-    def __iter__(self) -> Any:
-        return iter(self.tolist())
 
     def __repr__(self) -> str:
         rows = "".join(f" {x}\n" for x in self.tolist())

@@ -300,6 +300,7 @@ class Local(threading.local):
         self.turned = False  # a tensor got another shape behind autograd's back, once
         self.look: Any = None  # inside vmap: reads a tensor without cutting, see `_levels.look`
         self.uncut = False  # a stretch that must stay in one program is being recorded
+        self.aside = False  # what is looked at in that stretch is computed aside, without a cut
         self.turn_end: State | None = None  # where the last turns of that loop ended
         self.clock = 0  # counts cuts
         self.states = 0

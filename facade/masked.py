@@ -15,6 +15,7 @@ import numpy as np
 
 from leafax.functional import TABLE
 
+from . import _missing
 from ._dtype import of
 from ._handle import Handle
 from ._record import apply
@@ -240,3 +241,5 @@ def logaddexp(
 
 
 _ops = sys.modules[__name__]  # where PyTorch keeps them, and its examples call them
+
+__getattr__ = _missing.missing("leafax.masked", _missing.MASKED.get)

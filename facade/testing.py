@@ -10,7 +10,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ._dtype import dtype as dtype_class
 from ._handle import Handle
 from ._make_tensor import make_tensor as make_tensor
 
@@ -20,6 +19,7 @@ _TOLERANCES = {
     "float64": (1e-7, 1e-7), "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
 }  # fmt: skip
 _HALVES: dict[str, Any] = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+_NUMBERS = (int, float, complex, np.number)
 Message = str | Callable[[str], str] | None
 
 
@@ -91,15 +91,22 @@ def _compare(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool
     elif isinstance(a, (bool, np.bool_)) and isinstance(b, (bool, np.bool_)):
         if a != b:
             raise _Mismatch(f"Booleans mismatch: {a} is not {b}")
-    elif isinstance(a, (int, float, complex)) and isinstance(b, (int, float, complex)):
+    elif isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
+        a, b = (x.item() if isinstance(x, np.number) else x for x in (a, b))
+        if checks["dtype"] and type(a) is not type(b):
+            raise _Mismatch(f"The (d)types do not match: {type(a)} != {type(b)}.")
         kinds = [{int: "int64", float: "float64"}.get(type(x), "complex128") for x in (a, b)]
         _numbers(a, b, _tolerances(given, kinds), equal_nan)
-    elif _is_array(a) and _is_array(b):
+    elif any(isinstance(a, kind) and isinstance(b, kind) for kind in (Handle, np.ndarray)):
         _tensors(a, b, given, equal_nan, checks)
     else:
-        raise TypeError(
-            f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}."
-        )
+        raise _unlike(a, b)
+
+
+def _unlike(a: Any, b: Any) -> TypeError:
+    return TypeError(
+        f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}."
+    )
 
 
 def _inside(place: Any, a: Any, b: Any, *rest: Any) -> None:
@@ -107,10 +114,6 @@ def _inside(place: Any, a: Any, b: Any, *rest: Any) -> None:
         _compare(a, b, *rest)
     except _Mismatch as found:
         raise _Mismatch(found.text, (place, *found.place)) from None
-
-
-def _is_array(x: Any) -> bool:
-    return isinstance(x, (Handle, np.ndarray, np.generic))
 
 
 def _tolerances(given: Any, dtypes: list[str]) -> tuple[float, float]:
@@ -139,19 +142,18 @@ def _numbers(a: Any, b: Any, tolerances: tuple[float, float], equal_nan: bool) -
     )
 
 
-def _facts(x: Any) -> tuple[np.ndarray, dict[str, Any]]:
-    if not isinstance(x, Handle):
-        array = np.asarray(x)
-        return array, {"dtype": array.dtype, "stride()": array.strides}
-    t: Any = x
+def _facts(t: Any) -> tuple[np.ndarray, dict[str, Any]]:
     facts = {"dtype": t.dtype, "device": t.device, "stride()": t.stride()}
     return np.asarray(t.detach().jax()), facts
 
 
 def _tensors(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool]) -> None:
-    from . import Size
+    from . import Size, as_tensor
 
-    (x, of_a), (y, of_b) = _facts(a), _facts(b)
+    try:
+        (x, of_a), (y, of_b) = _facts(as_tensor(a)), _facts(as_tensor(b))
+    except (TypeError, ValueError):  # arrays of texts, or those that run backwards
+        raise _unlike(a, b) from None
     if x.shape != y.shape:
         shapes = f"{Size(x.shape)!r} != {Size(y.shape)!r}"
         raise _Mismatch(f"The values for attribute 'shape' do not match: {shapes}.")
@@ -161,7 +163,7 @@ def _tensors(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool
                 f"The values for attribute '{name}' do not match: "
                 f"{of_a.get(name)} != {of_b.get(name)}."
             )
-    names = [_name(of_a["dtype"]), _name(of_b["dtype"])]
+    names = [of_a["dtype"].np.name, of_b["dtype"].np.name]
     rtol, atol = _tolerances(given, names)
     wide = np.result_type(*[np.float32 if n in ("bfloat16", "float16") else n for n in names])
     if wide.kind == "b":
@@ -199,7 +201,3 @@ def _tensors(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool
         f"Mismatched elements: {bad} / {x.size} ({100 * bad / x.size:.1f}%)\n"
         f"{greatest('absolute', off, atol)}\n{greatest('relative', relative, rtol)}"
     )
-
-
-def _name(dtype: Any) -> str:
-    return (dtype.np if isinstance(dtype, dtype_class) else dtype).name

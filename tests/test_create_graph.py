@@ -308,3 +308,32 @@ def test_gradients_of_one_node_require_grad_together(call: str, frozen: str) -> 
         log([g is not None and g.requires_grad for g in found])
         if "conv1d" in call and not frozen:
             log([g.grad_fn.name() for g in found])
+
+
+AUTOCAST: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "mul": lambda lib, x, w: x * w,
+    "mm": lambda lib, x, w: x @ w,
+    "exp": lambda lib, x, w: (x @ w).exp(),
+    "add": lambda lib, x, w: (x @ w) + x,
+    "addmm": lambda lib, x, w: lib.addmm(x, x, w),
+    "cat": lambda lib, x, w: lib.cat([x @ w, x]),
+    "relu": lambda lib, x, w: lib.relu(x[None] @ w).sum(1),
+}
+
+
+@pytest.mark.parametrize("name", AUTOCAST)
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_graph_of_a_gradient_of_what_autocast_cast(name: str, inside: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> None:
+        x = torch.tensor([[1.0, 0.5], [0.25, 2.0]], requires_grad=True)
+        w = torch.tensor([[0.5, 1.0], [-1.0, 0.75]], requires_grad=True)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = AUTOCAST[name](torch, x, w)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=inside):
+            found = torch.autograd.grad(y, [x, w], torch.ones_like(y), create_graph=True)
+        for g in found:
+            log(described(g.grad_fn))
+            log.gradients(g)
+        again = torch.autograd.grad(sum((g**2).sum() for g in found), [x, w], allow_unused=True)
+        log.gradients(*[g for g in again if g is not None])

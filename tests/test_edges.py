@@ -145,7 +145,7 @@ def test_powers_of_two_are_exact(dtype: str) -> None:
     n = leafax.tensor(powers)
     np.testing.assert_array_equal(leafax.log2(x).numpy(), powers)
     np.testing.assert_array_equal(leafax.exp2(n.to(x.dtype)).numpy(), exact)
-    np.testing.assert_array_equal(leafax.ldexp(leafax.ones((), dtype=x.dtype), n).numpy(), exact)
+    np.testing.assert_array_equal(leafax.ldexp(leafax.ones_like(x), n).numpy(), exact)
 
 
 @pytest.mark.parametrize("p", [0, 0.5, 1, 1.5, 2, 3, math.inf])

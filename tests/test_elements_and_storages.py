@@ -37,3 +37,26 @@ def test_tensors_on_a_storage() -> None:
             log.attempt(make, -1)
             log.attempt(make, 2, -1)
         log(lib.tensor([]).new(x.untyped_storage()))
+
+
+def test_bytes_of_a_storage_are_read_and_written() -> None:
+    """Through the storage alone: versions of tensors do not count that."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.arange(4.0)
+        memory = x.untyped_storage()
+        log(memory[6], memory[-1], list(memory), memory.is_pinned(), memory.cpu() is memory)
+        other = memory.clone()
+        log(other.tolist() == memory.tolist(), other == memory, other.fill_(256) is other)
+        memory[3] = 64
+        log(x, x._version, x.set_(other, 0, x.size(), x.stride()), x._version)
+        log(other.copy_(torch.ones(4).untyped_storage()) is other, x, x._version)
+        for index in (16, -17, "a"):
+            log.attempt(memory.__getitem__, index)
+        for index, value in ((16, 1), (0, 1.5), (0, 300)):
+            log.attempt(memory.__setitem__, index, value)
+        w = torch.ones(2, requires_grad=True)
+        y = w * w
+        w.untyped_storage().fill_(0)
+        log(w, y.sum().backward())

@@ -1,4 +1,4 @@
-"""Tolerances of the pseudo-inverse, and norms of matrices that hold nothing."""
+"""Tolerances of the pseudo-inverse, norms of matrices that hold nothing, and where results lie."""
 
 from __future__ import annotations
 
@@ -59,3 +59,27 @@ def test_svd_without_vectors() -> None:
             for some in (True, False):
                 made = lib.svd(lib.zeros(shape), some=some, compute_uv=False)
                 log([tuple(t.shape) for t in made])
+
+
+def test_diagonals_lie_on_the_last_two_dims() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        x = lib.arange(24.0).view(2, 3, 4).clone()
+        for named in ({}, {"offset": 1}, {"offset": -1, "dim1": 0, "dim2": 2}, {"dim1": 1}):
+            for t in (x, x.transpose(0, 2), x[0, 0]):
+                with log.catch():
+                    d = lib.linalg.diagonal(t, **named)
+                    log(d.stride(), d.storage_offset(), lib.as_strided(x, d.shape, d.stride()))
+        y = x.clone().requires_grad_() * 1
+        lib.linalg.diagonal(y).mul_(2)
+        log(y, y.grad_fn, lib.linalg.diagonal(y))
+
+
+def test_solutions_lie_in_the_rows_of_their_matrix() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for shape in ((4, 3), (3, 4), (3, 3), (2, 4, 3), (0, 4, 3)):
+            a = lib.arange(float(math.prod(shape)), dtype=lib.float64).view(shape).cos()
+            b = lib.ones(*shape[:-1], 2, dtype=lib.float64)
+            log(lib.linalg.lstsq(a, b).solution.stride())
+            log(lib.linalg.lstsq(a.requires_grad_(), b).solution.stride())

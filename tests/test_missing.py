@@ -23,6 +23,15 @@ import leafax
             "any leaf tensor can be a parameter: `leafax.tensor(values, requires_grad=True)`, "
             "which `leafax.optim` takes in a list",
         ),
+        (leafax, "sparse_csr", "there are no sparse tensors"),
+        (
+            leafax.masked, "as_masked_tensor",
+            "there are no masked tensors: the functions here take a `mask`",
+        ),
+        (
+            leafax.autograd, "profiler",
+            "`leafax.explain()` tells what ran, `jax.profiler` for how long",
+        ),
         (leafax.utils, "data", "loop over any iterable of arrays or tensors"),
     ],
 )  # fmt: skip
@@ -33,7 +42,7 @@ def test_what_is_not_there_says_what_to_use(module: Any, name: str, said: str) -
     assert not hasattr(module, name)
 
 
-@pytest.mark.parametrize("module", [leafax, leafax.nn, leafax.optim, leafax.utils])
+@pytest.mark.parametrize("module", [leafax, leafax.nn, leafax.optim, leafax.utils, leafax.masked])
 def test_what_nobody_knows_is_refused_in_pythons_words(module: Any) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(module, "no_such" + "_name")
@@ -45,5 +54,6 @@ def test_no_hint_is_of_what_is_there() -> None:
 
     for module, hints in (
         (leafax, _missing.TOP), (leafax.optim, _missing.OPTIM), (leafax.utils, _missing.UTILS),
+        (leafax.masked, _missing.MASKED), (leafax.autograd, _missing.AUTOGRAD),
     ):  # fmt: skip
         assert not [name for name in hints if name in vars(module)]

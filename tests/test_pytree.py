@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -157,3 +159,57 @@ def test_messages_are_torchs() -> None:
         with pytest.raises(ours.type) as theirs:
             torch.utils._pytree.tree_unflatten(*given)
         assert str(ours.value) == str(theirs.value).replace("torch", "leafax")
+
+
+def classes(torch: Any, log: list[Any]) -> None:
+    """What PyTorch's docstrings show of dataclasses and constants."""
+    tree = torch.utils._pytree
+
+    @dataclass
+    class Point:
+        x: Any
+        y: Any
+        z: Any = None
+
+    @dataclass(frozen=True)
+    class Config:
+        norm: str
+
+    for names, dropped in ((["x"], None), (["x", "q"], ["z"]), (["x", "y"], ["z"]), (None, None)):
+        register = partial(tree.register_dataclass, Point)
+        log.append(raised(register, field_names=names, drop_field_names=dropped))
+    log.append(raised(tree.register_dataclass, int))
+    log.append(raised(tree.register_constant, type("Plain", (), {})))
+    log.append(raised(tree.register_constant, unhashable()))
+    tree.register_constant(Config)
+    whole = {"p": Point(torch.tensor([1.0, 2.0]), torch.tensor(3.0)), "c": Config("l2")}
+    log.append(repr(tree.tree_structure(whole)))
+    log.append([tree.keystr(path) for path, _ in tree.tree_leaves_with_path(whole)])
+    log.append(tree.tree_structure(whole) == tree.tree_structure(whole | {"c": Config("l1")}))
+    slope = torch.func.grad(lambda t: t["p"].x.sum() * t["p"].y)(whole)
+    log.append((slope["p"].x.tolist(), slope["p"].y.item(), slope["p"].z, slope["c"].norm))
+
+
+def raised(call: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
+    try:
+        call(*args, **kwargs)
+    except Exception as e:
+        return type(e), str(e)
+    return "no error"
+
+
+def unhashable() -> type:
+    @dataclass
+    class Mutable:
+        x: int
+
+    return Mutable
+
+
+@pytest.mark.filterwarnings("ignore")  # of what is registered anew
+def test_dataclasses_and_constants() -> None:
+    seen: list[list[Any]] = []
+    for lib in LIBS:
+        seen.append([])
+        classes(lib, seen[-1])
+    assert seen[1] == seen[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -47,6 +48,14 @@ CASES: list[Callable[[Any], Any]] = [
     lambda t: check(t, None, None),
     lambda t: check(t, None, 1),
     lambda t: check(t, "a", "b"),
+    lambda t: check(t, 1, 1.0),
+    lambda t: check(t, 1, 1.0, check_dtype=False),
+    lambda t: check(t, np.float32(1), 1.0),
+    lambda t: check(t, np.int64(1), 2),
+    lambda t: check(t, np.ones(2), np.zeros(2)),
+    lambda t: check(t, np.ones(2), np.ones(2, np.float32)),
+    lambda t: check(t, np.ones(2), t.ones(2).double()),
+    lambda t: check(t, np.array(["a"]), np.array(["a"])),
 ]
 
 

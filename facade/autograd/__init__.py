@@ -1,5 +1,6 @@
 """PyTorch's `torch.autograd`."""
 
+from .. import _missing
 from .._modes import _force_original_view_tracking as _force_original_view_tracking
 from .._modes import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter
 from .._modes import enable_grad as enable_grad
@@ -29,3 +30,5 @@ from ._saved_tensor import SavedTensor as SavedTensor
 from ._variable import Variable as Variable
 from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck
+
+__getattr__ = _missing.missing("leafax.autograd", _missing.AUTOGRAD.get)

@@ -120,7 +120,7 @@ def differentiate(
         return None
     formulas = (FORMULAS if table is None else table).get(call.op.qualified)
     lists = _shape_formulas.LISTS.get(call.op.qualified) if table is None else None
-    if (formulas is None and lists is None) or state.mode.autocast is not None:
+    if formulas is None and lists is None:
         return None
     if grads[0] is None and call.op.qualified not in _shape_formulas.SEVERAL:
         return None

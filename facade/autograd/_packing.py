@@ -11,7 +11,7 @@ from .._modes import within
 from .._out_kinds import tensors_in
 from .._roles import alias
 from .._trace import NOWHERE, Mode, State, Value, local, resting
-from ._result_rules import RESULT_RULES
+from ._result_rules import OF_RESULT, RESULT_RULES
 from ._saved_hooks import Packed, hooks_now
 
 
@@ -36,7 +36,9 @@ def operands(
 ) -> list[tuple[int, Any]]:
     """The operands that hooks get to see, with their places; what else is read, the node keeps."""
     places = [i for _, i in node.saves if i >= 0]
-    if not (state.call.op.name in RESULT_RULES and any(i == -1 for _, i in node.saves)):
+    op = state.call.op
+    by_result = op.name in RESULT_RULES or op.qualified in OF_RESULT
+    if not (by_result and any(i == -1 for _, i in node.saves)):
         read = [i for i in sorted(needed(state)) if not node.weak[i]]
         floats = [i for i in read if state.operands[i].dtype.kind in "fcV"]
         places += [i for i in floats if i not in places]

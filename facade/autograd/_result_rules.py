@@ -14,3 +14,6 @@ RESULT_RULES: dict[str, Any] = {
     "reciprocal": lambda r, g: -g * (r * r).conj(),
     "relu": lambda r, g: g * (r > 0),
 }
+# Of these it takes more than the result and the gradient, but none of the operands: see
+# `_by_result`.
+OF_RESULT = frozenset({"softmax", "log_softmax"})

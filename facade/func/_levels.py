@@ -259,14 +259,15 @@ def entered(level: Level) -> Iterator[None]:
 
 @contextmanager
 def suspended() -> Iterator[Level]:
-    """Record as if outside of the innermost vmap, on batches."""
+    """Record as if outside of the innermost vmap, on batches, but without a cut."""
     level = running.levels.pop()
+    before, local.aside = local.aside, True
     local.look = _look if running.levels else None
     try:
         yield level
     finally:
         running.levels.append(level)
-        local.look = _look
+        local.look, local.aside = _look, before
 
 
 def innermost(t: Any) -> Level | None:

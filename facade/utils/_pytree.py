@@ -11,6 +11,8 @@ from .._pytree import tree_map_ as tree_map_
 from .._pytree import tree_map_only as tree_map_only
 from .._pytree import tree_structure as tree_structure
 from .._pytree import tree_unflatten as tree_unflatten
+from .._pytree_classes import register_constant as register_constant
+from .._pytree_classes import register_dataclass as register_dataclass
 from .._pytree_paths import GetAttrKey as GetAttrKey
 from .._pytree_paths import MappingKey as MappingKey
 from .._pytree_paths import SequenceKey as SequenceKey

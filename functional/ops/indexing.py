@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from .._dtypes import cast, scalar_name
@@ -300,13 +299,3 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
     flat = lax.reshape(input, (input.size,))
     written = put_at(flat, index.reshape(-1), source.reshape(-1), accumulate)
     return lax.reshape(written, input.shape)
-
-
-@op(name="_unravel_index", method=False, function=False, differentiable=False)
-def unravel_index(indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
-    """Positions in a flat tensor as places in `shape`, rounded down as Python does."""
-    flat = indices.astype(np.int64)
-    return tuple(
-        jnp.remainder(jnp.floor_divide(flat, math.prod(shape[d + 1 :])), n)
-        for d, n in enumerate(shape)
-    )

@@ -54,7 +54,7 @@ def _powers(x: Array, count: int) -> list[Array]:
     return made
 
 
-@op(name="diagonal", backward="DiagonalBackward0", view=True, **LINALG)
+@op(name="diagonal", backward="DiagonalBackward0", **LINALG)
 def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:  # noqa: N803
     """Diagonals of the last two dims."""
     from .slices import diagonal

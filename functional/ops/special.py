@@ -14,8 +14,9 @@ from jax.scipy import special
 
 from .._dtypes import cast, is_complex, is_floating, is_integral, promote, scalar_name
 from .._op import op
+from ._dims import broadcast_shapes
 from ._elementwise import aligned, unsupported, with_jvp
-from ._nn import wide
+from ._nn import repeated, wide
 
 Array = jax.Array
 
@@ -238,9 +239,27 @@ def nextafter(input: Array, other: Array) -> Array:
     return _nextafter(*jnp.broadcast_arrays(a, b))
 
 
+# Past these exponents a number of so many bytes is 0 or infinite, whatever it was.
+_EXPONENTS = {4: 300, 8: 2200}
+
+
+def _scaled(x: Array, exponent: Array) -> Array:
+    """`x * 2 ** exponent` in three steps: the power alone might overflow."""
+    most = _EXPONENTS[x.dtype.itemsize]
+    exponent = jnp.clip(exponent.astype(np.int32), -most, most)  # as PyTorch casts it to C's int
+    part, one = exponent // 3, jnp.ones((), x.dtype)
+    step = jnp.ldexp(one, part)
+    return x * step * step * jnp.ldexp(one, exponent - 2 * part)
+
+
 @op(inplace=True, saves={"other": "self", "result": "*"})
 def ldexp(input: Array, other: Array) -> Array:
-    """`input * 2 ** other`."""
+    """`input * 2 ** other`; floating point numbers keep their dtype where `other` is integers."""
+    if is_floating(input.dtype) and is_integral(other.dtype):
+        if other.dtype == bool:
+            raise unsupported("ldexp_cpu_exp", other.dtype)
+        x = repeated(input, broadcast_shapes(input.shape, other.shape))
+        return cast(_scaled(wide(x), other), input.dtype)
     (power,) = promote(other, to_float=True)
     exact = 2**power if is_complex(power.dtype) else (2 ** wide(power)).astype(power.dtype)
     a, b = aligned(input, exact)

@@ -6,11 +6,11 @@ from typing import Any
 
 import jax
 
-from ._convert import jax_device
-from ._dtype import device as device_class
-from ._random import manual_seed as _manual_seed
-from ._run import synchronize as _synchronize
-from .amp import GradScaler as GradScaler
+from .._convert import jax_device
+from .._dtype import device as device_class
+from .._random import manual_seed as _manual_seed
+from .._run import synchronize as _synchronize
+from . import amp as amp
 
 
 def manual_seed(seed: int) -> None:

@@ -1,0 +1,62 @@
+"""`torch.cuda.amp` and `torch.cpu.amp`, which PyTorch deprecates for `torch.amp`."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ._amp_functions import custom_bwd, custom_fwd
+from ._autocast_scope import autocast
+from ._dtype import dtype
+from ._grad_scaler import GradScaler
+
+
+def _deprecated(place: str, name: str) -> None:
+    old, args = f"torch.{place}.amp.{name}", f"'{place}', args..."
+    if name.startswith("custom"):
+        args = f"args..., device_type='{place}'"
+    warnings.warn(
+        f"`{old}(args...)` is deprecated. Please use `torch.amp.{name}({args})` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+def autocast_of(place: str, lower: dtype) -> type[autocast]:
+    """`autocast` of devices of one type, whose default dtype is `lower`."""
+
+    class Autocast(autocast):
+        def __init__(
+            self, enabled: bool = True, dtype: Any = lower, cache_enabled: bool = True
+        ) -> None:
+            _deprecated(place, "autocast")
+            super().__init__(place, dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+    Autocast.__name__ = Autocast.__qualname__ = "autocast"
+    return Autocast
+
+
+def scaler_of(place: str) -> type[GradScaler]:
+    """`GradScaler` of devices of one type."""
+
+    class Scaler(GradScaler):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            _deprecated(place, "GradScaler")
+            super().__init__(place, *args, **kwargs)
+
+    Scaler.__name__ = Scaler.__qualname__ = "GradScaler"
+    return Scaler
+
+
+def _custom(name: str, new: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(new)
+    def decorate(*args: Any, **kwargs: Any) -> Any:
+        _deprecated("cuda", name)
+        return new(*args, device_type="cuda", **kwargs)
+
+    return decorate
+
+
+cuda_fwd, cuda_bwd = _custom("custom_fwd", custom_fwd), _custom("custom_bwd", custom_bwd)

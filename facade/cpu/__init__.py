@@ -1,0 +1,39 @@
+"""PyTorch's `torch.cpu`: what programs ask of a device, of the processor."""
+
+from typing import Any
+
+from .. import _missing
+from .._run import synchronize as _synchronize
+from . import amp as amp
+
+
+def is_available() -> bool:
+    """Always."""
+    return True
+
+
+def device_count() -> int:
+    """One: JAX has a device for all processors."""
+    return 1
+
+
+def current_device() -> str:
+    """The one."""
+    return "cpu"
+
+
+def set_device(device: Any) -> None:
+    """Nothing to do: there is one."""
+
+
+def is_initialized() -> bool:
+    """Always."""
+    return True
+
+
+def synchronize(device: Any = None) -> None:
+    """Run what is pending and wait for it."""
+    _synchronize()
+
+
+__getattr__ = _missing.missing("leafax.cpu", lambda name: None)

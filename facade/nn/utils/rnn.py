@@ -1,0 +1,76 @@
+"""PyTorch's `torch.nn.utils.rnn`: sequences of several lengths as one tensor, padded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ... import _missing
+from ..._arguments import check_lines
+from ..._modes import no_grad
+
+_PADDED = "tuple of Tensors sequences, bool batch_first, float padding_value, str padding_side"
+_PACKED = (
+    "lengths of packed sequences are data, and programs are compiled for shapes: pad the "
+    "sequences, and mask what was padded"
+)
+
+
+def pad_sequence(
+    sequences: Iterable[Any], batch_first: bool = False, padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Any:  # fmt: skip
+    """Sequences `(n_i, ...)` as one tensor `(most, sequences, ...)`.
+
+    Args:
+      batch_first: whether the result is `(sequences, most, ...)`.
+      padding_value: what stands where a sequence is shorter than the longest.
+      padding_side: "right" or "left": where that is.
+
+    Raises:
+      RuntimeError: there are no sequences, or their other dims do not fit.
+
+    >>> import leafax
+    >>> leafax.nn.utils.rnn.pad_sequence([leafax.ones(2), leafax.ones(1)], batch_first=True)
+    tensor([[1., 1.],
+            [1., 0.]])
+    """
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            "pad_sequence: Expected iterable for input sequences, but got arg of type: "
+            f"{type(sequences)}"
+        )
+    parts: Any = tuple(sequences)
+    check_lines((_PADDED,), (parts, batch_first, padding_value, padding_side), {}, "pad_sequence")
+    if not parts:
+        raise RuntimeError("received an empty list of sequences")
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(
+            f"Expected padding_side to be one of left or right, but got {padding_side}."
+        )
+    most = max(x.size(0) for x in parts)
+    outer = (len(parts), most) if batch_first else (most, len(parts))
+    with no_grad():
+        out = parts[0].new_empty((*outer, *parts[0].shape[1:])).fill_(padding_value)
+    for i, x in enumerate(parts):
+        start = most - x.size(0) if padding_side == "left" else 0
+        out.select(int(not batch_first), i).narrow(0, start, x.size(0)).copy_(x)
+    return out
+
+
+def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+    """The sequences of these lengths that `pad_sequence` put together; runs the program.
+
+    As PyTorch's, it turns a tensor that is not `batch_first` in place.
+    """
+    from ... import arange
+
+    if not batch_first:
+        padded_sequences.transpose_(0, 1)
+    places = arange(padded_sequences.shape[1], device=lengths.device)
+    return [x[places < n] for x, n in zip(padded_sequences, lengths, strict=True)]
+
+
+__getattr__ = _missing.missing(
+    "leafax.nn.utils.rnn", lambda name: _PACKED if "pack" in name.lower() else None
+)
