@@ -67,7 +67,7 @@ _REFUSED: dict[str, tuple[type[Exception], str]] = {
         f"clone to {name}": (RuntimeError, _CLONE.format(name))
         for name in ("ChannelsLast", "ChannelsLast3d")
     },
-    **{op: (RuntimeError, _NO_FALLBACK.format(op)) for op in ("equal", "is_pinned")},
+    **{op: (RuntimeError, _NO_FALLBACK.format(op)) for op in ("equal", "histogramdd", "is_pinned")},
     "as_strided_scatter": (
         RuntimeError,
         "Error: aten::as_strided_scatter requires special handling, and does not yet have a "
@@ -195,6 +195,8 @@ def refuse_op(op: str, tensors: Any) -> None:
 
 def reworded(op: Op, operands: list[Value], call: Any, error: Exception) -> Exception:
     """An error of one example's shapes, in the words that PyTorch has for batches."""
+    if not running.levels:
+        return error
     level = running.levels[-1]
     if not level.region.intact() or not any(level.differs(v) for v in operands):
         return error
