@@ -1,0 +1,70 @@
+"""Transforms within transforms whose functions write, or choose their own modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sameness import Log, same
+
+WRITING = {
+    "copied": "o = p.new_zeros(4); o.copy_(p); o[1] = p[0] * p[1]",
+    "part": "o = p.clone(); o[1:] *= p[0]",
+    "whole": "o = p.clone(); o.add_(w * p[0]); o[0] = w.sum() * p[1]",
+    "indexed": "o = p.clone(); o[[0, 2]] += p[[1, 3]]; o.view(2, 2).t().sin_()",
+}
+NESTED = (
+    "F.vmap(F.jacfwd(f))(x)", "F.vmap(F.hessian(lambda p: f(p).sum()))(x)",
+    "F.vmap(F.jacfwd(F.jacfwd(f)))(x)", "F.jacfwd(F.vmap(f))(x)", "F.vmap(F.jacrev(f))(x)",
+    "F.vmap(F.jacrev(F.jacfwd(f)))(x)",
+    "F.vmap(lambda p, t: F.jvp(f, (p,), (t,)), in_dims=(None, 0))(x[0], x)",
+)  # fmt: skip
+
+
+def _values(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return [_values(y) for y in x]
+    return x.requires_grad, x.is_leaf, np.round(np.array(x.tolist()), 5).tolist()
+
+
+def _given(torch: Any) -> Any:
+    return torch.tensor([[1.5, -0.5, 2.0, 0.25], [0.75, 3.0, -1.0, 0.5]])
+
+
+@pytest.mark.parametrize("call", NESTED)
+@pytest.mark.parametrize("body", WRITING)
+def test_jacobians_of_functions_that_write(body: str, call: str) -> None:
+    """What each map gives its examples may be written to in forward mode, too."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        space = {"torch": torch, "F": torch.func, "x": _given(torch)}
+        space["w"] = torch.tensor([1.0, -1.0, 0.5, 2.0])
+        exec(f"def f(p):\n    {WRITING[body]}\n    return o", space)
+        log(_values(eval(call, space)))
+
+
+ENABLED = (
+    "(p * p).sum()", "torch.vmap(torch.sin)(p)", "p.clone().mul_(w)", "(p * 2, p.detach() * w)",
+    "w.sin()",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("result", ENABLED)
+@pytest.mark.parametrize("of_leaf", [True, False])
+def test_a_mapped_function_records_gradients_though_its_caller_does_not(
+    result: str, of_leaf: bool
+) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = _given(torch).requires_grad_(of_leaf)
+        w = torch.tensor([1.0, -1.0, 0.5, 2.0], requires_grad=True)
+        f = torch.enable_grad()(eval(f"lambda p: {result}", {"torch": torch, "w": w}))
+        with torch.no_grad():
+            found = torch.vmap(f)(x)
+            log(_values(found), _values(torch.vmap(torch.vmap(f))(x[None])))
+        outs = [t for t in (found if isinstance(found, tuple) else [found]) if t.requires_grad]
+        if outs:
+            sum(t.sum() for t in outs).backward()
+        log(x.grad is None or _values(x.grad), w.grad is None or _values(w.grad))
