@@ -206,7 +206,7 @@ def _asked(found: tuple[Any, Any, Any], want_inverse: bool, want_counts: bool) -
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 up to the largest occurs, or the sums of their weights."""
     if differ(input, weights):
-        return looped(bincount, input, weights, minlength)
+        return formulaless.of("bincount", looped(bincount, input, weights, minlength), weights)
     x = held(input)
     if x.dtype.kind in "fcbV":
         kind = scalar_name(input._v.dtype)

@@ -157,7 +157,10 @@ def histogram(
 ) -> Any:  # fmt: skip
     """How many elements (or what weight) fall into each bin; runs the program."""
     if differ(input, bins, weight):
-        return looped(histogram, input, bins, range=range, weight=weight, density=density)
+        found = looped(histogram, input, bins, range=range, weight=weight, density=density)
+        return histogram_return(
+            *[formulaless.of("histogram", x, input, bins, weight) for x in found]
+        )
     flat = input.reshape(-1, 1)
     weights = None if weight is None else weight.reshape(-1)
     counts, edges = _histogram(flat, [bins], range, weights, density)

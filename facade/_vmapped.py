@@ -55,3 +55,13 @@ def looped(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     from .func._loops import loop
 
     return loop(fn, args, kwargs)
+
+
+def hides_grad(t: Any) -> bool:
+    """Whether PyTorch would say of an example that it requires no grad: its batch does."""
+    if not differ(t):
+        return False
+    from ._active import active
+    from .func._levels import running
+
+    return active.differentiating == running.levels[-1].differentiating

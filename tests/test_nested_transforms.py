@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -68,3 +69,50 @@ def test_a_mapped_function_records_gradients_though_its_caller_does_not(
         if outs:
             sum(t.sum() for t in outs).backward()
         log(x.grad is None or _values(x.grad), w.grad is None or _values(w.grad))
+
+
+LOOKS = ("p.item() * p", "p if p > 0 else -p", "float(p) * p", "p if (p > 0).any() else p")
+LOOKED = (
+    "F.vmap(f)(x)", "F.vmap(F.grad(f))(x)", "F.grad(lambda q: F.vmap(f)(q).sum())(x)",
+    "F.vmap(lambda p: F.jvp(f, (p,), (p,)))(x)", "F.jvp(F.vmap(f), (x,), (x,))",
+    "F.vmap(F.grad(lambda p: F.vmap(f)(p).sum()))(x[None])", "F.vmap(F.vmap(f))(x[None])",
+    "F.vmap(F.functionalize(f))(x)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", LOOKED)
+@pytest.mark.parametrize("body", LOOKS)
+def test_who_looks_at_an_example(body: str, call: str) -> None:
+    """Under a transform that takes derivatives, PyTorch no longer knows what it was called for."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        f = eval(f"lambda p: {body}")
+        with log.catch():
+            eval(call, {"F": torch.func, "f": f, "x": _given(torch)[0]})
+
+
+def test_layers_of_cells_have_no_batching_rule() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x, h = torch.ones(2, 1, 1, 3), torch.zeros(1, 1, 3)
+        w = [torch.ones(9, 3), torch.ones(9, 3)]
+        rest = (False, 1, 0.0, False, False, False)
+        with log.catch():
+            torch.vmap(lambda p: torch.gru(p, h, w, *rest))(x)
+        with log.catch():
+            torch.vmap(lambda p: torch.rnn_tanh(x[0], p, [v[:3] for v in w], *rest))(
+                h.repeat(2, 1, 1, 1)
+            )
+
+
+def test_derivatives_of_what_vmap_loops_over() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        warnings.filterwarnings("ignore", "There is a performance drop")
+        with log.catch():
+            f = torch.func.grad(lambda p: torch.histogram(p, 3)[0].sum())
+            torch.vmap(f)(_given(torch))
+        fw = torch.autograd.forward_ad
+        with fw.dual_level(), log.catch():
+            fw.unpack_dual(fw.make_dual(torch.ones(2), torch.ones(2)), level=3)

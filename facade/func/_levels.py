@@ -86,6 +86,7 @@ class Level:
       size: how many examples there are.
       randomness: "error", "different" or "same".
       number: its depth among the running ones, from 1; `depth` that among all transforms.
+      differentiating: how many of those around it take derivatives.
       mapped: `(batch, dimension)` of each hole; `holes` are the values of the first examples.
       examples: what the first examples are of; tangents, which `mapped` has too, are not there.
     """
@@ -94,6 +95,7 @@ class Level:
         self.size, self.randomness = size, randomness
         self.number = len(running.levels) + 1
         self.depth = active.depth
+        self.differentiating = active.differentiating
         self.mapped: list[tuple[Any, int]] = []
         self.examples: list[Example] = []
         self.holes: list[Value] = []
