@@ -116,3 +116,41 @@ def test_derivatives_of_what_vmap_loops_over() -> None:
         fw = torch.autograd.forward_ad
         with fw.dual_level(), log.catch():
             fw.unpack_dual(fw.make_dual(torch.ones(2), torch.ones(2)), level=3)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "F.vmap(F.hessian(f))(x)", "F.vmap(F.jacfwd(F.grad(f)))(x)", "F.vmap(F.jacfwd(f))(x)",
+        "F.vmap(lambda p: F.jvp(F.grad(f), (p,), (p,)))(x)", "F.vmap(F.jacrev(F.jacrev(f)))(x)",
+    ],
+)  # fmt: skip
+def test_second_derivatives_of_a_mapped_function(call: str) -> None:
+    """What a Function returns inside `vmap` keeps its tangent, whichever map that differs in."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Cube(torch.autograd.Function):  # type: ignore[misc,name-defined]
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(x: Any) -> Any:
+                return x**3, 3 * x**2
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                ctx.save_for_backward(*inputs, output[1])
+                ctx.save_for_forward(*inputs, output[1])
+
+            @staticmethod
+            def backward(ctx: Any, g: Any, more: Any) -> Any:
+                x, slope = ctx.saved_tensors
+                return g * slope + more * 6 * x
+
+            @staticmethod
+            def jvp(ctx: Any, t: Any) -> Any:
+                x, slope = ctx.saved_tensors
+                return t * slope, 6 * t * x
+
+        f = lambda x: Cube.apply(x)[0].sum()  # noqa: E731
+        log(_values(eval(call, {"F": torch.func, "f": f, "x": _given(torch)})))
