@@ -9,12 +9,15 @@ from typing import Any
 
 
 class _Active(threading.local):
-    """`arguments` are those that are leaves to the transform but have a history outside of it.
+    """`differentiating` is how many of them take derivatives.
+
+    `arguments` are those that are leaves to the transform but have a history outside of it.
 
     `pulling` says that gradients are taken for a transform.
     """
 
     depth = 0
+    differentiating = 0
     arguments: tuple[Any, ...] = ()
     pulling = False
 
@@ -23,15 +26,17 @@ active = _Active()
 
 
 @contextmanager
-def transform(*arguments: Any) -> Iterator[None]:
+def transform(*arguments: Any, differentiates: bool = True) -> Iterator[None]:
     """While a transformed function is called: some things are forbidden then."""
     before = active.arguments
     active.depth += 1
+    active.differentiating += differentiates
     active.arguments = (*before, *arguments)
     try:
         yield
     finally:
         active.depth -= 1
+        active.differentiating -= differentiates
         active.arguments = before
 
 

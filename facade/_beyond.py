@@ -52,6 +52,22 @@ def _write(base: Any, new: Any, storage: Any, order: Any, have: Any, want: Any) 
     return flat[places(Layout(*have))]
 
 
+def has_gaps(found: Layout) -> bool:
+    """Whether there is memory between the elements: an example of a `vmap` lies as its batch."""
+    return reach(found.shape, found.strides) > math.prod(found.shape)
+
+
+def _spread(base: Any, stride: Any) -> Any:
+    flat = jnp.zeros(reach(base.shape, stride), base.dtype)
+    return flat.at[places(Layout(base.shape, stride, 0))].set(base)
+
+
+def _gather(base: Any, new: Any, stride: Any) -> Any:
+    return new[places(Layout(base.shape, stride, 0))]
+
+
+# The memory that a tensor of these strides lies in; what is between its elements means nothing.
+MEMORY = Op(_spread, name="memory", backward="AsStridedBackward0", view=True, write=_gather)
 _BEYOND = Op(_read, name="beyond", backward="AsStridedBackward0", view=True, write=_write)
 
 

@@ -16,9 +16,25 @@ from ._handle import Handle
 from ._once import warn_once
 from ._record import apply
 from ._strided import lie
+from ._vmapped import differ
 from ._writes import written
 
 _F = "nn.functional."
+
+
+@composes("index_select")
+def _index_select(input: Any, dim: int, index: Any) -> Any:
+    """Inside `vmap` PyTorch gathers along an index of the input's dims."""
+    if not differ(input, index) or index.dim() >= input.dim():
+        return None
+    if index.dim():
+        shape = [1] * input.dim()
+        shape[dim] = index.shape[0]
+        index = index.view(shape)
+    sizes = list(input.shape)
+    if index.dim():
+        sizes[dim] = index.shape[dim]
+    return apply(TABLE["gather"], input, dim, index.expand(sizes))
 
 
 def _itself(name: str) -> Op:

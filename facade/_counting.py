@@ -23,18 +23,19 @@ from leafax.functional import (
     wrap_dim,
 )
 
+from . import _formulaless as formulaless
 from ._bits import held
 from ._dtype import float32, float64
 from ._dual import carries
 from ._from_data import from_numpy
 from ._index_masks import nonzero
 from ._memory_format import contiguous_format
-from ._no_forward import missing
+from ._no_forward import missing, refuse_any
 from ._out import write_out
 from ._record import apply
 from ._strided import lie
 from ._trace import local
-from ._vmapped import refuse
+from ._vmapped import differ, looped, refuse
 
 _BROADCAST = TABLE["broadcast_tensors"]
 
@@ -73,6 +74,9 @@ _NONZERO_STATIC = Op(lambda x: x, name="nonzero_static", differentiable=False)
 
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = None) -> Any:
     """The first `size` positions that are not zero, filled up with `fill_value`."""
+    refuse_any("nonzero_static", input)
+    if differ(input):
+        return looped(nonzero_static, input, size=size, fill_value=fill_value)
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = np.stack(np.nonzero(np.atleast_1d(held(input))), 1)[:, : input.dim()][:size]
@@ -216,6 +220,8 @@ def _asked(found: tuple[Any, Any, Any], want_inverse: bool, want_counts: bool) -
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 up to the largest occurs, or the sums of their weights."""
+    if differ(input, weights):
+        return formulaless.of("bincount", looped(bincount, input, weights, minlength), weights)
     x = held(input)
     if x.dtype.kind in "fcbV":
         kind = scalar_name(input._v.dtype)
@@ -230,7 +236,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     dtype = float32 if weights.dtype is float32 else float64
     made = np.bincount(x, held(weights), minlength=minlength)
-    return from_numpy(made.astype(dtype.np))
+    return formulaless.of("bincount", from_numpy(made.astype(dtype.np)), weights)
 
 
 _HISTC = Op(lambda x: x, name="histc", differentiable=False)
@@ -238,6 +244,8 @@ _HISTC = Op(lambda x: x, name="histc", differentiable=False)
 
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Any:
     """How many elements fall into each of `bins` equal parts of [min, max]."""
+    if differ(input):
+        return looped(histc, input, bins, min, max)
     x = held(input)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")

@@ -13,16 +13,19 @@ from leafax.functional import TABLE, default_float
 from ._arguments import parsed
 from ._channels_last import strides_in
 from ._dtype import bool as bool_dtype
-from ._dtype import complex64, int64, of, python_number
+from ._dtype import complex64, float64, int64, of, python_number
 from ._factories import takes_out
 from ._from_data import _np, finish
 from ._handle import Handle
 from ._lengths import named_size, need_shape, size_of
 from ._memory_format import RANKS, contiguous_format, preserve_format
+from ._modes import no_grad
+from ._no_forward import refuse_any
 from ._python_data import name_of_type
 from ._random import key as random_key
 from ._record import apply
 from ._trace import local
+from ._vmapped import differ
 
 
 def _filled(name: str) -> Callable[..., Any]:
@@ -130,12 +133,32 @@ def _scalar(x: Any) -> Any:
     return number if isinstance(number, complex) else float(number)
 
 
+def _wrapped(x: Any) -> Any:
+    return full((), x, dtype=None if isinstance(x, int) else float64)
+
+
+def _between(start: Any, end: Any, steps: int, dtype: Any, base: float | None = None) -> Any:
+    """`linspace` or `logspace` inside `vmap`: PyTorch composes them there, dtypes as they fall."""
+    with no_grad():
+        start, end = [x if isinstance(x, Handle) else _wrapped(x) for x in (start, end)]
+        if steps == 1:
+            out = start.reshape(1)
+        else:
+            out = arange(steps, dtype=dtype)
+            out = start + out * (end - start) / (steps - 1) if steps else out
+        out = out if base is None else apply(TABLE["pow"], base, out)
+        return out if dtype is None else out.to(dtype)
+
+
 @takes_out("count")
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: Any = None, requires_grad: bool = False,
     device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `start` to `end`, both included."""
+    refuse_any("linspace", start, end)
+    if differ(start, end):
+        return _between(start, end, steps, dtype)
     ends = _scalars("linspace", start, end, steps)
     want = None if dtype is None else _np(dtype, "linspace")
     return finish(apply(TABLE["linspace"], *ends, want), requires_grad, device)
@@ -147,6 +170,9 @@ def logspace(
     requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `base ** start` to `base ** end`."""
+    refuse_any("logspace", start, end)
+    if differ(start, end):
+        return _between(start, end, steps, dtype, float(base))
     ends = _scalars("logspace", start, end, steps)
     want = None if dtype is None else _np(dtype, "logspace")
     return finish(apply(TABLE["logspace"], *ends, float(base), want), requires_grad, device)

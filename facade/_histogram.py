@@ -8,11 +8,13 @@ import numpy as np
 
 from leafax.functional import Op, scalar_name
 
+from . import _formulaless as formulaless
 from ._bits import held
 from ._from_data import from_numpy
 from ._handle import Handle
 from ._out import write_out
 from ._results import shown_as
+from ._vmapped import differ, looped, refuse
 
 
 @shown_as("histogram")
@@ -81,17 +83,9 @@ def _upper(edges: np.ndarray, column: np.ndarray) -> np.ndarray:
     return first
 
 
-def histogramdd(
-    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
-) -> Any:
-    """Count points `(..., N)` in the cells of a grid; runs the program.
-
-    Args:
-      bins: edges of each dim (a sequence of 1-dim tensors), or how many bins each has (ints).
-      range: lowest and highest edge of each dim in turn, or None for those of the data.
-      weight: what each point counts, in the shape of `input` without its last dim.
-      density: divide by the total and by the cells' volumes.
-    """
+def _histogram(
+    input: Any, bins: Any, range: Any, weight: Any, density: bool
+) -> tuple[Any, tuple[Any, ...]]:
     if input.dim() < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if not input.is_floating_point():
@@ -128,7 +122,28 @@ def histogramdd(
         low, high = _ends(points[:, d], None if range is None else range[2 * d : 2 * d + 2])
         edges.append(np.linspace(low, high, int(count) + 1).astype(points.dtype))
     counts = _counted(points, edges, None if weight is None else held(weight), density)
-    return histogramdd_return(from_numpy(counts), tuple(from_numpy(e) for e in edges))
+    return from_numpy(counts), tuple(from_numpy(e) for e in edges)
+
+
+def histogramdd(
+    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False
+) -> Any:
+    """Count points `(..., N)` in the cells of a grid; runs the program.
+
+    Args:
+      bins: edges of each dim (a sequence of 1-dim tensors), or how many bins each has (ints).
+      range: lowest and highest edge of each dim in turn, or None for those of the data.
+      weight: what each point counts, in the shape of `input` without its last dim.
+      density: divide by the total and by the cells' volumes.
+    """
+    refuse("histogramdd", input, weight)
+    counts, edges = _histogram(input, bins, range, weight, density)
+    if isinstance(bins, (tuple, list)) and any(isinstance(b, Handle) for b in bins):
+        bound = formulaless.of("_histogramdd_from_bin_tensors", counts, input, weight, *bins)
+        return histogramdd_return(bound, tuple(bins))
+    edges = tuple(formulaless.of("_histogramdd_bin_edges", e, input, weight) for e in edges)
+    counts = formulaless.of("_histogramdd_from_bin_cts", counts, input, weight)
+    return histogramdd_return(counts, edges)
 
 
 # Its parameters say where `out` stands.
@@ -141,10 +156,15 @@ def histogram(
     density: bool = False, out: Any = None,
 ) -> Any:  # fmt: skip
     """How many elements (or what weight) fall into each bin; runs the program."""
+    if differ(input, bins, weight):
+        found = looped(histogram, input, bins, range=range, weight=weight, density=density)
+        return histogram_return(
+            *[formulaless.of("histogram", x, input, bins, weight) for x in found]
+        )
     flat = input.reshape(-1, 1)
-    made = histogramdd(
-        flat, [bins], range=range, density=density,
-        weight=None if weight is None else weight.reshape(-1),
-    )  # fmt: skip
-    found = histogram_return(made.hist, made.bin_edges[0])
+    weights = None if weight is None else weight.reshape(-1)
+    counts, edges = _histogram(flat, [bins], range, weights, density)
+    found = histogram_return(
+        *[formulaless.of("histogram", x, input, bins, weight) for x in (counts, edges[0])]
+    )
     return found if out is None else write_out(_HISTOGRAM, found, out)

@@ -11,6 +11,9 @@ from typing import Any
 
 from leafax.functional import Op
 
+from ._dual import carries
+from ._handle import Handle
+
 # Our op and the name in PyTorch's message.
 _NAMES: dict[str, str] = {
     "cdist": "_cdist_forward",
@@ -25,6 +28,7 @@ _NAMES: dict[str, str] = {
     "nn.functional.multilabel_margin_loss": "multilabel_margin_loss_forward",
     "ormqr": "ormqr",
     "pdist": "_pdist_forward",
+    "segment_reduce": "segment_reduce",
     "special.zeta": "special_zeta",
 }
 _UNDERIVED = re.compile(r"derivative for (aten::\w+) is not implemented")
@@ -46,6 +50,14 @@ def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
         name = f"grid_sampler_{tensors[0].dim() - 2}d"
     if name is not None:
         raise missing(name + suffix, in_place=bool(suffix))
+
+
+def refuse_any(name: str, *given: Any) -> None:
+    """Raise PyTorch's error for ATen's function of this name if a tensor has a tangent."""
+    if any(isinstance(x, Handle) and carries(x) for x in given):
+        raise NotImplementedError(
+            f"Trying to use forward AD with aten::{name} that does not support it."
+        )
 
 
 def missing(name: str, in_place: bool = False) -> NotImplementedError:

@@ -9,6 +9,7 @@ from leafax.functional import TABLE
 
 from ._handle import Handle
 from ._record import apply
+from ._vmapped import refuse
 from .nn._dropout import dropout as _dropout
 from .nn._linear import linear
 
@@ -169,6 +170,7 @@ def _rnn(kind: str) -> Callable[..., Any]:
         states = [hx] if isinstance(hx, Handle) else list(hx)
         if kind == "lstm" and len(states) != 2:
             raise RuntimeError("lstm expects two hidden states")
+        refuse(kind, input, *states, *params)
         rest = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
         return _layers(kind, input, states, tuple(params), *rest)
 

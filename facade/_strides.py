@@ -10,7 +10,7 @@ from typing import Any
 from leafax.functional import NOT_VIEWABLE, TABLE, VIEW_RULES, Layout, Op, contiguous_strides
 
 from . import _dual, _layout
-from ._beyond import lens_from, places, reach
+from ._beyond import MEMORY, has_gaps, lens_from, places, reach
 from ._enter import enter, make
 from ._layout import laid
 from ._lens import BY_NAME, PICKED
@@ -139,7 +139,9 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None, node: s
     # Views as another dtype come first: strides count elements of that.
     steps: list[Any] = []
     cell = laid(storage_of(t).cell._v)
-    if list(cell.strides) != sorted(cell.strides, reverse=True):  # dims in another order
+    if has_gaps(cell):
+        steps = [(MEMORY, (cell.strides,), {})]
+    elif list(cell.strides) != sorted(cell.strides, reverse=True):  # dims in another order
         order = sorted(range(len(cell.shape)), key=lambda d: -cell.strides[d])
         steps = [(TABLE["permute"], (tuple(order),), {})]
     steps += [step for step in t._lens if step[0].name in BY_NAME]
@@ -152,8 +154,8 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None, node: s
             kept += ((op, more, named),)
     out = apply(_from_storage(node), t, storage, *spelt, have.shape, have.strides, have.offset)
     last: Any = (TABLE["as_strided"], spelt, {})
-    lens, base = (*kept, last), t._base_
-    if base is None or not base._lens:
+    lens, base = (*kept, last), t if t._base_ is None else t._base_
+    if not base._lens:
         return share_strided(t, out, lens, lens)
     # Its base is itself a part of the storage: what lies in `t`, or in it, is a view of that.
     want = Layout(*spelt)

@@ -27,7 +27,7 @@ from ._repr import format_tensor
 from ._run import observe
 from ._storage import of_mode, share_views
 from ._trace import local
-from ._vmapped import refuse
+from ._vmapped import hides_grad, refuse
 from ._writes import written_once
 
 
@@ -74,7 +74,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         """The values as a NumPy array; runs the program."""
         if force:
             return self.detach().resolve_conj().resolve_neg().numpy()  # type: ignore[no-any-return]
-        if self.requires_grad and local.mode.grad:
+        if self.requires_grad and local.mode.grad and not hides_grad(self):
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
@@ -130,7 +130,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return int(self.item())
 
     def _scalar(self, kind: str) -> Any:
-        if self.requires_grad and kind != "int":
+        if self.requires_grad and kind != "int" and not hides_grad(self):
             _warn_scalar()
         if self.numel() != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")

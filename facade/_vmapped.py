@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ._handle import Handle
 from ._trace import local
 
 
@@ -37,3 +39,29 @@ def refuse_random_out() -> None:
             "vmap: We do not support calling out variants of random operations inside of vmap. "
             "Please use non-out variants as a workaround"
         )
+
+
+def differ(*given: Any) -> bool:
+    """Whether a `vmap` is running that one of the tensors among these differs in."""
+    if local.look is None:
+        return False
+    from .func._levels import innermost
+
+    return any(innermost(t) is not None for t in given if isinstance(t, Handle))
+
+
+def looped(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `fn`, a function of values, gives for one example after the other, put together."""
+    from .func._loops import loop
+
+    return loop(fn, args, kwargs)
+
+
+def hides_grad(t: Any) -> bool:
+    """Whether PyTorch would say of an example that it requires no grad: its batch does."""
+    if not differ(t):
+        return False
+    from ._active import active
+    from .func._levels import running
+
+    return active.differentiating == running.levels[-1].differentiating

@@ -63,7 +63,10 @@ class JvpCall:
             outs = self.call.evaluate(*full)
             return tuple(outs[k] for k in self.wanted)
 
-        at = [jnp.asarray(inputs[i]) for i in self.given]
+        at = [
+            jnp.asarray(inputs[i], _wide(inputs[i].dtype, t.dtype))
+            for i, t in zip(self.given, tangents, strict=True)
+        ]
         along = [jnp.asarray(t, x.dtype) for t, x in zip(tangents, at, strict=True)]
         return jax.jvp(moved, at, along)[1]  # type: ignore[no-any-return]
 
@@ -71,12 +74,22 @@ class JvpCall:
         return []
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
-        """A tangent has its output's shape and dtype."""
+        """A tangent has its output's shape and dtype, a wider one if it follows from such."""
         absent = dict(self.missing)
         present = iter(avals)
         inputs = [absent[i] if i in absent else next(present) for i in range(self.n)]
+        for i, t in zip(self.given, present, strict=True):
+            inputs[i] = inputs[i]._replace(dtype=_wide(inputs[i].dtype, t.dtype))
         outs = self.call.abstract(tuple(inputs))
         return tuple(Aval(outs[k].shape, outs[k].dtype) for k in self.wanted)
+
+
+def _wide(dtype: Any, along: Any) -> Any:
+    """What an input is computed in whose tangent may be of a wider dtype."""
+    real = jnp.issubdtype(dtype, jnp.floating)
+    if dtype == along or real != jnp.issubdtype(along, jnp.floating):
+        return dtype
+    return jnp.promote_types(dtype, along)
 
 
 _JVPS: weakref.WeakValueDictionary[Any, JvpCall] = weakref.WeakValueDictionary()

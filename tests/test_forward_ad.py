@@ -547,3 +547,26 @@ def test_the_node_of_what_unpack_dual_gives() -> None:
             for t in (d, d * 2, d.view(-1)):
                 p = fw.unpack_dual(t).primal
                 log(t.grad_fn.name(), p.grad_fn.name(), p._is_view())
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("along", ["float16", "float32", "float64"])
+def test_tangents_of_another_dtype(kind: str, along: str) -> None:
+    """What follows from a wider one is as wide."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.0, 2.0], dtype=getattr(torch, kind), requires_grad=True)
+        t = torch.tensor([0.5, 1.5], dtype=getattr(torch, along), requires_grad=True)
+        for f in (
+            lambda x: x * 2,
+            lambda x: x * x,
+            lambda x: x.view(2, 1).t(),
+            lambda x: x.double() * x,
+            lambda x: (x, x * 1),
+        ):
+            found = torch.func.jvp(f, (x,), (t,))[1]
+            found = found if isinstance(found, tuple) else (found,)
+            log([(str(y.dtype), y.tolist()) for y in found])
+            g = torch.autograd.grad(sum(y.double().sum() for y in found), (x, t), allow_unused=True)
+            log([None if y is None else (str(y.dtype), (y + torch.zeros(2)).tolist()) for y in g])

@@ -325,3 +325,21 @@ def test_strides_of_parts_of_complex_tensors() -> None:
         again = torch.view_as_complex(pairs[1:])
         for x in (z.imag, z.real, z[1].imag, z.t().real, pairs, again, z.imag.view(-1)):
             log([x.stride(), x.storage_offset(), x.is_contiguous()])
+
+
+@pytest.mark.parametrize("part", ["w[2:]", "w.view(2, 10)[:, 2:]", "w.as_strided((2, 4), (10, 1))"])
+@pytest.mark.parametrize("offset", [2, 3])
+def test_a_detached_part_is_read_by_strides_of_the_whole(part: str, offset: int) -> None:
+    """Also when autograd makes the view anew from the part, which is its base."""
+
+    @same
+    def program(torch: Any, log: Any) -> Any:
+        w = torch.arange(20.0)
+        t = eval(part, {"w": w}).detach()
+        g = torch.ones(2, 1, requires_grad=True)
+        with log.catch():
+            q = t.as_strided((2, 1), (10, 1), offset)
+            q.mul_(g * 3)
+            log(q, t, w)
+            (t * t).sum().backward()
+            log(g.grad)

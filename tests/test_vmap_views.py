@@ -210,3 +210,28 @@ def test_writes_through_as_strided(fn: Any, base: str) -> None:
         log(x, [f.tolist() for f in found])
 
     assert_equal(run(program, leafax), run(program, torch), "vmap")
+
+
+WITH_GAPS: list[Any] = [
+    lambda e: (e.as_strided((2, 2), e.stride(), e.storage_offset()).mul_(2), e * 1, e[:1]),
+    lambda e: (e[1].as_strided((2,), e.stride()[1:], e[1].storage_offset()).mul_(2), e * 1),
+    lambda e: (e.as_strided((2,), e.stride()[:1]).t(), e.zero_(), e * 1)[::2],
+]
+
+
+@pytest.mark.parametrize("in_dim", [0, 1, 2])
+@pytest.mark.parametrize("fn", WITH_GAPS, ids=range(len(WITH_GAPS)))
+def test_writes_through_as_strided_of_an_example_with_gaps(fn: Any, in_dim: int) -> None:
+    """The elements of other examples lie between its own."""
+
+    def program(torch: Any, log: Log) -> Any:
+        for needs in (False, True):
+            x = torch.arange(24.0).view(2, 3, 4).requires_grad_(needs)
+            y = x * 1 if needs else x
+            found = torch.vmap(fn, in_dims=in_dim)(y)
+            log(y._version, [f.tolist() for f in (y, *found)])
+            if needs:
+                (y * y).sum().backward()
+                log(x.grad)
+
+    assert_equal(run(program, leafax), run(program, torch), "vmap")

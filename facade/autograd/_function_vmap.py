@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .._dual import copy_duals
 from .._handle import Handle
 from .._modes import no_grad
 from .._trace import local
-from ..func._levels import Level, innermost, running, suspended
+from ..func._levels import Level, innermost, running, suspended, tower
 from ..func._trees import flatten, spell, unflatten
 from ..func._vmap import broadcast, vmap
 
@@ -30,7 +31,7 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     """Call a Function inside a vmap; returns examples of its outputs."""
     level = running.levels[-1]
     leaves, treedef = flatten(args)
-    pairs = [level.batch_of(a) if isinstance(a, Handle) else (a, None) for a in leaves]
+    pairs = [_batch(level, a) if isinstance(a, Handle) else (a, None) for a in leaves]
     wholes, dims = [p[0] for p in pairs], [p[1] for p in pairs]
     if all(d is None for d in dims):  # it differs in an outer vmap only
         with suspended():
@@ -58,6 +59,13 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
         for o, d in zip(outs, places, strict=True)
     ]
     return _history(cls, args, unflatten(structure, made))
+
+
+def _batch(level: Level, a: Any) -> tuple[Any, int | None]:
+    """`Level.batch_of`, also where only a tangent of `a` differs from example to example."""
+    if level.batched(a) or not any(level.batched(t) for t in tower(a)):
+        return level.batch_of(a)
+    return level.whole(a), 0
 
 
 def check(cls: Any) -> None:
@@ -103,6 +111,9 @@ def _history(cls: Any, args: tuple[Any, ...], output: Any) -> Any:
     with no_grad():
         cls.setup_context(ctx, args, plain if isinstance(output, tuple) else plain[0])
     made = ctx._finish(list(plain), [], True)
+    for out, o in zip(made, outs, strict=True):
+        if isinstance(out, Handle):
+            copy_duals(o, out)
     return tuple(made) if isinstance(output, tuple) else made[0]
 
 

@@ -105,6 +105,8 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
             f"{type(tensor).__name__}"
         )
     refuse("_unpack_dual", tensor)
+    if level and level >= len(_NUMBERS):
+        raise RuntimeError("Invalid level given to _fw_primal")
     number = _number(level)
     along = _dual.tangent(tensor, number) if number in local.mode.dual else None
     levels = tuple([n for n in local.mode.dual if n != number])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from leafax.functional import TABLE, Op
 
+from .._beyond import reach
 from .._lens import PICKED, Lens
 from .._storage import MANY
 from .._strides import after, layout
@@ -187,6 +188,11 @@ def _as_strided(x: Any, size: Any, stride: Any, storage_offset: int | None = Non
     return x.as_strided((x.shape[0], *size), (x.stride(0), *stride), begin)
 
 
+def _memory(x: Any, stride: Any) -> Any:
+    span = (x.shape[0], reach(x.shape[1:], x.stride()[1:]))
+    return x.as_strided(span, (x.stride(0), 1), x.storage_offset())
+
+
 def _same(name: str) -> Callable[..., Any]:
     """The rule of a view that has nothing to do with dimensions."""
 
@@ -230,6 +236,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "mH": lambda x: x.mH,
     "adjoint": lambda x: x.mH,
     "as_strided": _as_strided,
+    "memory": _memory,
     "conj": _same("conj"),
     "view_as_real": _same("view_as_real"),
     "view_as_complex": _same("view_as_complex"),

@@ -49,7 +49,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         before = [
             (w._version, w.shape, w.stride()) if isinstance(w, Handle) else None for w in work
         ]
-        with transform():
+        with transform(differentiates=False):
             own_args, own_kwargs = unflatten(treedef, work)
             output = func(*own_args, **own_kwargs)
         back = {}

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from leafax.functional import TABLE
 
+from .._creation import batched_as
 from .._enter import from_array
 from .._handle import Handle
 from .._record import apply
@@ -21,14 +22,17 @@ from ._vmap import vmap
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
-    """For each tensor its part of the identity matrix on all elements of all tensors."""
+    """For each tensor its part of the identity matrix on all elements of all tensors.
+
+    Inside an outer `vmap` it is batched as the tensor is, so that its rows may be written to.
+    """
     sizes = [t.numel() for t in tensors]
     total = sum(sizes)
     found, start = [], 0
     for t, n in zip(tensors, sizes, strict=True):
         with jax.enable_x64(True):
             rows = jnp.eye(total, n, k=-start, dtype=t._v.dtype)
-        found.append(from_array(rows.reshape(total, *t.shape)))
+        found.append(batched_as(t, from_array(rows.reshape(total, *t.shape))))
         start += n
     return found
 

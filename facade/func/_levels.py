@@ -28,7 +28,7 @@ from leafax.functional import (
 from .. import _dual
 from .._active import active
 from .._enter import enter, make
-from .._modes import within
+from .._modes import enable_grad, within
 from .._record import apply, record
 from .._region import Region
 from .._strided import lie
@@ -86,6 +86,7 @@ class Level:
       size: how many examples there are.
       randomness: "error", "different" or "same".
       number: its depth among the running ones, from 1; `depth` that among all transforms.
+      differentiating: how many of those around it take derivatives.
       mapped: `(batch, dimension)` of each hole; `holes` are the values of the first examples.
       examples: what the first examples are of; tangents, which `mapped` has too, are not there.
     """
@@ -94,6 +95,7 @@ class Level:
         self.size, self.randomness = size, randomness
         self.number = len(running.levels) + 1
         self.depth = active.depth
+        self.differentiating = active.differentiating
         self.mapped: list[tuple[Any, int]] = []
         self.examples: list[Example] = []
         self.holes: list[Value] = []
@@ -108,7 +110,8 @@ class Level:
 
     def example(self, batch: Any, dim: int) -> Any:
         """The first example of a batch: it stands for all while the function is recorded."""
-        first = apply(_first(dim), batch)
+        with enable_grad():  # the function may record gradients where its caller does not
+            first = apply(_first(dim), batch)
         for whole, part in zip(tower(batch), tower(first), strict=True):
             _lie_as(part, whole, dim)
             value = enter(part, local.trace)
@@ -208,7 +211,7 @@ class Level:
         wholes = [enter(x, region.trace) for x, _ in batches]
         tracked = any(v.requires_grad for v in values)
         mode = local.mode
-        with within(Mode.of(mode.grad and tracked, mode.inference, mode.autocast, False, ())):
+        with within(Mode.of(tracked, mode.inference, mode.autocast, False, ())):
             state, trace = record(op, (*wholes, *free), {}, budget=False)
         results = [make(v, trace) for v in state.values]
         return [r if v.requires_grad else bare(r) for r, v in zip(results, values, strict=True)]

@@ -11,6 +11,7 @@ from leafax.functional import Op
 from .._active import active
 from .._handle import Handle
 from .._trace import Value, local
+from .._vmapped import hides_grad
 from ._levels import RANDOM, SAME, innermost, running
 
 CONTROL_FLOW = (
@@ -21,6 +22,14 @@ ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
     ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error "
     "is occurring somewhere inside PyTorch internals, please file a bug report."
+)
+_EITHER = (
+    "vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a "
+    "Tensor in some data-dependent control flow or (3) encountering this error in PyTorch "
+    "internals. For (1): we don't support vmap over calling .item() on a Tensor, please try to "
+    "rewrite what you're doing with other operations. For (2): we don't support data-dependent "
+    "control flow in vmap yet, please file an issue at https://github.com/pytorch/pytorch/issues "
+    ". For (3): please file an issue."
 )
 _ISSUE = (
     "Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
@@ -67,7 +76,11 @@ _REFUSED: dict[str, tuple[type[Exception], str]] = {
         f"clone to {name}": (RuntimeError, _CLONE.format(name))
         for name in ("ChannelsLast", "ChannelsLast3d")
     },
-    **{op: (RuntimeError, _NO_FALLBACK.format(op)) for op in ("equal", "is_pinned")},
+    **{op: (RuntimeError, _NO_FALLBACK.format(op)) for op in ("equal", "histogramdd", "is_pinned")},
+    **{
+        op: (RuntimeError, _NO_FALLBACK.format(f"{op}.input"))
+        for op in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    },
     "as_strided_scatter": (
         RuntimeError,
         "Error: aten::as_strided_scatter requires special handling, and does not yet have a "
@@ -114,10 +127,12 @@ def look(t: Any, reason: str) -> Any:
     from .._peek import compute
 
     if innermost(t) is not None:
-        if "bool" in reason:
-            raise RuntimeError(CONTROL_FLOW)
         if reason in ("numpy()", "tolist()"):
             raise RuntimeError(_NO_POINTER)
+        if not hides_grad(t):  # a transform that takes derivatives asked for it
+            raise RuntimeError(_EITHER)
+        if "bool" in reason:
+            raise RuntimeError(CONTROL_FLOW)
         raise RuntimeError(ITEM)
     return compute(t)
 
@@ -195,6 +210,8 @@ def refuse_op(op: str, tensors: Any) -> None:
 
 def reworded(op: Op, operands: list[Value], call: Any, error: Exception) -> Exception:
     """An error of one example's shapes, in the words that PyTorch has for batches."""
+    if not running.levels:
+        return error
     level = running.levels[-1]
     if not level.region.intact() or not any(level.differs(v) for v in operands):
         return error

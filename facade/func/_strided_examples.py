@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from leafax.functional import Layout
 
-from .._beyond import reach
+from .._beyond import places, reach
 from .._strides import layout, unlooked
 from ._aliases import Views, alias
 from ._levels import innermost, running, suspended
@@ -48,10 +50,10 @@ def as_strided(t: Any, size: Any, stride: Any, storage_offset: int | None) -> An
                 f"Got size {list(size)} and stride {list(stride)}"
             )
         _check(Layout(have.shape[1:], have.strides[1:], begin), size, stride, offset)
-        memory = layout(t if t._base_ is None else t._base_)
-        if reach(memory.shape, memory.strides) == math.prod(memory.shape):
+        start = int(layout(t).offset) + offset - begin
+        if _own(layout(t if t._base_ is None else t._base_), Layout(size, stride, start)):
             with unlooked():  # a view of the example, so that writes reach it
-                return t.as_strided(size, stride, int(layout(t).offset) + offset - begin)
+                return t.as_strided(size, stride, start)
         if written:
             return None
         out = batch.as_strided((level.size, *size), (have.strides[0], *stride), offset)
@@ -85,6 +87,15 @@ def new_empty_strided(t: Any, size: Any, stride: Any, named: dict[str, Any]) -> 
             (level.size, *size), (reach(size, stride), *stride), **named
         )
     return level.example(batch, 0)
+
+
+def _own(memory: Layout, wanted: Layout) -> bool:
+    """Whether a view sees elements of its example only, none of those that lie between them."""
+    whole = reach(memory.shape, memory.strides)
+    if whole == math.prod(memory.shape):
+        return True
+    own = places(memory).reshape(-1)
+    return np.unique(own).size == own.size and bool(np.isin(places(wanted), own).all())
 
 
 def _check(example: Layout, size: Any, stride: Any, offset: int) -> None:

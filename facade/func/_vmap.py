@@ -154,7 +154,7 @@ def _map(
         if d is not None:
             enter(x, local.trace)
     mode = local.mode  # saved-tensor hooks see no single examples: they stay outside
-    with uncut(), transform():
+    with uncut(), transform(differentiates=False):
         level = Level(size, randomness)
         firsts = [
             level.example(x, d) if d is not None else x for x, d in zip(leaves, dims, strict=True)

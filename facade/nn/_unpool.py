@@ -11,7 +11,9 @@ from leafax.functional import TABLE, scalar_name
 
 from .._creation import arange, zeros
 from .._dtype import tensor_string
+from .._dual import carries
 from .._from_data import from_numpy
+from .._no_forward import missing
 from .._record import apply
 from ._sparse import embedding
 
@@ -123,6 +125,9 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     _check_bags(input, weight, padding_idx)
+    if carries(weight) or per_sample_weights is not None and carries(per_sample_weights):
+        inference = not (carries(weight) or weight.requires_grad)
+        raise missing("_embedding_bag_forward_only" if inference else "_embedding_bag")
     rows = embedding(
         input.reshape(-1), weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
     )

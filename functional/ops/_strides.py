@@ -308,6 +308,12 @@ def _unfold(base: Layout, dimension: int, size: int, step: int) -> Layout:
     return _spliced(out, len(base.shape), 0, (size,), (stride,))
 
 
+@_rule("memory")
+def _memory(base: Layout, stride: Sequence[int]) -> Layout:
+    reach = 1 + sum((n - 1) * step for n, step in zip(base.shape, stride, strict=True))
+    return Layout((reach,), (1,), base.offset)
+
+
 @_rule("as_strided")
 def _as_strided(
     base: Layout, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
