@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -86,7 +87,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
         + (x / 9).logit() + x.logaddexp(y) + y.logaddexp2(x) + lib.ldexp(x, y)
         + x.fmax(y) + x.fmin(y) + x.copysign(y) + x.dist(y) + lib.nn.functional.celu(x)
     ),
-    "complex": lambda lib, x, y: lib.complex(x, y).abs() + lib.polar(x, y).real,
+    "complex": lambda lib, x, y: (
+        lib.complex(x, y).abs() + lib.polar(x, y).real + lib.ldexp(x + 1j * y, x * 1j - y).imag
+    ),
     "with means": lambda lib, x, y: (
         sum(lib.var_mean(x)) + sum(lib.std_mean(y, 1)) + lib.var_mean(x, 0)[1]
         + lib.std_mean(y[0], 0)[1] + x[0].var(0) + lib.std_mean(y)[0]
@@ -352,3 +355,13 @@ def test_gradients_of_one_node_require_grad_together(call: str, frozen: str) -> 
         log([g is not None and g.requires_grad for g in found])
         if "conv1d" in call and not frozen:
             log([g.grad_fn.name() for g in found])
+
+
+def test_the_warning_of_cycles_comes_when_backward_is_done() -> None:
+    def program(lib: Any, log: Log) -> None:
+        x = lib.ones(2, requires_grad=True)
+        y = (x * x).sum()
+        y.register_hook(lambda g: warnings.warn("a hook's own", stacklevel=1))
+        y.backward(create_graph=True)
+
+    assert_equal(run(program, leafax), run(program, torch), "the order of warnings")

@@ -211,14 +211,6 @@ def backward(
     keep = create_graph if retain_graph is None else retain_graph
     grads = _make_grads(outputs, given)
     roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outputs, grads, strict=True))]
-    if create_graph:
-        warn_once(
-            "Using backward() with create_graph=True will create a reference cycle between the "
-            "parameter and its gradient which can cause a memory leak. We recommend using "
-            "autograd.grad when creating the graph to avoid this. If you have to use this "
-            "function, make sure to reset the .grad fields of your parameters to None after use "
-            "to break the cycle and avoid the leak."
-        )
     captures = None
     if wanted is not None:
         captures = []
@@ -231,7 +223,17 @@ def backward(
         roots, keep_graph=keep, create_graph=create_graph, captures=captures,
         accumulate_captured=inputs is not None,
     )  # fmt: skip
-    task.run()
+    try:
+        task.run()
+    finally:
+        if create_graph:  # PyTorch hands over its warnings when it is done
+            warn_once(
+                "Using backward() with create_graph=True will create a reference cycle between the "
+                "parameter and its gradient which can cause a memory leak. We recommend using "
+                "autograd.grad when creating the graph to avoid this. If you have to use this "
+                "function, make sure to reset the .grad fields of your parameters to None after "
+                "use to break the cycle and avoid the leak."
+            )
 
 
 def grad(

@@ -102,8 +102,8 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "logaddexp": _pair(_of_sum_of_powers, None),
     "logaddexp2": _pair(_of_sum_of_powers, 2),
     "ldexp": {
-        "input": lambda s: s.g * apply(TABLE["pow"], 2.0, s["other"]),
-        "other": lambda s: times(s.g * s.result, math.log(2)),
+        "input": lambda s: s.g * conj(apply(TABLE["pow"], 2.0, s["other"])),
+        "other": lambda s: times(s.g * conj(s.result), math.log(2)),
     },
     **{
         name: {
