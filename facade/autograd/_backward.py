@@ -6,15 +6,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-
 from .. import _memo
 from .._active import active
 from .._dtype import Size
 from .._dtype import of as dtype_of
 from .._engine import GraphTask
-from .._enter import from_array
 from .._graph import gradient_edge
 from .._handle import Handle
 from .._once import warn_once
@@ -298,9 +294,9 @@ def _zeros(t: Any, requires_grad: bool) -> Any:
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge"
         )
-    with jax.enable_x64(True):
-        zeros: Any = from_array(jnp.zeros(tuple(t._v.shape), t._v.dtype))
-    return zeros.requires_grad_() if requires_grad else zeros
+    from .._creation import zeros_like
+
+    return zeros_like(t, requires_grad=requires_grad)
 
 
 def _one(
