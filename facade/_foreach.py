@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ._handle import Handle
+from ._inplace import apply_inplace
+from ._scalars import ADD, DIV, MUL, SUB
 
 _UNARY = (
     "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",
@@ -20,6 +22,8 @@ _BINARY = ("add", "sub", "mul", "div", "pow", "lerp", "addcmul", "addcdiv")
 _BOUNDS = {
     "maximum": "clamp_min", "minimum": "clamp_max", "clamp_min": "maximum", "clamp_max": "minimum",
 }  # fmt: skip
+# What PyTorch writes one by one in C++, where a number stays a number.
+_BY_NUMBER = {op.name: op for op in (ADD, SUB, MUL, DIV)}
 _ALONE = ("clone", "norm", "max", "mm")
 
 
@@ -52,6 +56,8 @@ def _call(op: str, t: Any, args: list[Any], options: dict[str, Any], inplace: bo
         *args, options = *args[:2], {**options, "value": args[2]}
     if op in _BOUNDS and isinstance(args[0], Handle) == op.startswith("clamp"):
         op = _BOUNDS[op]
+    if inplace and op in _BY_NUMBER and not options and isinstance(args[0], (int, float, complex)):
+        return apply_inplace(_BY_NUMBER[op], t, *args)
     return getattr(t, op + "_" * inplace)(*args, **options)
 
 

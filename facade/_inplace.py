@@ -204,7 +204,8 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
             check_overlap(op, t, (*args, *kwargs.values()) if kwargs else args)
         except RuntimeError:
             if op.name in ASKS_ARGUMENTS:
-                _plainly(op, t, before, args, kwargs)  # for what it says of its arguments
+                with no_grad():  # for what it says of its arguments
+                    record(_asking(op), (*before, t, *args), kwargs)
             if local.mode.grad and op.differentiable:
                 for a in args:
                     if isinstance(a, Handle) and a._stale is not None:  # type: ignore[attr-defined]
@@ -259,6 +260,13 @@ def _saved_first(op: Op, t: Any, before: Any, args: Any, kwargs: Any) -> None:
     except RuntimeError as refusal:
         if str(refusal) == UNSAVED:
             raise
+
+
+@cache
+def _asking(op: Op) -> Op:
+    """An op that says what the in-place variant says of its arguments, and writes nothing."""
+    fn = inplace_of(op).fn
+    return Op(fn, name=op.name, namespace=op.namespace, random=op.random, numbers=op.numbers)
 
 
 def _plainly(op: Op, t: Any, before: Any, args: Any, kwargs: Any) -> Value:

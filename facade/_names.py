@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from leafax.functional import Call, JvpCall, Slot, VjpCall, camel
+from leafax.functional import Call, JvpCall, Slot, VjpCall, camel, is_differentiable
 
 from ._lens import arguments_of_lens
-from ._trace import State
+from ._trace import State, Value
 from ._underived import has_no_formula, written_in_place
 
 # What PyTorch saves as an index or a mask has no edge.
@@ -222,13 +222,32 @@ def node_name(state: State) -> str:
         return (camel(inner_op.name) if inner_op is not None else "Vjp") + "JvpBackward"
     inner = call.call if isinstance(call, VjpCall) else call.source
     inner_op = getattr(inner, "op", None)
-    named = _NAMED_BACKWARD.match(inner_op.backward) if inner_op is not None else None
-    if named is not None:
-        return named[1] + "Backward0"
-    return (camel(inner_op.name) if inner_op is not None else "Vjp") + "BackwardBackward0"
+    if inner_op is None:
+        return "VjpBackwardBackward0"
+    plain = isinstance(call, VjpCall) and isinstance(inner, Call)
+    first = node_name(_differentiated(state)) if plain else inner_op.backward
+    named = _NAMED_BACKWARD.match(first)
+    name = named[1] if named is not None else camel(inner_op.name)
+    return _DIFFERENTIATED_BY.get(name, name) + "BackwardBackward0"
 
 
-_NAMED_BACKWARD = re.compile(r"(\w+Backward)\d+(_copy)?$")
+_NAMED_BACKWARD = re.compile(r"(\w+)Backward\d+(_copy)?$")
+# Whose gradient PyTorch takes by another op's function.
+_DIFFERENTIATED_BY = {"Celu": "Elu", "Embedding": "EmbeddingDense"}
+
+
+class _Differentiated(NamedTuple):
+    """What was differentiated: as much of its state as its node's name follows from."""
+
+    call: Any
+    operands: tuple[Any, ...]
+
+
+def _differentiated(state: State) -> Any:
+    call = state.call
+    absent, present = dict(call.missing), iter(state.operands)
+    operands = tuple(Value(-1, absent[i]) if i in absent else next(present) for i in range(call.n))
+    return _Differentiated(call.call, operands)
 
 
 def qualified(name: str) -> str:
@@ -299,4 +318,10 @@ def gradient_places(state: State) -> tuple[int, ...]:
     read = reads(call, tuple(v.aval for v in state.operands))
     if takes_input(call) and not any(i == 0 for i, _ in call.missing):
         read |= {0}
-    return (*range(first, len(state.operands)), *sorted(read))
+    own = getattr(getattr(call.call, "op", None), "qualified", None)
+    if own in _EDGES:
+        # What the op has no edge for has none here.
+        present = [i for i in range(call.n) if i not in dict(call.missing)]
+        read &= {present.index(i) for i in places(_differentiated(state)) if i in present}
+    led = [k for k in sorted(read) if is_differentiable(state.operands[k].dtype)]
+    return (*range(first, len(state.operands)), *led)

@@ -16,7 +16,7 @@ from ._modes import no_grad
 from ._once import warn_once
 from ._out import write_out
 from ._record import apply
-from ._scalars import over
+from ._scalars import over, times
 from ._strided import lie
 from ._strides import layout
 from ._trace import local
@@ -125,11 +125,27 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N80
 
 
 def _differences(x: Any, dim: int, step: Any, edge_order: int) -> Any:
-    """Central differences inside, one-sided ones at the two ends."""
+    """Central differences inside, one-sided ones at the two ends.
+
+    Right operands come first, as in PyTorch, so backward comes to them last.
+    """
     n = x.shape[dim]
 
     def at(start: int, length: int = 1) -> Any:
         return x.narrow(dim, start, length)
+
+    def apart(first: int, second: int, length: int = 1) -> Any:
+        before = at(first, length)
+        return at(second, length) - before
+
+    def weighed(start: int, weights: tuple[Any, ...], length: int = 1) -> Any:
+        third, second, first = (
+            weight * at(start + k, length)
+            if isinstance(weight, Handle)
+            else times(at(start + k, length), weight)
+            for k, weight in reversed([*enumerate(weights)])
+        )
+        return first + second + third
 
     if isinstance(step, Handle):
         h = step[1:] - step[:-1]  # type: ignore[index]
@@ -139,29 +155,32 @@ def _differences(x: Any, dim: int, step: Any, edge_order: int) -> Any:
         a = -second / (first * (first + second))
         b = (second - first) / (first * second)
         c = first / (second * (first + second))
-        inner = a * at(0, n - 2) + b * at(1, n - 2) + c * at(2, n - 2)
-        near, far = h[0], h[-1]
+        inner = weighed(0, (a, b, c), n - 2)
         if edge_order == 1:
-            start, end = (at(1) - at(0)) / near, (at(n - 1) - at(n - 2)) / far
+            start, end = apart(0, 1) / h[0], apart(n - 2, n - 1) / h[-1]
         else:
             d1, d2 = h[0], h[1]
-            start = (
-                -(2.0 * d1 + d2) / (d1 * (d1 + d2)) * at(0) + (d1 + d2) / (d1 * d2) * at(1)
-                - d1 / (d2 * (d1 + d2)) * at(2)
-            )  # fmt: skip
+            start = weighed(0, (
+                -(2.0 * d1 + d2) / (d1 * (d1 + d2)), (d1 + d2) / (d1 * d2),
+                -d1 / (d2 * (d1 + d2)),
+            ))  # fmt: skip
             d1, d2 = h[-2], h[-1]
-            end = (
-                d2 / (d1 * (d1 + d2)) * at(n - 3) - (d2 + d1) / (d1 * d2) * at(n - 2)
-                + (2.0 * d2 + d1) / (d2 * (d1 + d2)) * at(n - 1)
-            )  # fmt: skip
+            end = weighed(n - 3, (
+                d2 / (d1 * (d1 + d2)), -(d2 + d1) / (d1 * d2),
+                (2.0 * d2 + d1) / (d2 * (d1 + d2)),
+            ))  # fmt: skip
+        return apply(TABLE["cat"], (start, inner, end), dim)
+    inner = over(apart(0, 2, n - 2), step)
+    if edge_order == 1:
+        start, end = over(apart(0, 1), step), over(apart(n - 2, n - 1), step)
     else:
-        inner = over(over(at(2, n - 2) - at(0, n - 2), step), 2)
-        if edge_order == 1:
-            start, end = over(at(1) - at(0), step), over(at(n - 1) - at(n - 2), step)
-        else:
-            start = (-1.5 * at(0) + 2 * at(1) - 0.5 * at(2)) / step
-            end = (0.5 * at(n - 3) - 2 * at(n - 2) + 1.5 * at(n - 1)) / step
-    return apply(TABLE["cat"], (start, inner, end), dim)
+        rest = times(at(2), 0.5)
+        double = times(at(1), 2)
+        start = over(times(at(0), -1.5) + double - rest, step)
+        rest = times(at(n - 1), 1.5)
+        double = times(at(n - 2), 2)
+        end = over(times(at(n - 3), 0.5) - double + rest, step)
+    return apply(TABLE["cat"], (start, over(inner, 2), end), dim)
 
 
 def gradient(

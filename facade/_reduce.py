@@ -279,21 +279,26 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     if y.size(dim) == 0:
         return y.sum(dim)
     if x is None:
-        ends = y.select(dim, 0) + y.select(dim, -1)
-        return times(y.sum(dim) - times(ends, 0.5), 1 if dx is None else dx)
-    return over((_pairs(y, dim) * _steps("trapezoid", y, x, dim)).sum(dim), 2.0)
+        # The right operand first, as PyTorch does, so backward comes to it last.
+        last = y.select(dim, -1)
+        half = times(y.select(dim, 0) + last, 0.5)
+        return times(y.sum(dim) - half, 1 if dx is None else dx)
+    steps = _steps("trapezoid", y, x, dim)
+    return over((_pairs(y, dim) * steps).sum(dim), 2.0)
 
 
 def _pairs(y: Any, dim: int) -> Any:
     """The sums of neighbours."""
-    return y.narrow(dim, 0, y.shape[dim] - 1) + y.narrow(dim, 1, y.shape[dim] - 1)
+    after = y.narrow(dim, 1, y.shape[dim] - 1)
+    return y.narrow(dim, 0, y.shape[dim] - 1) + after
 
 
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integrals up to each position by the trapezoidal rule."""
     if x is None:
         return times(_pairs(y, dim), (1 if dx is None else dx) / 2.0).cumsum(dim)
-    return over((_pairs(y, dim) * _steps("cumulative_trapezoid", y, x, dim)).cumsum(dim), 2.0)
+    steps = _steps("cumulative_trapezoid", y, x, dim)
+    return over((_pairs(y, dim) * steps).cumsum(dim), 2.0)
 
 
 def _steps(name: str, y: Any, x: Any, dim: int) -> Any:

@@ -92,7 +92,8 @@ def _check_pairs(found: Layout, dtype: Any) -> None:
         return  # the op itself refuses it
     if found.strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % 2 for s in found.strides[:-1]):
+    # How far apart the elements of a dim with one of them are does not matter.
+    if any(s % 2 and n != 1 for s, n in zip(found.strides, found.shape[:-1], strict=False)):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if found.offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")

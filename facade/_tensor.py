@@ -16,7 +16,7 @@ from ._cautions import drops_imaginary
 from ._device_mixin import DeviceMixin
 from ._dual import tangent
 from ._facts_mixin import FactsMixin
-from ._graph import gradient_edge
+from ._graph import gradient_edge, has_no_history
 from ._handle import Handle, users_attributes
 from ._host import on_host, raw
 from ._inplace import apply_inplace
@@ -285,6 +285,8 @@ def _warn_of_hooks(t: Any) -> None:
     """Warn of the tensor's hooks: a copy does not have them."""
     import warnings
 
+    if t._stale is not None and has_no_history(t):
+        return
     if t.is_leaf:
         hooks = list((t._hooks or {}).values())
     else:

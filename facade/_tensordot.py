@@ -143,10 +143,12 @@ def _contraction(left: Dims, right: Dims) -> Any:
         others = [d for d in range(y.dim()) if d not in _wrapped(y, right)]
         rows, columns = (prod(t.shape[d] for d in dims) for t, dims in ((x, own), (y, others)))
         inner = prod(x.shape[d] for d in left)
-        x, y = apply(_PERMUTE, x, (*own, *left)), apply(_PERMUTE, y, (*right, *others))
+        x_dims, y_dims = (*own, *left), (*right, *others)
         if rows != 1 or columns != 1:
-            x, y = apply(_RESHAPE, x, (rows, inner)), apply(_RESHAPE, y, (inner, columns))
+            x = apply(_RESHAPE, apply(_PERMUTE, x, x_dims), (rows, inner))
+            y = apply(_RESHAPE, apply(_PERMUTE, y, y_dims), (inner, columns))
             return apply(_MM, x, y)
+        x, y = apply(_PERMUTE, x, x_dims), apply(_PERMUTE, y, y_dims)
         if x.is_contiguous() and y.is_contiguous():
             return apply(_DOT, x.flatten(), y.flatten())
         return (x.squeeze() * y.squeeze()).sum(dtype=x.dtype)

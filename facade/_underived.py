@@ -17,7 +17,10 @@ _NOWHERE = frozenset({"heaviside", "floor_divide", "set_", "native_channel_shuff
 
 
 # These have formulas for real numbers alone; by the names that PyTorch says.
-_REAL = {name: name for name in ("nan_to_num", "silu", "view_as_complex_copy")}
+_REAL = {
+    name: name
+    for name in ("nan_to_num", "silu", "view_as_complex_copy", "select_scatter", "slice_scatter")
+}
 _REAL |= {name: f"_{name}" for name in ("softmax", "log_softmax")}
 
 

@@ -210,3 +210,39 @@ def test_statistics_of_instance_norm() -> None:
             made.append((mean.numpy(), var.numpy(), mean._version))
         np.testing.assert_allclose(made[0][0], made[1][0], rtol=1e-5)
         np.testing.assert_allclose(made[0][1], made[1][1], rtol=1e-5)
+
+
+ORDERED: dict[str, Program] = {
+    "kl_div": lambda lib, x, y: f(lib).kl_div(x, y, log_target=True, reduction="sum"),
+    "kl_div of numbers": lambda lib, x, y: f(lib).kl_div(x, y, reduction="sum"),
+    "poisson_nll_loss": lambda lib, x, y: f(lib).poisson_nll_loss(x, y, full=True),
+    "margin_ranking_loss": lambda lib, x, y: f(lib).margin_ranking_loss(x, y, y),
+    "cosine_embedding_loss": lambda lib, x, y: f(lib).cosine_embedding_loss(
+        x, y, lib.tensor([1, -1, 1, -1])
+    ),
+    "gradient": lambda lib, x, y: sum(lib.gradient(x)) + sum(lib.gradient(y, edge_order=2)),
+    "gradient of points": lambda lib, x, y: sum(
+        sum(lib.gradient(x, spacing=(lib.arange(4.0).double() ** 2,) * 2, edge_order=order))
+        for order in (1, 2)
+    ),
+    "trapezoid": lambda lib, x, y: lib.trapezoid(x, y) + lib.trapezoid(y),
+    "cumulative_trapezoid": lambda lib, x, y: lib.cumulative_trapezoid(x, y),
+    "tensordot": lambda lib, x, y: lib.tensordot(x, y, 1),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_the_order_that_backward_takes(name: str) -> None:
+    def order(lib: Any) -> list[Any]:
+        x, y = (numbers(lib, 4, 4, by=by).requires_grad_() for by in (0.7, 1.3))
+        out = ORDERED[name](lib, x, y).sum()
+        nodes, taken = [out.grad_fn], []
+        for node in nodes:
+            node.register_prehook(
+                lambda g, node=node: taken.append((node.name(), [tuple(t.shape) for t in g]))
+            )
+            nodes += [n for n, _ in node.next_functions if n is not None and n not in nodes]
+        out.backward()
+        return [chain(nodes[0]), taken]
+
+    assert order(leafax) == order(torch)

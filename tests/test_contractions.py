@@ -251,6 +251,19 @@ def test_the_graph_of_a_cosine() -> None:
     assert_equal(run(program, leafax), expected, "as it is known")
 
 
+def test_which_written_vector_the_backward_of_a_cosine_tells() -> None:
+    @same
+    def program(lib: Any, see: Any) -> None:
+        for writes in (1, 2), (2, 1):
+            vectors = [filled(lib, (2, 3)).requires_grad_() for _ in writes]
+            cosine = lib.cosine_similarity(*vectors)
+            with lib.no_grad():
+                for vector, times in zip(vectors, writes, strict=True):
+                    for _ in range(times):
+                        vector.mul_(0.5)
+            see.attempt(cosine.sum().backward)
+
+
 def test_cosines_of_other_kinds() -> None:
     @same
     def program(lib: Any, see: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -64,9 +65,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
         + lib.nn.functional.pad(x, (1, 1, 0, 1))[:2, 1:3] + y.diag_embed().sum(1)
     ),
     "bounded": lambda lib, x, y: (
-        x.clamp(0, 1) + y.clamp(min=1) + x.clamp_max(y) + y.nansum() + x.nan_to_num()
-        + lib.nn.functional.silu(y) + x.max() + y.min() + x.median() + y.nanmedian()
-        + lib.nn.functional.logsigmoid(x) + lib.hypot(x, y)
+        x.clamp(0, 1) + y.clamp(min=1) + x.clamp_max(y) + x.repeat(3, 1, 1).clamp(y, y + 1)[0]
+        + y.nansum() + x.nan_to_num() + lib.nn.functional.silu(y) + x.max() + y.min()
+        + x.median() + y.nanmedian() + lib.nn.functional.logsigmoid(x) + lib.hypot(x, y)
     ),
     "spread out": lambda lib, x, y: x.std() + y.std(0) + x.var() + y.var(1, keepdim=True),
     "written": lambda lib, x, y: (
@@ -80,6 +81,52 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
         x.select_scatter(y[0], 0, 1) + y.slice_scatter(x[:1], 0, 1) + x.diagonal_scatter(y[0])
         + lib.baddbmm(x[None], y[None], x[None]) + lib.addr(y, x[0], y[1], alpha=2)
     ),
+    "special": lambda lib, x, y: (
+        x.lgamma() + y.digamma() + x.polygamma(1) + (y + 3).mvlgamma(2) + x.i0() + y.deg2rad()
+        + x.rad2deg() + y.frexp()[0] + lib.atan2(x, y) + lib.nn.functional.mish(x)
+        + (x / 9).logit() + x.logaddexp(y) + y.logaddexp2(x) + lib.ldexp(x, y)
+        + x.fmax(y) + x.fmin(y) + x.copysign(y) + x.dist(y) + lib.nn.functional.celu(x)
+    ),
+    "complex": lambda lib, x, y: (
+        lib.complex(x, y).abs() + lib.polar(x, y).real + lib.ldexp(x + 1j * y, x * 1j - y).imag
+    ),
+    "with means": lambda lib, x, y: (
+        sum(lib.var_mean(x)) + sum(lib.std_mean(y, 1)) + lib.var_mean(x, 0)[1]
+        + lib.std_mean(y[0], 0)[1] + x[0].var(0) + lib.std_mean(y)[0]
+    ),
+    "matrices": lambda lib, x, y: (
+        x.trace() + y[:, :1].trace() + y[0].diag() + x.diag() + lib.addmv(x[0], y, x[1], beta=3)
+        + lib.addbmm(x, y[None], x[None], alpha=2) + x[0].vdot(y[0])
+        + lib.block_diag(x[:1], y[:1])[:, 1:3] + x[0].broadcast_to(2, 2)
+    ),
+    "copied": lambda lib, x, y: (
+        lib.view_copy(x, (4,)).view(2, 2) + lib.expand_copy(y[0], (2, 2)) + lib.t_copy(x)
+        + lib.transpose_copy(y, 0, 1) + lib.unsqueeze_copy(x, 0) + lib.unbind_copy(y)[1]
+        + x.unsafe_split(1)[0] + y.unsafe_chunk(2, 1)[1] + lib.permute_copy(x, (1, 0))
+    ),
+    "windows": lambda lib, x, y: (
+        lib.nn.functional.unfold(x[None, None], 2).sum()
+        + lib.nn.functional.fold(y.reshape(1, 4, 1), 2, 2) + lib.constant_pad_nd(x, (1, -1))
+        + lib.nn.functional.pad(y[None], (1, 0), "reflect")[0, :, :2]
+        + lib.nn.functional.interpolate(x[None], 2, mode="linear")
+        + lib.nn.functional.pixel_unshuffle(y[None], 2).sum()
+        + lib.nn.functional.pixel_shuffle(x.reshape(4, 1, 1), 2)
+    ),
+    "losses": lambda lib, x, y: (
+        lib.nn.functional.binary_cross_entropy_with_logits(x, y)
+        + lib.nn.functional.binary_cross_entropy_with_logits(y, x, y.detach(), reduction="sum")
+        + lib.nn.functional.triplet_margin_loss(x, y, x * y) + lib.nn.functional.normalize(x, 1)
+        + lib.nn.functional.nll_loss(x, lib.tensor([1, 0])) + lib.pairwise_distance(x, y)
+        + lib.nn.functional.soft_margin_loss(y, x.detach())
+    ),
+    **{
+        f"reduced by {reduce}": lambda lib, x, y, reduce=reduce: (
+            x.scatter_reduce(0, lib.tensor([[1, 1], [0, 1]]), y, reduce)
+            + y.scatter_reduce(1, lib.tensor([[1], [1]]), x[:, :1], reduce, include_self=False)
+            + (0 if reduce == "sum" else x.index_reduce(1, lib.tensor([1, 1]), y, reduce))
+        )
+        for reduce in ("sum", "mean", "amax", "amin")
+    },
     "between": lambda lib, x, y: x.lerp(y, 0.3) + y.lerp(x, x.detach()) + x.lerp(y, y),
 }  # fmt: skip
 
@@ -337,3 +384,13 @@ def test_the_graph_of_a_gradient_of_what_autocast_cast(name: str, inside: bool) 
             log.gradients(g)
         again = torch.autograd.grad(sum((g**2).sum() for g in found), [x, w], allow_unused=True)
         log.gradients(*[g for g in again if g is not None])
+
+
+def test_the_warning_of_cycles_comes_when_backward_is_done() -> None:
+    def program(lib: Any, log: Log) -> None:
+        x = lib.ones(2, requires_grad=True)
+        y = (x * x).sum()
+        y.register_hook(lambda g: warnings.warn("a hook's own", stacklevel=1))
+        y.backward(create_graph=True)
+
+    assert_equal(run(program, leafax), run(program, torch), "the order of warnings")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from sameness import assert_equal, run
 
 import leafax
 
@@ -125,3 +126,14 @@ def test_an_error_leaves_the_recorder_usable() -> None:
     with pytest.raises(RuntimeError):
         y @ y
     assert (y + 1).sum().item() == 18.0
+
+
+@pytest.mark.parametrize("src", [(3,), (1,), (5,), (), (1, 4)])
+@pytest.mark.parametrize("index", [(3, 1), (1, 1), (4, 1), (1, 4)])
+def test_sources_of_other_dims_are_refused_by_scatter(index: Any, src: Any) -> None:
+    def program(lib: Any, log: Any) -> None:
+        x, places = lib.zeros(3, 3), lib.zeros(index, dtype=lib.int64)
+        for dim in (0, 1):
+            log.attempt(x.scatter_add, dim, places, lib.ones(src))
+
+    assert_equal(run(program, leafax), run(program, torch), "words")

@@ -59,3 +59,14 @@ def test_in_place() -> None:
         ):  # fmt: skip
             with log.catch():
                 call()
+
+
+def test_numbers_in_place_have_no_edge() -> None:
+    @same
+    def program(torch: Any, log: Any) -> None:
+        b = torch.ones(3, requires_grad=True)
+        for name in ("add", "sub", "mul", "div"):
+            for number in (2, [0.5]):
+                (made,) = getattr(torch, f"_foreach_{name}_")([b * 2], number)
+                log(made, made.grad_fn)
+                log(torch.autograd.grad(made.sum(), b))

@@ -96,3 +96,26 @@ def test_what_retains_its_gradient_does_so_at_the_history_of_a_write(write: str)
         see.gradients(a.grad, p.grad)
 
     same(program)
+
+
+@pytest.mark.parametrize("first", ["leaf", "view", "of_no_grad"])
+def test_a_refused_write_counts_in_all_that_is_dirty(first: str) -> None:
+    @same
+    def program(lib: Any, log: Any) -> None:
+        class Both(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any, y: Any) -> Any:
+                x.mul_(2), y.add_(1)
+                ctx.mark_dirty(x, y)
+                return x, y
+
+        leaf, other = lib.ones(2, requires_grad=True), lib.zeros(2)
+        made = leaf * 2
+        view = made.view(2)
+        with lib.no_grad():
+            of_no_grad = made.view(2)
+        given = {"leaf": leaf, "view": view, "of_no_grad": of_no_grad}[first]
+        log.attempt(Both.apply, given, other)
+        log(other._version, given._version)
+        log.attempt(Both.apply, other, given)
+        log(other._version, given._version)

@@ -180,3 +180,27 @@ def test_numbers_that_nodes_keep_are_no_tensors() -> None:
             with torch.no_grad():
                 y.mul_(2)
             see.attempt(y.sum().backward)
+
+
+@pytest.mark.parametrize("call", [
+    "x.index_add_(0, lib.tensor([0]), x[:1].detach())", "x.index_put_((lib.tensor([0]),), x[0])",
+])  # fmt: skip
+def test_a_write_that_memory_forbids_has_not_happened(call: str) -> None:
+    @same
+    def program(lib: Any, log: Any) -> None:
+        q = lib.ones(2, 3, requires_grad=True)
+        x = q * 2
+        log.attempt(lambda: eval(call, {"lib": lib, "x": x}))
+        log(x._version)
+        (x * x).sum().backward()
+        log(q.grad)
+
+
+def test_scattering_into_what_is_complex_is_refused() -> None:
+    @same
+    def program(lib: Any, log: Any) -> None:
+        u = lib.ones(2, 3, dtype=lib.complex64, requires_grad=True) * 2
+        for x in (u, u.detach()):
+            log.attempt(x.select_scatter, u[0], 0, 0)
+            log.attempt(x.slice_scatter, u[:1], 0, 0, 1)
+            log.attempt(x.select_scatter, u[0].detach(), 0, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -38,6 +40,22 @@ def test_ldl_of_a_singular_matrix_says_where():
     a = torch.tensor([[1.0, 0, 0], [0, 0, 0], [0, 0, 0]])
     assert leafax.linalg.ldl_factor_ex(*tensors(a)).info.item() == 2
     assert torch.linalg.ldl_factor_ex(a).info.item() == 2
+
+
+@pytest.mark.parametrize("call", [
+    "linalg.ldl_factor(a)", "linalg.ldl_factor(a.flip(0))", "linalg.ldl_factor(a[1])",
+    "linalg.ldl_factor_ex(a, check_errors=True)", "linalg.ldl_factor(a[0, :0, :0])",
+])  # fmt: skip
+def test_ldl_of_a_singular_matrix_raises(call):
+    """PyTorch's words begin with the place in its source where it gave up."""
+    said = []
+    for lib in (torch, leafax):
+        a = lib.tensor([[[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])
+        try:
+            said.append(str(eval(f"lib.{call}[0]", {"lib": lib, "a": a})))
+        except RuntimeError as e:
+            said.append(re.search("torch.linalg.*", str(e))[0])
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("left", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -343,3 +344,25 @@ def test_a_detached_part_is_read_by_strides_of_the_whole(part: str, offset: int)
             log(q, t, w)
             (t * t).sum().backward()
             log(g.grad)
+
+
+def test_how_far_apart_a_single_pair_lies_does_not_matter() -> None:
+    @same
+    def program(torch: Any, log: Any) -> Any:
+        x = torch.arange(24.0)
+        for size, stride, offset in (
+            ((3, 1, 2), (2, 1, 1), 0), ((1, 2), (3, 1), 0), ((1, 2), (1, 1), 1),
+            ((0, 2), (3, 1), 0), ((2, 1, 2), (3, 1, 1), 0),
+        ):  # fmt: skip
+            made = log.attempt(torch.view_as_complex, x.as_strided(size, stride, offset))
+            log(made if made is None else made.stride())
+
+
+def test_a_view_that_nobody_can_tell_the_history_of_is_copied() -> None:
+    @same
+    def program(torch: Any, log: Any) -> Any:
+        x = torch.ones(2, 3, requires_grad=True) * 2
+        first, _ = x.chunk(2, 0)
+        x.mul_(2)
+        log(copy.copy(first))
+        log.attempt(lambda: first.grad_fn)

@@ -6,15 +6,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-
 from .. import _memo
 from .._active import active
 from .._dtype import Size
 from .._dtype import of as dtype_of
 from .._engine import GraphTask
-from .._enter import from_array
 from .._graph import gradient_edge
 from .._handle import Handle
 from .._once import warn_once
@@ -211,14 +207,6 @@ def backward(
     keep = create_graph if retain_graph is None else retain_graph
     grads = _make_grads(outputs, given)
     roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outputs, grads, strict=True))]
-    if create_graph:
-        warn_once(
-            "Using backward() with create_graph=True will create a reference cycle between the "
-            "parameter and its gradient which can cause a memory leak. We recommend using "
-            "autograd.grad when creating the graph to avoid this. If you have to use this "
-            "function, make sure to reset the .grad fields of your parameters to None after use "
-            "to break the cycle and avoid the leak."
-        )
     captures = None
     if wanted is not None:
         captures = []
@@ -231,7 +219,17 @@ def backward(
         roots, keep_graph=keep, create_graph=create_graph, captures=captures,
         accumulate_captured=inputs is not None,
     )  # fmt: skip
-    task.run()
+    try:
+        task.run()
+    finally:
+        if create_graph:  # PyTorch hands over its warnings when it is done
+            warn_once(
+                "Using backward() with create_graph=True will create a reference cycle between the "
+                "parameter and its gradient which can cause a memory leak. We recommend using "
+                "autograd.grad when creating the graph to avoid this. If you have to use this "
+                "function, make sure to reset the .grad fields of your parameters to None after "
+                "use to break the cycle and avoid the leak."
+            )
 
 
 def grad(
@@ -296,9 +294,9 @@ def _zeros(t: Any, requires_grad: bool) -> Any:
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge"
         )
-    with jax.enable_x64(True):
-        zeros: Any = from_array(jnp.zeros(tuple(t._v.shape), t._v.dtype))
-    return zeros.requires_grad_() if requires_grad else zeros
+    from .._creation import zeros_like
+
+    return zeros_like(t, requires_grad=requires_grad)
 
 
 def _one(

@@ -18,7 +18,7 @@ from .._slopes import SELU_ALPHA, SELU_SCALE
 from .._trace import local
 from ._formula_tools import Formula, NoFormula, dims_of
 from ._formulas import FORMULAS, Saved
-from ._moved_formulas import of_variance, summed_up
+from ._moved_formulas import of_variance, summed_up, with_mean
 
 
 class Unpacked:
@@ -147,8 +147,10 @@ def _of_norm(x: Any, grad: Any, result: Any, dims: list[int], p: float) -> Any:
     """The gradient of the p-norm of `x` over `dims`, which `grad` and `result` still have."""
     if p == 2:
         return grad * (x / result).masked_fill_(result == 0, 0)
-    if p in (0, 1):
-        raise NoFormula("not by the result")
+    if p == 0:
+        raise NoFormula("a count")
+    if p == 1:
+        return x.sgn() * grad
     size = x.abs()
     if math.isinf(p):
         most = (size == result) | size.isnan()
@@ -171,15 +173,7 @@ def _std(s: Saved) -> Any:
 
 
 def _std_mean(s: Saved) -> Any:
-    spread, of_mean = _std(s), s.grads[1] if len(s.grads) > 1 else None
-    if of_mean is None:
-        return spread
-    dim, shape = s.static("dim"), s.shape()
-    dims = dims_of([] if dim is None or isinstance(dim, bool) else dim, len(shape))
-    if not s.static("keepdim", False):
-        for d in dims if of_mean.dim() < len(shape) else ():
-            of_mean = of_mean.unsqueeze(d)
-    return spread + (of_mean / math.prod(shape[d] for d in dims)).expand(shape)
+    return with_mean(s, lambda: _std(s))
 
 
 def _of_a_matrix(s: Saved) -> bool:
@@ -226,8 +220,8 @@ def _logcumsumexp(s: Saved) -> Any:
     return later(up) - later(down)
 
 
-def _dist(s: Saved, mine: str, other: str) -> Any:
-    x = s[mine] - s[other]
+def _dist(s: Saved) -> Any:
+    x = s["input"] - s["other"]
     return _of_norm(x, s.g, s.result, list(range(x.dim())), s.static("p", 2))
 
 
@@ -251,6 +245,7 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
     "cumprod": {"input": _cumprod},
     "copysign": {"input": _copysign, "other": lambda s: s.g.new_zeros(s.shape("other"))},
     "norm": {"input": _norm},
+    "_norm_of_dim": {"input": _norm},
     "linalg.vector_norm": {"x": partial(_norm, name="x")},
     "linalg.norm": {"A": partial(_norm, name="A")},
     "logsumexp": {"input": _logsumexp},
@@ -258,10 +253,7 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
     "std_mean": {"input": _std_mean},
     "aminmax": {"input": _aminmax},
     "logcumsumexp": {"input": _logcumsumexp},
-    "dist": {
-        "input": partial(_dist, mine="input", other="other"),
-        "other": partial(_dist, mine="other", other="input"),
-    },
+    "dist": {"input": _dist, "other": lambda s: -_dist(s)},
     "special.erfcx": {"input": _erfcx},
     "nn.functional.leaky_relu": {"input": _leaky},
     "nn.functional.elu": {"input": _elu},
@@ -285,6 +277,6 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
 _TWICE = frozenset(
     {
         "norm", "linalg.norm", "linalg.vector_norm", "dist", "std", "std_mean", "logsumexp",
-        "hypot", "max", "min", "median", "nanmedian",
+        "hypot", "max", "min", "median", "nanmedian", "copysign", "_norm_of_dim",
     }
 )  # fmt: skip

@@ -167,10 +167,16 @@ class FunctionCtx(SavesTensors):
             if o._v.dtype.kind not in "fcV":  # V: bfloat16
                 continue
             if id(o) in dirty:
-                if o._base_ is not None and len(outs) > 1 and not _is_leaf(o):
-                    bump(o)  # PyTorch counts first
-                    raise RuntimeError(DIRTY_VIEW)
-                self._rebase(o, k, next((i for i, x in enumerate(tensors) if x is o), -1))
+                try:
+                    if o._base_ is not None and len(outs) > 1 and not _is_leaf(o):
+                        bump(o)
+                        raise RuntimeError(DIRTY_VIEW)
+                    self._rebase(o, k, next((i for i, x in enumerate(tensors) if x is o), -1))
+                except RuntimeError:
+                    for rest in outs[k + 1 :]:  # PyTorch counts all writes first
+                        if id(rest) in dirty:
+                            touch(rest)
+                    raise
             else:
                 set_history(o, self, k)
             made += 1

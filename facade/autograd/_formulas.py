@@ -21,6 +21,7 @@ from . import (
     _moved_formulas,
     _scatter_formulas,
     _shape_formulas,
+    _special_formulas,
 )
 from ._fit import fit
 from ._formula_tools import Formula, NoFormula, conj
@@ -33,6 +34,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     **_moved_formulas.FORMULAS,
     **_index_formulas.FORMULAS,
     **_scatter_formulas.FORMULAS,
+    **_special_formulas.FORMULAS,
 }
 
 
@@ -47,6 +49,7 @@ class Saved:
     def __init__(self, node: Any, grads: list[Any], gone: bool = False) -> None:
         self.node, self.g, self.grads, self.gone = node, grads[0], grads, gone
         self._copy: Any = None
+        self._made: dict[Any, Any] = {}
         call = node.state.call
         self.given = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
 
@@ -70,6 +73,12 @@ class Saved:
     def shape(self, name: str = "input") -> tuple[int, ...]:
         """The shape of an operand."""
         return tuple(self.node.state.operands[self.given[name].index].shape)
+
+    def once(self, make: Formula) -> Any:
+        """What the gradients of several operands are taken from, made once."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]
 
     @property
     def result(self) -> Any:
@@ -128,7 +137,7 @@ def differentiate(
         error, words = call.op.no_gradient
         raise error(words)
     s = Saved(node, grads, bool(call.op.overwrites))
-    if s.static("rounding_mode") is not None or s.static("reduce", "prod") != "prod":
+    if s.static("rounding_mode") is not None:
         return None
     edges = node.next_edges()
     passed: list[Any] = [None] * len(edges)
@@ -143,16 +152,16 @@ def differentiate(
         passed[index] = fit(node.name(), place, grad, kind)
 
     wanted = {k for k, e in enumerate(edges) if e is not None and e[0] in needed}
-    if lists is not None:
-        for a, grad in zip(s.given["tensors"], lists(s), strict=True):
-            if a.index in wanted:
-                put(a.index, grad)
-        return passed
-    assert formulas is not None
-    slots = {a.index: name for name, a in s.given.items() if isinstance(a, Slot)}
-    if not all(slots.get(k) in formulas for k in wanted):
-        return None
     try:
+        if lists is not None:
+            for a, grad in zip(s.given["tensors"], lists(s), strict=True):
+                if a.index in wanted:
+                    put(a.index, grad)
+            return passed
+        assert formulas is not None
+        slots = {a.index: name for name, a in s.given.items() if isinstance(a, Slot)}
+        if not all(slots.get(k) in formulas for k in wanted):
+            return None
         for k in sorted(wanted):
             put(k, formulas[slots[k]](s))
     except NoFormula:

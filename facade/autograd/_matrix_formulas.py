@@ -65,6 +65,10 @@ def _factor_of_solution(s: Any) -> Any:
     return _of_factor(s, s["input2"], product + product.mH)
 
 
+def _batches(s: Any) -> Any:
+    return s.g.unsqueeze(0).expand(s.shape("batch1")[0], *s.g.shape)
+
+
 _CROSS: dict[str, Formula] = {
     "input": lambda s: _cross(s, conj(s["other"]), s.g),
     "other": lambda s: _cross(s, s.g, conj(s["input"])),
@@ -90,6 +94,17 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "input": lambda s: s.g.reshape(-1, 1) * conj(s["vec"]),
         "vec": lambda s: _turned(s["input"]).mv(s.g),
     },
+    "addmv": {
+        "input": lambda s: s.scaled(s.g, "beta"),
+        "mat": lambda s: s.scaled(s.g.reshape(-1, 1) * conj(s["vec"]), "alpha"),
+        "vec": lambda s: s.scaled(_turned(s["mat"]).mv(s.g), "alpha"),
+    },
+    "addbmm": {
+        "input": lambda s: s.scaled(s.g, "beta"),
+        "batch1": lambda s: s.scaled(_batches(s).bmm(conj(s["batch2"].transpose(1, 2))), "alpha"),
+        "batch2": lambda s: s.scaled(conj(s["batch1"].transpose(1, 2)).bmm(_batches(s)), "alpha"),
+    },
+    "vdot": {"input": lambda s: conj(s.g) * s["other"], "other": lambda s: s.g * s["input"]},
     "dot": {
         "input": lambda s: s.g * conj(s["tensor"]),
         "tensor": lambda s: s.g * conj(s["input"]),

@@ -6,12 +6,15 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from leafax.functional import TABLE
 
+from .._dtype import of
 from .._record import apply
 from .._scalars import plus, times
 from ._formula_tools import Formula, NoFormula, conj, dims_of
-from ._shape_formulas import spread
+from ._shape_formulas import of_mean, spread
 
 
 def _flipped(s: Any) -> Any:
@@ -70,7 +73,7 @@ def _bounded(s: Any) -> Any:
         bound = s[name] if s.static(name) is not None else None
         if bound is not None:
             inside = x >= bound if name == "min" else x <= bound
-            there = inside if there is None else there.logical_and_(inside)
+            there = inside if there is None else there & inside
     return s.g if there is None else s.g.where(there, s.g.new_zeros(()))
 
 
@@ -80,10 +83,8 @@ def _bound(s: Any, mine: str, other: str) -> Any:
     beyond = x < bound if mine == "min" else x > bound
     if s.static(other) is not None:
         opposite = s[other]
-        if mine == "min":
-            beyond = (bound < opposite).logical_and_(beyond)
-        else:
-            beyond = beyond.logical_or_(bound < opposite)
+        crossed = bound < opposite
+        beyond = beyond & crossed if mine == "min" else beyond | crossed
     return s.g.where(beyond, s.g.new_zeros(()))
 
 
@@ -97,7 +98,7 @@ def of_variance(s: Any, grad: Any) -> Any:
     x, dim = s["input"], s.static("dim")
     whole = dim is None or isinstance(dim, bool) or not x.dim()
     dims = list(range(x.dim())) if whole else dims_of(dim, x.dim())
-    if not whole and not s.static("keepdim", False):
+    if not whole and x.dim() > 1 and not s.static("keepdim", False):
         for d in dims:
             grad = grad.unsqueeze(d)
     given, count = s.static("correction"), math.prod(x.shape[d] for d in dims)
@@ -106,6 +107,35 @@ def of_variance(s: Any, grad: Any) -> Any:
     over = max(count - correction, 0)
     mean = x.mean() if whole else x.mean(dims, keepdim=True)
     return times(grad, 2.0 / over if over else math.inf) * (x - mean)
+
+
+def with_mean(s: Any, of_first: Any) -> Any:
+    """The gradient of what gives a mean after its first result, which has this gradient."""
+    grad = s.grads[1] if len(s.grads) > 1 else None
+    if grad is None:
+        return of_first()
+    rest = of_mean(s, grad)
+    return rest if s.g is None else of_first() + rest
+
+
+def _trace(s: Any) -> Any:
+    rows, columns = s.shape()
+    diagonal = np.arange(0, min(rows, columns) * (columns + 1), columns + 1)
+    places = s.g.new_tensor(diagonal, dtype=of(np.dtype("int64")))
+    return s.g.new_zeros(rows * columns).index_fill(0, places, s.g).view(rows, columns)
+
+
+def _im2col(s: Any) -> Any:
+    given = [s.static(k, d) for k, d in _WINDOWS]
+    return apply(TABLE["nn.functional.fold"], s.g, s.shape()[-2:], *given)
+
+
+def _col2im(s: Any) -> Any:
+    return apply(TABLE["nn.functional.unfold"], s.g, *(s.static(k, d) for k, d in _WINDOWS))
+
+
+# What windows are given by, with the defaults.
+_WINDOWS = (("kernel_size", None), ("dilation", 1), ("padding", 0), ("stride", 1))
 
 
 def _silu(s: Any) -> Any:
@@ -142,6 +172,12 @@ def _transposed(x: Any) -> Any:
     return conj(x.transpose(1, 2))
 
 
+def _of_diagonal(s: Any) -> Any:
+    if len(s.shape()) != 1:
+        raise NoFormula("a matrix's diagonal")
+    return s.g.diagonal(s.static("diagonal", 0), 0, 1)
+
+
 _CLAMPED: dict[str, Formula] = {
     "input": _bounded, "min": partial(_bound, mine="min", other="max"),
     "max": partial(_bound, mine="max", other="min"),
@@ -161,6 +197,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "repeat": _REPEATED,
     "tile": _REPEATED,
     "nn.functional.pad": {"input": _unpadded},
+    "diag": {"input": _of_diagonal},
     "diag_embed": {
         "input": lambda s: s.g.diagonal(
             s.static("offset", 0), s.static("dim1", -2), s.static("dim2", -1)
@@ -172,6 +209,17 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "nansum": {"input": _where_numbers},
     "nan_to_num": {"input": lambda s: s.g * s["input"].isfinite()},
     "var": {"input": lambda s: of_variance(s, s.g)},
+    "var_mean": {"input": lambda s: with_mean(s, lambda: of_variance(s, s.g))},
+    "trace": {"input": _trace},
+    "nn.functional.unfold": {"input": _im2col},
+    "nn.functional.fold": {"input": _col2im},
+    "constant_pad_nd": {"input": _unpadded},
+    "pixel_shuffle": {
+        "input": lambda s: apply(TABLE["pixel_unshuffle"], s.g, s.static("upscale_factor")),
+    },
+    "pixel_unshuffle": {
+        "input": lambda s: apply(TABLE["pixel_shuffle"], s.g, s.static("downscale_factor")),
+    },
     "nn.functional.silu": {"input": _silu},
     "select_scatter": _scattered("select", "dim", "index"),
     "slice_scatter": _scattered("slice", "dim", "start", "end", "step"),

@@ -10,22 +10,29 @@ from leafax.functional import TABLE
 from .._bits import resolve_conj
 from .._record import apply
 from .._scalars import over
-from ._formula_tools import Formula, dims_of
+from ._formula_tools import Formula, NoFormula, dims_of
 
 
-def spread(s: Any) -> Any:
-    """The gradient of a sum: the same number wherever one was summed."""
-    shape, dim, grad = s.shape(), s.static("dim"), s.g
+def spread(s: Any, grad: Any = None) -> Any:
+    """The gradient of a sum: the same number wherever one was summed.
+
+    Args:
+      grad: of the sum, where it is not the op's first result.
+    """
+    shape, dim, grad = s.shape(), s.static("dim"), s.g if grad is None else grad
+    dim = None if isinstance(dim, bool) else dim  # that of `unbiased`, which comes first
     if dim is not None and not s.static("keepdim", False):
         for d in dims_of(dim, len(shape)):
             grad = grad.unsqueeze(d)
     return grad.expand(shape)
 
 
-def _mean(s: Any) -> Any:
+def of_mean(s: Any, grad: Any = None) -> Any:
+    """The gradient of a mean, or of what has one among its results."""
     shape, dim = s.shape(), s.static("dim")
-    dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
-    return over(spread(s), math.prod(shape[d] for d in dims))
+    whole = dim is None or isinstance(dim, bool)
+    dims = range(len(shape)) if whole else dims_of(dim, len(shape))
+    return over(spread(s, grad), math.prod(shape[d] for d in dims))
 
 
 def _unsqueezed(s: Any) -> Any:
@@ -54,8 +61,21 @@ def _pieces(s: Any) -> list[Any]:
     return found
 
 
+def _blocks(s: Any) -> list[Any]:
+    """The gradient of `block_diag`, cut into its operands'."""
+    row, column, found = 0, 0, []
+    for a in s.given["tensors"]:
+        shape = s.node.state.operands[a.index].shape
+        if len(shape) != 2:
+            raise NoFormula("vectors and numbers are made matrices")
+        found.append(s.g.narrow(0, row, shape[0]).narrow(1, column, shape[1]))
+        row, column = row + shape[0], column + shape[1]
+    return found
+
+
 # The gradient of each tensor of a list.
 LISTS: dict[str, Formula] = {
+    "block_diag": _blocks,
     "cat": _pieces,
     "stack": lambda s: [s.g.select(s.static("dim", 0), k) for k in range(len(s.given["tensors"]))],
 }
@@ -83,11 +103,16 @@ FILLED: dict[str, Formula] = {
     "input": lambda s: s.g.new_zeros(s.shape()), "value": lambda s: s.g.sum(),
 }  # fmt: skip
 
-_CUT = ("unbind", "split", "chunk", "split_with_sizes")
+_EXPANDED: dict[str, Formula] = {"input": lambda s: s.g.sum_to_size(s.shape())}
+
+_CUT = (
+    "unbind", "split", "chunk", "split_with_sizes", "unbind_copy", "split_with_sizes_copy",
+    "split_copy", "unsafe_split", "unsafe_chunk", "unsafe_split_with_sizes",
+)  # fmt: skip
 
 FORMULAS: dict[str, dict[str, Formula]] = {
     "sum": {"input": spread},
-    "mean": {"input": _mean},
+    "mean": {"input": of_mean},
     "clone": {"input": lambda s: s.g},
     "contiguous": {"input": lambda s: s.g},
     "_to_copy": {"input": lambda s: s.g},
@@ -108,7 +133,8 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "unflatten": _VIEWED,
     "unsqueeze": {"input": lambda s: s.g.squeeze(s.static("dim"))},
     "squeeze": {"input": _unsqueezed},
-    "expand": {"input": lambda s: s.g.sum_to_size(s.shape())},
+    "expand": _EXPANDED,
+    "broadcast_to": _EXPANDED,
     "zero": FILLED,
     "fill": FILLED,
     "fill_": FILLED,
@@ -124,9 +150,16 @@ FORMULAS: dict[str, dict[str, Formula]] = {
 }
 
 # These have several results, the first of which may have no gradient.
-SEVERAL = frozenset({*_CUT, "aminmax"})
+SEVERAL = frozenset({*_CUT, "aminmax", "var_mean", "std_mean"})
 
 FORMULAS |= {f"{name}_": FORMULAS[name] for name in ("t", "transpose", "squeeze", "unsqueeze")}
+FORMULAS |= {
+    f"{name}_copy": FORMULAS[name]
+    for name in (
+        "alias", "expand", "view", "permute", "squeeze", "unsqueeze", "t", "transpose",
+        "view_as_real", "view_as_complex",
+    )
+}  # fmt: skip
 
 # What these pass on is the incoming gradient itself, or a view of it.
 VIEWING = frozenset({

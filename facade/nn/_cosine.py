@@ -63,7 +63,8 @@ def _composed(x1: Any, x2: Any, dim: int, eps: float) -> Any:
     with no_grad():  # the bound takes no part in gradients
         for norm in norms:
             norm.clamp_min_(eps)
-    return apply(_MUL, apply(_DIV, x1, norms[0]), apply(_DIV, x2, norms[1])).sum(dim)
+    second = apply(_DIV, x2, norms[1])  # PyTorch divides it first, so backward comes to it last
+    return apply(_MUL, apply(_DIV, x1, norms[0]), second).sum(dim)
 
 
 class _Fact(NamedTuple):

@@ -11,6 +11,7 @@ from leafax.functional import TABLE
 from .._autocast import float32
 from .._modes import no_grad
 from .._record import apply
+from .._scalars import plus, times
 from ._reduction import check_reduction, expanded, reduced, reduction_of, weighted
 
 _F = {n: TABLE["nn.functional." + n] for n in (
@@ -121,11 +122,13 @@ def poisson_nll_loss(
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not a valid value for reduction")
     if log_input:
-        loss = input.exp() - target * input
+        product = target * input  # what PyTorch takes first, backward comes to last
+        loss = input.exp() - product
     else:
-        loss = input - target * (input + eps).log()
+        loss = input - target * plus(input, eps).log()
     if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        rest = times(times(target, 2 * math.pi).log(), 0.5)
+        stirling = target * target.log() - target + rest
         loss = loss.add_(stirling.masked_fill(target <= 1, 0))
     return reduced(loss, reduction)
 
@@ -193,9 +196,11 @@ def divergence(input: Any, target: Any, reduction: str, log_target: bool) -> Any
     if not kinds <= {"f", "V"}:  # V: bfloat16
         raise RuntimeError("kl_div: Integral inputs not supported.")
     if log_target:
-        loss = target.exp() * (target - input)
+        apart = target - input  # what PyTorch takes first, backward comes to last
+        loss = target.exp() * apart
     else:
-        loss = target.xlogy(target) - target * input
+        cross = target * input
+        loss = target.xlogy(target) - cross
     return reduced(loss, reduction)
 
 

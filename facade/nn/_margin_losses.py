@@ -37,7 +37,8 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return reduced(plus(-target * (input1 - input2), margin).clamp_min(0), reduction)
+    apart = input1 - input2  # what PyTorch takes first, backward comes to last
+    return reduced(plus(-target * apart, margin).clamp_min(0), reduction)
 
 
 @float32
@@ -72,8 +73,9 @@ def cosine_embedding_loss(
     square2 = plus((input2 * input2).sum(dim), 1e-12)
     cos = product / (square1 * square2).sqrt()
     zeros = zeros_like(cos)
-    near = _where(target == 1, apply(_SUB, 1, cos), zeros)
-    return reduced(near + _where(target == -1, minus(cos, margin).clamp_min(0), zeros), reduction)
+    near, far = apply(_SUB, 1, cos), minus(cos, margin).clamp_min(0)
+    near = _where(target == 1, near, zeros)
+    return reduced(near + _where(target == -1, far, zeros), reduction)
 
 
 def _same_dims(anchor: Any, positive: Any, negative: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import is_complex, is_integral, scalar_name
-from .._op import op
+from .._op import Fault, op
 from ._linalg_checks import (
     batched,
     need_batch_of,
@@ -208,7 +208,25 @@ def _underived(name: str) -> dict[str, Any]:
     return {"backward": "NotImplemented", "no_gradient": (RuntimeError, words)}
 
 
-@op(name="ldl_factor_ex", **_underived("linalg_ldl_factor_ex"), **LINALG)
+def _check_ldl(
+    A: Array, *, hermitian: bool = False, name: str = "torch.linalg.ldl_factor",  # noqa: N803
+) -> list[Fault]:  # fmt: skip
+    """PyTorch has no words of its own for a zero block: it tells LAPACK's code, for any of them."""
+    if not A.size:
+        return []
+    info = _over_batch(lambda a: _ldl(a, hermitian)[2], A).reshape(-1)
+    first = info[jnp.argmax(info != 0)]
+    return [Fault(first != 0, RuntimeError, f"{name}: Unknown error code: {{value}}.", first)]
+
+
+def _check_ldl_ex(
+    A: Array, *, hermitian: bool = False, check_errors: bool = False,  # noqa: N803
+) -> list[Fault]:  # fmt: skip
+    name = "torch.linalg.ldl_factor_ex"
+    return _check_ldl(A, hermitian=hermitian, name=name) if check_errors else []
+
+
+@op(name="ldl_factor_ex", check=_check_ldl_ex, **_underived("linalg_ldl_factor_ex"), **LINALG)
 def ldl_factor_ex(
     A: Array, *, hermitian: bool = False, check_errors: bool = False,  # noqa: N803
 ) -> LDLFactorEx:  # fmt: skip
@@ -224,7 +242,7 @@ def ldl_factor_ex(
     return LDLFactorEx(*_over_batch(lambda a: _ldl(a, hermitian), A))
 
 
-@op(name="ldl_factor", **_underived("linalg_ldl_factor_ex"), **LINALG)
+@op(name="ldl_factor", check=_check_ldl, **_underived("linalg_ldl_factor_ex"), **LINALG)
 def ldl_factor(A: Array, *, hermitian: bool = False) -> LDLFactor:  # noqa: N803
     """`ldl_factor_ex` without the third result."""
     made = ldl_factor_ex(A, hermitian=hermitian)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,9 @@ def _prepare(input: Array, dim: int, index: Array, src: Array | None) -> int:
     if max(index.ndim, 1) != max(input.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
     if src is not None and max(src.ndim, 1) != max(index.ndim, 1):
-        if src.ndim:
+        # PyTorch compares lengths first, up to one that does not fit.
+        fits = all(a == dim or n <= input.shape[a] for a, n in enumerate(index.shape))
+        if src.ndim and fits and all(map(operator.le, index.shape, src.shape)):
             _dims.wrap_dim(min(src.ndim, index.ndim), src.ndim)
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     lengths = list(index.shape) or [1]
