@@ -72,6 +72,7 @@ FOUND = {
          "a.sum().backward(create_graph=True); (b.grad * b.grad).sum().backward()"),
         ("d[:, 1] = 0", "x = d.cumprod(1)", "x.data[0] = 0.5", "(x * x).sum().backward()"),
         ("x = z.cumprod(0)", "x.data[0] = 0.5", "x.abs().sum().backward()"),
+        ("x = d.tril()", "x.cumprod_(0)", "see(repr(x))"),
         ("x = d.copysign(a)", "x.data[0] = 0.5", "x.sum().backward()"),
     ),
     "assignment to whole dims and indices is differentiated twice": (

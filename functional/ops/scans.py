@@ -50,7 +50,18 @@ def cumsum(input: Array, dim: int, *, dtype: Any = None) -> Array:
 @op(saves={"self": "*", "result": "*"}, inplace=True)
 def cumprod(input: Array, dim: int, *, dtype: Any = None) -> Array:
     """Multiply up along a dim; integers in int64. The gradient is exact at zeros."""
-    return _scan(lax.cumprod, input, dim, dtype)
+    return _scan(_products, input, dim, dtype)
+
+
+def _products(x: Array, dim: int) -> Array:
+    def value(x: Array) -> Array:
+        return lax.cumprod(x, dim)
+
+    def along(result: Array, given: Any, moving: Any) -> Any:
+        # What JAX differentiates adds its products to zeros: the result lost the sign of -0.0.
+        return NOTHING if moving[0] is NOTHING else jax.jvp(value, given, moving)[1]
+
+    return with_jvp(value, along)(x)
 
 
 @op(saves={"self": "*", "result": "*"}, residuals=True)
