@@ -19,12 +19,13 @@ from ._accumulate import AccumulateGrad
 from ._dtype import of
 from ._enter import enter, make
 from ._grad_dtype import wanted
-from ._gradient_layout import warn_unless_alike
+from ._gradient_layout import unlike
 from ._gradients import apply, fitted, idle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
 from ._memory_format import contiguous_format
 from ._node import Node
+from ._once import warn_once
 from ._roles import alias, spread
 from ._saved import check_versions, latest_versions
 from ._storage import detach
@@ -107,6 +108,7 @@ class GraphTask:
         self.current: Any = None  # the node that is being visited
         self.watch: Any = local.watch
         self.callbacks: list[Any] = []  # called once the pass is over
+        self.warnings: list[tuple[str, str]] = []  # given then, as PyTorch gives its own
 
     def run(self) -> dict[Edge, Any]:
         """Walk; returns the captured gradients by edge."""
@@ -128,6 +130,8 @@ class GraphTask:
             local.set_mode(mode)
             if limit:
                 sys.setrecursionlimit(limit)
+            for text, key in self.warnings:
+                warn_once(text, key)
         return self.captured
 
     def _walk(self) -> None:
@@ -304,7 +308,7 @@ class GraphTask:
                     leaf._grad = leaf._grad + grad
                 told = leaf._grad._shares or leaf._grad._v.strides is not leaf._v.strides
                 if told and local.grad_layout:
-                    warn_unless_alike(leaf, self.create_graph)
+                    self.warnings += unlike(leaf, self.create_graph)
         self.effects.append(("leaf", leaf, leaf._grad))
 
 

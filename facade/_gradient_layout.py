@@ -80,13 +80,13 @@ def _of_product(call: VjpCall, inputs: list[Any], k: int) -> Strides:
     return (1, rows) if inputs[k].strides == (1, rows) and rows > 1 else None
 
 
-def warn_unless_alike(leaf: Any, create_graph: bool) -> None:
-    """PyTorch's warning if a gradient that was added to does not lie as its leaf does.
+def unlike(leaf: Any, create_graph: bool) -> list[tuple[str, str]]:
+    """PyTorch's warning if a gradient that was added to does not lie as its leaf does, with what
+    is once of it.
 
     Args:
       create_graph: it comes once with it, and once without.
     """
-    from ._once import warn_once
     from ._strides import layout
 
     grad, want = layout(leaf._grad), layout(leaf)
@@ -95,11 +95,12 @@ def warn_unless_alike(leaf: Any, create_graph: bool) -> None:
         alike = all(s == w if n != 1 else s for n, s, w in three)
     else:
         alike = is_contiguous(grad)
-    if not alike:
-        warn_once(
-            "grad and param do not obey the gradient layout contract. This is not an error, but "
-            f"may impair performance.\ngrad.sizes() = {list(grad.shape)}, strides() = "
-            f"{list(grad.strides)}\nparam.sizes() = {list(want.shape)}, strides() = "
-            f"{list(want.strides)}",
-            f"gradient layout contract {create_graph}",
-        )
+    if alike:
+        return []
+    text = (
+        "grad and param do not obey the gradient layout contract. This is not an error, but "
+        f"may impair performance.\ngrad.sizes() = {list(grad.shape)}, strides() = "
+        f"{list(grad.strides)}\nparam.sizes() = {list(want.shape)}, strides() = "
+        f"{list(want.strides)}"
+    )
+    return [(text, f"gradient layout contract {create_graph}")]

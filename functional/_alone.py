@@ -38,12 +38,12 @@ _DONATED = 64 << 20
 # a net that is another at each step has many.
 _PATIENCE = 4
 _HARDLY = 2
-# Met again, a program with an update, or a very long one, is compiled whole once it has taken this
-# part of what that takes: at once if it is a loop's body (the same as the last time), unless it is
-# long. Episodes of other lengths are met again, too, but seldom.
+# A long program, met again, is compiled whole once it has taken this part of what that takes: at
+# once if it is a loop's body (the same as the last time), unless it is very long. Episodes of other
+# lengths are met again, too, but seldom.
 _IN_TURN, _AT_ONCE = 0.02, 40.0  # ms
 _BETWEEN_OTHERS = 0.3
-_LONG = 4000.0  # ms to compile
+_LONG, _LONG_STEP = 4000.0, 800.0  # ms to compile; the second of a program with an update
 
 _ready: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
 _held: dict[Any, deque[ref[Any]]] = {}  # updates: the last plans compiled whole with them
@@ -64,6 +64,7 @@ class OpByOp:
     def __init__(self, program: Program, nodes: list[Node], checked: bool) -> None:
         self.program, self.nodes, self.checked = program, nodes, checked
         self.spent = 0.0  # ms in runs that compiled nothing
+        self.plan: ref[Any] | None = None  # of this program, once it is compiled whole
         self._whole = _WHOLE + _WHOLE_PER_NODE * len(nodes)
 
     def is_cheaper(self, donate: Sequence[int], met: bool) -> bool:
@@ -83,11 +84,12 @@ class OpByOp:
         unknown = set(self._described) - _ready.keys()  # turns of a loop share what they compile
         alone = len(unknown) * _ALONE
         dearer = _DONATING if donate or updates else 1
+        if updates and all(_hardly_met_again(update) for update in updates):
+            dearer = 1  # no loop's body, as these say
+        elif updates and whole < _LONG_STEP:
+            return False
         if updates:
-            little = sum(map(_is_little, unknown))
-            alone -= little * (_ALONE - _BY_NUMPY)
-            if all(_hardly_met_again(update) for update in updates):
-                dearer = 1  # no loop's body, as these say
+            alone -= sum(map(_is_little, unknown)) * (_ALONE - _BY_NUMPY)
         inputs = [e.avals[0] for e in self.program.entries if isinstance(e, Input)]
         given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
         return given <= _DONATED and alone * dearer <= whole
@@ -102,10 +104,15 @@ class OpByOp:
 
     @functools.cached_property
     def _kinds(self) -> list[Any]:
-        return self._optimizers or [None] * (self._whole >= _LONG)
+        if self._whole >= _LONG_STEP and self._optimizers:
+            return self._optimizers
+        return [None] * (self._whole >= _LONG)
 
     def compiled(self, plan: Any) -> None:
         """Note that `plan`, which is of this program, is compiled whole."""
+        self.plan = ref(plan)
+        for kind in self._kinds:
+            _last.setdefault(kind, _Turns()).add(self)
         for update in self._optimizers:
             _held.setdefault(update, deque(maxlen=_PATIENCE)).append(ref(plan))
 
@@ -181,22 +188,34 @@ class OpByOp:
 
 
 class _Turns:
-    """The last programs with one update that are not compiled whole."""
+    """The last programs with one update, and how often each ran in a row."""
 
     def __init__(self) -> None:
-        self._last: ref[OpByOp] | None = None
-        self._times = self._changes = 0
+        self._last: deque[tuple[ref[OpByOp], int]] = deque(maxlen=_PATIENCE)
 
     def add(self, program: OpByOp) -> None:
-        same = self._last is not None and self._last() is program
-        self._times = self._times + 1 if same else 1
-        self._changes += not same
-        self._last = ref(program)
+        before = self._in_a_row(program)
+        if before:
+            self._last.pop()
+        self._last.append((ref(program), before + 1))
 
     def repeat(self, program: OpByOp) -> bool:
-        """Whether `program` is the same as before, three times where it often was another one."""
-        before = self._times if self._last is not None and self._last() is program else 0
-        return before > (2 if self._changes > 4 else 0)
+        """Whether `program` is the same as before: three times, where the last were no loops."""
+        *others, _ = self._last
+        hardly = len(others) == _PATIENCE - 1 and not any(_looped(*other) for other in others)
+        return self._in_a_row(program) > (_HARDLY if hardly else 0)
+
+    def _in_a_row(self, program: OpByOp) -> int:
+        if not self._last or self._last[-1][0]() is not program:
+            return 0
+        return self._last[-1][1]
+
+
+def _looped(held: ref[OpByOp], times: int) -> bool:
+    """Whether a program was met again and again, as far as it is still there."""
+    program = held()
+    plan = None if program is None or program.plan is None else program.plan()
+    return times > 1 or plan is not None and plan.runs > _HARDLY
 
 
 class _Checks:

@@ -13,7 +13,6 @@ from .._dtype import of as dtype_of
 from .._engine import GraphTask
 from .._graph import gradient_edge
 from .._handle import Handle
-from .._once import warn_once
 from .._trace import NOWHERE, local
 
 
@@ -159,6 +158,14 @@ def _edge(t: Any, i: int, root: bool = True) -> tuple[Any, int]:
     return gradient_edge(t)
 
 
+_CYCLE = (
+    "Using backward() with create_graph=True will create a reference cycle between the parameter "
+    "and its gradient which can cause a memory leak. We recommend using autograd.grad when "
+    "creating the graph to avoid this. If you have to use this function, make sure to reset the "
+    ".grad fields of your parameters to None after use to break the cycle and avoid the leak."
+)
+
+
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -219,17 +226,9 @@ def backward(
         roots, keep_graph=keep, create_graph=create_graph, captures=captures,
         accumulate_captured=inputs is not None,
     )  # fmt: skip
-    try:
-        task.run()
-    finally:
-        if create_graph:  # PyTorch hands over its warnings when it is done
-            warn_once(
-                "Using backward() with create_graph=True will create a reference cycle between the "
-                "parameter and its gradient which can cause a memory leak. We recommend using "
-                "autograd.grad when creating the graph to avoid this. If you have to use this "
-                "function, make sure to reset the .grad fields of your parameters to None after "
-                "use to break the cycle and avoid the leak."
-            )
+    if create_graph:
+        task.warnings.append((_CYCLE, ""))
+    task.run()
 
 
 def grad(
