@@ -42,9 +42,7 @@ def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
     """
     none = _UNDERIVED.match(op.no_gradient[1]) if op.no_gradient is not None else None
     if none is not None:
-        raise NotImplementedError(
-            f"Trying to use forward AD with {none[1]}{suffix} that does not support it."
-        )
+        raise _unsupported(none[1] + suffix)
     name = _NAMES.get(op.qualified)
     if op.qualified == "nn.functional.grid_sample":
         name = f"grid_sampler_{tensors[0].dim() - 2}d"
@@ -55,9 +53,11 @@ def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
 def refuse_any(name: str, *given: Any) -> None:
     """Raise PyTorch's error for ATen's function of this name if a tensor has a tangent."""
     if any(isinstance(x, Handle) and carries(x) for x in given):
-        raise NotImplementedError(
-            f"Trying to use forward AD with aten::{name} that does not support it."
-        )
+        raise _unsupported(f"aten::{name}")
+
+
+def _unsupported(name: str) -> NotImplementedError:
+    return NotImplementedError(f"Trying to use forward AD with {name} that does not support it.")
 
 
 def missing(name: str, in_place: bool = False) -> NotImplementedError:

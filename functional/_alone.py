@@ -104,15 +104,19 @@ class OpByOp:
 
     @functools.cached_property
     def _kinds(self) -> list[Any]:
+        """What the program takes turns by, a key of `_last` each; none for a short one."""
         if self._whole >= _LONG_STEP and self._optimizers:
             return self._optimizers
         return [None] * (self._whole >= _LONG)
 
+    def _take_turn(self) -> None:
+        for kind in self._kinds:
+            _last.setdefault(kind, _Turns()).add(self)
+
     def compiled(self, plan: Any) -> None:
         """Note that `plan`, which is of this program, is compiled whole."""
         self.plan = ref(plan)
-        for kind in self._kinds:
-            _last.setdefault(kind, _Turns()).add(self)
+        self._take_turn()
         for update in self._optimizers:
             _held.setdefault(update, deque(maxlen=_PATIENCE)).append(ref(plan))
 
@@ -133,8 +137,7 @@ class OpByOp:
           make_room: called before each compilation.
         """
         start, compiles = time.perf_counter(), False
-        for kind in self._kinds:
-            _last.setdefault(kind, _Turns()).add(self)
+        self._take_turn()
         env: list[Any] = []
         last_use: dict[int, int] = {}
         for e, entry in enumerate(self.program.entries):
@@ -151,16 +154,10 @@ class OpByOp:
                 continue
             inputs = [env[i] for i in entry.inputs]
             alone = next(described)
-            fn = _ready.get(alone)
-            if fn is None:
+            if alone not in _ready:
                 make_room()
-                fn = _ready[alone] = _small(entry.call.evaluate, inputs) or _compiled(entry)
                 compiles = True
-            found = fn(*inputs)
-            if found is None:
-                fn = _ready[alone] = _compiled(entry)
-                found = fn(*inputs)
-            env.extend(found)
+            env.extend(_ran(_ready, alone, inputs, entry.call.evaluate, _compiled, entry))
             if self.checked and getattr(entry.call, "op", None) and entry.call.op.check:
                 flags.extend(_check(entry, inputs, side))
             for i in set(entry.inputs):
@@ -236,14 +233,27 @@ class _Checks:
     def __call__(self, inputs: Sequence[Any]) -> tuple[list[FaultSite], list[Any]]:
         arrays = [np.asarray(a) if type(a) in (int, float, bool) else a for a in inputs]
         key = tuple((a.shape, a.dtype) for a in arrays)
-        fn = self._ready.get(key)
-        if fn is None:
-            fn = self._ready[key] = _small(self._run, arrays) or self.jitted
-        found = fn(*arrays)
-        if found is None:
-            fn = self._ready[key] = self.jitted
-            found = fn(*arrays)
+        found = _ran(self._ready, key, arrays, self._run, lambda checks: checks.jitted, self)
         return self.sites[key], list(zip(found[::2], found[1::2], strict=True))
+
+
+def _ran(
+    ready: dict[Any, Any], key: Any, arrays: Sequence[Any], fn: Callable[..., Any],
+    compiled: Callable[[Any], Any], what: Any,
+) -> Any:  # fmt: skip
+    """What `fn` gives: by NumPy as long as that is for it, then by `compiled(what)`.
+
+    Args:
+      ready: what runs `fn` for arrays like these, by key.
+    """
+    run = ready.get(key)
+    if run is None:
+        run = ready[key] = _small(fn, arrays) or compiled(what)
+    found = run(*arrays)
+    if found is None:
+        run = ready[key] = compiled(what)
+        found = run(*arrays)
+    return found
 
 
 class _Small:

@@ -156,24 +156,20 @@ def _unstack(given: Any, made: Any, *, axis: int) -> Any:
     return lambda x: np.moveaxis(x, axis, 0)
 
 
+def _within(shape: Any, sizes: Any, starts: Any) -> tuple[slice, ...]:
+    """Where a part of these sizes lies; a start that is too far is moved until the part fits."""
+    first = [min(max(int(s), 0), m - n) for s, m, n in zip(starts, shape, sizes, strict=True)]
+    return tuple(slice(i, i + n) for i, n in zip(first, sizes, strict=True))
+
+
 def _part(given: Any, made: Any, *, slice_sizes: Any) -> Any:
-    last = [n - size for n, size in zip(given[0].shape, slice_sizes, strict=True)]
-
-    def part(x: Any, *starts: Any) -> Any:
-        first = [min(max(int(s), 0), most) for s, most in zip(starts, last, strict=True)]
-        return x[tuple(slice(i, i + n) for i, n in zip(first, slice_sizes, strict=True))]
-
-    return part
+    return lambda x, *starts: x[_within(x.shape, slice_sizes, starts)]
 
 
 def _part_written(given: Any, made: Any) -> Any:
-    sizes = given[1].shape
-    last = [n - size for n, size in zip(given[0].shape, sizes, strict=True)]
-
     def written(x: Any, part: Any, *starts: Any) -> Any:
-        first = [min(max(int(s), 0), most) for s, most in zip(starts, last, strict=True)]
         out = x.copy()
-        out[tuple(slice(i, i + n) for i, n in zip(first, sizes, strict=True))] = part
+        out[_within(x.shape, part.shape, starts)] = part
         return out
 
     return written
