@@ -149,6 +149,8 @@ def test_functionalize() -> None:
         log.gradients(a, b, c, x)
         log(x._version, c is x, b._is_view(), b._base is x)
         log(functionalize(f, remove="mutations_and_views")(x)[1]._is_view())
+        turned = functionalize(lambda x: x[None].mT, remove="mutations_and_views")(x)
+        log(turned.stride(), turned.shape)
         log(functionalize(lambda x: x)(x) is x, functionalize(lambda x: 3)(x))
         log.attempt(functionalize, f, remove="all")
         for change in (

@@ -9,6 +9,7 @@ from typing import Any
 from .._active import transform
 from .._bits import storage_numel
 from .._handle import Handle
+from .._memory_format import contiguous_format
 from ..autograd._context_saved import snapshot
 from ._trees import flatten, unflatten
 
@@ -65,8 +66,12 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         outs, structure = flatten(output)
         made = [back.get(id(o), o) for o in outs]
         if remove == "mutations_and_views":
+            # PyTorch's `{view}_copy` gives its copies rows.
             made = [
-                o.clone() if isinstance(o, Handle) and o._base_ is not None else o for o in made
+                o.clone(memory_format=contiguous_format)
+                if isinstance(o, Handle) and o._base_ is not None
+                else o
+                for o in made
             ]
         return unflatten(structure, made)
 

@@ -156,7 +156,12 @@ def spell(t: Any, plain: Any) -> str | None:
 
 
 def check_inplace(op: Op, t: Any, others: list[Any]) -> None:
-    """Raise PyTorch's error for a write of something batched into something that is not."""
+    """Raise PyTorch's error for a write of something batched into something that is not.
+
+    Args:
+      others: what the op takes besides; indices come as one tuple.
+    """
+    others = [x for o in others for x in (o if isinstance(o, (tuple, list)) else (o,))]
     for level in reversed(running.levels):
         if not level.region.intact():
             continue

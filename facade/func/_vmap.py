@@ -113,16 +113,16 @@ def vmap(
     >>> leafax.func.vmap(leafax.dot)(leafax.ones(3, 2), leafax.ones(3, 2))
     tensor([2., 2., 2.])
     """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
+            f"{randomness}"
+        )
     if chunk_size is not None and not (chunk_size == int(chunk_size) and chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if randomness not in ("error", "different", "same"):
-            raise RuntimeError(
-                "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
-                f"{randomness}"
-            )
         _check_out_dims(func, out_dims)
         leaves, dims, treedef = _in_dims(func, in_dims, args)
         size = _size(leaves, dims)
