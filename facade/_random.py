@@ -123,6 +123,14 @@ class Generator:
         self._drawn = drawn
         return self
 
+    def place(self) -> tuple[Any, int, int]:
+        """Where the sequence is, for `go_back`; no value is read."""
+        return self._state, self._seed, self._drawn
+
+    def go_back(self, place: tuple[Any, int, int]) -> None:
+        """Go on from where the sequence was."""
+        self._state, self._seed, self._drawn = place
+
     def clone_state(self) -> Generator:
         """Another generator, which goes on from where this one is."""
         return Generator(self.device).set_state(self.get_state())
@@ -195,9 +203,9 @@ def set_rng_state(state: Any) -> None:
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """Leave the default generator as it was before the block."""
-    before = default_generator._state, default_generator._seed
+    before = default_generator.place()
     try:
         yield
     finally:
         if enabled:
-            default_generator._state, default_generator._seed = before
+            default_generator.go_back(before)

@@ -244,6 +244,16 @@ def test_random_numbers_of_nested_maps(modes: tuple[str, str]) -> None:
         leafax.vmap(f)(leafax.zeros(2, 3))
 
 
+def test_chunks_draw_the_same_numbers() -> None:
+    vmap, x = leafax.func.vmap, leafax.zeros(5, 4)
+    for size in (1, 2, 5):
+        leafax.manual_seed(0)
+        whole = vmap(lambda x: x + leafax.rand(4), randomness="same")(x), leafax.rand(2)
+        leafax.manual_seed(0)
+        parts = vmap(lambda x: x + leafax.rand(4), randomness="same", chunk_size=size)(x)
+        assert (parts == whole[0]).all() and (leafax.rand(2) == whole[1]).all()
+
+
 def test_random_numbers() -> None:
     vmap = leafax.func.vmap
     x = leafax.zeros(50, 4)

@@ -17,6 +17,7 @@ from .._budget import uncut
 from .._enter import enter
 from .._handle import Handle
 from .._modes import within
+from .._random import default_generator
 from .._record import apply
 from .._storage import of_mode
 from .._trace import Mode, local
@@ -129,7 +130,7 @@ def vmap(
         call = functools.partial(_map, func, treedef, dims, out_dims, randomness, kwargs)
         if chunk_size is None or chunk_size >= size:
             return call(leaves, size)
-        return _chunks(call, leaves, dims, size, chunk_size, func, out_dims)
+        return _chunks(call, leaves, dims, size, chunk_size, func, out_dims, randomness)
 
     return wrapped
 
@@ -261,11 +262,15 @@ def _out_dims(func: Any, out_dims: Any, output: Any, structure: Any) -> list[Any
 
 
 def _chunks(
-    call: Any, leaves: list[Any], dims: list[Any], size: int, chunk: int, func: Any, out_dims: Any
-) -> Any:
+    call: Any, leaves: list[Any], dims: list[Any], size: int, chunk: int, func: Any, out_dims: Any,
+    randomness: str,
+) -> Any:  # fmt: skip
     """Map some examples at a time, and put the results together."""
     found = []
+    before = default_generator.place() if randomness == "same" else None
     for start in range(0, size, chunk):
+        if before is not None:  # the same numbers for the examples of all chunks
+            default_generator.go_back(before)
         n = min(chunk, size - start)
         part = [
             x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims, strict=True)
