@@ -526,3 +526,15 @@ def test_a_jacobian_by_forward_mode_keeps_its_graph() -> None:
                 log(j.requires_grad)
                 if j.requires_grad:
                     log.gradients(*torch.autograd.grad(j.pow(2).sum(), y))
+
+
+def test_gradients_of_relu_do_not_depend_on_its_result_a_second_time() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
+        v = torch.ones(3, dtype=torch.float64, requires_grad=True)
+        (g,) = torch.autograd.grad(x.relu(), x, v, create_graph=True)
+        log(*torch.autograd.grad(g.sum(), (x, v), create_graph=True), g.grad_fn)
+        hvp = torch.autograd.functional.hvp
+        for strict in (False, True):
+            log.attempt(hvp, lambda x: x.relu().sum(), x, v, create_graph=True, strict=strict)

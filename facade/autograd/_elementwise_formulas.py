@@ -224,6 +224,10 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "sigmoid": {"input": lambda s: apply(_SIGMOID, s.g, s.result)},
     "tanh": {"input": lambda s: apply(_TANH, s.g, s.result)},
     "relu": {"input": lambda s: apply(_THRESHOLD, s.g, s.result)},
+    "threshold_backward": {
+        "grad_output": lambda s: apply(_THRESHOLD, s.g, s["result"]),
+        "result": lambda s: s.g.new_zeros(s.g.shape),  # nothing to differentiate any more
+    },
     "abs": {"input": lambda s: s.g * s["input"].sgn()},
     "maximum": {
         "input": lambda s: _chosen(s, "input", "other", "lt"),
