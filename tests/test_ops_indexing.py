@@ -201,3 +201,17 @@ def test_the_lengths_of_segments_are_saved() -> None:
             y.sum().backward()
         found.append(str(error.value))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dim", [0, -2, 1])
+@pytest.mark.parametrize("index", [[[0, -1]], [[5, 1]]])
+def test_indices_along_a_dim_wrap_in_memory_of_their_own(index: Any, dim: int) -> None:
+    found = []
+    for lib in (torch, leafax):
+        x = lib.arange(8.0).reshape(4, 2).requires_grad_()
+        at = lib.tensor(index)
+        y = x.take_along_dim(at, dim)
+        at[0, 0] = 0
+        y.backward(y.detach())
+        found.append((y.tolist(), x.grad.tolist(), lib.take_along_dim(x, at * 0 - 1, dim).tolist()))
+    assert found[0] == found[1]
