@@ -30,6 +30,7 @@ _CHECKED = Op(
     lambda input, q: q, name="quantile", differentiable=False, check=TABLE["quantile"].check
 )
 _GATHER, _LERP, _EXPAND = TABLE["gather"], TABLE["lerp"], TABLE["expand"]
+_REMAINDER = TABLE["remainder"]
 
 
 @composes("diagflat")
@@ -58,6 +59,8 @@ def _take_along_dim(input: Any, indices: Any, dim: int | None) -> Any:
     wide = [*shape]
     wide[dim] = input.shape[dim]
     x, at = apply(_EXPAND, input, tuple(wide)), apply(_EXPAND, indices, tuple(shape))
+    if input.shape[dim]:  # they wrap
+        at = apply(_REMAINDER, at, input.shape[dim])
     return apply(_GATHER, x, dim, at)
 
 

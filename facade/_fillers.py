@@ -76,47 +76,48 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     return self
 
 
-def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[Any, ...]:
-    """Index tensors, with masks as the positions where they are True.
+def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[Any, Any]:
+    """Index tensors, and which places they are if masks are among them.
 
     One value at one mask is `masked_fill`, which does not ask where the mask is True.
     """
-    from ._index_masks import check_bool, check_mask, nonzero, warn_of_bytes
+    from ._index_masks import check_bool, check_mask, marks, places_of
 
     if isinstance(indices, Handle):  # its rows are no indices of several dims
         raise TypeError(
             "index_put(): argument 'indices' (position 2) must be tuple of Tensors, not Tensor"
         )
-    found: list[Any] = []
-    for k in indices:
-        if isinstance(k, Handle) and str(k.dtype) in ("torch.bool", "torch.uint8"):  # type: ignore[attr-defined]
-            check_mask(self, len(found), k)
-            if len(indices) == 1 and values.numel() == 1 and not accumulate:
-                check_bool(k)
-                return (k,)
-            warn_of_bytes(k)
-            found.extend(nonzero(k, as_tuple=True))
-        else:
-            found.append(k)
-    return tuple(found)
+    given = tuple(indices)
+    if len(given) == 1 and isinstance(given[0], Handle) and marks(given[0]):
+        if values.numel() == 1 and not accumulate:
+            check_mask(self, 0, given[0])
+            check_bool(given[0])
+            return given, ()
+    return given, places_of(self, given)
 
 
 def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """`self[indices] = values` in place, or `+=` with `accumulate`."""
+    from ._index_masks import at
+
     check_inplace(self)
     try:
-        places = _indices(self, indices, values, accumulate)
+        indices, where = _indices(self, indices, values, accumulate)
     except IndexError:  # PyTorch looks at masks later
         if values.numel() != 1 or accumulate:
             check_overlap(TABLE["index_put"], self, (values,))
         raise
-    return apply_inplace(TABLE["index_put"], self, places, values, bool(accumulate))
+    op, more = at(TABLE["index_put"], where)
+    return apply_inplace(op, self, indices, values, bool(accumulate), *more)
 
 
 def index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """A copy with `values` put at `indices`."""
-    places = _indices(self, indices, values, accumulate)
-    return apply(TABLE["index_put"], self, places, values, bool(accumulate))
+    from ._index_masks import at
+
+    indices, where = _indices(self, indices, values, accumulate)
+    op, more = at(TABLE["index_put"], where)
+    return apply(op, self, indices, values, bool(accumulate), *more)
 
 
 def _scatter_arguments(op: Op, args: Any, kwargs: dict[str, Any], said: str) -> Any:

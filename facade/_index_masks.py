@@ -1,8 +1,14 @@
-"""Masks as indices: they become the positions where they are True, which only the data can tell."""
+"""Masks as indices: they become the positions where they are True, which only the data can tell.
+
+Backward saves the masks themselves, as PyTorch's does: ops at masks are given both.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from functools import cache
+from inspect import Parameter
 from typing import Any
 
 import numpy as np
@@ -39,12 +45,50 @@ def _refuse_examples(mask: Any, target: Any = None) -> None:
         refuse_mask(mask, target)
 
 
-def mask_index(out: Any, dim: int, mask: Any) -> list[Any]:
-    """The positions where a mask is True: what they are only the data can tell."""
-    _refuse_examples(mask)
-    warn_of_bytes(mask)
-    check_mask(out, dim, mask)
-    return list(nonzero(mask, as_tuple=True))
+def places_of(out: Any, keys: Sequence[Any]) -> tuple[Any, ...]:
+    """The keys, one a dim, with the positions where they are True in place of masks.
+
+    What these are only the data can tell. Nothing is returned where no key is a mask.
+    """
+    if not any(isinstance(k, Handle) and marks(k) for k in keys):
+        return ()
+    found: list[Any] = []
+    for k in keys:
+        if isinstance(k, Handle) and marks(k):
+            _refuse_examples(k)
+            warn_of_bytes(k)
+            check_mask(out, len(found), k)
+            found += nonzero(k, as_tuple=True)
+        else:
+            found.append(k)
+    return tuple(found)
+
+
+@cache
+def at_masks(op: Op) -> Op:
+    """`op`, which reads or writes at indices, with the places that they are as a last argument.
+
+    What it is given as `indices` is what backward saves.
+    """
+
+    def fn(input: Any, indices: Any, *rest: Any) -> Any:
+        *others, where = rest
+        return op.fn(input, where, *others)
+
+    def check(input: Any, indices: Any, *rest: Any) -> Any:
+        *others, where = rest
+        return op.check(input, where, *others) if op.check is not None else []
+
+    own = list(op.signature.parameters.values())
+    fn.__signature__ = op.signature.replace(  # type: ignore[attr-defined]
+        parameters=[*own, Parameter("places", Parameter.POSITIONAL_OR_KEYWORD, default=())]
+    )
+    return Op(fn, name=op.name, backward=op.backward, saves=op.saves, check=check)
+
+
+def at(op: Op, where: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
+    """The op to call, and its last arguments, where masks among the indices are these places."""
+    return (at_masks(op), (where,)) if where else (op, ())
 
 
 def check_bool(mask: Any) -> None:

@@ -14,7 +14,7 @@ from ._cautions import drops_imaginary
 from ._dtype import type_string
 from ._handle import Handle
 from ._index_keys import ALL, normalise, without_masks
-from ._index_masks import MaskError, check_bool, check_mask, is_mask, marks, mask_index
+from ._index_masks import MaskError, at, check_bool, check_mask, is_mask, marks, places_of
 from ._inplace import apply_inplace, check_inplace
 from ._overlap import check_overlap
 from ._record import apply
@@ -51,7 +51,8 @@ def get(self: Any, index: Any) -> Any:
     out, advanced = _basic(self, keys, places)
     if not advanced:
         return out if out is not self else apply(TABLE["alias"], self)
-    return apply(TABLE["index"], out, advanced)
+    op, more = at(TABLE["index"], places_of(out, advanced))
+    return apply(op, out, advanced, *more)
 
 
 def put(self: Any, index: Any, value: Any) -> None:
@@ -86,6 +87,7 @@ def put(self: Any, index: Any, value: Any) -> None:
                 if not number and is_mask(tensors[0]) and value.dtype != self.dtype:
                     value = value.to(self.dtype)  # one mask alone: `masked_fill_` writes it
         target, advanced = _basic(self, keys, places)
+        where = places_of(target, advanced)
     except MaskError:  # PyTorch looks at the mask later
         target, _ = _basic(self, *without_masks(keys, places))
         check_inplace(target)
@@ -93,7 +95,7 @@ def put(self: Any, index: Any, value: Any) -> None:
             check_overlap(TABLE["index_put"], target, (value,))
         raise
     if advanced:
-        _put(target, advanced, value, number)
+        _put(target, advanced, value, number, where)
     else:
         _copy_to(self, target, value, number)
 
@@ -111,14 +113,17 @@ def _check_number(value: Any, dtype: Any) -> None:
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
 
 
-def _put(target: Any, indices: tuple[Any, ...], value: Any, number: bool) -> None:
-    """Write at index tensors."""
+def _put(
+    target: Any, indices: tuple[Any, ...], value: Any, number: bool, where: tuple[Any, ...] = ()
+) -> None:
+    """Write at index tensors; masks among them are those places."""
     if number:
         value = _as_tensor(value, target)
     elif _without_ones(value) != tuple(value.shape):
         value = value.view(_without_ones(value))
     check_inplace(target, local.mode.grad and (target.requires_grad or value.requires_grad))
-    apply_inplace(TABLE["index_put"], target, indices, value)
+    op, more = at(TABLE["index_put"], where)
+    apply_inplace(op, target, indices, value, *((False, *more) if more else ()))
 
 
 def _copy_to(self: Any, target: Any, value: Any, number: bool) -> None:
@@ -173,7 +178,6 @@ def _basic(
     out = self
     dim = 0
     advanced: list[Any] = []
-    masked = False
     for i, k in enumerate(keys):
         if k is None:
             out = out.unsqueeze(dim)
@@ -191,16 +195,9 @@ def _basic(
             dim += 1
         else:
             advanced.append(k)
-            masks = marks(k)
-            masked = masked or masks
-            dim += k.dim() if masks else 1
+            dim += k.dim() if marks(k) else 1
     if all(a is None for a in advanced):
         return out, ()
-    if masked:  # of what the views have left
-        found: list[Any] = []
-        for k in advanced:
-            found += [k] if k is None or not marks(k) else mask_index(out, len(found), k)
-        advanced = found
     while advanced and advanced[-1] is None:
         advanced.pop()
     return out, tuple(advanced)

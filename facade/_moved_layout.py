@@ -121,7 +121,7 @@ def moved(op: Any, call: Any, operands: list[Layout], avals: Any, iterated: Any)
         return None
     if op.name in ("index", "glu"):
         by_index = op.name == "index"
-        over = _index(operands, *args) if by_index else _glu(operands[0], *args, **call.kwargs)
+        over = _index(operands, args[-1]) if by_index else _glu(operands[0], *args, **call.kwargs)
         return iterated(shape, over) if over and over[0].shape == shape else None
     if op.name == "stack":
         found = _stack(operands, *args, **call.kwargs)

@@ -17,7 +17,7 @@ from ._trace import State, Value
 from ._underived import has_no_formula, written_in_place
 
 # What PyTorch saves as an index or a mask has no edge.
-_NO_EDGE = frozenset({"storage", "mask", "condition", "index", "indices", "start"})
+_NO_EDGE = frozenset({"storage", "mask", "condition", "index", "indices", "places", "start"})
 # The parameters that have one here, in the order of the edges; left out they lead nowhere.
 _EDGES = {
     "segment_reduce": ("data",),

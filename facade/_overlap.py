@@ -48,8 +48,18 @@ JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack",
 
 # These refuse their own target as an operand, too.
 _NO_OVERLAP = JOINS | {
-    "index_put", "index_add", "index_copy", "index_fill", "index_reduce", "scatter", "scatter_add",
-    "scatter_reduce", "put", "gather", "take", "index_select",
+    "index_put",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_reduce",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "put",
+    "gather",
+    "take",
+    "index_select",
 }
 
 
@@ -72,7 +82,7 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
         if twice and 0 not in found.shape:
             by_tensor = op.name == "fill" and any(True for _ in _tensors(args))
             _internal("copy" if by_tensor else op.name)  # it is copied there
-            if op.name == "index_put" and _is_mask(args[0]):  # it goes on to `masked_fill_`
+            if _fills(op, args):  # it goes on to `masked_fill_`
                 _internal("masked_fill")
     if op.name not in _BUFFERED and not _fills(op, args):
         for a in _tensors(args):

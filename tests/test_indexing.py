@@ -193,3 +193,30 @@ def test_masks_are_those_of_what_is_left() -> None:
     agree(lambda t: numbers(t, 3, 4)[t.zeros(5, dtype=t.bool), 0])
     agree(lambda t: numbers(t, 3, 4)[t.zeros(3, 4, dtype=t.uint8), 0])
     agree(lambda t: numbers(t, 3, 4)[t.tensor(1.0) :: -1])
+
+
+MASKED = [
+    "x[m]", "x[m, 0]", "x[n]", "x[..., t.tensor([True, False])]", "x[m, t.tensor([0, 1, 0])]",
+    "assigned(x * 1, m, v[:2])", "assigned(x * 1, (m, 0), v[:3])", "assigned(x * 1, m, v[:1])",
+    "x.index_put((m,), v[0], True)", "x.index_put((n,), v)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("write", ["m[0] = n[0] = False", "m.data.zero_(), n.data.zero_()", "0"])
+@pytest.mark.parametrize("case", MASKED)
+def test_backward_saves_the_masks_themselves(case: str, write: str) -> None:
+    def program(t: Any) -> Any:
+        m = t.tensor([True, False, True, True])
+        n = t.tensor([[True, False], [False, True], [True, True], [False, False]])
+        x, v = (numbers(t, *s).requires_grad_() for s in ((4, 2), (4,)))
+        y = eval(case, {"t": t, "x": x, "v": v, "m": m, "n": n, "assigned": assigned})
+        node = y.grad_fn
+        saved = getattr(node, "_saved_indices", None)
+        exec(write, {"m": m, "n": n})
+        if "data" in write and case == "assigned(x * 1, (m, 0), v[:3])":
+            return None  # a write through a view is one node, which keeps its places
+        y.backward(y.detach(), retain_graph=True)
+        (first,) = t.autograd.grad((y**2).sum(), x, create_graph=True)
+        return plain(saved), plain(x.grad), plain(v.grad), plain(first)
+
+    agree(program)

@@ -174,3 +174,44 @@ def test_index_reduce_says_what_pytorch_says_of_an_index_out_of_range() -> None:
     for t in (leafax, torch):
         with pytest.raises(IndexError, match="^index out of range in self"):
             t.ones(3, 4).index_reduce_(1, t.tensor([9]), t.ones(3, 1), "prod").tolist()
+
+
+@pytest.mark.filterwarnings("ignore:The reduce argument")
+@pytest.mark.parametrize("src", ["t.ones(2)", "2.0", "x[:2]"])
+@pytest.mark.parametrize("call", ["(x * 1).scatter(0, i, {}, reduce='add')",
+                                  "(x * 1).scatter_(0, i, {}, reduce='multiply')"])  # fmt: skip
+def test_a_reducing_scatter_has_no_derivative(call: str, src: str) -> None:
+    found = []
+    for lib in (torch, leafax):
+        x = lib.ones(4, requires_grad=True)
+        y = eval(call.format(src), {"t": lib, "x": x, "i": lib.tensor([0, 1])})
+        with pytest.raises(RuntimeError) as error:
+            y.sum().backward()
+        found.append((y.grad_fn.name(), y.tolist(), str(error.value)))
+    assert found[0] == found[1]
+
+
+def test_the_lengths_of_segments_are_saved() -> None:
+    found = []
+    for lib in (torch, leafax):
+        lengths = lib.tensor([1, 3])
+        y = lib.segment_reduce(lib.ones(4, requires_grad=True), "sum", lengths=lengths)
+        lengths[0] = 0
+        with pytest.raises(RuntimeError) as error:
+            y.sum().backward()
+        found.append(str(error.value))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dim", [0, -2, 1])
+@pytest.mark.parametrize("index", [[[0, -1]], [[5, 1]]])
+def test_indices_along_a_dim_wrap_in_memory_of_their_own(index: Any, dim: int) -> None:
+    found = []
+    for lib in (torch, leafax):
+        x = lib.arange(8.0).reshape(4, 2).requires_grad_()
+        at = lib.tensor(index)
+        y = x.take_along_dim(at, dim)
+        at[0, 0] = 0
+        y.backward(y.detach())
+        found.append((y.tolist(), x.grad.tolist(), lib.take_along_dim(x, at * 0 - 1, dim).tolist()))
+    assert found[0] == found[1]

@@ -12,6 +12,8 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, Slot
 
+from .._index_masks import at, marks, places_of
+from .._node import Node
 from .._record import apply
 
 # `_index_put_impl_` adds up where indices repeat; its node has the name of the function.
@@ -58,18 +60,39 @@ def _filled_rows(s: Any) -> Any:
 
 def _keys(s: Any) -> tuple[Any, ...]:
     """The indices of `x[...]`: tensors, and None where a dimension is taken whole."""
-    indices = s.static("indices")
-    return tuple([s.node.unpack(k.index) if isinstance(k, Slot) else k for k in indices])
+    return tuple([s.node.unpack(k.index) if isinstance(k, Slot) else k for k in s["indices"]])
+
+
+def _where(s: Any, like: Any) -> tuple[Any, ...]:
+    """Which places masks among the indices are; () if there are none.
+
+    Args:
+      like: of the shape of what was indexed.
+    """
+    known = s.static("places")
+    if known and isinstance(s.node, Node):  # the masks are what the op had
+        return tuple([s.node.unpack(k.index) if isinstance(k, Slot) else k for k in known])
+    return places_of(like, _keys(s))
 
 
 def _put_back(s: Any) -> Any:
-    return apply(_INDEX_PUT, _zeros(s), _keys(s), s.g, True)
+    zeros = _zeros(s)
+    op, where = at(_INDEX_PUT, _where(s, zeros))
+    return apply(op, zeros, _keys(s), s.g, True, *where)
 
 
 def _put_over(s: Any) -> Any:
     if s.static("accumulate", False):
         return s.g
-    return apply(TABLE["index_put"], s.g, _keys(s), s.g.new_zeros(s.shape("values")))
+    values = s.g.new_zeros(s.shape("values"))
+    one = len(s["indices"]) == 1 and values.numel() == 1 and marks(_keys(s)[0])
+    op, where = at(TABLE["index_put"], () if one else _where(s, s.g))
+    return apply(op, s.g, _keys(s), values, False, *where)
+
+
+def _put_values(s: Any) -> Any:
+    op, where = at(TABLE["index"], _where(s, s.g))
+    return apply(op, s.g, _keys(s), *where)
 
 
 def _put_at(s: Any) -> Any:
@@ -131,7 +154,7 @@ FORMULAS: dict[str, dict[str, Any]] = {
     },
     "index": {"input": _put_back},
     "index_put": {
-        "input": _put_over, "values": lambda s: apply(TABLE["index"], s.g, _keys(s)),
+        "input": _put_over, "values": _put_values,
     },
     "take": {"input": lambda s: _zeros(s).put(s["index"], s.g, True)},
     "put": {

@@ -56,7 +56,7 @@ def _checked_axis(data: Array, axis: int, name: str, dims: int) -> int:
     return axis
 
 
-@op(method=False, check=_faults, saves={"data": "*"})
+@op(method=False, check=_faults, saves={"data": "*", "lengths": "*", "offsets": "*"})
 def segment_reduce(
     data: Array, reduce: str, *, lengths: Array | None = None, indices: Array | None = None,
     offsets: Array | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
