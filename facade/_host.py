@@ -14,7 +14,6 @@ from sys import getrefcount
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 _ALIGNED = 64
@@ -23,7 +22,7 @@ _ALIGNED = 64
 def to_device(array: Any) -> Any:
     """A NumPy array on the default device, copied, with its dtype kept."""
     with jax.enable_x64(True):
-        return jnp.array(array)
+        return jax.device_put(np.array(array))  # `jnp.array` compiles a program for each shape
 
 
 def snapshot(array: np.ndarray) -> np.ndarray:

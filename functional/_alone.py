@@ -35,9 +35,9 @@ _DONATED = 64 << 20
 
 # How many programs with the same update were compiled whole and hardly ran again, before the next
 # new one runs op by op as soon as that is cheaper: a loop has few (its first step, the last batch),
-# a net that is another at each step has many.
+# a net that is another at each step has many, and may meet one a few times in a row.
 _PATIENCE = 4
-_HARDLY = 2
+_HARDLY = 8
 # A long program, met again, is compiled whole once it has taken this part of what that takes: at
 # once if it is a loop's body (the same as the last time), unless it is very long. Episodes of other
 # lengths are met again, too, but seldom.
@@ -84,8 +84,8 @@ class OpByOp:
         unknown = set(self._described) - _ready.keys()  # turns of a loop share what they compile
         alone = len(unknown) * _ALONE
         dearer = _DONATING if donate or updates else 1
-        if updates and all(_hardly_met_again(update) for update in updates):
-            dearer = 1  # no loop's body, as these say
+        if self._hardly_loops:
+            dearer = 1
         elif updates and whole < _LONG_STEP:
             return False
         if updates:
@@ -102,10 +102,15 @@ class OpByOp:
         in_turn = all(kind in _last and _last[kind].repeat(self) for kind in kinds)
         return _IN_TURN * self._whole - _AT_ONCE if in_turn else _BETWEEN_OTHERS * self._whole
 
-    @functools.cached_property
+    @property
+    def _hardly_loops(self) -> bool:
+        """Whether what was compiled with the same updates says that this is no loop's body."""
+        return bool(self._optimizers) and all(map(_hardly_met_again, self._optimizers))
+
+    @property
     def _kinds(self) -> list[Any]:
         """What the program takes turns by, a key of `_last` each; none for a short one."""
-        if self._whole >= _LONG_STEP and self._optimizers:
+        if self._optimizers and (self._whole >= _LONG_STEP or self._hardly_loops):
             return self._optimizers
         return [None] * (self._whole >= _LONG)
 
@@ -163,7 +168,7 @@ class OpByOp:
             for i in set(entry.inputs):
                 if last_use[i] == e and i not in kept:
                     env[i] = None
-        outputs = tuple(jax.numpy.asarray(env[i]) for i in self.program.outputs)
+        outputs = tuple(jax.device_put(env[i]) for i in self.program.outputs)
         if self._kinds and not compiles:
             jax.block_until_ready(outputs)  # what they take to compute counts as well
             self.spent += (time.perf_counter() - start) * 1e3
@@ -197,7 +202,7 @@ class _Turns:
         self._last.append((ref(program), before + 1))
 
     def repeat(self, program: OpByOp) -> bool:
-        """Whether `program` is the same as before: three times, where the last were no loops."""
+        """Whether `program` is the same as before: many times, where the last were no loops."""
         *others, _ = self._last
         hardly = len(others) == _PATIENCE - 1 and not any(_looped(*other) for other in others)
         return self._in_a_row(program) > (_HARDLY if hardly else 0)
@@ -212,7 +217,7 @@ def _looped(held: ref[OpByOp], times: int) -> bool:
     """Whether a program was met again and again, as far as it is still there."""
     program = held()
     plan = None if program is None or program.plan is None else program.plan()
-    return times > 1 or plan is not None and plan.runs > _HARDLY
+    return times > _HARDLY or plan is not None and plan.runs > _HARDLY
 
 
 class _Checks:

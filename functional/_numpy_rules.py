@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from ._numpy_gather import gather, put, scatter
 
 _Rule = Callable[..., Callable[..., Any]]
 
@@ -186,6 +189,16 @@ def _sum(x: Any, axis: Any) -> Any:
     return np.sum(x, axis) + x.dtype.type(0)
 
 
+def _position(fn: Any) -> _Rule:
+    def rule(given: Any, made: Any, *, axes: Any, index_dtype: Any) -> Callable[..., Any]:
+        (axis,) = axes
+        if not given[0].shape[axis]:
+            raise Unsupported
+        return lambda x: fn(x, axis)  # a NaN is greatest and least in both
+
+    return rule
+
+
 def _reversed(given: Any, made: Any, *, dimensions: Any) -> Any:
     return lambda x: np.flip(x, dimensions)
 
@@ -206,6 +219,7 @@ RULES: dict[str, _Rule] = {
         "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "exp2": np.exp2,
         "floor": np.floor, "ceil": np.ceil,
         "is_finite": np.isfinite, "atan2": np.arctan2, "pow": np.power, "div": np.divide,
+        "erf": np.frompyfunc(math.erf, 1, 1), "erfc": np.frompyfunc(math.erfc, 1, 1),
         "rsqrt": lambda x: 1 / np.sqrt(x), "logistic": lambda x: 1 / (1 + np.exp(-x)),
     }.items()},
     **{name: _reduced(fn) for name, fn in {
@@ -217,5 +231,7 @@ RULES: dict[str, _Rule] = {
     "broadcast_in_dim": _broadcast, "slice": _slice, "pad": _pad, "split": _split,
     "transpose": _transpose, "squeeze": _squeeze, "concatenate": _concatenate, "rev": _reversed,
     "stack": _stack, "unstack": _unstack, "cumsum": _cumsum,
+    "argmax": _position(np.argmax), "argmin": _position(np.argmin),
+    "gather": gather, "scatter": scatter(put), "scatter-add": scatter(np.add.at),
     "dynamic_slice": _part, "dynamic_update_slice": _part_written,
 }  # fmt: skip
