@@ -186,7 +186,7 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
     if frozen(t):
         with written_anyway():
             apply_inplace(op, t, *args, _key=_key, **kwargs)
-            if op.name in ("copy", "fill") and isinstance(args[0], Handle):
+            if op.name in ("copy", "fill", "fill_") and isinstance(args[0], Handle):
                 drops_imaginary(args[0]._v.dtype, t._v.dtype, t._v.numel)  # type: ignore[attr-defined]
     if local.mode.dual:
         compares = op.name in ZEROS

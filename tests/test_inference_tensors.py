@@ -183,3 +183,16 @@ def test_which_error_comes_first(call: str) -> None:
         see.attempt(lambda: eval(call, space))
 
     same(program)
+
+
+@pytest.mark.parametrize("at", [0, (0, 0), slice(None)])
+def test_a_refused_write_of_complex_numbers_has_warned(at: Any) -> None:
+    """PyTorch writes before it refuses."""
+
+    def program(lib: Any, see: Any) -> None:
+        with lib.inference_mode():
+            x = lib.ones(2, 2)
+        see.attempt(lambda: x.__setitem__(at, lib.tensor(2 + 1j)))
+        see(x)
+
+    same(program)  # and the warnings
