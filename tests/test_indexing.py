@@ -220,3 +220,17 @@ def test_backward_saves_the_masks_themselves(case: str, write: str) -> None:
         return plain(saved), plain(x.grad), plain(v.grad), plain(first)
 
     agree(program)
+
+
+@pytest.mark.parametrize("case", ["x[m]", "x[:, n]", "assigned(x * 1, m, v[:0])"])
+def test_masks_of_nothing_in_a_graph_of_a_program_that_ran(case: str) -> None:
+    def program(t: Any) -> Any:
+        m, n = t.tensor([False] * 4), t.tensor([False] * 2)
+        x, v = (numbers(t, *s).requires_grad_() for s in ((4, 2), (4,)))
+        y = eval(case, {"x": x, "v": v, "m": m, "n": n, "assigned": assigned})
+        loss = (y**2).sum()
+        loss.item()
+        (first,) = t.autograd.grad(loss, x, create_graph=True)
+        return plain(first), first.requires_grad
+
+    agree(program)
