@@ -81,7 +81,9 @@ def trunc_normal_(
 
     low, high = below((a - mean) / std), below((b - mean) / std)
     with no_grad():  # one write: PyTorch keeps the first draw if all of it lies inside
-        drawn = empty_like(tensor, dtype=float64)  # in fewer bits some draws round to the bounds
+        # In fewer bits some draws round to the bounds.
+        wide = float64 if tensor.is_floating_point() else tensor.dtype
+        drawn = empty_like(tensor, dtype=wide)
         drawn.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
         drawn.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
         return tensor.copy_(drawn.clamp_(min=a, max=b))
