@@ -20,7 +20,7 @@ from ._dtype import of
 from ._enter import enter, make
 from ._grad_dtype import wanted
 from ._gradient_layout import unlike
-from ._gradients import apply, fitted, idle
+from ._gradients import apply, fitted, fitted_roots, idle
 from ._hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from ._layout import is_dense
 from ._memory_format import contiguous_format
@@ -139,7 +139,7 @@ class GraphTask:
         self.reached = needed
         buffers: dict[Any, list[Any]] = {}
         ready = Ready()
-        for (node, out), grad in self.roots:
+        for (node, out), grad in fitted_roots(self.roots) if local.turned else self.roots:
             self._add(buffers, node, out, grad)
         alone = len(self.roots) == 1  # its hooks are called even if it leads to nothing wanted
         for (node, _), _ in self.roots:

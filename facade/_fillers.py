@@ -88,6 +88,10 @@ def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[An
             "index_put(): argument 'indices' (position 2) must be tuple of Tensors, not Tensor"
         )
     given = tuple(indices)
+    if len(given) > self.dim():
+        raise IndexError(
+            f"too many indices for tensor of dimension {self.dim()} (got {len(given)})"
+        )
     if len(given) == 1 and isinstance(given[0], Handle) and marks(given[0]):
         if values.numel() == 1 and not accumulate:
             check_mask(self, 0, given[0])

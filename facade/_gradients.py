@@ -191,17 +191,28 @@ def fitted(node: Any, passed: list[Any]) -> list[Any]:
     Raises:
       RuntimeError: if that cannot be.
     """
-    from .autograd._fit import fit
-
     for number, k in enumerate(node.next_places()):
         edge = None if k is None else node.next_edges()[k]
-        if k is None or edge is None or passed[k] is None or edge[0].accumulates:
-            continue
-        kinds = edge[0].output_kinds()
-        kind = kinds[edge[1]] if edge[1] < len(kinds) else None
-        if kind is not None and tuple(kind.shape) != tuple(passed[k].shape):
-            passed[k] = fit(node.name(), number, passed[k], kind)
+        if k is not None and edge is not None and passed[k] is not None:
+            passed[k] = _fitted(node.name(), number, passed[k], edge)
     return passed
+
+
+def fitted_roots(roots: Sequence[Any]) -> list[Any]:
+    """What a backward pass was given, `(edge, gradient)`, in the shapes of what it goes to."""
+    return [(edge, _fitted("", i, grad, edge)) for i, (edge, grad) in enumerate(roots)]
+
+
+def _fitted(name: str, number: int, grad: Any, edge: Any) -> Any:
+    from .autograd._fit import fit
+
+    node, out = edge
+    if grad is None or node.accumulates:
+        return grad
+    kinds = node.output_kinds()
+    kind = kinds[out] if out < len(kinds) else None
+    same = kind is None or tuple(kind.shape) == tuple(grad.shape)
+    return grad if same else fit(name, number, grad, kind)
 
 
 def _fit(grad: Any, value: Value) -> Any:

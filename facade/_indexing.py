@@ -78,15 +78,14 @@ def put(self: Any, index: Any, value: Any) -> None:
                 check_mask(self, 0, keys[0])
                 _put(self, (keys[0],), value, number)
                 return
-        if number or value.numel() == 1:
-            tensors = [k for k in keys if isinstance(k, Handle)]
-            if len(tensors) == 1:
-                if len(keys) == 1 and marks(tensors[0]):
-                    check_mask(self, 0, tensors[0])
-                check_bool(tensors[0])
-                if not number and is_mask(tensors[0]) and value.dtype != self.dtype:
-                    value = value.to(self.dtype)  # one mask alone: `masked_fill_` writes it
         target, advanced = _basic(self, keys, places)
+        found = [(dim, k) for dim, k in enumerate(advanced) if k is not None]
+        if len(found) == 1 and (number or value.numel() == 1) and marks(found[0][1]):
+            check_mask(target, *found[0])  # `masked_fill_` writes it
+            check_inplace(target)
+            check_bool(found[0][1])
+            if not number and value.dtype != self.dtype:
+                value = value.to(self.dtype)
         where = places_of(target, advanced)
     except MaskError:  # PyTorch looks at the mask later
         target, _ = _basic(self, *without_masks(keys, places))

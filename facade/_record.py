@@ -235,7 +235,8 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
             from ._run import cut
 
             cut("its data was prepared in a new way")
-            return record(op, args, kwargs)
+            # Views among the operands are made anew, which is no preparation.
+            return record(op, args, kwargs, budget=False)
         state = miss(trace, key, op, args, kwargs)
     trace.state = state
     return state, trace

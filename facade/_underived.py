@@ -154,10 +154,12 @@ def invalid_gradient(name: str, place: int, have: Any, want: Any) -> str:
     """What the engine says of a gradient whose shape does not fit.
 
     Args:
+      name: the function that returned it; "" for one that `backward` was called with.
       place: of the edge that it goes along, counted from 0.
     """
+    whose = f"Function {name} returned an " if name else ""
     return (
-        f"Function {name} returned an invalid gradient at index {place} - got {list(have)} "
+        f"{whose}invalid gradient at index {place} - got {list(have)} "
         f"but expected shape compatible with {list(want)}"
     )
 

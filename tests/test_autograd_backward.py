@@ -194,3 +194,17 @@ def test_what_a_second_backward_finds_freed() -> None:
             see.gradients(x.grad)
 
     same(program)
+
+
+@pytest.mark.parametrize("turn", ["t_()", "swapaxes_(0, 1)", "unsqueeze_(0)", "transpose_(0, -1)"])
+@pytest.mark.parametrize("backward", ["y.backward(t.ones_like(y))", "t.autograd.grad(y, x, y * 1)"])
+def test_the_gradient_of_what_was_turned_in_no_grad(turn: str, backward: str) -> None:
+    def program(torch: Any, see: Any) -> None:
+        x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+        y = x * 2
+        with torch.no_grad():
+            eval(f"y.{turn}")
+        see(eval(backward, {"t": torch, "x": x, "y": y}))
+        see(x.grad)
+
+    same(program)

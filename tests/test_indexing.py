@@ -220,3 +220,37 @@ def test_backward_saves_the_masks_themselves(case: str, write: str) -> None:
         return plain(saved), plain(x.grad), plain(v.grad), plain(first)
 
     agree(program)
+
+
+@pytest.mark.parametrize("case", ["x[m]", "x[:, n]", "assigned(x * 1, m, v[:0])"])
+def test_masks_of_nothing_in_a_graph_of_a_program_that_ran(case: str) -> None:
+    def program(t: Any) -> Any:
+        m, n = t.tensor([False] * 4), t.tensor([False] * 2)
+        x, v = (numbers(t, *s).requires_grad_() for s in ((4, 2), (4,)))
+        y = eval(case, {"x": x, "v": v, "m": m, "n": n, "assigned": assigned})
+        loss = (y**2).sum()
+        loss.item()
+        (first,) = t.autograd.grad(loss, x, create_graph=True)
+        return plain(first), first.requires_grad
+
+    agree(program)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "x[u, None, one] = 5.0", "x[u, True] = t.tensor(2.0)", "x[m, one] = t.tensor(2)",
+        "x[u] = 5.0", "x[None, u] = 5.0", "x[:, u] = 5.0", "a[u] = 5.0", "a[None, u] = 5.0",
+        "x.index_put((m, m, m), t.tensor(1.0))", "x.index_put_((m, m, u), t.tensor(1.0), True)",
+        "x.sum().index_put((one,), t.tensor(1.0))",
+    ],
+)  # fmt: skip
+def test_one_value_at_masks_of_bytes_and_at_too_many(write: str) -> None:
+    def program(t: Any) -> Any:
+        x = numbers(t, 3, 2, dtype="float32")
+        a = x.clone().requires_grad_()
+        u, m = t.tensor([1, 0, 1], dtype=t.uint8), t.tensor([True, False, True])
+        exec(write, {"t": t, "x": x, "a": a, "u": u, "m": m, "one": t.tensor(True)})
+        return plain(x), x._version
+
+    agree(program)

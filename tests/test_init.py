@@ -121,3 +121,18 @@ def test_draws_in_place_take_a_generator(name: str) -> None:
 
     assert leafax.equal(draw(1), draw(1))
     assert not leafax.equal(draw(1), draw(2))
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+def test_one_write_fills_with_the_identity_or_with_draws(kind: str) -> None:
+    for t in (torch, leafax):
+        a, b = (t.ones(5, 3, dtype=getattr(t, kind)).requires_grad_() for _ in range(2))
+        assert t.nn.init.eye_(a) is a and t.nn.init.trunc_normal_(b, std=0.02) is b
+        assert (a._version, b._version) == (1, 1) and a.is_leaf and b.requires_grad
+        assert a.tolist() == torch.eye(5, 3).tolist() and b.abs().max() < 0.3
+
+
+def test_integers_are_not_drawn_from_the_truncated_normal_distribution() -> None:
+    for t in (torch, leafax):
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            t.nn.init.trunc_normal_(t.zeros(3, dtype=t.int64))

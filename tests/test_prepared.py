@@ -64,3 +64,14 @@ def test_a_preparation_that_is_always_the_same_stays_in_the_step() -> None:
         optimizer.step()
         programs.append(len(leafax.explain(clear=True).runs))
     assert programs[2:] == [1] * 6
+
+
+def test_views_made_anew_after_the_cut_are_no_preparation() -> None:
+    def masks(lib: Any, see: Any) -> None:
+        with lib.autograd.detect_anomaly(check_nan=False):  # which remembers no steps
+            for n in range(3, 12):
+                x = lib.ones(n, n + 1, requires_grad=True)
+                mask = (lib.arange(2 * n * (n + 1)) % n > 1).reshape(2, n + 1, n)[1].permute(1, 0)
+                see(x[mask])
+
+    same(masks)

@@ -63,6 +63,13 @@ def _keys(s: Any) -> tuple[Any, ...]:
     return tuple([s.node.unpack(k.index) if isinstance(k, Slot) else k for k in s["indices"]])
 
 
+def _has(node: Node, places: Any) -> bool:
+    """Whether a node kept these operands: one of a program that ran has those alone whose values
+    its gradient reads, and where a mask is True nowhere that is none."""
+    kept = node.saved
+    return kept is None or all(k.index in kept for k in places if isinstance(k, Slot))
+
+
 def _where(s: Any, like: Any) -> tuple[Any, ...]:
     """Which places masks among the indices are; () if there are none.
 
@@ -70,7 +77,7 @@ def _where(s: Any, like: Any) -> tuple[Any, ...]:
       like: of the shape of what was indexed.
     """
     known = s.static("places")
-    if known and isinstance(s.node, Node):  # the masks are what the op had
+    if known and isinstance(s.node, Node) and _has(s.node, known):  # the masks are what the op had
         return tuple([s.node.unpack(k.index) if isinstance(k, Slot) else k for k in known])
     return places_of(like, _keys(s))
 

@@ -74,14 +74,19 @@ def trunc_normal_(
             "values may be incorrect.",
             stacklevel=2,
         )
+    from .. import empty_like, float64
 
     def below(x: float) -> float:
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
     low, high = below((a - mean) / std), below((b - mean) / std)
-    with no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        return tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
+    with no_grad():  # one write: PyTorch keeps the first draw if all of it lies inside
+        # In fewer bits some draws round to the bounds.
+        wide = float64 if tensor.is_floating_point() else tensor.dtype
+        drawn = empty_like(tensor, dtype=wide)
+        drawn.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
+        drawn.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
+        return tensor.copy_(drawn.clamp_(min=a, max=b))
 
 
 def constant_(tensor: Any, val: float) -> Any:
@@ -104,9 +109,10 @@ def eye_(tensor: Any) -> Any:
     """The identity matrix, or its beginning: as much of the input as fits is kept."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
+    from .. import eye
+
     with no_grad():
-        tensor.zero_()
-        tensor.diagonal().fill_(1)
+        eye(*tensor.shape, out=tensor)
     return tensor
 
 
