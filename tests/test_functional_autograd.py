@@ -538,3 +538,23 @@ def test_gradients_of_relu_do_not_depend_on_its_result_a_second_time() -> None:
         hvp = torch.autograd.functional.hvp
         for strict in (False, True):
             log.attempt(hvp, lambda x: x.relu().sum(), x, v, create_graph=True, strict=strict)
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+@pytest.mark.parametrize("f", ["view_as_complex(x)", "z * z", "z.abs()", "(z.real, x * 2)", "None"])
+def test_jacobians_of_complex_numbers(f: str, strategy: str, vectorize: bool) -> None:
+    """`vectorize` gives the engine its gradients, so outputs need not be real."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([[1.0, 2.0], [-3.0, 0.5]], dtype=torch.float64)
+        z = torch.tensor([1 + 2j, -0.5j])
+        view = torch.view_as_complex
+        with log.catch():
+            rows = torch.autograd.functional.jacobian(
+                lambda x, z: eval(f, {"x": x, "z": z, "view_as_complex": view}),
+                (x, z), vectorize=vectorize, strategy=strategy,
+            )  # fmt: skip
+            for row in rows if isinstance(rows[0], (list, tuple)) else [rows]:
+                log.gradients(*row)

@@ -114,6 +114,29 @@ def test_functional_call() -> None:
         log(m.bias)
 
 
+@pytest.mark.parametrize("name", ["bias", "a.weight", "a.factor", "", "a."])
+@pytest.mark.parametrize("value", [None, "3.0", "x", "w"])
+def test_what_is_no_tensor_is_refused(name: str, value: str | None) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        m = net(torch)
+        m.a.factor = 2.0
+        x = torch.tensor([3.0, 4.0])
+        new = eval(value or "None", {"x": x, "w": "a word"})
+        log.attempt(torch.func.functional_call, m, {name: new}, x)
+        log(m.a.weight, m.bias, m.a.factor)
+
+
+def test_without_tied_weights_modules_may_form_a_circle() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        m = net(torch)
+        m.a.outer = m
+        given = {"a.outer.a.weight": torch.tensor([2.0, 3.0])}
+        call = torch.func.functional_call
+        log(call(m, given, torch.tensor([3.0, 4.0]), tie_weights=False))
+
+
 def test_of_a_flax_model() -> None:
     from flax import nnx
 

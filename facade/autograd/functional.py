@@ -25,7 +25,7 @@ _Tensors = Any
 _OUTPUTS = "outputs of the user-provided function"
 
 
-def _as_tuple(x: Any, arg: str, fn: str) -> tuple[bool, tuple[Any, ...]]:
+def _as_tuple(x: Any, arg: str, fn: str | None) -> tuple[bool, tuple[Any, ...]]:
     many = isinstance(x, tuple)
     xs = x if many else (x,)
     for i, el in enumerate(xs):
@@ -179,7 +179,11 @@ def jacobian(
                 "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
                 "supported together. Please either set `strict=False` or `vectorize=False`."
             )
-        rows = tuple(_rows(i, o, inputs, strict, create_graph) for i, o in enumerate(outputs))
+        # `vectorize` gives the engine a basis, so outputs may be complex; without it rows start
+        # from an implicit one, which PyTorch has for real numbers only.
+        rows = tuple(
+            _rows(i, o, inputs, strict, create_graph, vectorize) for i, o in enumerate(outputs)
+        )
     done = _done(rows, create_graph)
     done = done if many_in else tuple(r[0] for r in done)
     return done if many_out else done[0]
@@ -187,41 +191,58 @@ def jacobian(
 
 def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> Any:
     """The Jacobian by forward mode, all columns at once; lists where PyTorch has lists."""
-    from ..func import jacfwd
+    from ..func import jvp, vmap
 
-    many_in, inputs = _as_tuple(inputs, "inputs", "jacobian")
     if strict:
         raise RuntimeError(
             'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are '
             "not supported together (yet). Please either set `strict=False` or `strategy="
             '"reverse-mode"`.'
         )
+    many_in, inputs = _as_tuple(inputs, "inputs", "jacobian")
     if not vectorize:
         raise NotImplementedError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly "
             "implemented for `vectorize=True`."
         )
+    sizes = [x.numel() for x in inputs]
+    basis = _construct_standard_basis_for(inputs, sizes)
     if opened.levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     refuse("_make_dual", *inputs)
     many_out: list[bool] = []
+    shapes: list[Any] = []
 
     def outputs(*xs: Any) -> Any:
         with allowed():
-            many, outs = _as_tuple(func(*xs), _OUTPUTS, "jacobian")
+            many, outs = _as_tuple(func(*xs), "outputs", None)
         many_out[:] = [many]
+        shapes[:] = [o.shape for o in outs]
         return outs
 
+    def push(*tangents: Any) -> Any:
+        shaped = [t.view_as(x) for t, x in zip(tangents, inputs, strict=True)]
+        return jvp(outputs, inputs, tuple(shaped))[1]
+
     # PyTorch neither detaches the inputs nor the result, and leaves grad mode as it is.
-    found = jacfwd(outputs, tuple(range(len(inputs))))(*inputs)
-    rows = [list(r) if many_in else r[0] for r in found]
+    rows = []
+    found = vmap(push)(*basis)  # gives `shapes`
+    for shape, columns in zip(shapes, found, strict=True):
+        row = [
+            part.permute(*range(1, part.ndim), 0).reshape((*shape, *x.shape))
+            for part, x in zip(columns.split(sizes), inputs, strict=True)
+        ]
+        rows.append(row if many_in else row[0])
     return rows if many_out[0] else rows[0]
 
 
-def _rows(i: int, out: Any, inputs: Any, strict: bool, create_graph: bool) -> tuple[Any, ...]:
+def _rows(
+    i: int, out: Any, inputs: Any, strict: bool, create_graph: bool, given: bool
+) -> tuple[Any, ...]:
     columns: list[list[Any]] = [[] for _ in inputs]
     for element in out.reshape(-1).unbind(0) if out.numel() else ():
-        found = _grad((element,), inputs, None, create_graph, True)
+        one = (element.detach().new_ones(()),) if given else None
+        found = _grad((element,), inputs, one, create_graph, True)
         for k, (column, g, t) in enumerate(zip(columns, found, inputs, strict=True)):
             if g is None:
                 if strict:
@@ -318,6 +339,8 @@ def _first(func: Any, inputs: Any, v: Any, create_graph: bool, strict: bool, nam
 
 def _construct_standard_basis_for(tensors: Any, tensor_numels: Any) -> tuple[Any, ...]:
     """For each tensor its columns of the identity matrix on all elements of all tensors."""
+    if not tensors:
+        raise AssertionError("Expected at least one tensor")
     total, start, found = sum(tensor_numels), 0, []
     for t, n in zip(tensors, tensor_numels, strict=True):
         rows = t.new_zeros((total, n))

@@ -8,6 +8,8 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._handle import Handle
+
 _NONE = object()
 
 
@@ -43,7 +45,9 @@ def functional_call(
     tensors = _merged(parameter_and_buffer_dicts)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     kwargs = {} if kwargs is None else kwargs
-    own = dict(_named(module, "named_parameters")) | dict(_named(module, "named_buffers"))
+    own: dict[str, Any] = {}
+    if tie_weights or strict:  # else nobody asks: modules may hold one another in a circle
+        own = dict(_named(module, "named_parameters")) | dict(_named(module, "named_buffers"))
     given = _tied(own, tensors) if tie_weights else dict(tensors)
     if strict:
         _check(module, own, given)
@@ -179,6 +183,9 @@ def _swapped(module: Any, given: dict[str, Any], tensors: dict[str, Any]) -> Ite
 
 def _swap(module: Any, path: str, new: Any) -> Any:
     """Put `new` at a dotted path; returns what was there."""
+    _check_tensor(new, "")
+    if path.endswith(".") or not path:
+        raise KeyError('tensor name can\'t be empty string ""')
     *parts, name = path.split(".")
     for part in parts:
         modules = getattr(module, "_modules", None)
@@ -190,11 +197,17 @@ def _swap(module: Any, path: str, new: Any) -> Any:
                 del places[name]
             return old
     old = getattr(module, name, _NONE)
+    _check_tensor(old, f"attribute `{name}`: ")
     if new is _NONE:
         delattr(module, name)
     else:
         setattr(module, name, new)
     return old
+
+
+def _check_tensor(x: Any, what: str) -> None:
+    if not (x is None or x is _NONE or isinstance(x, Handle)):
+        raise TypeError(f"{what}{x} is not an instance of torch.Tensor")
 
 
 def _get(module: Any, name: str) -> Any:
