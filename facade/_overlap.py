@@ -48,19 +48,9 @@ JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack",
 
 # These refuse their own target as an operand, too.
 _NO_OVERLAP = JOINS | {
-    "index_put",
-    "index_add",
-    "index_copy",
-    "index_fill",
-    "index_reduce",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-    "put",
-    "gather",
-    "take",
-    "index_select",
-}
+    "index_put", "index_add", "index_copy", "index_fill", "index_reduce", "scatter", "scatter_add",
+    "scatter_reduce", "put", "gather", "take", "index_select",
+}  # fmt: skip
 
 
 def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
