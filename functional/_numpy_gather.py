@@ -49,10 +49,8 @@ class _Windows:
             if dim in self._starts:
                 first = indices[..., self._starts.index(dim)].astype(np.int64)
             elif dim in self._batching:
-                first = np.arange(batch[self._batching[dim]])
-                first = first.reshape(
-                    [-1 if i == self._batching[dim] else 1 for i in range(len(batch))]
-                )
+                of_batch = self._batching[dim]
+                first = _along(of_batch, batch[of_batch], len(batch))
             else:
                 first = np.zeros([1] * len(batch), np.int64)
             fits = (first >= 0) & (first <= last)
