@@ -72,6 +72,8 @@ CASES: list[Any] = [
     lambda t, vmap, x, w: vmap(lambda x: x*2, chunk_size=2)(x),
     lambda t, vmap, x, w: vmap(lambda x: x*2, chunk_size=0)(x),
     lambda t, vmap, x, w: vmap(lambda x: x*2, chunk_size=-1)(x),
+    lambda t, vmap, x, w: vmap(lambda x: x*2, chunk_size='a')(x),
+    lambda t, vmap, x, w: vmap(lambda x: x*2, chunk_size=1.5)(x),
     lambda t, vmap, x, w: vmap(vmap(lambda x,y: x*y, in_dims=(0,None)),in_dims=(None,0))(x[0],x[1]),
     lambda t, vmap, x, w: vmap(lambda x: x.sum(), in_dims=-1)(x),
     lambda t, vmap, x, w: vmap(lambda x: x.backward())(w),

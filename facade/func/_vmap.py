@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 from leafax.functional import TABLE
@@ -119,7 +120,7 @@ def vmap(
             "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
             f"{randomness}"
         )
-    if chunk_size is not None and not (chunk_size == int(chunk_size) and chunk_size > 0):
+    if not (chunk_size is None or chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
@@ -128,9 +129,10 @@ def vmap(
         leaves, dims, treedef = _in_dims(func, in_dims, args)
         size = _size(leaves, dims)
         call = functools.partial(_map, func, treedef, dims, out_dims, randomness, kwargs)
-        if chunk_size is None or chunk_size >= size:
+        sizes = [size] if chunk_size is None else _chunk_sizes(size, chunk_size)
+        if len(sizes) < 2:
             return call(leaves, size)
-        return _chunks(call, leaves, dims, size, chunk_size, func, out_dims, randomness)
+        return _chunks(call, leaves, dims, sizes, func, out_dims, randomness)
 
     return wrapped
 
@@ -261,17 +263,21 @@ def _out_dims(func: Any, out_dims: Any, output: Any, structure: Any) -> list[Any
     return places
 
 
+def _chunk_sizes(size: int, chunk: int) -> list[int]:
+    whole = [chunk] * (size // chunk)
+    return [*whole, size % chunk] if size % chunk else whole
+
+
 def _chunks(
-    call: Any, leaves: list[Any], dims: list[Any], size: int, chunk: int, func: Any, out_dims: Any,
+    call: Any, leaves: list[Any], dims: list[Any], sizes: list[int], func: Any, out_dims: Any,
     randomness: str,
 ) -> Any:  # fmt: skip
     """Map some examples at a time, and put the results together."""
     found = []
     before = default_generator.place() if randomness == "same" else None
-    for start in range(0, size, chunk):
+    for start, n in zip(accumulate(sizes, initial=0), sizes, strict=False):
         if before is not None:  # the same numbers for the examples of all chunks
             default_generator.go_back(before)
-        n = min(chunk, size - start)
         part = [
             x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims, strict=True)
         ]
