@@ -264,7 +264,7 @@ def test_a_net_that_is_another_at_each_step_is_not_compiled_each_time() -> None:
 
     ran = [step(path)[1] for path in range(40, 48)]
     assert ran[:4] == ["compiled"] * 4 and ran[-1] == "op by op"
-    assert [step(47)[1] for _ in range(3)] == ["compiled", "cached", "cached"]
+    assert _is_compiled_by_and_by([step(47)[1] for _ in range(20)])
     assert step(100)[1] == "compiled"  # a loop, as it seems
 
 
@@ -284,8 +284,14 @@ def test_a_long_program_is_not_compiled_for_one_more_run() -> None:
         return leafax.explain()[-1].how
 
     assert {step(n) for n in (30, 31, 32, 30, 31, 32, 31)} == {"op by op"}
-    ran = [step(31) for _ in range(4)]
-    assert ran == ["op by op", "op by op", "compiled", "cached"]  # a loop's body after all
+    assert _is_compiled_by_and_by([step(31) for _ in range(12)])  # a loop's body after all
+
+
+def _is_compiled_by_and_by(ran: list[str]) -> bool:
+    """Whether a step that repeats is compiled after a few times, once."""
+    first = ran.index("compiled")
+    rest = ["cached"] * (len(ran) - first - 1)
+    return 2 <= first <= 9 and ran == ["op by op"] * first + ["compiled", *rest]
 
 
 def test_tensors_that_are_one_array_come_out_once() -> None:
