@@ -12,6 +12,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from ._bits import is_conj, is_neg, resolve_conj, resolve_neg
 from ._dual import tangent
 from ._lens import pick
 from ._storage import share
@@ -46,6 +47,8 @@ def _pieces(name: str) -> Callable[..., Any]:
 
 
 def _share(view: Any, whole: Any, pieces: Any, given: Any, dim: int) -> None:
+    if is_conj(whole) or is_neg(whole):  # PyTorch's kernels are given a copy
+        whole = resolve_neg(resolve_conj(whole.detach()))
     for k, piece in enumerate(pieces):
         share(whole, piece, ((pick(view, k), (given, dim), {}),), view=False)
         piece._vc = [0]

@@ -973,6 +973,13 @@ FOUND = {
         ("torch.tensor([True]).cumsum_(0)",),
         ("F.log_softmax(z[:0], 0)",), ("see(torch.log_softmax(torch.zeros(0, 2, dtype=int), 0))",),
     ],
+    "unsafe pieces of conjugates and negatives are those of a copy": [
+        ("x = z.mH", "y, w = torch.unsafe_split(x, 1)", "w += w.detach()", "see(x, y, w, z)"),
+        ("x = (z * 2).conj().imag", "y, w = x.unsafe_chunk(2)", "w += 1", "see(x, y, w)",
+         "(y * w).sum().backward()"),
+        ("x = (z * 2).conj()", "y, w = x.unsafe_split_with_sizes([1, 1], 1)", "y *= 2",
+         "see(x, y, w, y.is_conj())", "(y * w).abs().sum().backward()"),
+    ],
 }  # fmt: skip
 
 
