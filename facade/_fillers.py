@@ -12,6 +12,7 @@ from ._beyond import grow, lens_from
 from ._channels_last import strides_in, suggested
 from ._dual import carries
 from ._handle import Handle
+from ._index_masks import at, check_bool, check_mask, marks, places_of
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
 from ._memory_format import preserve_format
 from ._modes import within
@@ -81,8 +82,6 @@ def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[An
 
     One value at one mask is `masked_fill`, which does not ask where the mask is True.
     """
-    from ._index_masks import check_bool, check_mask, marks, places_of
-
     if isinstance(indices, Handle):  # its rows are no indices of several dims
         raise TypeError(
             "index_put(): argument 'indices' (position 2) must be tuple of Tensors, not Tensor"
@@ -92,18 +91,15 @@ def _indices(self: Any, indices: Any, values: Any, accumulate: bool) -> tuple[An
         raise IndexError(
             f"too many indices for tensor of dimension {self.dim()} (got {len(given)})"
         )
-    if len(given) == 1 and isinstance(given[0], Handle) and marks(given[0]):
-        if values.numel() == 1 and not accumulate:
-            check_mask(self, 0, given[0])
-            check_bool(given[0])
-            return given, ()
+    if len(given) == 1 and marks(given[0]) and values.numel() == 1 and not accumulate:
+        check_mask(self, 0, given[0])
+        check_bool(given[0])
+        return given, ()
     return given, places_of(self, given)
 
 
 def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """`self[indices] = values` in place, or `+=` with `accumulate`."""
-    from ._index_masks import at
-
     check_inplace(self)
     try:
         indices, where = _indices(self, indices, values, accumulate)
@@ -117,8 +113,6 @@ def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -
 
 def index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """A copy with `values` put at `indices`."""
-    from ._index_masks import at
-
     indices, where = _indices(self, indices, values, accumulate)
     op, more = at(TABLE["index_put"], where)
     return apply(op, self, indices, values, bool(accumulate), *more)

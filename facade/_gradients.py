@@ -204,15 +204,16 @@ def fitted_roots(roots: Sequence[Any]) -> list[Any]:
 
 
 def _fitted(name: str, number: int, grad: Any, edge: Any) -> Any:
-    from .autograd._fit import fit
-
     node, out = edge
     if grad is None or node.accumulates:
         return grad
     kinds = node.output_kinds()
     kind = kinds[out] if out < len(kinds) else None
-    same = kind is None or tuple(kind.shape) == tuple(grad.shape)
-    return grad if same else fit(name, number, grad, kind)
+    if kind is None or tuple(kind.shape) == tuple(grad.shape):
+        return grad
+    from .autograd._fit import fit
+
+    return fit(name, number, grad, kind)
 
 
 def _fit(grad: Any, value: Value) -> Any:

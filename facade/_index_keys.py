@@ -126,7 +126,7 @@ def without_masks(keys: Sequence[Any], places: Sequence[int]) -> tuple[list[Any]
     found: list[Any] = []
     at: list[int] = []
     for k, place in zip(keys, places, strict=True):
-        dims = 1 if not isinstance(k, Handle) or not marks(k) else k.dim()
+        dims = k.dim() if marks(k) else 1
         found += [ALL] * dims if isinstance(k, Handle) else [k]
         at += [place] * dims
     return found, at

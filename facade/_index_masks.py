@@ -33,8 +33,8 @@ def is_mask(k: Any) -> bool:
 
 
 def marks(k: Any) -> bool:
-    """Whether a tensor says by its values which places are meant, not by their numbers."""
-    return k._v.dtype.name in ("bool", "uint8")
+    """Whether a key is a tensor that says where it is True, and does not number places."""
+    return isinstance(k, Handle) and k._v.dtype.name in ("bool", "uint8")
 
 
 def _refuse_examples(mask: Any, target: Any = None) -> None:
@@ -50,11 +50,11 @@ def places_of(out: Any, keys: Sequence[Any]) -> tuple[Any, ...]:
 
     What these are only the data can tell. Nothing is returned where no key is a mask.
     """
-    if not any(isinstance(k, Handle) and marks(k) for k in keys):
+    if not any(map(marks, keys)):
         return ()
     found: list[Any] = []
     for k in keys:
-        if isinstance(k, Handle) and marks(k):
+        if marks(k):
             _refuse_examples(k)
             warn_of_bytes(k)
             check_mask(out, len(found), k)

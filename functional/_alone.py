@@ -217,7 +217,7 @@ def _looped(held: ref[OpByOp], times: int) -> bool:
     """Whether a program was met again and again, as far as it is still there."""
     program = held()
     plan = None if program is None or program.plan is None else program.plan()
-    return times > _HARDLY or plan is not None and plan.runs > _HARDLY
+    return times > _HARDLY or _ran_often(plan)
 
 
 class _Checks:
@@ -333,7 +333,12 @@ def forget_alone() -> None:
 def _hardly_met_again(update: Any) -> bool:
     """Whether the last programs that held this update are no turns of a loop."""
     plans = [held() for held in _held.get(update, ())]
-    return len(plans) == _PATIENCE and all(p is None or p.runs <= _HARDLY for p in plans)
+    return len(plans) == _PATIENCE and not any(map(_ran_often, plans))
+
+
+def _ran_often(plan: Any) -> bool:
+    """Whether what is compiled, if it is still there, ran as the body of a loop does."""
+    return plan is not None and plan.runs > _HARDLY
 
 
 def _namespace(call: Any) -> str | None:

@@ -69,6 +69,7 @@ def gather(
     given: Any, made: Any, *, dimension_numbers: Any, slice_sizes: Any, mode: Any, fill_value: Any,
     **_: Any,
 ) -> Callable[..., Any]:  # fmt: skip
+    """The rule of a gather."""
     numbers = dimension_numbers
     batching = numbers.operand_batching_dims, numbers.start_indices_batching_dims
     windows = _Windows(given[0].shape, slice_sizes, numbers.start_index_map, batching)
