@@ -14,12 +14,15 @@ class _Active(threading.local):
     `arguments` are those that are leaves to the transform but have a history outside of it.
 
     `pulling` says that gradients are taken for a transform.
+
+    `leaves` are those made while the innermost that takes derivatives runs: it ends with them.
     """
 
     depth = 0
     differentiating = 0
     arguments: tuple[Any, ...] = ()
     pulling = False
+    leaves: tuple[Any, ...] = ()
 
 
 active = _Active()
@@ -28,16 +31,22 @@ active = _Active()
 @contextmanager
 def transform(*arguments: Any, differentiates: bool = True) -> Iterator[None]:
     """While a transformed function is called: some things are forbidden then."""
-    before = active.arguments
+    before, leaves = active.arguments, active.leaves
     active.depth += 1
     active.differentiating += differentiates
     active.arguments = (*before, *arguments)
+    if differentiates:
+        active.leaves = ()
     try:
         yield
     finally:
         active.depth -= 1
         active.differentiating -= differentiates
         active.arguments = before
+        if differentiates:
+            for t in active.leaves:
+                t._ended = True
+            active.leaves = leaves
 
 
 @contextmanager

@@ -7,7 +7,7 @@ what can be no tensor, number or int in its place; the rest is for the ops to sa
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from ._dtype import python_number
 from ._handle import Handle
 from ._lens import arguments_of_lens
 from ._older import OLDER
-from ._parser import Parameter, parameters, refusal, refused_without_arguments
+from ._parser import ALIASES, Parameter, parameters, refusal, refused_without_arguments
 from ._parser import with_numbers as numbers_in
 from ._trace import Value
 
@@ -86,16 +86,40 @@ def parsed(
             wrong = refused(name, args, kwargs, said, method)
             if wrong is None and not _exact(name) and not method:
                 wrong = _roughly(name, error, args, kwargs)
-            if wrong is None:
+            if wrong is not None:
+                raise wrong from None
+            named = spelt_out(fn, kwargs) if kwargs and isinstance(error, TypeError) else []
+            if not named or named == list(kwargs):
                 raise
-            raise wrong from None
+        return fn(*args, **dict(zip(named, kwargs.values(), strict=True)))
 
     return call
+
+
+def spelt_out(fn: Callable[..., Any], names: Iterable[str]) -> list[str]:
+    """A function's own names for those of a call, which may be NumPy's."""
+    code = fn.__code__  # type: ignore[attr-defined]  # a signature may be another function's
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = []
+    for name in names:
+        if name not in own:
+            name = next((p for p, others in ALIASES.items() if name in others), name)
+            if name == "input" and name not in own and own:
+                name = own[0]
+        found.append(name)
+    return found
 
 
 def is_known(name: str) -> bool:
     """Whether the signatures of a function are known in full."""
     return bool(_exact(name))
+
+
+@cache
+def takes_out(op: Op) -> bool:
+    """Whether PyTorch's function takes `out=`, as far as its signatures are known."""
+    lines = _exact(op.qualified)
+    return not lines or any(line.endswith(" out = None") for line in lines)
 
 
 def _roughly(

@@ -19,6 +19,7 @@ from ._roles import alias
 from ._storage import detach as _detach
 from ._storage import flag, flag_views
 from ._trace import LEAF, NODE, NOWHERE, local, resting
+from ._vmapped import hides_grad
 
 _backward: Any = None
 _KEPT = {
@@ -33,15 +34,14 @@ class AutogradMixin(DataMixin):
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are computed for this tensor."""
-        old, base = self._stale, self._base_
-        if old is not None and base is not None:
-            return bool(old.role or base.requires_grad)
-        return bool(self._v.requires_grad)
+        return self._tracked and (local.look is None or not _hidden(self))
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
+        if self._tracked and _begins(self):
+            return  # PyTorch has a flag of the example's own, that nobody but the function sees
         if value and self._known().role > LEAF:
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self._set_requires_grad(value, "floating point and complex")
@@ -50,6 +50,14 @@ class AutogradMixin(DataMixin):
     def requires_grad(self) -> None:
         raise RuntimeError("requires_grad must be a bool")
 
+    @property
+    def _tracked(self) -> bool:
+        """`requires_grad` as the trace has it, where an example of a `vmap` has its batch's."""
+        old, base = self._stale, self._base_
+        if old is not None and base is not None:
+            return bool(old.role or base._tracked)
+        return bool(self._v.requires_grad)
+
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Change whether gradients are computed for this leaf, in place; returns it.
 
@@ -57,10 +65,6 @@ class AutogradMixin(DataMixin):
           RuntimeError: for a tensor that is not a leaf, or whose dtype is not floating point
             or complex.
         """
-        return self._set_requires_grad(requires_grad, "floating point")
-
-    def _set_requires_grad(self, requires_grad: bool, dtypes: str) -> Any:
-        v = self._v
         if active.depth:
             raise RuntimeError(
                 "You are attempting to call Tensor.requires_grad_() (or perhaps using "
@@ -69,6 +73,10 @@ class AutogradMixin(DataMixin):
                 "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
                 "outside of a function being transformed instead."
             )
+        return self._set_requires_grad(requires_grad, "floating point")
+
+    def _set_requires_grad(self, requires_grad: bool, dtypes: str = "floating point") -> Any:
+        v = self._v
         if self._known().role > LEAF and not requires_grad:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
@@ -83,14 +91,16 @@ class AutogradMixin(DataMixin):
                 "allowed."
             )
         written = self._stale is not None and self._base_ is not None
-        if written and self._base_.requires_grad:
+        if written and self._base_._tracked:
             return self  # a view whose base was written to is what its base is
         if self._stale is None and v.role == NOWHERE and v.requires_grad:
             if requires_grad:  # so far it did because its base does
                 self._set_role(True)
             return self
-        if bool(requires_grad) == self.requires_grad:
+        if bool(requires_grad) == self._tracked:
             return self
+        if requires_grad and active.differentiating:
+            active.leaves += (self,)
         self._set_role(bool(requires_grad))
         return self
 
@@ -115,13 +125,18 @@ class AutogradMixin(DataMixin):
             self._trace = None if self._array is not None else self._trace
         if self._grad_fn is not None:
             drop_grad_fn(self)
-        if not leaf and self._base_ is not None and self._base_.requires_grad:
+        if not leaf and self._base_ is not None and self._base_._tracked:
             flag(self, True)
         flag_views(self)
 
     @property
     def is_leaf(self) -> bool:
         """True for tensors that no recorded op made, or that need no gradient."""
+        return self._leaf or _begins(self)
+
+    @property
+    def _leaf(self) -> bool:
+        """`is_leaf` as the trace has it, where an example of a `vmap` is one of its batch."""
         if self._stale is not None:
             _graph.renew(self)
         return bool(self._v.role <= LEAF)
@@ -129,7 +144,7 @@ class AutogradMixin(DataMixin):
     @property
     def grad_fn(self) -> Any:
         """The node of the graph that made this tensor, None for leaves."""
-        return _graph.grad_fn(self)
+        return None if _begins(self) else _graph.grad_fn(self)
 
     @property
     def grad(self) -> Any:
@@ -226,7 +241,7 @@ class AutogradMixin(DataMixin):
     @property
     def _backward_hooks(self) -> Any:
         """The hooks by their number; None if there never was one."""
-        if self.is_leaf:
+        if self._leaf:
             return None if self._hooks is None else OrderedDict(self._hooks)
         node, out = _graph.gradient_edge(self)
         hooks = {k: hook for k, (n, hook) in node.tensor_hooks.items() if n == out}
@@ -234,7 +249,7 @@ class AutogradMixin(DataMixin):
 
     @_backward_hooks.setter
     def _backward_hooks(self, hooks: Any) -> None:
-        if self.is_leaf:
+        if self._leaf:
             self._hooks = hooks
             return
         node, out = _graph.gradient_edge(self)
@@ -347,6 +362,18 @@ class AutogradMixin(DataMixin):
     def is_inference(self) -> bool:
         """Whether this tensor was made in inference mode."""
         return bool(self._v.inference)
+
+
+def _begins(t: Any) -> bool:
+    """Whether to the function that is transformed `t` has no history, though the trace has one."""
+    if not active.depth:
+        return False
+    return any(t is a for a in active.arguments) or local.look is not None and _hidden(t)
+
+
+def _hidden(t: Any) -> bool:
+    """Whether `t` is of a `vmap` whose batches have the flags; a leaf was made one inside."""
+    return t._v.role != LEAF and not active.pulling and hides_grad(t)
 
 
 def _with_role(trace: Any, value: Any, kind: Any) -> Any:

@@ -107,7 +107,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 def _taken(x: Any, copy: bool | None) -> Any:
     if isinstance(x, Handle):
-        if x.requires_grad:  # type: ignore[attr-defined]
+        if x._tracked:  # type: ignore[attr-defined]
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         return x.clone() if copy else x.detach()  # type: ignore[attr-defined]
     if isinstance(x, jax.Array):

@@ -170,4 +170,4 @@ def _tensors(a: Any) -> list[Any]:
 
 def under_grad(mode: Mode, *tensors: Any) -> bool:
     """Whether autograd records what is done with any of these."""
-    return bool(mode.dual or mode.grad and any(t is not None and t.requires_grad for t in tensors))
+    return bool(mode.dual or mode.grad and any(t is not None and t._tracked for t in tensors))

@@ -111,7 +111,7 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
         target = jax_device(where)
         if t._array is None and t._trace is None:
             observe(t, "to(device)")
-        if not t.requires_grad:
+        if not t._tracked:
             from ._enter import from_array
 
             out = from_array(jax.device_put(observe(t, "to(device)"), target))

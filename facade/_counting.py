@@ -25,6 +25,7 @@ from leafax.functional import (
 
 from . import _formulaless as formulaless
 from ._bits import held
+from ._cautions import drops_imaginary
 from ._dtype import float32, float64
 from ._dual import carries
 from ._from_data import from_numpy
@@ -165,15 +166,17 @@ def _unique2(
         dim = _slice_dim(input, dim)
         if not x.size:
             _need_slices(x, dim)
+    halves = x.dtype.kind == "V" and dim is None
+    wide = x.astype(np.float32) if halves else x  # whose NaNs are sorted last
     values, first, inverse, counts = np.unique(
-        x, return_index=True, return_inverse=True, return_counts=True, axis=dim,
+        wide, return_index=True, return_inverse=True, return_counts=True, axis=dim,
         equal_nan=False,
     )  # fmt: skip
     if dim is None:
         inverse = inverse.reshape(tuple(input.shape))
     else:
         name = "unique_dim"
-    return _found(name, input, values, first, dim), inverse, counts
+    return _found(name, input, values.astype(x.dtype), first, dim), inverse, counts
 
 
 @cache
@@ -194,7 +197,7 @@ def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> A
     """
     if carries(input):
         raise missing(name)
-    if local.mode.grad and input.requires_grad:
+    if local.mode.grad and input._tracked:
         found = apply(_without_derivative(name), input, _integers(first), dim)
     else:
         found = from_numpy(np.ascontiguousarray(values))
@@ -235,7 +238,11 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     if tuple(weights.shape) != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     dtype = float32 if weights.dtype is float32 else float64
-    made = np.bincount(x, held(weights), minlength=minlength)
+    values = held(weights)
+    if values.dtype.kind == "c":
+        drops_imaginary(values.dtype, dtype.np, values.size)
+        values = values.real
+    made = np.bincount(x, values, minlength=minlength)
     return formulaless.of("bincount", from_numpy(made.astype(dtype.np)), weights)
 
 
@@ -249,19 +256,23 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
     x = held(input)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    if input.is_complex() or not input.is_floating_point():
-        kinds = {"c": "aminmax_cpu", "b": "linspace_cpu"}
-        kernel = kinds.get(input._v.dtype.kind, "histogram_cpu")
-        name = scalar_name(input._v.dtype)
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
+    name = scalar_name(input._v.dtype)
     if min == max and x.size:
+        if input.is_complex():
+            raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{name}'")
         min, max = x.min(), x.max()
+        if input.is_floating_point():  # PyTorch's search begins at the ends of what is finite
+            ends = np.finfo(x.dtype)
+            min, max = np.minimum(ends.max, min), np.maximum(ends.min, max)
     if not np.isfinite([float(min), float(max)]).all():
         raise RuntimeError(f"torch.histc: range of [{float(min):g}, {float(max):g}] is not finite")
     if min == max:
         min, max = min - 1, max + 1
     if min > max:
         raise RuntimeError("torch.histc: max must be larger than min")
+    if not input.is_floating_point():
+        kernel = "linspace_cpu" if input._v.dtype.kind == "b" else "histogram_cpu"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
     counts, _ = np.histogram(x.astype(np.float64), bins, (float(min), float(max)))
     made = from_numpy(counts.astype(x.dtype))
     return made if out is None else write_out(_HISTC, made, out)

@@ -33,7 +33,7 @@ class DataMixin(Handle):
         if not isinstance(other, DataMixin):
             raise TypeError("Variable data has to be a tensor, but got " + type(other).__name__)
         refuse("set_data", self)
-        requires_grad = self.requires_grad  # type: ignore[attr-defined]
+        requires_grad = self._tracked  # type: ignore[attr-defined]
         if requires_grad and not (other.is_floating_point() or other.is_complex()):  # type: ignore[attr-defined]
             raise RuntimeError(
                 "data set to a tensor that requires gradients must be floating point or complex "

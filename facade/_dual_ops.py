@@ -142,7 +142,7 @@ def attach(call: Any, operands: Sequence[Any], outs: Sequence[Any]) -> None:
         for level in local.mode.dual:
             for k, t in derivative(call, operands, wanted, level).items():
                 hold(outs[k], level, t)
-    if any(o.requires_grad for o in outs):
+    if any(o._tracked for o in outs):
         for x in operands:
             if isinstance(x, Handle) and x._duals:
                 remember(local.trace, enter(x, local.trace), x._duals)

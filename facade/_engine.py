@@ -282,7 +282,7 @@ class GraphTask:
         grad = grads[0] if grads else None
         if grad is not None and node.left is None and leaf._known().role > LEAF:
             raise RuntimeError("leaf variable has been moved into the graph interior")
-        if grad is not None and leaf.requires_grad:
+        if grad is not None and leaf._tracked:
             grad = _as_grad_dtype(leaf, grad, node.left)
             # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
             asked = bool(node.post_hooks) or not local.grad_layout
@@ -343,7 +343,7 @@ def _first(grad: Any, create_graph: bool, share: bool, strides: Any) -> Any:
     """What a leaf's `.grad` becomes; with a graph a copy, as `CopyBackwards` says."""
     if share and not create_graph:
         return detach(grad)
-    if create_graph and grad.requires_grad:
+    if create_graph and grad._tracked:
         if not is_dense(grad._v.shape, strides):
             return grad.clone(memory_format=contiguous_format)
         return _own(grad, False, strides).copy_(grad)

@@ -67,7 +67,7 @@ def enter(t: Any, trace: Trace) -> Value:
     if trace.together and has(trace, t):
         tell(trace)
         return enter(t, trace)
-    edge = _edge_elsewhere(t) if t._array is None and value.role > LEAF else None
+    edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
     if t._shares and t._store is not None:
         if edge is not None:  # it moves to this trace
             t._grad_fn, t._out = edge

@@ -85,7 +85,7 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
     with no_grad():
         if name != "empty":
             out.copy_(result.reshape(out.shape))
-    return out.requires_grad_() if requires_grad else out
+    return out._set_requires_grad(True) if requires_grad else out
 
 
 def _make_room(name: str, fits: str, out: Any, result: Any) -> None:

@@ -127,6 +127,8 @@ def _scatter_arguments(op: Op, args: Any, kwargs: dict[str, Any], said: str) -> 
     if len(args) == 4:
         *args, last = args
         kwargs["src" if isinstance(last, Handle) else "value"] = last
+    elif isinstance(kwargs.get("value"), Handle):
+        kwargs["value"] = kwargs["value"].item()
     return tuple(plain(a) for a in args), {k: plain(v) for k, v in kwargs.items()}
 
 
@@ -168,7 +170,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     if not size:
         raise TypeError('resize_() missing 1 required positional arguments: "size"')
     shape = tuple(size_argument(size))
-    if self.requires_grad and not (local.mode.inference or frozen(self)):
+    if self._tracked and not (local.mode.inference or frozen(self)):
         raise RuntimeError("cannot resize variables that require grad")
     count = math.prod(shape)
     if count >= 1 << 60 or any(n < 0 for n in shape):  # ATen multiplies sizes without a sign
@@ -238,6 +240,6 @@ def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
         from ._strides import layout
 
         memory_format = suggested(layout(other))
-    if self.requires_grad and frozen(self) and not other.is_inference():
+    if self._tracked and frozen(self) and not other.is_inference():
         raise RuntimeError("cannot resize variables that require grad")  # autograd is asked
     return resize_(self, tuple(other.shape), memory_format=memory_format)

@@ -21,7 +21,7 @@ def of(name: str, made: Any, *given: Any) -> Any:
       NotImplementedError: if a tensor that was given has a tangent.
     """
     tensors = [x for x in given if isinstance(x, Handle)]
-    if not any(x.requires_grad or carries(x) for x in tensors):  # type: ignore[attr-defined]
+    if not any(x._tracked or carries(x) for x in tensors):  # type: ignore[attr-defined]
         return made
     return apply(_op(name), made, *tensors)
 

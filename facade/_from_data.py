@@ -125,7 +125,7 @@ def copied(data: Any, dtype: Any, device: Any, requires_grad: bool, said: str) -
 def _leaf(out: Any) -> Any:
     if out._v.dtype.kind in "biu":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return out.requires_grad_()
+    return out._set_requires_grad(True)
 
 
 def as_tensor(data: Any, *, dtype: dtype_class | None = None, device: Any = None) -> Any:
@@ -183,7 +183,7 @@ def asarray(
     if out is obj and copy:
         out = out.clone()
     if not requires_grad:
-        return out.requires_grad_(False) if out.is_leaf else out.detach()
+        return out._set_requires_grad(False) if out.is_leaf else out.detach()
     return _leaf(out)
 
 

@@ -27,7 +27,7 @@ def wanted(leaf: Any) -> Any:
 
 def get(leaf: Any) -> Any:
     """`leaf.grad_dtype`."""
-    if not leaf.is_leaf:
+    if not leaf._leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
     want = wanted(leaf)
     return None if want is None else of(want)
@@ -40,7 +40,7 @@ def put(leaf: Any, value: Any) -> None:
             f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}"
         )
     grad = leaf.grad  # warns for a non-leaf, as in PyTorch
-    if not leaf.is_leaf:
+    if not leaf._leaf:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
     want = None if value is None else value.np
     if want is not None and grad is not None and grad._v.dtype != want:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from leafax.functional import Aval, Residual, ResidualCall, fingerprint, vjp_of
 
@@ -229,7 +230,7 @@ def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
     """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
     if _is_zero(call, values):
         return False
-    if any(c.requires_grad for c in cts):
+    if any(c._tracked for c in cts):
         return True
     op = getattr(getattr(call, "call", None), "op", None)
     if op is not None and op.backward in _WHOLE:
@@ -339,7 +340,7 @@ def _record_one(
     call = vjp_of(state.call, len(state.operands), (k,), given, missing)
     own = [operands[i] for i in sorted(read)]
     present = [enter(x, trace) if isinstance(x, Handle) else x for x in own]
-    differentiable = any(c.requires_grad for c in cts)
+    differentiable = any(c._tracked for c in cts)
     if not linear(call):
         differentiable = differentiable or any(v.requires_grad for v in present)
     differentiable = differentiable and not _is_zero(call, [*present, *[c._v for c in cts]])
@@ -350,13 +351,12 @@ def _record_one(
     return outs[0]
 
 
-_residual_calls: dict[Any, ResidualCall] = {}  # by the residual's id
-_alike: dict[Any, ResidualCall] = {}  # by what they compute: calls are compared by identity
+# By what they compute: calls are compared by identity.
+_alike: WeakValueDictionary[Any, ResidualCall] = WeakValueDictionary()
 
 
 def _residual_call(state: State, residual: Residual, given: Any, take: Any) -> ResidualCall:
-    key = (id(residual), given, take)
-    call = _residual_calls.get(key)
+    call = residual.calls.get((given, take))
     if call is None:
         have = [v for v in state.operands if v.requires_grad]
         avals = tuple(Aval(tuple(v.shape), v.dtype) for v in have)
@@ -369,9 +369,5 @@ def _residual_call(state: State, residual: Residual, given: Any, take: Any) -> R
             call = _alike.setdefault(
                 (state.call, kinds, residual.meta, mark, call.n, given, take), call
             )
-        call_keep.append(residual)
-        _residual_calls[key] = call
+        residual.calls[given, take] = call
     return call
-
-
-call_keep: list[Any] = []  # residuals whose id is a key above stay alive with it

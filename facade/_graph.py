@@ -107,7 +107,7 @@ def renew(t: Any) -> None:
 def has_no_history(t: Any) -> bool:
     """Whether nobody can tell the history of a stale view, since of how it was made."""
     base = t._base_
-    return bool(t._creation) and base is not None and (base.requires_grad or t._stale.role > LEAF)
+    return bool(t._creation) and base is not None and (base._tracked or t._stale.role > LEAF)
 
 
 def gradient_edge(t: Any) -> tuple[Any, int]:
@@ -128,7 +128,7 @@ def true_edge(t: Any) -> tuple[Any, int]:
       AssertionError: for a view that was made without grad mode.
     """
     fn = grad_fn(t)
-    if t.requires_grad and fn is None and t._v.role == NOWHERE:
+    if t._tracked and fn is None and t._v.role == NOWHERE:
         raise AssertionError("Expected gradient function to be set")
     # PyTorch finds a leaf's node by a view of it.
     if fn is None and (local.mode.inference or t._v.inference):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ def _ends(column: np.ndarray, given: Any) -> tuple[float, float]:
 def _counted(points: np.ndarray, edges: list[np.ndarray], weight: Any, density: bool) -> np.ndarray:
     """Counts (or sums of weights); the last bin of each dim holds its right edge."""
     sizes = [len(e) - 1 for e in edges]
-    inside = np.ones(len(points), bool)
+    inside = np.full(len(points), bool(edges))  # points of no dims are in no cell
     place = np.zeros(len(points), np.int64)
     for column, e, n in zip(points.T, edges, sizes, strict=True):
         inside &= (column >= e[0]) & (column <= e[-1])
@@ -64,10 +65,11 @@ def _counted(points: np.ndarray, edges: list[np.ndarray], weight: Any, density: 
     flat = np.bincount(place[inside], weights[inside].astype(np.float64), int(np.prod(sizes)))
     out = flat.reshape(sizes)
     if density:
-        out = out / out.sum()
+        with np.errstate(invalid="ignore"):  # of nothing it is NaN
+            out = out / out.sum()
         for d, e in enumerate(edges):
             out = out / np.diff(e).reshape([-1 if i == d else 1 for i in range(len(edges))])
-    return out.astype(points.dtype)
+    return np.asarray(out, points.dtype)
 
 
 def _upper(edges: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -93,7 +95,7 @@ def _histogram(
             f"\"histogramdd\" not implemented for '{scalar_name(input._v.dtype)}'"
         )
     dims = input.shape[-1]
-    points = held(input).reshape(-1, dims)
+    points = held(input).reshape(math.prod(input.shape[:-1]), dims)
     per_dim = [bins] * dims if isinstance(bins, int) else list(bins)
     if len(per_dim) != dims:
         raise RuntimeError(

@@ -17,6 +17,8 @@ from leafax.functional import Op
 
 from ._bits import held
 from ._handle import Handle
+from ._run import cut
+from ._step import user_line
 from ._trace import local
 from ._vmapped import refuse
 
@@ -124,6 +126,26 @@ def check_mask(out: Any, dim: int, mask: Any) -> None:
 _NONZERO = Op(lambda x: x, name="nonzero", differentiable=False)
 
 
+# How many places were found at the user's lines: a few counts each, or that there are many.
+_counts: dict[Any, set[int]] = {}
+_FEW = 4
+
+
+def _held_at_line(x: Any) -> np.ndarray:
+    """What a tensor holds that is not zero in a few places or in many.
+
+    Each count makes another program of what follows. Where there are many, what was recorded so
+    far runs by itself: it is the same program at each.
+    """
+    counts = _counts.setdefault(user_line(), set())
+    if len(counts) >= _FEW and local.look is None and not local.aside:
+        cut("a mask with another count")
+    values = held(x)
+    if len(counts) < _FEW:
+        counts.add(int(np.count_nonzero(values)))
+    return values
+
+
 def nonzero(input: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
     """Where `input` is not zero, `(n, input.dim())` int64, or one index tensor a dimension.
 
@@ -135,14 +157,15 @@ def nonzero(input: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
     refuse("nonzero", input)
     if as_tuple and out is not None:
         raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
-    values = held(input)
+    values = _held_at_line(input)
     found = np.nonzero(np.atleast_1d(values))
     rows = np.stack(found, axis=1).astype(np.int64)
     if as_tuple:
         return lie(from_numpy(rows), (1, len(rows))).unbind(1)
     made = from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))
+    made = lie(made, (1, len(rows)))  # PyTorch finds them dim by dim
     if out is not None:
         from ._out import write_out
 
         return write_out(_NONZERO, made, out)
-    return lie(made, (1, len(rows)))  # PyTorch finds them dim by dim
+    return made

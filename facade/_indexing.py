@@ -120,7 +120,7 @@ def _put(
         value = _as_tensor(value, target)
     elif _without_ones(value) != tuple(value.shape):
         value = value.view(_without_ones(value))
-    check_inplace(target, local.mode.grad and (target.requires_grad or value.requires_grad))
+    check_inplace(target, local.mode.grad and (target._tracked or value._tracked))
     op, more = at(TABLE["index_put"], where)
     apply_inplace(op, target, indices, value, *((False, *more) if more else ()))
 

@@ -16,11 +16,12 @@ from ._beyond import reaches_out
 from ._cautions import drops_imaginary
 from ._enter import enter
 from ._handle import Handle
+from ._layout import elementwise
 from ._lens import spell, writing
 from ._modes import no_grad, within
 from ._names import WRAPS
 from ._out_types import check_cast
-from ._overlap import ASKS_ARGUMENTS, check_overlap
+from ._overlap import ASKS_ARGUMENTS, by_kernel, check_overlap
 from ._reading import plain_kind, was_leaf, without_grad
 from ._record import known, record
 from ._roles import alias, keep_edge
@@ -33,7 +34,13 @@ from ._writes import bump, rebind, write, write_view
 _NODES = {
     f"{name}Backward0": f"{name}Backward1"
     for name in (
-        "ConjPhysical", "Threshold", "LeakyRelu", "Elu", "Celu", "RreluWithNoise", "Polygamma",
+        "ConjPhysical",
+        "Threshold",
+        "LeakyRelu",
+        "Elu",
+        "Celu",
+        "RreluWithNoise",
+        "Polygamma",
     )
 }
 # In place these save what they made, and not what they were given.
@@ -100,7 +107,7 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
     if local.guard is not None:
         local.guard(t)
     if tracked is None:
-        tracked = mode.grad and t.requires_grad and not frozen(t)
+        tracked = mode.grad and t._tracked and not frozen(t)
     if not tracked:
         return
     base = t._base_
@@ -111,12 +118,12 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
 
         check_argument(t)
     if base is not None:
-        if t.requires_grad and base.is_leaf:
+        if t._tracked and base._leaf:
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place "
                 "operation."
             )
-    if t._v.role == LEAF or base is not None and was_leaf(t) and t.requires_grad:
+    if t._v.role == LEAF or base is not None and was_leaf(t) and t._tracked:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation."
         )
@@ -206,6 +213,8 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
             if op.name in ASKS_ARGUMENTS:
                 with no_grad():  # for what it says of its arguments
                     record(_asking(op), (*before, t, *args), kwargs)
+            elif elementwise(op, [t, *args]):
+                _check_dtypes(op, before, (t, *args), kwargs)
             if local.mode.grad and op.differentiable:
                 for a in args:
                     if isinstance(a, Handle) and a._stale is not None:  # type: ignore[attr-defined]
@@ -269,6 +278,21 @@ def _asking(op: Op) -> Op:
     return Op(fn, name=op.name, namespace=op.namespace, random=op.random, numbers=op.numbers)
 
 
+def _check_dtypes(op: Op, before: Any, args: Any, kwargs: Any) -> None:
+    """Raise what PyTorch says of the operands' dtypes before it looks at memory."""
+
+    def single(a: Any) -> Any:
+        return a.new_zeros(()) if isinstance(a, Handle) else a  # type: ignore[attr-defined]
+
+    try:
+        with no_grad():
+            named = {name: single(a) for name, a in kwargs.items()}
+            record(_asking(op), (*before, *map(single, args)), named)
+    except RuntimeError as refusal:
+        if not by_kernel(refusal):
+            raise refusal from None
+
+
 def _plainly(op: Op, t: Any, before: Any, args: Any, kwargs: Any) -> Value:
     """What the write makes of `t`, without autograd."""
     call = inplace_of(op), (*before, t, *args), kwargs
@@ -285,11 +309,11 @@ def _unasked(op: Op, t: Any, args: Any) -> bool:
 
 def _wants(t: Any, args: Any, kwargs: Any) -> bool:
     """Whether an operand requires grad."""
-    if t.requires_grad:
+    if t._tracked:
         return True
     for a in (*args, *kwargs.values()):
         if isinstance(a, Handle):
-            if a.requires_grad:  # type: ignore[attr-defined]
+            if a._tracked:  # type: ignore[attr-defined]
                 return True
         elif type(a) in (tuple, list) and _wants(t, a, {}):
             return True

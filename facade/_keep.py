@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from weakref import ref
 
-from leafax.functional import is_differentiable, needed_inputs, residual_arrays, vjp_of
+from leafax.functional import is_differentiable, needed_inputs, vjp_of
 
 from ._enter import from_array
 from ._graph import edge_of, node_of
@@ -216,7 +216,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
                 node.saved[index] = saved_result(state, -1 - index)
         if state.call.residuals:
             residual = next(residuals)
-            node.residual = (residual, residual_arrays(residual, outcome.residuals))
+            node.residual = (residual, residual.arrays(outcome.residuals))
         for index in node.packed or ():
             node.saved.pop(index, None)
         node.trace = None

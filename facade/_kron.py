@@ -49,7 +49,7 @@ def _called(otherwise: Callable[..., Any], is_method: bool) -> Callable[..., Any
         if out is not None:
             check_out(_MUL if isinstance(out, Handle) else _KRON, out, given)
             with _unsafe_preserve_version_counter(out):  # it is written to in another shape
-                return write_out(_MUL, _composed(*given), out, given)
+                return write_out(_MUL, _composed(*given).contiguous(), out, given)
         return in_one_step(_KRON, _composed, *given)
 
     return named(fn, _KRON, "kron")

@@ -77,7 +77,8 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
     if op.name == "optimization_barrier":
         return tuple(v.strides for v in inputs)
     if op.name == "rot90":
-        return (_told(_rotated(laid(inputs[0]), *call.args[1:], **call.kwargs), avals[0].shape),)
+        others = {k: x for k, x in call.kwargs.items() if k != "input"}
+        return (_told(_rotated(laid(inputs[0]), *call.args[1:], **others), avals[0].shape),)
     if op.name in TRANSFORMS:
         return (transformed(op, call, laid(inputs[0]), tuple(avals[0].shape)),)
     if op.name in ON_IMAGES:

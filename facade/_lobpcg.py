@@ -59,7 +59,7 @@ def lobpcg(
     >>> E
     tensor([6., 5.])
     """
-    if A.requires_grad or (B is not None and B.requires_grad):
+    if A._tracked or (B is not None and B._tracked):
         B = (B + B.mT) / 2 if B is not None else None  # noqa: N806
         return LOBPCGAutogradFunction.apply(
             (A + A.mT) / 2, k, B, X, n, iK, niter, tol, largest, method, tracker,

@@ -63,7 +63,7 @@ def make_tensor(
         out = out.clone(memory_format=memory_format)
     if exclude_zero:
         out[out == 0] = finfo(dtype).tiny if floats else 1
-    return out.requires_grad_() if requires_grad else out
+    return out._set_requires_grad(True) if requires_grad else out
 
 
 def _evenly(sizes: Any, low: float, high: float, dtype: Any) -> Any:

@@ -24,7 +24,7 @@ from ._out_kinds import (
     written,
 )
 from ._out_types import IN_ITS_DTYPE, check_type
-from ._overlap import JOINS, check_overlap
+from ._overlap import JOINS, by_kernel, check_overlap
 from ._trace import local
 from ._vmapped import refuse_random_out
 
@@ -109,9 +109,9 @@ def check_out(op: Op, out: Any, operands: Any) -> None:
     if not local.mode.grad or not op.differentiable or _copied(op, operands):
         return
     if op.qualified in _UNDERIVED:
-        if not (out.requires_grad and out.is_leaf):
+        if not (out._tracked and out._leaf):
             return
-    if any(t.requires_grad for t in tensors_in((out, operands))):
+    if any(t._tracked for t in tensors_in((out, operands))):
         raise RuntimeError(
             f"{_writer(op, operands)}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."
@@ -165,10 +165,15 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
                 "work on out= or view ops.",
             )
     check_inplace(out, False)
-    check_type(op, result, out, operands, part)
+    by_element = op.name == "outer" or elementwise(op, list(operands))
+    try:
+        check_type(op, result, out, operands, part)
+    except RuntimeError as refusal:
+        if by_element and by_kernel(refusal):
+            check_overlap(op, out, operands)
+        raise
     if op.name in JOINS and tuple(out.shape) != tuple(result.shape):
         resized(out, tuple(result.shape))
-    by_element = op.name == "outer" or elementwise(op, list(operands))
     other = tuple(out.shape) != tuple(result.shape)
     check_overlap(op, out, operands, resized=other and not by_element)
     if by_element and other:
@@ -176,7 +181,8 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
         cast = out._v.dtype not in (result._v.dtype, _computed(result, operands))
         if cast and (result._v.dtype.kind == "c" or not _any_complex(operands)):
             resized(out, tuple(result.shape))
-    lies = result.stride() if _by_columns(op) else None
+    rows = op.name == "nan_to_num" and result._v.dtype.kind in "iub"  # which is copied
+    lies = result.stride() if by_element and not rows or _by_columns(op) else None
     resize_output(out, tuple(result.shape), op.name in _SILENT | JOINS, lies)
 
 
@@ -184,7 +190,7 @@ def _fill(op: Op, result: Any, out: Any, operands: Any) -> Any:
     """Write one result."""
     if _copied(op, operands):
         out.copy_(result)
-    elif op.qualified in _UNDERIVED and local.mode.grad and result.requires_grad:
+    elif op.qualified in _UNDERIVED and local.mode.grad and result._tracked:
         apply_inplace(_underived(_missing(op, operands)), out, result)
     else:
         _copy(out, result)
@@ -209,7 +215,9 @@ def _by_columns(op: Op) -> bool:
     return op.namespace == "linalg" or op.name in _COLUMNS
 
 
-_COLUMNS = frozenset({"qr", "triangular_solve", "geqrf", "ormqr", "lu_solve"})
+_COLUMNS = frozenset({
+    "qr", "triangular_solve", "geqrf", "ormqr", "lu_solve", "sort", "msort", "diff", "nonzero",
+})  # fmt: skip
 
 
 def resize_output(

@@ -8,7 +8,7 @@ from typing import Any
 
 from leafax.functional import Op
 
-from ._arguments import reworded
+from ._arguments import reworded, takes_out
 from ._handle import Handle
 from ._results import shown_as
 
@@ -39,13 +39,13 @@ def place(op: Op) -> int:
 
 
 def check_kind(op: Op, out: Any, given: tuple[Any, Any]) -> None:
-    """Raise if `out=` is no tensor, or not the tuple of them that the function writes.
+    """Raise if `out=` is no tensor, not the tuple of them that the function writes, or not known.
 
     Args:
       given: the call's other arguments, by position and by name.
     """
     count = results(op)
-    if isinstance(out, (tuple, list) if count else Handle):
+    if takes_out(op) and isinstance(out, (tuple, list) if count else Handle):
         if count:
             check_parts(out, count, place(op))
         return

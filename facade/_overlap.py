@@ -83,6 +83,11 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
                 raise RuntimeError(PARTIAL)
 
 
+def by_kernel(refusal: Exception) -> bool:
+    """Whether a kernel refuses a dtype, after PyTorch has looked at memory: its rules do before."""
+    return "not implemented for '" in str(refusal) or "can't be cast" in str(refusal)
+
+
 def _fills(op: Op, args: Any) -> bool:
     """Whether one number is written where a mask is true, which is `masked_fill_`."""
     if op.name != "index_put" or len(args) < 2 or not _is_mask(args[0]):

@@ -18,8 +18,8 @@ from ._handle import Handle
 from ._memory_format import layout, memory_format
 from ._trace import Value
 
-# Other names that PyTorch takes for a parameter.
-_ALIASES = {
+#: Other names that PyTorch takes for a parameter.
+ALIASES = {
     "dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",),
 }  # fmt: skip
 _NUMBERS = (int, float, complex, np.number, np.bool_)
@@ -92,7 +92,7 @@ def with_numbers(
             break
     else:
         return None
-    names = {n: p for p in wanted for n in (p.name, *_ALIASES.get(p.name, ()))}
+    names = {n: p for p in wanted for n in (p.name, *ALIASES.get(p.name, ()))}
     new = tuple(
         _as_number(p, x) for p, x in zip([*wanted, *wanted[-1:] * len(args)], args, strict=False)
     )
@@ -134,7 +134,7 @@ def _parse(
     for i, p in enumerate(wanted):
         named = at >= len(args)
         if named:
-            name = next((n for n in (p.name, *_ALIASES.get(p.name, ())) if n in kwargs), None)
+            name = next((n for n in (p.name, *ALIASES.get(p.name, ())) if n in kwargs), None)
             if name is None:
                 if p.required:
                     return _missing(wanted[i:], said)

@@ -28,9 +28,9 @@ def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
     state = trace.state
     if state.nodes < LEAST or state.next or local.uncut or local.look is not None:
         return False
-    if not state.mode.grad or not any(isinstance(a, Handle) and a.requires_grad for a in args):
+    if not state.mode.grad or not any(isinstance(a, Handle) and a._tracked for a in args):
         return False
-    if state in _ends or _has_graph(state):
+    if state in _ends or has_graph(state):
         return False
     site = (op, user_line())
     _met[site] += 1
@@ -40,7 +40,7 @@ def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
     return True
 
 
-def _has_graph(state: State) -> bool:
+def has_graph(state: State) -> bool:
     """Whether autograd records what some step up to here computes; mostly the last one tells."""
     at: State | None = state
     while at is not None:

@@ -92,7 +92,7 @@ def _folds(input: Any, other: Any, into: bool) -> bool:
     if larger.dim() < 3 or smaller.dim() > 2:
         return False
     # Else the gradient of the smaller one would be made once for each of the batch, then summed.
-    if smaller.requires_grad and not into:
+    if smaller._tracked and not into:
         return True
     if input.dim() == 2:
         return False
@@ -126,9 +126,9 @@ def _without_batch(input: Any, other: Any) -> tuple[Any, Any] | None:
     """Two batches of matrices where one is a batch of one: as that matrix, for its gradient."""
     if not input.dim() == other.dim() == 3 or input.shape[0] == other.shape[0]:
         return None
-    if input.shape[0] == 1 and input.requires_grad:
+    if input.shape[0] == 1 and input._tracked:
         return apply(_SQUEEZE, input, 0), other
-    if other.shape[0] == 1 and other.requires_grad:
+    if other.shape[0] == 1 and other._tracked:
         return input, apply(_SQUEEZE, other, 0)
     return None
 

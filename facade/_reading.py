@@ -18,7 +18,7 @@ from ._trace import EXTERNAL, LEAF, NODE, NOWHERE, Mode, Trace, Value, local, re
 def read(t: Any, trace: Trace) -> Value:
     """The value of a tensor that shares its storage, read through its lens."""
     old, base = t._stale, t._base_
-    if old is not None and base is not None and (base.requires_grad or old.role > LEAF):
+    if old is not None and base is not None and (base._tracked or old.role > LEAF):
         return _regenerate(t, trace)
     t._stale = None
     value = without_grad(lambda: through(trace, t._store.cell, t._lens))

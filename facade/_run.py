@@ -189,11 +189,12 @@ def _leave(trace: Trace, live: list[Any]) -> None:
 
 
 def _recipe(state: State, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:
-    numbers = [t._v.index for t in pending]
+    numbers = {t._v.index for t in pending}
     if keep:
-        numbers += [v.index for v in keep.values]
+        numbers.update(v.index for v in keep.values)
     entries, index_of = entries_to(state)
-    outputs, donate = pair(entries, tuple(dict.fromkeys(numbers)), donate)
+    # Sorted: where a step is recorded for the first time, tensors may come in another order.
+    outputs, donate = pair(entries, tuple(sorted(numbers)), donate)
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
     program = Program(tuple(entries), outputs, residuals)
     return Recipe(plan_for(program, donate), {n: k for k, n in enumerate(outputs)}, keep)
@@ -270,8 +271,12 @@ def observe(t: Any, reason: str) -> Any:
             check_faults()
             return array
         from ._enter import enter
+        from ._peek import glance
         from ._reading import was_leaf
 
+        if not away and (array := glance(t, reason)) is not None:
+            check_faults()
+            return array
         if t._stale is not None and (t._creation or was_leaf(t)):
             t = t.detach()  # its data are there, whatever its history is
         enter(t, local.trace)

@@ -288,7 +288,7 @@ def _known(trace: Any) -> list[tuple[Any, Value]]:
 def _cut_off(value: Value, saved: Saved) -> bool:
     """Whether the tensor that was saved has lost its history since."""
     holder = saved.holder() if saved.holder is not None else None
-    return saved.detached or (value.role > LEAF and holder is not None and not holder.requires_grad)
+    return saved.detached or (value.role > LEAF and holder is not None and not holder._tracked)
 
 
 def is_view(value: Value) -> bool:

@@ -39,7 +39,7 @@ def same(saved: Saved) -> Any:
     kept = saved.tensor
     if t is None or t._stale is not None or saved.now != saved.version:
         return kept
-    if t.requires_grad != kept.requires_grad or t._v.shape != kept._v.shape:
+    if t._tracked != kept._tracked or t._v.shape != kept._v.shape:
         return kept
     return t
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 
+from leafax.functional import lowerings
+
 from . import _legacy
 from ._convert import jax_device
 from ._device_mixin import device_of
@@ -64,11 +66,23 @@ def set_num_interop_threads(number: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Remember the wish; what XLA compiles for CPUs and TPUs is deterministic anyway.
+    """Whether the same ops on the same numbers must give the same bits each time.
 
-    On GPUs XLA takes the flag `--xla_gpu_deterministic_ops` before it starts.
+    What XLA compiles for CPUs and TPUs does (on GPUs XLA takes the flag
+    `--xla_gpu_deterministic_ops` before it starts), but a program that is met for the first time
+    may run op by op, and its numbers differ by rounding from those of later runs. So with `mode`
+    programs are compiled when they are first met, where anything is rounded.
+
+    >>> import leafax as torch
+    >>> torch.use_deterministic_algorithms(True)
+    >>> x = torch.linspace(0, 1, 5)
+    >>> first, again = ((x * 3 + 1).exp().tolist() for _ in range(2))
+    >>> first == again
+    True
+    >>> torch.use_deterministic_algorithms(False)
     """
     _deterministic[:] = [bool(mode), bool(warn_only)]
+    lowerings(op_by_op="exact" if mode else "auto")
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -140,6 +140,8 @@ def _split_along(name: str, least: int, place: Callable[[Any], int]) -> Callable
                 f"with {input.dim()} dimensions!"
             )
         dim = place(input)
+        if isinstance(parts, Handle):
+            parts = parts.tolist()  # type: ignore[attr-defined]
         if isinstance(parts, int):
             if parts == 0 or input.shape[dim] % parts:
                 raise RuntimeError(

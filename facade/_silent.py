@@ -244,7 +244,7 @@ def _of_memory(node: Any, index: int, saved: Any) -> Any:
 
 def _with_history(fresh: Any, tensor: Any) -> Any:
     """`fresh` with the gradient's way of `tensor`."""
-    if tensor.requires_grad:
+    if tensor._tracked:
         from .autograd._node import edge_from, set_history
 
         edge = edge_from(tensor)

@@ -59,7 +59,7 @@ def _refuse_inference(state: State) -> None:
 def refuse_inference_among(tensors: list[Any]) -> None:
     """Raise if autograd would save tensors of both kinds, as a convolution does."""
     mode = local.mode
-    if mode.grad and not mode.inference and any(t.requires_grad for t in tensors):
+    if mode.grad and not mode.inference and any(t._tracked for t in tensors):
         if any(t.is_inference() for t in tensors):
             raise RuntimeError(UNSAVED)
 

@@ -160,7 +160,7 @@ def share_views(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], outs: lis
             continue
         share(source, out, ((step, args[1:], kwargs),), view=True, read=read)
         out._creation = _passed_on(source, creation)
-        if not out._v.requires_grad and out._base_.requires_grad:
+        if not out._v.requires_grad and out._base_._tracked:
             flag(out, True)
 
 
@@ -194,7 +194,7 @@ def share_strided(source: Any, out: Any, lens: Lens, blens: Lens) -> Any:
     mode = local.mode
     creation = "inference" if mode.inference else "" if mode.grad else "no_grad"
     out._creation = _passed_on(source, creation)
-    if not out._v.requires_grad and out._base_.requires_grad:
+    if not out._v.requires_grad and out._base_._tracked:
         flag(out, True)
     return out
 
@@ -219,10 +219,10 @@ def flag_views(base: Any) -> None:
         for member in base._store.members:
             m = member()
             if m is not None and m._base_ is base and m._stale is None:
-                if m._behind and base.requires_grad:
+                if m._behind and base._tracked:
                     make_stale(m)
                 else:
-                    flag(m, base.requires_grad)
+                    flag(m, base._tracked)
 
 
 def of_mode(out: Any, inference: bool | None = None) -> Any:

@@ -35,7 +35,7 @@ def empty_strided(
     if out._viewed is not None:
         settle(out)
     out._base_ = None  # the storage is its own: it is no view of another tensor
-    return out.requires_grad_() if requires_grad else out
+    return out._set_requires_grad(True) if requires_grad else out
 
 
 def laid_as(like: Any, made: Any) -> Any:

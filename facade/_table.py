@@ -22,12 +22,13 @@ from ._autocast import off
 from ._dtype import dtype as dtype_class
 from ._dtype import python_number
 from ._handle import Handle
+from ._layout import elementwise
 from ._older import newer
 from ._out import check_out as check_out
 from ._out import write_out as write_out
 from ._out_kinds import check_kind
 from ._out_types import IN_ITS_DTYPE, check_joined, in_its_dtype
-from ._overlap import JOINS
+from ._overlap import JOINS, by_kernel, check_overlap
 from ._record import apply, known
 from ._trace import local
 
@@ -181,7 +182,14 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
             check_joined(out, args, kwargs)
         if local.mode.autocast is not None:  # it knows no `out=` forms
             return off(fn, *args, out=out, **kwargs)
-        return write_out(op, call(op, args, kwargs), out, (*args, *kwargs.values()))
+        operands = (*args, *kwargs.values())
+        try:
+            result = call(op, args, kwargs)
+        except NotImplementedError as refusal:
+            if by_kernel(refusal) and isinstance(out, Handle) and elementwise(op, list(operands)):
+                check_overlap(op, out, operands)
+            raise
+        return write_out(op, result, out, operands)
 
     return named(_gathering(fn) if op.name in JOINS else fn, op, op.name)
 

@@ -22,7 +22,7 @@ def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
     task = GraphTask([], keep_graph=True, create_graph=local.mode.grad)
     if node.accumulates:
         leaf, grad = node.variable, grads[0]
-        if grad is not None and leaf.requires_grad:
+        if grad is not None and leaf._tracked:
             if leaf._grad is None and grad.shape != leaf.shape:
                 grad = copied(leaf, grad)
             task.add_to(node, grad, False)

@@ -21,6 +21,7 @@ from ._handle import Handle, users_attributes
 from ._host import on_host, raw
 from ._inplace import apply_inplace
 from ._inside import refuse_constant
+from ._once import warn_once
 from ._operators import install
 from ._record import register
 from ._repr import format_tensor
@@ -29,6 +30,11 @@ from ._storage import of_mode, share_views
 from ._trace import local
 from ._vmapped import hides_grad, refuse
 from ._writes import written_once
+
+_TO_SCALAR = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+    "Consider using tensor.detach() first."
+)
 
 
 class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
@@ -131,7 +137,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
 
     def _scalar(self, kind: str) -> Any:
         if self.requires_grad and kind != "int" and not hides_grad(self):
-            _warn_scalar()
+            warn_once(_TO_SCALAR)
         if self.numel() != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         return self.item()
@@ -268,17 +274,6 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
 
     def __dir__(self) -> Any:
         return [n for n in super().__dir__() if not n.startswith("_v") and n != "volatile"]
-
-
-def _warn_scalar() -> None:
-    import warnings
-
-    warnings.warn(
-        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
-        "behavior.\nConsider using tensor.detach() first.",
-        UserWarning,
-        stacklevel=4,
-    )
 
 
 def _warn_of_hooks(t: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ._active import active
 from ._handle import Handle
 from ._trace import local
 
@@ -61,7 +62,6 @@ def hides_grad(t: Any) -> bool:
     """Whether PyTorch would say of an example that it requires no grad: its batch does."""
     if not differ(t):
         return False
-    from ._active import active
     from .func._levels import running
 
     return active.differentiating == running.levels[-1].differentiating

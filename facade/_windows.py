@@ -32,7 +32,7 @@ def _window(
     else:
         made = values(np.arange(M, dtype=np.float64), M - 1 if sym else M)
     out = from_numpy(np.asarray(made, np.float64)).to(_dtype(np_dtype))
-    return out.requires_grad_() if requires_grad else out
+    return out._set_requires_grad(True) if requires_grad else out
 
 
 def _np(dtype: Any) -> Any:

@@ -48,7 +48,7 @@ def write(t: Any, value: Value, tracked: bool = False, counts: bool = True) -> N
     _write_cell(trace, t, raw, t._lens, counts)
     _outdate(store, t)
     t._behind = t._base_ is not None
-    if repeats(t) or t._base_ is not None and (value.requires_grad or t._base_.requires_grad):
+    if repeats(t) or t._base_ is not None and (value.requires_grad or t._base_._tracked):
         make_stale(t)  # the version of its history is no longer the base's
         if lost is not None:
             t._stale, t._grad_fn, t._out = lost

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
 from leafax.functional import TABLE as _TABLE
 
+from ._out import check_out as _check_out
+from ._out import write_out as _write_out
 from ._table import function as _function
 from ._table import in_namespace as _in_namespace
 
@@ -19,9 +23,13 @@ _made |= {name: _function(_TABLE[other], f"special.{name}") for name, other in _
 globals().update(_made)
 
 
-def polygamma(n: int, input: object) -> object:
+def polygamma(n: int, input: _Any, *, out: _Any = None) -> _Any:
     """The n-th derivative of `digamma`."""
-    return input.polygamma(n)  # type: ignore[attr-defined]
+    if out is None:
+        return input.polygamma(n)
+    op = _TABLE["polygamma"]
+    _check_out(op, out, (input,))
+    return _write_out(op, input.polygamma(n), out, (input,))
 
 
 __all__ = [*_made, "polygamma"]  # noqa: PLE0604

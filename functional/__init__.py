@@ -1,8 +1,8 @@
 """Programs, ops and masks: pure, without Tensor or global state, useful to plain JAX code."""
 
+from ._alone import is_exact as is_exact
 from ._cache import Plan as Plan
 from ._cache import plan_for as plan_for
-from ._cache import residual_arrays as residual_arrays
 from ._donate import pair as pair
 from ._dtypes import bfloat16 as bfloat16
 from ._dtypes import cast as cast
@@ -29,9 +29,9 @@ from ._keys import is_key as is_key
 from ._keys import with_keys as with_keys
 from ._keys import without_keys as without_keys
 from ._lower import FaultSite as FaultSite
-from ._lower import Residual as Residual
 from ._lower import lower as _lower_program
 from ._lower import needed_inputs as needed_inputs
+from ._lower import picked as picked
 from ._lower import summarise as summarise
 from ._lowerings import lowerings as lowerings
 from ._masks import grad as grad
@@ -54,6 +54,7 @@ from ._program import Program as Program
 from ._program import Slot as Slot
 from ._program import call_of as call_of
 from ._pullbacks import fingerprint as fingerprint
+from ._residuals import Residual as Residual
 from ._tags import tag as tag
 from ._vjp import ResidualCall as ResidualCall
 from ._vjp import VjpCall as VjpCall

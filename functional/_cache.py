@@ -2,7 +2,7 @@
 
 A program met for the first time runs op by op if that is the cheaper way to its values: every
 op that ran alone before dispatches in microseconds, while compiling the program costs more the
-longer it is. Met again, it is compiled whole, a long one when that was worth it (`_alone.py`).
+longer it is. Met again, it is compiled whole, a long one when that was worth it (`_choice.py`).
 `Plan.run` says which it did.
 """
 
@@ -20,11 +20,13 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-from ._alone import OpByOp, forget_alone, options_of
+from ._alone import forget_alone, options_of
+from ._choice import forget_choices
 from ._in_place import written_in_place
-from ._lower import Residual, Side, lower, prune
+from ._lower import Side, lower, prune
 from ._lowerings import lowerings
 from ._mappings import too_many
+from ._op_by_op import OpByOp
 from ._products import turned
 from ._program import Node, Program
 from ._vjp import ResidualCall, VjpCall
@@ -69,7 +71,7 @@ class Plan:
         self._flat: Any = None
         self._in_order: Any = None  # puts the outputs in the program's order, None if they are
         self._lock = threading.Lock()
-        self._alone = OpByOp(self.program, self.nodes, self._checked)
+        self._alone = OpByOp(self.program, self._checked)
 
     def run(self, args: Sequence[Any]) -> Outcome:
         """Run on one array (or Python number) an `Input`."""
@@ -81,16 +83,16 @@ class Plan:
         except IndexError:
             wide = jax.enable_x64(True)
         with wide:
-            if self._jitted is None and self._alone.is_cheaper(self.donate, self.runs > 1):
-                outputs, flags = self._alone.run(args, self.side, _make_room)
-                return Outcome(outputs, (), flags, "op by op", time.perf_counter() - start)
+            if self._jitted is None and self._alone.choice.op_by_op(self.donate, self.runs > 1):
+                found = self._alone.run(args, self.side, _make_room)
+                return Outcome(*found, "op by op", time.perf_counter() - start)
             how, jitted = "cached", self._jitted
             if jitted is None:
                 _make_room()
                 with self._lock:
                     if self._jitted is None:
                         self._compile(args)
-                        self._alone.compiled(self)
+                        self._alone.choice.compiled(self)
                         how = "compiled"
                     jitted = self._jitted
             flat = jitted(*args)
@@ -189,6 +191,7 @@ def _make_room() -> None:
         for plan in held[: len(held) // 2 + 1]:
             plan.forget()
         forget_alone()
+        forget_choices()
 
 
 def plan_for(program: Program, donate: tuple[int, ...] = ()) -> Plan:
@@ -207,8 +210,3 @@ def plan_for(program: Program, donate: tuple[int, ...] = ()) -> Plan:
         else:
             _PLANS.move_to_end(key)
         return plan
-
-
-def residual_arrays(residual: Residual, arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """The leaves of one node's pullback, out of all that a run returned."""
-    return tuple(arrays[i] for i in residual.places)

@@ -29,7 +29,7 @@ def pair(
     taker: dict[int, int] = {}  # input position -> the output that takes its buffer
     waiting = dict.fromkeys(outputs)
     donatable = sorted(donatable)
-    for n in outputs:
+    for n in sorted(outputs, reverse=True):  # an update comes after the gradients
         i = home.get(n)
         if i in donatable and i not in taker and _fits(avals[n], inputs[i]):
             taker[i] = n

@@ -15,15 +15,8 @@ import jax.numpy as jnp
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._program import Aval, Input, Node, Program
-from ._vjp import PullMeta, VjpCall, differentiate
-
-
-class Residual(NamedTuple):
-    """How to rebuild one node's pullback from the arrays that a program returned."""
-
-    treedef: Any
-    meta: PullMeta
-    places: tuple[int, ...]  # where its leaves are in the list of returned residuals
+from ._residuals import Leaves, Residual
+from ._vjp import VjpCall, differentiate
 
 
 class FaultSite(NamedTuple):
@@ -61,26 +54,40 @@ def prune(program: Program) -> Program:
                     stack.append(owner[v])
     if len(needed) == len(program.entries):
         return program
+    kept = [
+        (e, first, entry)
+        for e, (entry, first) in enumerate(zip(program.entries, firsts, strict=True))
+        if e in needed or isinstance(entry, Input)
+    ]
+    return picked(kept, program.outputs, program.residuals)
+
+
+def picked(
+    kept: Sequence[tuple[int, int, Any]], outputs: Sequence[int],
+    residuals: Sequence[tuple[int, tuple[int, ...]]] = (),
+) -> Program:  # fmt: skip
+    """A part of a program as one of its own.
+
+    Args:
+      kept: of each entry its place in the whole, the number of its first value there, and itself.
+      outputs, residuals: as those of the whole.
+    """
     number: dict[int, int] = {}
     place: dict[int, int] = {}
     entries: list[Any] = []
-    n = 0
-    for e, (entry, first) in enumerate(zip(program.entries, firsts, strict=True)):
-        if e not in needed and not isinstance(entry, Input):
-            continue
+    for e, first, entry in kept:
         place[e] = len(entries)
-        for k in range(len(entry.avals)):
-            number[first + k] = n
-            n += 1
         if isinstance(entry, Node):
             inputs = tuple(number[v] for v in entry.inputs)
             primal = place.get(entry.primal) if entry.primal is not None else None
             entry = Node(entry.call, inputs, entry.avals, primal, entry.where)
+        for k in range(len(entry.avals)):
+            number[first + k] = len(number)
         entries.append(entry)
     return Program(
         tuple(entries),
-        tuple(number[v] for v in program.outputs),
-        tuple((place[e], wanted) for e, wanted in program.residuals),
+        tuple(number[v] for v in outputs),
+        tuple((place[e], wanted) for e, wanted in residuals),
     )
 
 
@@ -138,8 +145,7 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
         env: list[Any] = []
         closures: dict[int, Any] = {}
         supply = iter(arrays)
-        leaves: list[Any] = []
-        seen: dict[int, int] = {}
+        leaves = Leaves()
         residuals: list[Residual] = []
         sites: list[FaultSite] = []
         flags: list[Any] = []
@@ -153,7 +159,7 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
             if e in pulls:
                 outs, closures[e] = differentiate(call.evaluate, args, pulls[e])
                 if e in kept:
-                    residuals.append(_keep(closures[e], leaves, seen))
+                    residuals.append(leaves.add(closures[e]))
             elif _shares(program, e, entry, differentiated):
                 outs = _pull(closures[entry.primal], pulls[entry.primal], call, args)
             else:
@@ -171,7 +177,7 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
         side.residuals, side.faults = residuals, sites
         none = jnp.zeros((0,), "bool"), jnp.zeros((0,), "int64")
         packed = (jnp.stack(flags), jnp.stack(values)) if flags else none
-        return results, tuple(leaves), *packed
+        return results, tuple(leaves.arrays), *packed
 
     assert len(firsts) == len(program.entries)
     return run
@@ -181,17 +187,6 @@ def _pull(closure: Any, have: Sequence[int], call: VjpCall, args: Sequence[Any])
     cts = dict(zip(call.given, args[call.n :], strict=True))
     grads = closure([cts.get(k) for k in range(len(closure.meta.avals))])
     return tuple(grads[have.index(i)] for i in call.wanted)
-
-
-def _keep(closure: Any, leaves: list[Any], seen: dict[int, int]) -> Residual:
-    flat, treedef = jax.tree.flatten(closure.pull)
-    places = []
-    for leaf in flat:
-        if id(leaf) not in seen:
-            seen[id(leaf)] = len(leaves)
-            leaves.append(leaf)
-        places.append(seen[id(leaf)])
-    return Residual(treedef, closure.meta, tuple(places))
 
 
 def summarise(fault: Any) -> tuple[Any, Any]:

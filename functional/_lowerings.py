@@ -6,7 +6,9 @@ turns a choice off for programs that are compiled from then on.
 
 from __future__ import annotations
 
-_WAYS = {"convolution": ("auto", "xla"), "products": ("auto", "xla")}
+_WAYS = {
+    "convolution": ("auto", "xla"), "products": ("auto", "xla"), "op_by_op": ("auto", "exact"),
+}  # fmt: skip
 _chosen = {name: ways[0] for name, ways in _WAYS.items()}
 
 
@@ -19,12 +21,14 @@ def lowerings(**choices: str) -> dict[str, str]:
         XLA's convolution.
       products: "auto" turns an operand of the weight gradients of linear layers round on CPUs,
         in the programs of the facade, where that was measured to be faster; "xla" never does.
+      op_by_op: "auto" runs programs of the facade op by op at first, where their values are there
+        sooner and may differ from those of later runs by rounding; "exact" only where they do not.
 
     >>> from leafax.functional import lowerings
     >>> lowerings(convolution="xla")
-    {'convolution': 'xla', 'products': 'auto'}
+    {'convolution': 'xla', 'products': 'auto', 'op_by_op': 'auto'}
     >>> lowerings(convolution="auto")
-    {'convolution': 'auto', 'products': 'auto'}
+    {'convolution': 'auto', 'products': 'auto', 'op_by_op': 'auto'}
 
     Raises:
       ValueError: for a name or a way that does not exist.

@@ -15,11 +15,14 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from ._numpy_rules import RULES, Unsupported
+from ._numpy_random import OF_KEYS, RANDOM_RULES, is_threefry
+from ._numpy_rules import ROUNDED, RULES, Unsupported
 
 _Step = tuple[Callable[..., Any], list[int], list[int], list[np.dtype[Any]]]
 
-_DTYPES = frozenset(map(np.dtype, ("bool", "uint8", "int32", "int64", "float32", "float64")))
+_NAMES = ("bool", "uint8", "uint32", "uint64", "int32", "int64", "float32", "float64")
+_DTYPES = frozenset(map(np.dtype, _NAMES))
+_RULES = RULES | RANDOM_RULES
 #: At most so many elements has each value that is computed by NumPy.
 MOST = 4096
 
@@ -29,17 +32,20 @@ class Evaluator:
 
     Args:
       jaxpr: of the function.
+      exact: the outputs must be those of XLA to the last bit, and not only to rounding.
 
     Raises:
       Unsupported: for a primitive, dtype or size that is not NumPy's here.
     """
 
-    def __init__(self, jaxpr: ClosedJaxpr) -> None:
+    def __init__(self, jaxpr: ClosedJaxpr, exact: bool = False) -> None:
         self._values: list[Any] = []  # the constants, and a place for each other value
         self._steps: list[_Step] = []
+        self._exact, self._rounded = exact, False
         places: dict[Any, int] = {}
         self._inputs = [self._place(places, v) for v in jaxpr.jaxpr.invars]
-        outs = self._inline(jaxpr.jaxpr, jaxpr.consts, places)
+        with np.errstate(all="ignore"):
+            outs = self._inline(jaxpr.jaxpr, jaxpr.consts, places)
         self._outputs = [self._read(places, v) for v in outs]
 
     def __call__(self, *arrays: Any) -> list[Any]:
@@ -48,17 +54,13 @@ class Evaluator:
         for place, array in zip(self._inputs, arrays, strict=True):
             values[place] = np.asarray(array)
         with np.errstate(all="ignore"):
-            for fn, given, made, dtypes in self._steps:
-                found = fn(*[values[i] for i in given])
-                if len(made) == 1:
-                    found = (found,)
-                for place, value, dtype in zip(made, found, dtypes, strict=True):
-                    values[place] = np.asarray(value, dtype)
+            for step in self._steps:
+                _take(step, values)
         return [np.array(values[i]) for i in self._outputs]
 
     def _place(self, places: dict[Any, int], variable: Any) -> int:
         aval = variable.aval
-        if aval.dtype not in _DTYPES or aval.size > MOST:
+        if aval.size > MOST or not (aval.dtype in _DTYPES or is_threefry(aval.dtype)):
             raise Unsupported
         places[variable] = len(self._values)
         self._values.append(None)
@@ -83,25 +85,66 @@ class Evaluator:
                 for variable, out in zip(eqn.outvars, outs, strict=True):
                     places[variable] = self._read(within, out)
                 continue
-            rule = RULES.get(eqn.primitive.name)
-            if rule is None:
+            name = eqn.primitive.name
+            rule = _RULES.get(name)
+            if rule is None or name not in OF_KEYS and any(map(_is_key, eqn.invars)):
                 raise Unsupported
             fn = rule([v.aval for v in eqn.invars], [v.aval for v in eqn.outvars], **eqn.params)
             made = [self._place(places, v) for v in eqn.outvars]
-            self._steps.append((fn, given, made, [_dtype(v) for v in eqn.outvars]))
+            step = (fn, given, made, [_dtype(v) for v in eqn.outvars])
+            if all(self._values[i] is not None for i in given):
+                _take(step, self._values)
+                continue
+            if self._exact:
+                self._check_exact(name, given, eqn.outvars[0].aval.dtype)
+            self._steps.append(step)
         return list(jaxpr.outvars)
+
+    def _check_exact(self, name: str, given: Sequence[int], dtype: Any) -> None:
+        """Refuse what is rounded otherwise by XLA, which adds to a product in one instruction."""
+        if not jax.numpy.issubdtype(dtype, np.floating):
+            return
+        if name in ROUNDED or self._rounded and name in ("add", "add_any", "sub"):
+            raise Unsupported
+        if name == "mul" and not any(map(_is_power, (self._values[i] for i in given))):
+            self._rounded = True
+
+
+def _take(step: _Step, values: list[Any]) -> None:
+    fn, given, made, dtypes = step
+    found = fn(*[values[i] for i in given])
+    if len(made) == 1:
+        found = (found,)
+    for place, value, dtype in zip(made, found, dtypes, strict=True):
+        values[place] = np.asarray(value, dtype)
+
+
+def _is_power(factor: Any) -> bool:
+    """Whether a factor is known, and to multiply by it is exact: 0 and the powers of 2."""
+    return factor is not None and bool(np.isin(np.abs(np.frexp(factor)[0]), (0, 0.5)).all())
+
+
+def _is_key(variable: Any) -> bool:
+    return not isinstance(variable.aval.dtype, np.dtype)
 
 
 def _dtype(variable: Any) -> np.dtype[Any]:
-    return np.dtype(variable.aval.dtype)
+    """Of the array that holds a value; a key is held as its words."""
+    return np.dtype(np.uint32) if _is_key(variable) else np.dtype(variable.aval.dtype)
 
 
-def evaluator(fn: Callable[..., Any], arrays: Sequence[Any]) -> Evaluator | None:
-    """A function of arrays by NumPy, for arrays like these; None if it is for XLA."""
+def evaluator(
+    fn: Callable[..., Any], arrays: Sequence[Any], exact: bool = False
+) -> Evaluator | None:
+    """A function of arrays by NumPy, for arrays like these; None if it is for XLA.
+
+    Args:
+      exact: if NumPy's outputs may differ in their last bits, it is for XLA.
+    """
     if any(np.size(a) > MOST for a in arrays):
         return None
     try:
-        return Evaluator(jax.make_jaxpr(fn)(*arrays))
+        return Evaluator(jax.make_jaxpr(fn)(*arrays), exact)
     except Unsupported:
         return None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from jax.lax import RoundingMethod
 
 from ._numpy_gather import gather, put, scatter
 
@@ -99,10 +100,22 @@ def _iota(given: Any, made: Any, *, dtype: Any, shape: Any, dimension: int, **_:
 
 
 def _convert(given: Any, made: Any, **_: Any) -> Any:
-    if given[0].dtype.kind == "f" and made[0].dtype.kind in "iu":
-        raise Unsupported  # what does not fit is each library's own
     dtype = made[0].dtype
+    if given[0].dtype.kind == "f" and dtype.kind in "iu":
+        return _truncated(np.iinfo(dtype))
     return lambda x: x.astype(dtype)
+
+
+def _truncated(bounds: Any) -> Callable[..., Any]:
+    """Floats as integers: XLA takes the nearest for what does not fit, and 0 for NaN."""
+    above = float(bounds.max // 2 + 1) * 2  # a power of 2, so that any float dtype has it
+
+    def truncated(x: Any) -> Any:
+        fits = (x >= bounds.min) & (x < above)
+        inside = np.where(fits, x, 0).astype(bounds.dtype)
+        return np.where(fits | np.isnan(x), inside, np.where(x < 0, bounds.min, bounds.max))
+
+    return truncated
 
 
 def _dot(given: Any, made: Any, *, dimension_numbers: Any, **_: Any) -> Any:
@@ -141,8 +154,8 @@ def _transpose(given: Any, made: Any, *, permutation: Any) -> Any:
 
 
 def _squeeze(given: Any, made: Any, *, dimensions: Any) -> Any:
-    shape = made[0].shape
-    return lambda x: x.reshape(shape)
+    shape, dims = made[0].shape, len(given[0].shape)
+    return lambda x: x.reshape(shape + x.shape[dims:])  # a random key has words behind its dims
 
 
 def _concatenate(given: Any, made: Any, *, dimension: int) -> Any:
@@ -178,11 +191,17 @@ def _part_written(given: Any, made: Any) -> Any:
     return written
 
 
-def _cumsum(given: Any, made: Any, *, axis: int, reverse: bool) -> Any:
-    def summed(x: Any) -> Any:
-        return np.cumsum(x, axis, x.dtype) + x.dtype.type(0)  # XLA begins with 0: no -0.0
+def _running(fn: Any) -> _Rule:
+    def rule(given: Any, made: Any, *, axis: int, reverse: bool) -> Callable[..., Any]:
+        if reverse:
+            return lambda x: np.flip(fn(np.flip(x, axis), axis, x.dtype), axis)
+        return lambda x: fn(x, axis, x.dtype)
 
-    return (lambda x: np.flip(summed(np.flip(x, axis)), axis)) if reverse else summed
+    return rule
+
+
+def _cumsum(x: Any, axis: int, dtype: Any) -> Any:
+    return np.cumsum(x, axis, dtype) + dtype.type(0)  # XLA begins with 0: no -0.0
 
 
 def _sum(x: Any, axis: Any) -> Any:
@@ -203,6 +222,70 @@ def _reversed(given: Any, made: Any, *, dimensions: Any) -> Any:
     return lambda x: np.flip(x, dimensions)
 
 
+def _bitcast(given: Any, made: Any, *, new_dtype: Any) -> Any:
+    if given[0].dtype.itemsize != np.dtype(new_dtype).itemsize:
+        raise Unsupported
+    return lambda x: x.copy().view(new_dtype)
+
+
+def _or_one(divisor: Any) -> Any:
+    """A divisor of integers, which may not be 0."""
+    return np.where(divisor == 0, divisor.dtype.type(1), divisor)
+
+
+def _remainder(given: Any, made: Any) -> Any:
+    if given[0].dtype.kind == "f":
+        return np.fmod
+
+    def remainder(x: Any, y: Any) -> Any:
+        return np.where(y == 0, x, np.fmod(x, _or_one(y)))  # XLA leaves `x` then
+
+    return remainder
+
+
+def _divide(given: Any, made: Any) -> Any:
+    if given[0].dtype.kind == "f":
+        return np.divide
+    if given[0].dtype.kind != "i":
+        raise Unsupported
+
+    def quotient(x: Any, y: Any) -> Any:
+        by = _or_one(y)
+        down = x // by
+        toward_zero = down + ((down < 0) & (down * by != x))
+        return np.where(y == 0, y.dtype.type(-1), toward_zero)
+
+    return quotient
+
+
+def _round(given: Any, made: Any, *, rounding_method: Any) -> Any:
+    if rounding_method != RoundingMethod.TO_NEAREST_EVEN:
+        raise Unsupported
+    return np.rint
+
+
+def _shift(fn: Any, kinds: str) -> _Rule:
+    def rule(given: Any, made: Any) -> Callable[..., Any]:
+        if given[0].dtype.kind not in kinds:
+            raise Unsupported
+        bits = 8 * given[0].dtype.itemsize
+        return lambda x, by: np.where(by < bits, fn(x, by % bits), x.dtype.type(0))
+
+    return rule
+
+
+def _sort(given: Any, made: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    if num_keys != 1 or not is_stable:
+        raise Unsupported
+
+    def ordered(*arrays: Any) -> Any:
+        order = np.argsort(arrays[0], dimension, "stable")
+        found = [np.take_along_axis(x, order, dimension) for x in arrays]
+        return found if len(found) > 1 else found[0]
+
+    return ordered
+
+
 RULES: dict[str, _Rule] = {
     **{name: _plain(fn) for name, fn in {
         "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply,
@@ -218,7 +301,7 @@ RULES: dict[str, _Rule] = {
         "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
         "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "exp2": np.exp2,
         "floor": np.floor, "ceil": np.ceil,
-        "is_finite": np.isfinite, "atan2": np.arctan2, "pow": np.power, "div": np.divide,
+        "is_finite": np.isfinite, "atan2": np.arctan2, "pow": np.power,
         "erf": np.frompyfunc(math.erf, 1, 1), "erfc": np.frompyfunc(math.erfc, 1, 1),
         "rsqrt": lambda x: 1 / np.sqrt(x), "logistic": lambda x: 1 / (1 + np.exp(-x)),
     }.items()},
@@ -230,8 +313,18 @@ RULES: dict[str, _Rule] = {
     "convert_element_type": _convert, "dot_general": _dot, "reshape": _reshape,
     "broadcast_in_dim": _broadcast, "slice": _slice, "pad": _pad, "split": _split,
     "transpose": _transpose, "squeeze": _squeeze, "concatenate": _concatenate, "rev": _reversed,
-    "stack": _stack, "unstack": _unstack, "cumsum": _cumsum,
+    "stack": _stack, "unstack": _unstack, "cumsum": _running(_cumsum),
+    "cumprod": _running(np.cumprod), "div": _divide, "round": _round,
+    "bitcast_convert_type": _bitcast, "rem": _remainder, "sort": _sort,
+    "shift_left": _shift(np.left_shift, "iu"), "shift_right_logical": _shift(np.right_shift, "u"),
     "argmax": _position(np.argmax), "argmin": _position(np.argmin),
     "gather": gather, "scatter": scatter(put), "scatter-add": scatter(np.add.at),
     "dynamic_slice": _part, "dynamic_update_slice": _part_written,
 }  # fmt: skip
+#: What NumPy and XLA may round in their own ways, also where each step is taken by itself.
+ROUNDED = frozenset({
+    "exp", "log", "log1p", "expm1", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+    "cosh", "asinh", "acosh", "atanh", "exp2", "atan2", "pow", "div", "erf", "erfc", "rsqrt",
+    "logistic", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general", "integer_pow",
+    "scatter-add",
+})  # fmt: skip

@@ -61,7 +61,7 @@ def _moves(call: Any) -> bool:
 
 def differentiate(
     evaluate: Callable[..., tuple[Any, ...]], arrays: Sequence[Any], wanted: Sequence[int]
-) -> tuple[tuple[Any, ...], Callable[[Sequence[Any]], tuple[Any, ...]]]:
+) -> tuple[tuple[Any, ...], Pullback]:
     """Outputs of `evaluate` at `arrays`, and its pullback with respect to the `wanted` inputs.
 
     The pullback takes one cotangent an output (None for zero) and follows PyTorch's convention

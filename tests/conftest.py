@@ -4,7 +4,9 @@ import contextlib
 import gc
 import itertools
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import jax
@@ -19,6 +21,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
         return 0
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if os.name == "posix" else 0
     return max(1, min(4, os.cpu_count() or 1, memory // (8 << 30)))  # compiled programs stay
+
+
+_COMPILED = "LEAFAX_TESTS_COMPILED"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What one process compiled the others read: they meet many of the same little programs."""
+    if not hasattr(config, "workerinput"):
+        os.environ[_COMPILED] = tempfile.mkdtemp(prefix="leafax-tests-")
+    jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ[_COMPILED], ignore_errors=True)
 
 
 @pytest.fixture

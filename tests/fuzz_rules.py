@@ -230,18 +230,27 @@ def _bits(form: str, given: list[Any], space: Any) -> bool:
     """
     if "repr(" in form:
         return given[0].is_complex() and bool((torch.view_as_real(_plain(given[0])) == 0).any())
-    if re.search(r"\{x\}\.(log|exp|sin|cos|tan|sqrt|pow|sigmoid|erf|softmax)\w*_\(", form):
-        return _seen_as_integers(given[0], space)
+    if re.search(r"(log|exp|sin|cos|tan|sqrt|pow|sigmoid|erf|softmax)\w*(_\(|\(.*out=)", form):
+        return any(_seen_otherwise(x, space) for x in given)
     if ".view(torch." not in form or given[0].dtype not in (torch.float64, torch.complex128):
         return False
     x = torch.view_as_real(_plain(given[0])) if given[0].is_complex() else _plain(given[0])
     return bool((x * 2**20).frac().any()) or given[0].is_complex() and bool((x == 0).any())
 
 
-def _seen_as_integers(x: torch.Tensor, space: Any) -> bool:
-    memory = x.untyped_storage().data_ptr()
-    held = [t for t in space.values() if isinstance(t, torch.Tensor) and t.dtype == torch.int64]
-    return x.dtype != torch.int64 and any(t.untyped_storage().data_ptr() == memory for t in held)
+def _seen_otherwise(x: torch.Tensor, space: Any) -> bool:
+    """Whether another tensor takes the bits of this one for numbers of another kind."""
+    memory, width = x.untyped_storage().data_ptr(), torch.finfo(x.dtype).bits if _rounds(x) else 0
+    held = [t for t in space.values() if isinstance(t, torch.Tensor)]
+    return any(
+        t.untyped_storage().data_ptr() == memory
+        and (torch.finfo(t.dtype).bits if _rounds(t) else 0) != width
+        for t in held
+    )
+
+
+def _rounds(x: torch.Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()
 
 
 def _rounded_to_nothing(form: str, given: list[Any], space: Any) -> bool:

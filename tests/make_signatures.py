@@ -80,13 +80,28 @@ def signature(name: str, function: Any, method: bool = False) -> str | None:
     parts = fits[0]
     if any("pin_memory" in x for x in parts):
         parts.append("bool? requires_grad = False")
-    if out:
+    if out and _takes_out(function, parts[method:]):
         parts += ["*"] * ("*" not in parts)
         parts.append(("tuple of Tensors" if several else "Tensor") + " out = None")
     line = ", ".join(parts)
     if known and known[0].startswith("Tensor! "):
         line = line.replace("Tensor ", "Tensor! ", 1)
     return line
+
+
+def _takes_out(function: Any, parts: list[str]) -> bool:
+    """Whether the parser knows `out`, which some schemas have for the dispatcher alone."""
+    one = torch.ones(2, 2)
+    values = {
+        "int": 1, "float": 0.5, "bool": True, "str": "", "Number": 1, "tuple of ints": (1, 1),
+        "tuple of Tensors": [one, one],
+    }  # fmt: skip
+    required = [x.rpartition(" ")[0].rstrip("!?+") for x in parts if " = " not in x and x != "*"]
+    try:
+        function(*[values.get(kind, one) for kind in required], out=one)
+    except (TypeError, RuntimeError, IndexError, ValueError) as error:
+        return "unexpected keyword argument 'out'" not in str(error)
+    return True
 
 
 def source() -> str:

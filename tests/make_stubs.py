@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import leafax
+from leafax._arguments import takes_out
 from leafax.functional import TABLE, Op
 
 FACADE = Path(__file__).parent.parent / "facade"
@@ -158,7 +159,7 @@ def function_lines(names: Any, home: Any, prefix: str) -> list[str]:
         if isinstance(fn, (type, types.ModuleType)) or not callable(fn):
             continue
         op = _op_of(fn, (prefix + name, name))
-        extra = ("out: Any = ...",) if op is not None else ()
+        extra = ("out: Any = ...",) if op is not None and takes_out(op) else ()
         lines.append(_line(name, parameters(fn, op, False, extra), answer(name, fn, op, True)))
     return lines
 

@@ -259,3 +259,26 @@ def test_threads_that_start_in_the_mode_have_it(lib: Any) -> None:
             thread.join()
     said = "Function 'SqrtBackward0' returned nan values in its 0th output."
     assert found == [(True, True), said, (False, True)]
+
+
+def test_what_a_second_pass_or_a_checkpoint_recorded_says_what_induced_it() -> None:
+    def told(lib: Any) -> list[list[str]]:
+        def second() -> None:
+            (g,) = lib.autograd.grad(x.abs().pow(1.5).sum(), x, create_graph=True)
+            g.sum().backward()
+
+        def again() -> None:
+            checkpoint = lib.utils.checkpoint.checkpoint
+            checkpoint(lambda a: a / 0 * 0, x, use_reentrant=True).sum().backward()
+
+        found = []
+        x = lib.tensor([0.0, 1.0], requires_grad=True)
+        for program in (second, again, second, again):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                with lib.autograd.set_detect_anomaly(True), pytest.raises(RuntimeError):
+                    program()
+            found.append([str(w.message).split(". Traceback of")[0] for w in caught])
+        return found
+
+    assert told(leafax) == told(torch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -219,6 +220,25 @@ def test_what_pytorch_warns_of() -> None:
         leafax.set_warn_always(False)
 
 
+def test_conversions_to_numbers_warn_once() -> None:
+    found: list[list[str]] = []
+    for t in (leafax, torch):
+        x = t.tensor(0.7, requires_grad=True)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            float(x)  # whoever came first has had it by now
+            told.clear()
+            float(x), complex(x), int(x)
+            t.set_warn_always(True)
+            try:
+                float(x), complex(x), int(x)
+            finally:
+                t.set_warn_always(False)
+        found.append([str(w.message).partition(" (Trig")[0] for w in told])
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
+
+
 def numbers_of_numpy(t: Any) -> list[Any]:
     """Calls with NumPy's numbers, and None where a generator could be."""
     x, two, one = t.ones(2, 4), numpy.int64(2), numpy.int64(1)
@@ -278,6 +298,7 @@ def test_what_suits_no_signature_is_told(call: str) -> None:
     [
         "x.squeeze(0, 1)", "x.squeeze(0, -2)", "x.clone().squeeze_(0, 1)", "x.count_nonzero(0, 1)",
         "x.hsplit(sections=1)", "t.hsplit(x, indices=(1,))", "x.vsplit(0, 1)", "x.dsplit(1, 2)",
+        "x.vsplit(t.tensor(1))",
         "x.histogram()",
     ],
 )  # fmt: skip
@@ -286,6 +307,26 @@ def test_dims_and_sections_one_by_one(call: str) -> None:
         return repr(eval(call, {"t": t, "x": t.arange(3.0).reshape(1, 1, 3)}))
 
     assert told(leafax) == told(torch)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "t.median(x, axis=0, keepdims=True)", "x.nanmedian(axis=0, keepdims=True)",
+        "t.nonzero(a=x)", "t.diff(x, axis=1)", "t.trapezoid(x, axis=0)", "t.sin_(input=x)",
+        "t.gradient(x=x, axis=0)", "t.zeros_like(a=x)", "t.equal(x1=x, x2=x)", "t.rot90(input=x)",
+        "t.max(x1=x, x2=x)",
+        "t.is_complex(x=x)", "t.median(x, bogus=0)",
+    ],
+)  # fmt: skip
+def test_numpys_names_of_arguments(call: str) -> None:
+    def told(t: Any) -> str:
+        try:
+            return repr(eval(call, {"t": t, "x": t.arange(6.0).reshape(2, 3)}))
+        except TypeError as error:
+            return str(error)
+
+    assert told(leafax).replace("leafax", "torch") == told(torch)
 
 
 def assert_refused_alike(call: str) -> None:

@@ -181,3 +181,13 @@ def test_others_on_the_gradients_storage_see_the_write() -> None:
         return view.tolist(), alias.tolist(), p.grad._version > before
 
     assert run(leafax) == run(torch)
+
+
+@pytest.mark.parametrize("foreach", [None, True, False])
+def test_complex_gradients_are_not_clamped(foreach: bool | None) -> None:
+    for t in (leafax, torch):
+        x, z = (t.ones(2, dtype=d, requires_grad=True) for d in (t.float32, t.complex64))
+        (x.sum() + z.abs().sum()).backward()
+        with pytest.raises(NotImplementedError, match="^clamp is not supported for complex types"):
+            t.nn.utils.clip_grad_value_([x, z], 0.5, foreach)
+        assert x.grad.tolist() == [1, 1]

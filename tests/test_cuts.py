@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import leafax
 from leafax._explain import Report
 from leafax._history import Run
-from leafax.functional import vjp_of
+from leafax.functional import _op_by_op, vjp_of
 
 
 @pytest.fixture(autouse=True)
@@ -377,3 +378,54 @@ def test_turns_of_a_loop_are_told_once() -> None:
         "     these 2, 4 times more, 2.50 ms each in the median",
         "7    compiled   4.00      1   2   0     0        item() at loop.py:3",
     ]
+
+
+def test_deterministic_algorithms_give_the_same_bits_from_the_first_run_on() -> None:
+    rng = np.random.default_rng(1)
+    x, y = (leafax.tensor(rng.normal(size=23).astype("float32")) for _ in range(2))
+
+    def rounded() -> list[list[float]]:
+        return [(x * y + 1).tolist(), (x * y + x).sum().item(), (x + 0.1).exp().tolist()]
+
+    leafax.use_deterministic_algorithms(True)
+    try:
+        first, again = rounded(), rounded()
+        assert first == again
+        assert {run.how for run in leafax.explain()} == {"compiled", "cached"}
+        leafax.explain(clear=True)
+        assert leafax.arange(6).reshape(2, 3).t().tolist() == [[0, 3], [1, 4], [2, 5]]
+        assert leafax.explain()[0].how == "op by op", "nothing is rounded"
+    finally:
+        leafax.use_deterministic_algorithms(False)
+    leafax.explain(clear=True)
+    (x * y - 2).tolist()
+    assert leafax.explain()[0].how == "op by op"
+
+
+def test_the_order_of_its_tensors_makes_no_other_program() -> None:
+    plans = []
+    for _ in range(2):  # a view is computed earlier where what reads it is not known yet
+        x = leafax.ones(3, 6)
+        y = x * 2
+        a, b = leafax.sigmoid(y[:, :3]), y[:, 3:]
+        product = a[:, None] * b[:, None]
+        leafax.synchronize()
+        plans.append(leafax._run.plans[-1][1])
+        assert product.tolist() == (a * b)[:, None].tolist()
+    assert plans[0] is plans[1]
+
+
+def test_what_nobody_reads_is_not_computed_op_by_op() -> None:
+    x = leafax.arange(40)
+    x.tolist()
+    for i in range(3):  # the gathers are dead, and checked
+        y, _ = x[: 5 + i] + 1, x.index_select(0, x[:3])
+        del _
+        with mock.patch.object(_op_by_op, "ran_alone", side_effect=_op_by_op.ran_alone) as ran:
+            assert y.tolist() == list(range(1, 6 + i))
+        ops = [call.args[0].call.name for call in ran.call_args_list]
+        assert leafax.explain()[-1].how == "op by op" and "index_select" not in ops and ops
+    with pytest.raises(IndexError, match="index out of range in self"):
+        y, _ = x[:9] + 1, x.index_select(0, x[39:] + 1)
+        del _
+        y.tolist()

@@ -119,3 +119,31 @@ def test_a_refused_write_counts_in_all_that_is_dirty(first: str) -> None:
         log(other._version, given._version)
         log.attempt(Both.apply, other, given)
         log(other._version, given._version)
+
+
+@pytest.mark.parametrize("saves", [False, True])
+@pytest.mark.parametrize("needs", [False, True])
+def test_an_input_returned_as_not_differentiable(needs: bool, saves: bool) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        class Beside(lib.autograd.Function):
+            @staticmethod
+            def forward(x: Any, y: Any) -> Any:
+                return x * 2, y
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                if saves:
+                    ctx.save_for_backward(inputs[1])
+                ctx.mark_non_differentiable(output[1])
+
+            @staticmethod
+            def backward(ctx: Any, g: Any, h: Any) -> Any:
+                return g * 2, h
+
+        x, y = lib.ones(2, requires_grad=True), lib.ones(2, requires_grad=needs)
+        with log.catch():
+            a, b = Beside.apply(x, y)
+            log(b, b.requires_grad, b._is_view(), b.is_leaf)
+            a.sum().backward()
+            log.gradients(x.grad, y.grad)

@@ -429,6 +429,22 @@ def test_transforms_in_inference_mode() -> None:
             log(func.vmap(torch.sin)(x).is_inference())
 
 
+@pytest.mark.parametrize("name", ["jacobian", "vjp", "jvp", "hvp", "vhp", "hessian"])
+def test_zeros_of_inference_mode(name: str) -> None:
+    """What does not depend on an input is an inference tensor, too."""
+
+    @same
+    def program(torch: Any, log: Any) -> None:
+        with torch.inference_mode():
+            x = torch.ones(2)
+            given = (x,) if name in ("jacobian", "hessian") else (x, x)
+            f = getattr(torch.autograd.functional, name)
+            for of in (lambda x: torch.ones(2), lambda x: x.sum()):
+                with log.catch():
+                    found = f(of, *given)
+                    log(*found, *[t.is_inference() for t in found])
+
+
 def test_transforms_of_inference_tensors() -> None:
     """Forward mode gave zeros: autograd is never asked of an inference tensor."""
 

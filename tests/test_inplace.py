@@ -204,3 +204,26 @@ def test_scattering_into_what_is_complex_is_refused() -> None:
             log.attempt(x.select_scatter, u[0], 0, 0)
             log.attempt(x.slice_scatter, u[:1], 0, 0, 1)
             log.attempt(x.select_scatter, u[0].detach(), 0, 0)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "bool", "int64", "float32"])
+@pytest.mark.parametrize("name", [
+    "clamp", "clamp_min", "heaviside", "sub", "gcd", "igamma", "atan2", "float_power", "nextafter",
+    "abs", "floor", "sign", "deg2rad", "neg", "erf", "relu", "signbit", "i0", "bitwise_not",
+])  # fmt: skip
+def test_dtypes_are_refused_before_memory_is_looked_at(name: str, dtype: str) -> None:
+    """By PyTorch's rules; its kernels refuse after that."""
+
+    @same
+    def program(lib: Any, log: Any) -> None:
+        for by_kernel in (lambda b: b.view(-1)[1:4], lambda b: b[:1, 0].expand(3)):
+            b = lib.ones(3, 3).to(getattr(lib, dtype))
+            given = (b[0],) if name in _OF_ONE else (b[0], b[1])
+            written = by_kernel(b)
+            if hasattr(b, name + "_"):
+                log.attempt(getattr(written, name + "_"), *given[1:])
+            if name != "relu" and (name, dtype) != ("float_power", "float32"):
+                log.attempt(getattr(lib, name), *given, out=by_kernel(b))
+
+
+_OF_ONE = {"abs", "floor", "sign", "deg2rad", "neg", "erf", "relu", "signbit", "i0", "bitwise_not"}

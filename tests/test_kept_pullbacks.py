@@ -85,3 +85,42 @@ def test_what_differs_in_a_number_is_not_alike() -> None:
             see.gradients(w.grad)
 
     same(program)
+
+
+def test_a_loss_that_is_observed_with_another_shape_each_time_stops_compiling() -> None:
+    leafax.synchronize()
+    leafax.explain(clear=True)
+
+    @same
+    def program(lib: Any, log: Any) -> None:
+        numbers = np.random.default_rng(0)
+        w = lib.tensor(numbers.normal(size=(4, 3)), requires_grad=True)
+        for n in [*range(5, 14), 11, 12]:
+            y = (lib.tensor(numbers.normal(size=(n, 4))) @ w).softmax(-1)
+            loss = (y + 1e-3).log().cumsum(0)[:, 1].clamp(max=5.0).tanh().var()
+            loss.item()
+            loss.backward()
+        log(loss.detach(), w.grad)
+
+    observed = [run for run in leafax._run.history if run.reason == "item()"]
+    assert [run.how for run in observed[-6:]] == ["op by op"] * 6
+    assert all(run.saved for run in observed)
+
+
+def test_data_prepared_in_a_new_way_stop_compiling_though_buffers_are_given_away() -> None:
+    numbers = np.random.default_rng(0)
+    w = leafax.ones(3, requires_grad=True)
+    average = w.detach().clone()
+    optimizer = leafax.optim.SGD([w], lr=0.1)
+    leafax.explain(clear=True)
+    for i in range(12):
+        x = leafax.from_numpy(numbers.normal(size=(8, 16)).astype("float32"))
+        x[:, : i + 1] = x[2:3, : i + 1].mul_(0.5)
+        loss = (x[:, :3] @ w).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with leafax.no_grad():
+            average.mul_(0.9).add_(w, alpha=0.1)
+    anew = [run for run in leafax._run.history if "prepared" in run.reason]
+    assert [run.how for run in anew[-4:]] == ["op by op"] * 4

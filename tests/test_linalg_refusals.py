@@ -114,6 +114,12 @@ SESSIONS = {
     "pivots of another shape": """
         torch.lu_unpack(A.expand(3, 3, 3), p)[0]; torch.lu_unpack(A[None], p)[0].shape
     """,
+    "dims of what has none": """
+        s, i = A[0, 0], p[0].long(); L.cross(s, s); L.cross(s, s, dim=0); torch.cross(s, s, dim=1)
+        torch.cross(s, s, dim=-1); L.cross(s, v); L.cross(A, v); L.cross(B, B, dim=4)
+        torch.take_along_dim(s, i, -1); torch.take_along_dim(s, i, 0)
+        torch.take_along_dim(s, i, 1); torch.take_along_dim(s, i * 0)
+    """,
     "low rank": """
         torch.svd_lowrank(v); torch.svd_lowrank(v[0]); torch.svd_lowrank(b, 2)
         torch.svd_lowrank(n, 2); torch.svd_lowrank(h, 2); torch.pca_lowrank(A, "a")

@@ -39,6 +39,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "dynamic write": lambda x: lax.dynamic_update_slice(x, x[:2, :2], (2, -1)),
     "broadcast": lambda x: jnp.broadcast_to(x[:, None], (3, 2, 3)), "as bool": lambda x: x != 0,
     "where": lambda x: jnp.where(x > 0, x, -1), "to float64": lambda x: x.astype("float64"),
+    "cumprod": lambda x: x.cumprod(0), "sort": jnp.sort, "argsort": lambda x: x.argsort(0),
+    "cumprod from the end": lambda x: lax.cumprod(x, 1, reverse=True),
+    "remainder": lambda x: lax.rem(x, x.T),
+    "divide": lambda x: lax.div(x, x[::-1]), "modulo": lambda x: x % 3,
     "cube": lambda x: x**3, "gradient": lambda x: jax.vjp(lambda y: jnp.sum(y * y), x)[1](x[0, 0]),
 }  # fmt: skip
 OF_FLOATS: dict[str, Callable[..., Any]] = {
@@ -48,6 +52,8 @@ OF_FLOATS: dict[str, Callable[..., Any]] = {
     "floor": jnp.floor, "atan2": lambda x: jnp.arctan2(x, x.T), "isfinite": jnp.isfinite,
     "matmul": lambda x: jnp.nan_to_num(x, posinf=2) @ x[:2].T[:, :1],
     "batched matmul": lambda x: jnp.einsum("bij,bjk->bik", x[None] - 1, x[None, :, :2]),
+    "round": jnp.round, "to int32": lambda x: (x * 2e9).astype("int32"),
+    "to uint8": lambda x: (x * 99).astype("uint8"),
     "erf": lax.erf, "erfc": lax.erfc, "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "relu": jax.nn.relu, "softmax": jax.nn.softmax,
 }  # fmt: skip
@@ -106,12 +112,85 @@ def test_floats(name: str) -> None:
     same(OF_FLOATS[name], FLOATS)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "uint32"])
+def test_floats_that_do_not_fit_an_integer(dtype: str) -> None:
+    with jax.enable_x64(True):
+        x = np.array([9.3e18, -9.3e18, 1.9e19, -0.9, 4294967295.5, 2.0**63, -(2.0**63), np.nan])
+        same(lambda x: x.astype(dtype), x)
+
+
 @pytest.mark.parametrize("name", INDEXED)
 @pytest.mark.parametrize("x", [FLOATS, INTS, INTS > 0], ids=["float32", "int32", "bool"])
 def test_indices(name: str, x: Any) -> None:
     if x.dtype == bool and "add" in name:
         x = x.astype(np.uint8)
     same(INDEXED[name], x, ROWS)
+
+
+WORDS = np.array([7, 0, 2**32 - 1, 31, 12, 1], np.uint32)
+OF_WORDS: dict[str, Callable[..., Any]] = {
+    "rem": lambda x: x % x[::-1], "rem of ints": lambda x: lax.rem(x.astype("int32"), INTS[0, 1]),
+    "left": lambda x: x << x[::-1], "right": lambda x: lax.shift_right_logical(x, x[::-1]),
+    "left of ints": lambda x: lax.shift_left(x.astype("int64"), x[::-1].astype("int64")),
+    "bits of floats": lambda x: lax.bitcast_convert_type(x, jnp.float32) * 0 == 0,
+    "sorted": jnp.sort, "order": lambda x: jnp.argsort(x % 3), "product": lambda x: x * x,
+    "less": lambda x: x - x[::-1] < x, "wide": lambda x: x.astype("uint64") * x[3] - x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_WORDS)
+def test_words(name: str) -> None:
+    with jax.enable_x64(True):
+        same(OF_WORDS[name], WORDS)
+
+
+DRAWS: dict[str, Callable[[Any], Any]] = {
+    "normal": lambda k: jax.random.normal(k, (3, 40), "float32"),
+    "normal in double": lambda k: jax.random.normal(k, (70,), "float64"),
+    "one": jax.random.normal, "none": lambda k: jax.random.normal(k, (0, 2)),
+    "uniform": lambda k: jax.random.uniform(k, (9, 2), "float64"),
+    "bounded": lambda k: jax.random.uniform(k, (9,), "float32", -4.0, 4.0),
+    "integers": lambda k: jax.random.randint(k, (30,), -5, 2**40, "int64"),
+    "all integers": lambda k: jax.random.randint(k, (30,), -(2**63), 2**63 - 1, "int64"),
+    "permutation": lambda k: jax.random.permutation(k, 50), "split": lambda k: jax.random.uniform(
+        jax.random.split(k, 3)[1], (4,)),
+    "folded": lambda k: jax.random.bits(jax.random.fold_in(k, 2**31), (4,), "uint64"),
+    "words": lambda k: jax.random.key_data(jax.random.split(k, (2, 2))[1, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_random_numbers_are_those_of_xla_to_the_last_bit(name: str) -> None:
+    def draw(words: Any) -> Any:
+        return DRAWS[name](jax.random.wrap_key_data(words, impl="threefry2x32"))
+
+    with jax.enable_x64(True):
+        compiled = jax.jit(draw)
+        by_numpy = evaluator(draw, [np.zeros(2, np.uint32)], exact=True)
+        assert by_numpy is not None
+        for seed in range(20):
+            words = np.asarray(jax.random.key_data(jax.random.key(seed * 104729)))
+            (mine,), xla = by_numpy(words), np.asarray(compiled(words))
+            assert mine.dtype == xla.dtype and mine.shape == xla.shape
+            np.testing.assert_array_equal(mine, xla)
+
+
+ROUNDED: dict[str, Callable[[Any], Any]] = {
+    "added to a product": lambda k: jax.random.uniform(k, (9,), "float32", -3.0, 0.7),
+    "exponential": jax.random.exponential, "sum": lambda k: jax.random.uniform(k, (9,)).sum(),
+    "mean of normals": lambda k: 1.5 + 0.3 * jax.random.normal(k, (3,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_random_numbers_that_are_rounded_are_for_xla(name: str) -> None:
+    assert evaluator(ROUNDED[name], [jax.random.key(0)]) is not None
+    assert evaluator(ROUNDED[name], [jax.random.key(0)], exact=True) is None
+
+
+def test_counters_of_the_old_kind_are_for_xla() -> None:
+    with jax.threefry_partitionable(False):  # type: ignore[attr-defined]
+        assert evaluator(jax.random.bits, [jax.random.key(0)]) is None
 
 
 def test_gradients_by_index() -> None:
@@ -129,14 +208,17 @@ def test_bools(fn: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("fn", "x"),
     [
-        (jnp.sort, FLOATS),  # NumPy and XLA order NaN in their own ways
+        (lambda x: lax.sort(x, is_stable=False), FLOATS),
         (jnp.sin, FLOATS.astype(jnp.bfloat16)),
         (lambda x: x[:0].max(0, initial=0), FLOATS),  # NumPy has no maximum of nothing
-        (lambda x: x.astype("int32"), FLOATS),  # of NaN
-        (lambda x: x // x.T, INTS),  # by zero
+        (lax.round, FLOATS),  # away from zero
+        (lambda x: lax.div(x, x), INTS.astype(np.uint32)),  # by zero
         (lambda x: jnp.broadcast_to(x, (MOST, 3, 3)), FLOATS),
         (lambda x: x + 1, np.zeros(MOST + 1)),
-        (lambda k: jax.random.normal(k, (3,)), jax.random.key(0)),
+        (lambda k: jax.random.normal(k, (3,)), jax.random.key(0, impl="rbg")),
+        (lambda k: jax.vmap(jax.random.bits)(k), jax.random.split(jax.random.key(0))),
+        (lambda k: jnp.broadcast_to(k, (2, 2)), jax.random.key(0)),
+        (lambda x: x.view(jnp.uint8), FLOATS),
     ],
 )
 def test_what_is_for_xla(fn: Callable[..., Any], x: Any) -> None:

@@ -46,6 +46,8 @@ CALLS: list[tuple[Any, ...]] = [
     ("arange", (0, 3, 1), torch.complex64), ("arange", (0, 3, 1), torch.complex128),
     ("arange", (0, 5, 0.5), INT), ("arange", (0, 7, 3), torch.int32),
     ("arange", (1, 2.5, 0.3), F16),
+    ("arange", (1, 10, 0.3), torch.int8), ("arange", (1.9, 1.2, 1), INT),
+    ("arange", (300, 302, 1), torch.uint8), ("arange", (3, 1, -0.5), torch.int32),
     ("arange", (0.5, 5.2, 2), torch.int32), ("arange", (3, 3, 1)), ("arange", (-2, 100, 7)),
     ("linspace", (0, 1, 5)), ("linspace", (0, 1, -1)), ("linspace", (0, 1, 0)),
     ("linspace", (3, 1, 1)), ("linspace", (0, 10, 5), INT), ("linspace", (-3, 10, 6), INT),

@@ -79,3 +79,33 @@ def test_rounded_once(what, dtype):
         a, b = (t.tensor(v).to(getattr(t, dtype)) for v in (x, y))
         found.append(ROUNDED_ONCE[what](t, a, b).float().tolist())
     assert found[0] == found[1]
+
+
+QUOTIENTS = {
+    "mean": lambda t, x: x.view(-1, 60).mean(1),
+    "sum": lambda t, x: x.view(-1, 60).sum(1),
+    "nanmean": lambda t, x: x.view(-1, 60).nanmean(1),
+    "var": lambda t, x: (x / 3).view(-1, 60).var(1),
+    "trunc": lambda t, x: t.div(x, 41.0, rounding_mode="trunc"),
+    "trunc, tenths": lambda t, x: t.div(x, 0.1, rounding_mode="trunc"),
+    "floor": lambda t, x: x // 0.1,
+    "round": lambda t, x: t.round(x / 8, decimals=3),
+    "round, tens": lambda t, x: t.round(x, decimals=-1),
+    "gradient of fmod": lambda t, x: slope_of_fmod(t, x),
+}
+
+
+def slope_of_fmod(t, x):
+    y = t.tensor(41.0, dtype=x.dtype, requires_grad=True)
+    (t.fmod(x, y) * (x == 41)).sum().backward()
+    return y.grad
+
+
+@pytest.mark.parametrize("dtype", ["float32", *HALVES])
+@pytest.mark.parametrize("call", QUOTIENTS)
+def test_quotients_by_what_is_known_are_no_products_with_reciprocals(call, dtype):
+    found = []
+    for t in (torch, leafax):  # so many that XLA divides them
+        x = t.tensor(np.arange(1, 200).repeat(60)).to(getattr(t, dtype))
+        found.append(QUOTIENTS[call](t, x).tolist())
+    assert found[0] == found[1]

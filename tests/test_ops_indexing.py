@@ -138,6 +138,16 @@ def test_scatter_reduce_argument() -> None:
     agree("scatter", X, 0, i([[0, 0], [0, 1]]), X, reduce="multiply", grad=False)
     agree("scatter", X, 0, i([[0, 0]]), X, reduce="foo")
     agree("scatter", X, 0, i([[0, 0]]), value=2.0)
+    agree("scatter_reduce", X.to(torch.complex128), 0, i([[0, 0]]), X.to(torch.complex128), "amax")
+
+
+def test_a_tensor_for_the_number_that_is_scattered() -> None:
+    found = []
+    for lib in (torch, leafax):
+        x, at = lib.zeros(2, 3), lib.tensor([[0, 1, 1]])
+        more = lib.scatter(x, 0, at, value=lib.tensor(2.5), reduce="add")
+        found.append([x.scatter_(0, at, value=lib.tensor(3)).tolist(), more.tolist()])
+    assert found[0] == found[1]
 
 
 def test_index_add_alpha() -> None:

@@ -26,6 +26,26 @@ SESSIONS = {
         type(torch.lu_unpack(*torch.linalg.lu_factor(a))); torch.slogdet(a, out=(E(0), E(0)))
         type(torch.linalg.qr(a, out=(E(0), E(0)))), type(torch.qr(a, out=(E(0), E(0))))
     """,
+    "how it lies where it was resized": """
+        a, E = torch.arange(6.0).view(2, 3).t(), torch.empty; b, i = a + 1, torch.int64
+        s = lambda *o: [x.stride() for x in o]
+        s(torch.add(a, b, out=E(0)), torch.sin(a, out=E(2)), torch.where(a > 1, a, b, out=E(0)))
+        s(torch.clamp(a, 1, out=E(0)), torch.lerp(a, b, 0.5, out=E(0)))
+        s(*torch.sort(a, 0, out=(E(0), E(0, dtype=i))))
+        s(torch.msort(a, out=E(0)), torch.diff(a, dim=0, out=E(0)))
+        s(torch.nonzero(a, out=E(0, dtype=i)), torch.nonzero(a, out=E(5, 2, dtype=i)))
+        s(torch.kron(a, b, out=E(0)), torch.nan_to_num(a.long(), out=E(0, dtype=i)))
+        s(torch.add(a, b, out=E(3, 2)), torch.cumsum(a, 0, out=E(0)))
+        s(torch.polygamma(1, b, out=E(0)), torch.special.polygamma(2, b, out=E(0)))
+    """,
+    "where there is none": """
+        a = torch.eye(2); o = torch.empty(0)
+        torch.flip(a, (0,), out=o); torch.roll(a, 1, out=o); torch.det(a, out=o)
+        torch.rot90(a, out=o); torch.rsub(a, a, out=o); torch.squeeze(a, out=o)
+        torch.relu(a, out=o); torch.isnan(a, out=o); torch.select(a, 0, 0, out=o);
+        torch.matrix_exp(a, out=o); torch.reshape(a, (4,), out=o)
+        torch.std_mean(a, out=o); torch.chunk(a, 2, out=o)
+    """,
     "types": """
         a, E, c = torch.eye(2) + 1, torch.empty, torch.complex128; l, d = torch.int64, torch.double
         torch.clamp(a, a, out=E(2, 2, dtype=d)); torch.clamp(a, a, out=E(2, 2, dtype=l))

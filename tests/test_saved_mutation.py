@@ -185,3 +185,17 @@ def test_assigned_gradients_must_fit() -> None:
                 x.grad = grad
 
     same(program)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float64"])
+def test_attention_saves_a_mask_of_its_own_for_one_of_bools(dtype: str) -> None:
+    def program(lib: Any, see: Any) -> None:
+        q = numbers(lib, 1, 2, 3, 4, requires_grad=True)
+        mask = lib.ones(3, 3).tril().to(getattr(lib, dtype))
+        attend = lib.nn.functional.scaled_dot_product_attention
+        out = attend(q, q, q, attn_mask=mask)
+        mask.fill_(1)
+        with see.catch():
+            see(lib.autograd.grad(out.sum(), q)[0].mul(1e6).round().long().tolist())
+
+    same(program)

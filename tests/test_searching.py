@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import pytest
@@ -43,6 +44,9 @@ def test_sorters_are_checked() -> None:
         for sorter in ([1, 2, 0], [1, 2], [1.0, 2.0, 0.0], [[1, 2, 0]]):
             log.attempt(t.searchsorted, row, values, sorter=t.tensor(sorter))
         log.attempt(t.searchsorted, t.tensor(1.0), t.tensor(1.0))
+        log.attempt(t.searchsorted, t.tensor([[1, 2]]), 1)
+        for dtype in (t.bool, t.complex64):
+            log.attempt(t.searchsorted, row.to(dtype), values.to(dtype))
 
     def observed(t: Any, log: Log) -> None:
         for sorter in ([1, 2, 5], [1, -2, 0]):
@@ -160,3 +164,18 @@ def test_integrals_take_a_place_for_each_value() -> None:
             log.attempt(integral, y, t.tensor([0.0, 2.0]), dim=0)
         log.attempt(t.trapezoid, y, dim=2)
         log.attempt(t.trapezoid, t.tensor(1.0))
+
+
+def test_histograms_of_what_is_unusual() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        inf, nan = math.inf, math.nan
+        for x in ([inf], [-inf], [1.0, inf], [nan], [1, 2], [True], [1j]):
+            log.attempt(t.histc, t.tensor(x))
+            log.attempt(t.histc, t.tensor(x), 4, 5, 1)
+        for density in (False, True):
+            log(t.histogramdd(t.ones(5, 0), 1, density=density)[0])
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                log(*t.histogram(t.ones(0), 2, density=density))
+        log(t.bincount(t.tensor([0, 1, 1]), t.tensor([1j, 2.0, 3 + 1j])))

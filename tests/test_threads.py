@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sameness import Log, same
 
 import leafax
 
@@ -130,3 +131,16 @@ def test_threads_write_to_one_memory(how: str) -> None:
 
         in_threads(6, write)
         assert x.tolist() == ([1.0] * 6 if how == "whole" else [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+
+
+def test_looking_at_a_tensor_of_another_thread_keeps_its_history() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        x, made = lib.ones(3, requires_grad=True), []
+        thread = threading.Thread(target=lambda: made.append((x * 2).sin()))
+        thread.start()
+        thread.join()
+        for _ in range(2):  # it shares its memory, then its array is known
+            log(made[0].detach().clone().tolist(), repr(made[0]), made[0].grad_fn.name())
+        made[0].sum().backward()
+        log(x.grad)

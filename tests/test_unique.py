@@ -33,3 +33,11 @@ def test_unique(call: str) -> None:
         with torch.no_grad():
             log(CALLS[call](torch, x))
         log(CALLS[call](torch, x.detach()))
+
+
+def test_unique_halves_that_are_not_numbers_come_last() -> None:
+    @same
+    def program(torch: Any, log: Log) -> None:
+        x = torch.tensor([float("nan"), 2.0, float("-inf"), 2.0]).bfloat16()
+        values, *others = x.unique(return_inverse=True, return_counts=True)
+        log(values.float(), *others)

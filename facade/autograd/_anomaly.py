@@ -36,6 +36,7 @@ class _State:
 
 state = _State()
 _stacks: WeakKeyDictionary[State, str] = WeakKeyDictionary()  # where steps were recorded
+_makers: WeakKeyDictionary[State, Any] = WeakKeyDictionary()  # `_made_by`, of steps of backward
 
 
 class Watch:
@@ -71,21 +72,30 @@ def warn(node: Any) -> None:
 
     For a node that a backward pass made, what that pass was running then is told as well.
     """
-    said = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-    while node is not None:
-        stack = forward_stack(node)
-        _tell(_unknown(node) if stack is None else said + stack)
-        node = getattr(node, "_anomaly_parent", None)
-        if node is not None:
-            said = (
-                f"\n\nPrevious calculation was induced by {node.name()}. Traceback of forward "
-                "call that induced the previous calculation:\n"
-            )
+    said = "Error detected in {}. Traceback of forward call that caused the error:\n"
+    for name, stack in _made_by(node):
+        _tell(_unknown(name) if stack is None else said.format(name) + stack)
+        said = (
+            "\n\nPrevious calculation was induced by {}. Traceback of forward call that induced "
+            "the previous calculation:\n"
+        )
 
 
-def _unknown(node: Any) -> str:
+def _made_by(node: Any) -> tuple[tuple[str, str | None], ...]:
+    """The name and lines of a node, of the node whose backward made it, and so on."""
+    if node is None:
+        return ()
+    state = getattr(node, "state", None)
+    if state is None:
+        makers = _made_by(getattr(node, "_anomaly_parent", None))
+    else:
+        makers = _makers.get(state, ())
+    return (node.name(), forward_stack(node)), *makers
+
+
+def _unknown(name: str) -> str:
     return (
-        f"Error detected in {node.name()}. No forward pass information available. Enable detect "
+        f"Error detected in {name}. No forward pass information available. Enable detect "
         "anomaly during forward pass for more information."
     )
 
@@ -108,8 +118,10 @@ def forward_stack(node: Any) -> str | None:
 
 
 def recorded_here(state: State) -> None:
-    """Note the user's stack for a step that is recorded now."""
+    """Note the user's stack for a step that is recorded now, and what is running then."""
     _stacks[state] = stack_now() or ""
+    if (maker := current_node()) is not None:
+        _makers[state] = _made_by(maker)
 
 
 def stack_now() -> str | None:

@@ -85,7 +85,7 @@ class FunctionCtx(SavesTensors):
     def _begin(self, args: tuple[Any, ...]) -> bool:
         """Note what forward is given; returns whether its outputs require grad."""
         tensors: list[Any] = [a for a in args if isinstance(a, Handle)]
-        self.needs_input_grad = tuple(isinstance(a, Handle) and a.requires_grad for a in args)  # type: ignore[attr-defined]
+        self.needs_input_grad = tuple(isinstance(a, Handle) and a._tracked for a in args)  # type: ignore[attr-defined]
         self._is_tensor = tuple(isinstance(a, Handle) for a in args)
         records = local.mode.grad and any(self.needs_input_grad)
         if records:
@@ -94,10 +94,14 @@ class FunctionCtx(SavesTensors):
         return records
 
     def refuse_inputs_saved(self, outputs: tuple[Any, ...], tensors: list[Any]) -> None:
-        """With a `setup_context`, an input that is an output must not be saved, unless written."""
+        """With a `setup_context`, an input that is an output must not be saved.
+
+        Unless it was written to, or is cut off as an output.
+        """
         saved = (*(self.to_save or ()), *(self.saved_for_forward or ()))
         kept = {id(t) for t in saved if t is not None}
         kept &= {id(t) for t in tensors} - {id(t) for t in self.dirty_tensors or ()}
+        kept -= {id(t) for t in self.non_differentiable or () if _tracked(t)}
         if any(id(o) in kept for o in outputs):
             raise RuntimeError(
                 "An input that has been returned as-is as output is being saved for backward. This "
@@ -128,9 +132,9 @@ class FunctionCtx(SavesTensors):
             )
         outs = []
         for o in outputs:
-            lost = isinstance(o, Handle) and o.requires_grad and not self._edges  # type: ignore[attr-defined]
+            lost = _tracked(o) and not self._edges
             if isinstance(o, Handle) and id(o) in inputs and (lost or id(o) not in dirty):
-                cut = lost or id(o) in plain
+                cut = lost or (id(o) in plain and _tracked(o))
                 viewed = o.detach() if cut else o.view_as(o)  # type: ignore[attr-defined]
                 if id(o) in plain:
                     self.non_differentiable = (*(self.non_differentiable or ()), viewed)
@@ -306,11 +310,15 @@ def _base(name: str) -> Any:
     return getattr(Function, name)
 
 
+def _tracked(t: Any) -> bool:
+    return isinstance(t, Handle) and bool(t._tracked)  # type: ignore[attr-defined]
+
+
 def _is_leaf(t: Any) -> bool:
     """Whether `t` requires grad and had no history when it was last asked for it."""
     if t._stale is not None and t._store is not None:
-        return bool(t.requires_grad and was_leaf(t))
-    return bool(t.requires_grad and t._v.role <= LEAF)
+        return bool(t._tracked and was_leaf(t))
+    return bool(t._tracked and t._v.role <= LEAF)
 
 
 def _is_view(o: Any) -> bool:

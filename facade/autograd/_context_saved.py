@@ -105,7 +105,7 @@ class SavesTensors(CustomNode):
             else:  # its own output: kept without history, which would close a cycle
                 vc = t._vc if t._vc is not None else [0]
                 t._vc = vc
-                saved.append(((snapshot(t), t._version, vc), (out, t.requires_grad)))
+                saved.append(((snapshot(t), t._version, vc), (out, t._tracked)))
         self._saved, self.to_save = saved, None
 
     def _unpack(self, saved: Any) -> Any:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from .._dtype import of
 from .._enter import from_array
+from .._storage import of_mode
 from .._underived import COMPLEX_FOR_REAL, invalid_gradient
 
 
@@ -38,4 +39,4 @@ def fit(name: str, i: int, grad: Any, kind: Any) -> Any:
 def zeros(kind: Any) -> Any:
     """A tensor of zeros of a value's shape and dtype."""
     with jax.enable_x64(True):
-        return from_array(jnp.zeros(tuple(kind.shape), kind.dtype))
+        return of_mode(from_array(jnp.zeros(tuple(kind.shape), kind.dtype)))

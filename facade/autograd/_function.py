@@ -216,7 +216,7 @@ def once_differentiable(fn: Any) -> Any:
             outputs = fn(ctx, *args)
         if not local.mode.grad:
             return outputs
-        if not any(isinstance(a, Handle) and a.requires_grad for a in args):  # type: ignore[attr-defined]
+        if not any(isinstance(a, Handle) and a._tracked for a in args):  # type: ignore[attr-defined]
             return outputs
         flat = outputs if isinstance(outputs, tuple) else (outputs,)
         error = DelayedError(

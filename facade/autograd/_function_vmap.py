@@ -102,7 +102,7 @@ def _two(result: Any) -> tuple[Any, Any]:
 
 def _history(cls: Any, args: tuple[Any, ...], output: Any) -> Any:
     """Let gradients inside the vmap go through the Function's `backward`."""
-    if not local.mode.grad or not any(isinstance(a, Handle) and a.requires_grad for a in args):  # type: ignore[attr-defined]
+    if not local.mode.grad or not any(isinstance(a, Handle) and a._tracked for a in args):  # type: ignore[attr-defined]
         return output
     ctx = cls._backward_cls()
     ctx._begin(args)

@@ -193,7 +193,7 @@ class HookedNode(CustomNode):
         # Gradients that are differentiated again are one node an input, as in PyTorch.
         for group in [(k,) for k in wanted] if local.mode.grad else [wanted]:
             call = vjp_of(self.call, len(self.avals), group, given, absent)
-            tracked = local.mode.grad and (not linear(call) or any(c.requires_grad for c in cts))
+            tracked = local.mode.grad and (not linear(call) or any(c._tracked for c in cts))
             outs = record_gradient(trace, call, values, None, tracked)
             for k, out in zip(group, outs, strict=True):
                 passed[k] = out

@@ -107,7 +107,7 @@ class CustomNode:
 
 def edge_from(t: Any) -> Any:
     """`(node, output number)` for gradients of `t`; None if it needs none."""
-    if not t.requires_grad or t.is_leaf and t._v.role == NOWHERE:  # a view without a history
+    if not t._tracked or t._leaf and t._v.role == NOWHERE:  # a view without a history
         return None
     return gradient_edge(t)
 

@@ -51,7 +51,7 @@ def operands(
     for i in dict.fromkeys(places):
         value = state.operands[i]
         t = handles[value] if value in handles else make(value, trace)
-        if i == overwritten(state.call.op) and t.requires_grad:
+        if i == overwritten(state.call.op) and t._tracked:
             with within(Mode.of(True, local.mode.inference, local.mode.autocast)):
                 t = t.clone()  # what is overwritten is saved as a copy
         found.append((i, t))
@@ -69,7 +69,7 @@ def pack(node: Any, tensors: list[tuple[int, Any]]) -> None:
     tensors.reverse()
     while tensors:  # nothing here holds what a hook lets go
         i, t = tensors.pop()
-        edge = node._edges[i] if i >= 0 else (-1 - i if t.requires_grad else None)
+        edge = node._edges[i] if i >= 0 else (-1 - i if t._tracked else None)
         node.packed[i] = Packed(t, pair, edge)
 
 

@@ -201,7 +201,7 @@ def pack_one(t: Any, own: int | None) -> Any:
         return None if _active.frame is None else _active.frame.keep(t, own)
     from ._node import edge_from
 
-    edge = edge_from(t) if own is None else (own if t.requires_grad else None)
+    edge = edge_from(t) if own is None else (own if t._tracked else None)
     return Packed(t, local.pack_hooks[-1], edge)
 
 

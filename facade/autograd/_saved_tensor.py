@@ -204,7 +204,7 @@ class Loose:
     def __init__(self, t: Any, own: bool) -> None:
         self._packed = pack_one(t, 0 if own else None)
         self._t, self._own = t.detach() if own else t, own
-        self._version, self._requires_grad = t._version, t.requires_grad
+        self._version, self._requires_grad = t._version, t._tracked
         if self._packed is not None:
             self._t = None
 
@@ -240,7 +240,7 @@ def made_packed(t: Any, pair: Any, own: int | None) -> Packed:
     """
     from ._node import edge_from
 
-    return Packed(t, pair, edge_from(t) if own is None else (own if t.requires_grad else None))
+    return Packed(t, pair, edge_from(t) if own is None else (own if t._tracked else None))
 
 
 def make_saved_tensor(*args: Any, **kwargs: Any) -> SavedTensor:

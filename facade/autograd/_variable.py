@@ -62,4 +62,4 @@ class Variable(metaclass=_VariableMeta):
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"
             )
-        return out.requires_grad_() if requires_grad else out
+        return out._set_requires_grad(True) if requires_grad else out

@@ -59,10 +59,10 @@ def alias(out: Any, examples: list[Example]) -> Alias | None:
         detached = out._base_ is not first and not first._v.inference
         lens = out._lens if detached or first._v.inference else out._blens
         if detached:
-            same = not out.requires_grad
+            same = not out._tracked
         else:
-            same = out.requires_grad == first.requires_grad
-            same = same and not (out.requires_grad and (out._hooks or out.retains_grad))
+            same = out._tracked == first._tracked
+            same = same and not (out._tracked and (out._hooks or out.retains_grad))
         known = all(_name(op) in _RULES for op, _, _ in lens)
         if not (same and known):
             return None

@@ -117,5 +117,5 @@ def _check_batch(batch: Any, itself: bool) -> None:
 
 def _reads(t: Any, own: Any) -> bool:
     """Whether autograd takes `t` for a view of `own`."""
-    shares = t._shares and own._shares and t.requires_grad
+    shares = t._shares and own._shares and t._tracked
     return bool(shares and t._base_ is not None and t._store is own._store)

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _dual
 from .._active import transform
+from .._graph import grad_fn
 from .._handle import Handle
 from .._trace import local
 from ..autograd import forward_ad
@@ -44,7 +45,7 @@ def _check(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
 
 def tangents_of(outs: list[Any], ins: list[Any], given: list[Any]) -> list[Any]:
     """The derivative of `outs` along `given`, a tangent for each of `ins`."""
-    dummies = [_stand_in(o) if o.requires_grad else None for o in outs]
+    dummies = [_stand_in(o) if o._tracked else None for o in outs]
     live = [(o, u) for o, u in zip(outs, dummies, strict=True) if u is not None]
     if not live:
         return [_zeros(o) for o in outs]
@@ -140,7 +141,7 @@ def _zero_leaves(x: Any) -> list[Any]:
 
 
 def _leaves(x: Any) -> list[Any]:
-    stack, seen, found = [x.grad_fn], set(), []
+    stack, seen, found = [grad_fn(x)], set(), []
     while stack:
         node = stack.pop()
         if node is None or node in seen:
@@ -161,10 +162,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     flat, treedef = flatten(primals)
     with tracked():
         lifted = [lift(x) for x in flat]
-        with transform(*[t for t in lifted if not t.is_leaf]):
+        with transform(*[t for t in lifted if not t._leaf]):
             output = func(*unflatten(treedef, lifted))
     outs, structure = flatten(output)
-    private = [t for t in lifted if t.is_leaf]
+    private = [t for t in lifted if t._leaf]
     # The linear function treats the point as a constant, as PyTorch's does.
     fixed, fixed_outs = lifted, outs
     if len(private) < len(lifted):

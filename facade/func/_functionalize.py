@@ -94,4 +94,4 @@ def _copy(x: Any) -> Any:
     """The same value in a storage of its own; nothing is copied."""
     from .._dual import copy_duals
 
-    return x.clone() if x.requires_grad else copy_duals(x, snapshot(x))
+    return x.clone() if x._tracked else copy_duals(x, snapshot(x))

@@ -15,6 +15,7 @@ from typing import Any
 
 from .._active import pulling, transform
 from .._dual import copy_duals, hold
+from .._graph import grad_fn
 from .._handle import Handle
 from .._modes import within
 from .._storage import storage_of
@@ -40,7 +41,7 @@ def tracked(grad: bool = True) -> Iterator[None]:
 def lift(x: Any) -> Any:
     """The same value as a tensor whose gradient can be asked for."""
     x = normal(x)
-    if not x.requires_grad:
+    if not x._tracked:
         return leaf(bare(x))
     out = x.view_as(x)
     storage_of(out)
@@ -58,7 +59,7 @@ def leaf(x: Any) -> Any:
     if x.is_floating_point() or x.is_complex():
         x._set_role(True)
         return x
-    return x.requires_grad_()
+    return x._set_requires_grad(True)
 
 
 def bare(x: Any) -> Any:
@@ -87,12 +88,12 @@ def lower(x: Any, private: list[Any]) -> Any:
 
 
 def _lower(x: Any, private: list[Any]) -> Any:
-    if not x.requires_grad:
+    if not x._tracked:
         return x
     if not local.mode.grad:  # the transform itself was called without gradients
         return bare(x)
     own = {id(t) for t in private}
-    stack, seen = [x.grad_fn], set()  # type: ignore[attr-defined]
+    stack, seen = [grad_fn(x)], set()
     if stack[0] is None:
         return bare(x) if id(x) in own else x  # type: ignore[attr-defined]
     while stack:
@@ -128,7 +129,7 @@ def gradients(
     outs: Any, ins: Any, cotangents: Any, retain_graph: bool = True, create_graph: bool = True
 ) -> list[Any]:
     """Gradients, zeros where there is no way from `ins` to `outs`."""
-    pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o.requires_grad]
+    pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o._tracked]
     if not pairs:
         return [_zeros(t) for t in ins]
     with pulling():
@@ -186,7 +187,7 @@ def grad_and_value(
                 full[n], lifted = lift_tree(args[n])
                 trees.append(flatten(full[n])[1])
                 private.append(lifted)
-            with transform(*[t for lifted in private for t in lifted if not t.is_leaf]):
+            with transform(*[t for lifted in private for t in lifted if not t._leaf]):
                 output = func(*full, **kwargs)
             output, aux = split_aux(prefix, output) if has_aux else (output, None)
             if not isinstance(output, Handle):
@@ -199,11 +200,11 @@ def grad_and_value(
                     prefix + "Expected f(*args) to return a scalar Tensor, got tensor with "
                     f"{out.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            if out.requires_grad:
+            if out._tracked:
                 check_real(out._v.dtype)
             flat = [t for lifted in private for t in lifted]
             found = iter(gradients([out], flat, [out.detach().new_ones(())]))
-        leaves = _ended([t for t in flat if t.is_leaf])
+        leaves = _ended([t for t in flat if t._leaf])
         grads = [
             unflatten(tree, [lower(next(found), leaves) for _ in lifted])
             for tree, lifted in zip(trees, private, strict=True)
@@ -261,7 +262,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             lifted.append(tree)
             trees.append((flatten(tree)[1], len(leaves)))
             flat += leaves
-        with transform(*[t for t in flat if not t.is_leaf]):
+        with transform(*[t for t in flat if not t._leaf]):
             output = func(*lifted)
         output, aux = split_aux(prefix, output) if has_aux else (output, None)
     outs, structure = flatten(output)
@@ -280,7 +281,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
                 f"Tensor with dtype {o.dtype}"
             )
-    private = _ended([t for t in flat if t.is_leaf])
+    private = _ended([t for t in flat if t._leaf])
 
     def wrapper(cotangents: Any, retain_graph: Any = True, create_graph: Any = None) -> Any:
         given, tree = flatten(cotangents)

@@ -98,9 +98,14 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
       parameters: tensors or one tensor; frozen ones and those without gradient are left out.
       clip_value: an input of the step's program.
       foreach: False is one write, as version counters tell; else there are two.
+
+    Raises:
+      NotImplementedError: if one of them is complex.
     """
     most = float(clip_value)
     grads = _gradients(parameters)
+    if any(g.is_complex() for g in grads):
+        raise NotImplementedError("clamp is not supported for complex types")
     if grads:
         update_many(_CLAMP, grads, numbers=(most,), counts=1 if foreach is False else 2)
 

@@ -8,10 +8,12 @@ from typing import Any
 from leafax.functional import TABLE, cpp_name
 
 from .._arguments import parsed
+from .._handle import Handle
 from .._modes import no_grad
 from .._random import key as random_key
 from .._record import apply
 from .._table import plain
+from .._trace import local
 from .._vmapped import refuse
 
 _F = "nn.functional."
@@ -79,6 +81,8 @@ def scaled_dot_product_attention(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
             "is_causal=True"
         )
+    if local.mode.grad and isinstance(attn_mask, Handle) and attn_mask._v.dtype == bool:
+        attn_mask = attn_mask.clone()  # type: ignore[attr-defined]  # PyTorch saves a float mask
     rest = (attn_mask, dropout_p, bool(is_causal), scale, bool(enable_gqa))
     if dropout_p:
         op = TABLE[_F + "_attention_dropout"]

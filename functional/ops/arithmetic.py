@@ -141,14 +141,13 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Array:
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
             f"'{rounding_mode}'"
         )
-    input, other = aligned(input, other)
-    refuse(f"div_{rounding_mode}_cpu", input.dtype, 0, 3)
-    input, other = lax.stop_gradient(input), lax.stop_gradient(other)
-    if rounding_mode == "floor":
-        return _floored(input, other)
-    if is_integral(input.dtype):
-        return lax.div(*jnp.broadcast_arrays(input, other))
-    return jnp.trunc(input / other)
+    a, b = aligned(input, other)
+    refuse(f"div_{rounding_mode}_cpu", a.dtype, 0, 3)
+    if is_integral(a.dtype):
+        return _floored(a, b) if rounding_mode == "floor" else lax.div(*jnp.broadcast_arrays(a, b))
+    x, y = lax.stop_gradient(wide(a)), lax.stop_gradient(_as_read(other, b))
+    found = _floored(x, y) if rounding_mode == "floor" else jnp.trunc(quotient(x, y))
+    return _rounded(found, a.dtype)
 
 
 @op(
@@ -170,8 +169,15 @@ def _quotient_tangent(quotient: Any) -> Any:
     return tangent
 
 
+def _truncated(x: Array, y: Array) -> Array:
+    """The whole part of a quotient, which a product with a reciprocal would miss by one."""
+    plain = jnp.trunc(x / y)
+    whole = jnp.round((x - lax.rem(*jnp.broadcast_arrays(x, y))) / y)
+    return jnp.where(jnp.isfinite(plain), whole, plain)
+
+
 _remainder = with_jvp(jnp.remainder, _quotient_tangent(_floored))
-_fmod = with_jvp(jnp.fmod, _quotient_tangent(lambda x, y: jnp.trunc(x / y)))
+_fmod = with_jvp(jnp.fmod, _quotient_tangent(_truncated))
 
 
 @op(backward="RemainderBackward1", saves={"self": "other", "other": "other"}, inplace=True,

@@ -68,17 +68,16 @@ def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) ->
 
 def arange_length(start: Any, end: Any, step: Any, dtype: np.dtype) -> int:
     """Number of elements of `arange`, checked."""
-    # Integer results count integer steps, whatever was given.
-    number: Any = int if is_integral(dtype) else float
-    first, last, stride = number(start), number(end), number(step)
-    if stride == 0:
-        raise (RuntimeError if step == 0 else ValueError)("step must be nonzero")
-    if not (math.isfinite(first) and math.isfinite(last)):
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {_short(start)} -> {_short(end)}")
-    if (stride > 0 and last < first) or (stride < 0 and last > first):
+    if (step > 0 and end < start) or (step < 0 and end > start):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if dtype.name == "int64":
-        return -(-(last - first) // stride)
+    if dtype.name == "int64":  # it counts integer steps, whatever was given
+        if int(step) == 0:
+            raise ValueError("step must be nonzero")
+        return -(-(int(end) - int(start)) // int(step))
     return math.ceil((float(end) - float(start)) / float(step))
 
 
@@ -100,7 +99,8 @@ def arange(start: Any, end: Any, step: Any = 1, dtype: np.dtype | None = None) -
         raise RuntimeError("invalid size, possible overflow?")
     if is_integral(dtype):
         steps = lax.iota(dtype, length)
-        return steps * jnp.asarray(int(step), dtype) + jnp.asarray(int(start), dtype)
+        first, stride = np.asarray([int(start), int(step)]).astype(dtype)
+        return steps * stride + first
     # Each element is computed from its index in double, then rounded once.
     exact = lax.iota(np.dtype("float64"), length) * float(step) + float(start)
     return exact.astype(dtype)

@@ -12,7 +12,7 @@ from jax import lax
 from .._dtypes import cpp_name, promote, scalar_name
 from .._op import op
 from . import _dims, matmul
-from ._linalg_checks import need_float, need_same_dtype
+from ._linalg_checks import need_float, need_same_dtype, size
 from .linalg import LINALG
 
 Array = jax.Array
@@ -242,12 +242,13 @@ def kron(input: Array, other: Array) -> Array:
 def _cross(input: Array, other: Array, dim: int) -> Array:
     if input.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    axis = _dims.wrap_dim(dim, input.ndim)
-    if (input.shape[axis], other.shape[axis]) != (3, 3):
+    lengths = size(input, dim), size(other, dim)
+    if lengths != (3, 3):
         raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[axis]} and "
-            f"{other.shape[axis]}"
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {lengths[0]} and "
+            f"{lengths[1]}"
         )
+    axis = _dims.wrap_dim(dim, input.ndim)
     _dims.broadcast_shapes(input.shape, other.shape)
     matmul.need_kernel_dtypes("cross", input, other)
     # Spelled out: a gradient of `jnp.cross` seems to read both operands.

@@ -15,6 +15,7 @@ from .._dtypes import cast, scalar_name
 from .._op import Fault, op
 from . import _dims
 from ._elementwise import faults_of_fit
+from ._linalg_checks import size
 
 Array = jax.Array
 Indices = Sequence[Array | None]
@@ -251,7 +252,7 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
     def without(shape: _dims.Shape, n: int) -> _dims.Shape:
         return (*shape[:dim], n, *shape[dim + 1 :])
 
-    wanted = without(input.shape, indices.shape[dim])
+    wanted = without(input.shape, size(indices, dim))
     shape = _dims.broadcast_shapes(wanted, indices.shape)
     whole = jnp.broadcast_to(input, without(shape, input.shape[dim]))
     wrapped = jnp.remainder(indices, max(input.shape[dim], 1))

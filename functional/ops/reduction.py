@@ -16,6 +16,7 @@ from .._dtypes import cast, is_complex, is_integral, promote, real_of, scalar_na
 from .._op import Fault, op
 from ._dims import wrap_dims
 from ._elementwise import BOOL, quotient
+from ._nn import wide
 
 Array = jax.Array
 Dims = int | Sequence[int] | None
@@ -49,7 +50,7 @@ def sum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = N
     dims = axes(dim, x.ndim)
     if x.dtype == BOOL:
         return jnp.any(x, dims, keepdims=keepdim)
-    return jnp.sum(x, dims, dtype=x.dtype, keepdims=keepdim)
+    return cast(jnp.sum(wide(x), dims, keepdims=keepdim), x.dtype)
 
 
 def _need_float(name: str, input: Array, dtype: Any) -> None:
@@ -67,11 +68,11 @@ def mean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = 
     _need_float("mean", input, dtype)
     x = _summand(input, dtype)
     dims = axes(dim, x.ndim)
-    if x.dtype.itemsize < 4 or is_complex(x.dtype):
+    if is_complex(x.dtype):
         return jnp.mean(x, dims, dtype=x.dtype, keepdims=keepdim)
-    total = jnp.sum(x, dims, keepdims=keepdim)
+    total = jnp.sum(wide(x), dims, keepdims=keepdim)
     count = math.prod(x.shape[d] for d in dims)
-    return quotient(total, jnp.asarray(count, x.dtype))
+    return cast(quotient(total, jnp.asarray(count, total.dtype)), x.dtype)
 
 
 @op(saves={"self": "*", "result": "*"})
@@ -130,11 +131,17 @@ def nanmean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any
         )
     total = nansum(input, dim, keepdim, dtype=dtype)
     number = jnp.sum(input == input, axes(dim, input.ndim), dtype=INT64, keepdims=keepdim)
-    return total / cast(number, total.dtype)
+    return cast(quotient(wide(total), cast(number, wide(total).dtype)), total.dtype)
 
 
 def _centred(x: Array, dims: tuple[int, ...]) -> Array:
-    return x - jnp.mean(x, dims, dtype=x.dtype, keepdims=True)
+    return x - _average(x, dims)
+
+
+def _average(x: Array, dims: tuple[int, ...]) -> Array:
+    """The mean, so divided that it is exact where all are the same."""
+    count = math.prod(x.shape[d] for d in dims)
+    return quotient(jnp.sum(x, dims, keepdims=True), jnp.asarray(count, x.dtype))
 
 
 def _divisor(x: Array, dims: tuple[int, ...], correction: float) -> float:
@@ -214,7 +221,7 @@ def var_mean(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Take variance and mean."""
     v, x, dims = _moments("var_mean", input, dim, unbiased, keepdim, correction)
-    average = jnp.mean(x, dims, dtype=x.dtype, keepdims=True)
+    average = _average(x, dims)
     return (
         _kept(v, dims, keepdim, real_of(input.dtype)), _kept(average, dims, keepdim, input.dtype)
     )  # fmt: skip
@@ -227,7 +234,7 @@ def std_mean(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Take standard deviation and mean."""
     v, x, dims = _moments("std_mean", input, dim, unbiased, keepdim, correction)
-    average = jnp.mean(x, dims, dtype=x.dtype, keepdims=True)
+    average = _average(x, dims)
     return (
         _kept(root(v), dims, keepdim, real_of(input.dtype)),
         _kept(average, dims, keepdim, input.dtype),

@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from .._dtypes import (
@@ -20,7 +19,8 @@ from .._dtypes import (
     scalar_name,
 )
 from .._op import op
-from ._elementwise import BOOL, aligned, refuse, select, unmoved, with_jvp
+from ._elementwise import BOOL, aligned, quotient, refuse, select, unmoved, unsupported, with_jvp
+from ._nn import wide
 
 Array = jax.Array
 
@@ -61,12 +61,13 @@ def round(input: Array, *, decimals: int = 0) -> Array:
         if decimals:
             refuse("round_cpu", input.dtype, 1)
         return input
-    unit = np.asarray(10.0 ** (decimals if decimals >= 0 else -decimals)).astype(input.dtype)
     if decimals == 0:
         return lax.round(input, lax.RoundingMethod.TO_NEAREST_EVEN)
-    x = input * unit if decimals > 0 else input / unit
+    x = wide(input)
+    unit = jnp.asarray(10.0 ** abs(decimals), x.dtype)
+    x = x * unit if decimals > 0 else quotient(x, unit)
     x = lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
-    return x / unit if decimals > 0 else x * unit
+    return (quotient(x, unit) if decimals > 0 else x * unit).astype(input.dtype)
 
 
 @op(inplace=True)
@@ -129,6 +130,12 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
     return x
 
 
+def _refuse_complex(kernel: str, input: Array, bound: Any) -> None:
+    """A bound that is a tensor goes to the kernel of another op."""
+    if is_complex(input.dtype) and hasattr(bound, "dtype") and not is_number(bound):
+        raise unsupported(kernel, input.dtype)
+
+
 def _clamp_in_place(input: Array, min: Any = None, max: Any = None) -> None:
     """With numbers as bounds the message names the target as C++ does."""
     bounds = [b for b in (min, max) if b is not None]
@@ -160,6 +167,7 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Array:
     inplace_check=_clamp_in_place)  # fmt: skip
 def clamp_min(input: Array, min: Any) -> Array:
     """Limit from below."""
+    _refuse_complex("maximum_cpu", input, min)
     return _bounded(input, min, None)
 
 
@@ -167,6 +175,7 @@ def clamp_min(input: Array, min: Any) -> Array:
     inplace_check=_clamp_in_place)  # fmt: skip
 def clamp_max(input: Array, max: Any) -> Array:
     """Limit from above."""
+    _refuse_complex("minimum_cpu", input, max)
     return _bounded(input, None, max)
 
 

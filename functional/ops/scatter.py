@@ -13,6 +13,7 @@ from jax import lax
 from .._dtypes import cast, iinfo, is_integral
 from .._op import Fault, op
 from . import _dims
+from ._elementwise import refuse
 from .indexing import IN_BOUNDS, INT32_INT64, gather_along, outside, put_at
 
 Array = jax.Array
@@ -211,6 +212,8 @@ def scatter_reduce(
         raise NotImplementedError(
             "\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'"
         )
+    if reduce[:2] == "am":
+        refuse(f"scatter_gather_tensor_cpu_reduce_{reduce}", input.dtype, 3)
     if input.dtype.name != "bool":
         return _reduce(input, index, src, dim, reduce, include_self)
     wide = [x.astype(jnp.int32) for x in (input, src)]

@@ -13,6 +13,7 @@ import numpy as np
 from .._dtypes import cast, cpp_name, is_complex, is_floating, promote, real_of, scalar_name
 from .._op import Fault, op
 from . import _dims
+from ._elementwise import unsupported
 from ._linalg_checks import need_kernel
 from ._nn import wrap_dim
 from .arithmetic import no_bool_difference
@@ -48,11 +49,11 @@ def searchsorted(
             "while right was True"
         )
     values = input if hasattr(input, "dtype") else jnp.asarray(input, sorted_sequence.dtype)
-    if sorted_sequence.ndim == 0:
+    if sorted_sequence.ndim == 0 or sorted_sequence.ndim > 1 and values.ndim == 0:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor "
-            "dimension is 1, but we got boundaries tensor dim(0) and input value's "
-            f"dim({values.ndim}) numel({values.size})"
+            f"dimension is 1, but we got boundaries tensor dim({sorted_sequence.ndim}) and input "
+            f"value's dim({values.ndim}) numel({values.size})"
         )
     if sorter is not None:
         if sorter.shape != sorted_sequence.shape:
@@ -76,6 +77,8 @@ def searchsorted(
         )
     find = partial(_find, right=right or side == "right")
     sorted_sequence, values = promote(sorted_sequence, values)
+    if sorted_sequence.dtype.kind in "bc" and values.size:
+        raise unsupported("searchsorted_out_cpu", sorted_sequence.dtype)
     if sorted_sequence.ndim == 1:
         found = find(sorted_sequence, values)
     else:

@@ -15,7 +15,7 @@ from jax.scipy import special
 from .._dtypes import cast, is_complex, is_floating, is_integral, promote, scalar_name
 from .._op import op
 from ._dims import broadcast_shapes
-from ._elementwise import aligned, unsupported, with_jvp
+from ._elementwise import aligned, refuse, unsupported, with_jvp
 from ._nn import repeated, wide
 
 Array = jax.Array
@@ -121,6 +121,8 @@ def xlog1py(input: Any, other: Any) -> Array:
 def zeta(input: Any, other: Any) -> Array:
     """Hurwitz zeta function."""
     a, b = promote(input, other, to_float=True)
+    if is_complex(a.dtype):
+        raise unsupported("zeta_cpu", a.dtype)
     return _zeta(a, b)
 
 
@@ -202,23 +204,23 @@ def mvlgamma(input: Array, p: int) -> Array:
     return special.gammaln(x[..., None] + steps).sum(-1) + jnp.full((), constant, x.dtype)
 
 
-def _two_floats(name: str, a: Any, b: Any) -> list[Array]:
-    if is_integral(a.dtype) and is_integral(b.dtype):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(a.dtype)}'")
-    return promote(a, b)
+def _two_floats(kernel: str, a: Any, b: Any) -> list[Array]:
+    a, b = promote(a, b)
+    refuse(kernel, a.dtype, 0, 1, 3)
+    return [a, b]
 
 
 @op(inplace=True, backward="IgammaBackward0", saves={"self": "other", "other": "other"})
 def igamma(input: Array, other: Array) -> Array:
     """The lower regularized incomplete gamma function."""
-    a, b = _two_floats("igamma", input, other)
+    a, b = _two_floats("igamma_cpu", input, other)
     return special.gammainc(jax.lax.stop_gradient(a), b)
 
 
 @op(inplace=True, backward="IgammacBackward0", saves={"self": "other", "other": "other"})
 def igammac(input: Array, other: Array) -> Array:
     """The upper regularized incomplete gamma function."""
-    a, b = _two_floats("igammac", input, other)
+    a, b = _two_floats("igammac_cpu", input, other)
     return special.gammaincc(jax.lax.stop_gradient(a), b)
 
 
@@ -234,8 +236,6 @@ _nextafter = with_jvp(jnp.nextafter, _nextafter_tangent)
 def nextafter(input: Array, other: Array) -> Array:
     """The next number after `input` towards `other`; it moves as `input` does."""
     a, b = _two_floats("nextafter_cpu", input, other)
-    if is_complex(a.dtype):
-        raise NotImplementedError(f"\"nextafter_cpu\" not implemented for '{scalar_name(a.dtype)}'")
     return _nextafter(*jnp.broadcast_arrays(a, b))
 
 

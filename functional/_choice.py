@@ -1,0 +1,203 @@
+"""Whether a program runs op by op or is compiled whole.
+
+Every op that ran alone before dispatches in microseconds, while to compile the program costs more
+the longer it is; but what is met again is mostly a loop's body, which runs fastest in one piece.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+from weakref import ref
+
+from ._alone import is_exact, is_little, is_ready
+from ._lowerings import lowerings
+from ._program import Input, Node, Program
+
+# Milliseconds, measured on 2 CPU cores (docs/design.md section 4): to compile one op alone, and
+# a program of n nodes whole. They decide only when a program met for the first time is compiled.
+_ALONE = 25.0
+_BY_NUMPY = 5.0  # one on few elements, which is traced but not compiled
+_WHOLE = 60.0
+_WHOLE_PER_NODE = 8.0
+# Op by op no buffer is written over, and what gives buffers away is mostly a loop's body that will
+# be met again: to compile it whole must be this much dearer, and the buffers no more than this.
+_DONATING = 3
+_DONATED = 64 << 20
+
+# How many programs with the same update, or that end at the same line, were compiled whole and
+# hardly ran again, before the next new one runs op by op as soon as that is cheaper: a loop has few
+# (its first step, the last batch), a net that is another at each step has many, and may meet one a
+# few times in a row.
+_PATIENCE = 4
+_HARDLY = 8
+# A long program, met again, is compiled whole once it has taken this part of what that takes: at
+# once if it is a loop's body (the same as the last time), unless it is very long. Episodes of other
+# lengths are met again, too, but seldom.
+_IN_TURN, _AT_ONCE = 0.02, 40.0  # ms
+_BETWEEN_OTHERS = 0.3
+_LONG, _LONG_STEP = 4000.0, 800.0  # ms to compile; the second of a program with an update
+
+_FEW = 8  # nodes that NumPy computes in about the time that a compiled program takes to start
+
+_held: dict[Any, deque[ref[Any]]] = {}  # families: the last plans compiled whole of them
+_last: dict[Any, _Turns] = {}  # families (None: long programs of none)
+
+
+class Choice:
+    """When one program runs op by op.
+
+    Args:
+      steps: its nodes as they run alone, each with its call and what that takes.
+
+    Attributes:
+      spent: milliseconds in runs op by op that compiled nothing.
+      plan: of this program, once it is compiled whole.
+    """
+
+    def __init__(self, program: Program, steps: list[tuple[Node, Any]]) -> None:
+        self._program, self._steps = program, steps
+        self.spent = 0.0
+        self.plan: ref[Any] | None = None
+        self._whole = _WHOLE + _WHOLE_PER_NODE * len(steps)
+
+    def op_by_op(self, donate: Sequence[int], met: bool) -> bool:
+        """Whether the program's values are there sooner than if it was compiled whole.
+
+        Args:
+          donate: inputs whose buffers the compiled program could write over.
+          met: it ran before.
+        """
+        if any(_namespace(node.call) == "opaque" for node, _ in self._steps):
+            return False  # a model is no little op
+        if lowerings()["op_by_op"] == "exact" and not self._is_exact:
+            return False
+        if met:
+            return self._stays_by_numpy or self.spent < self._worth()
+        hardly, steps = self._hardly_loops, bool(self._optimizers or self._program.residuals)
+        if steps and not hardly and self._whole < _LONG_STEP:
+            return False
+        # Turns of a loop share what they compile.
+        unknown = {alone: node for node, alone in self._steps if not is_ready(alone)}
+        alone = sum(
+            _BY_NUMPY if is_little(key) and (steps or hardly or is_exact(node)) else _ALONE
+            for key, node in unknown.items()
+        )
+        inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]
+        given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
+        dearer = _DONATING if (donate or self._optimizers) and not hardly else 1
+        return given <= _DONATED and alone * dearer <= self._whole
+
+    @functools.cached_property
+    def _stays_by_numpy(self) -> bool:
+        """Whether it is as soon there by NumPy as compiled, and the same to the last bit."""
+        little = all(is_little(alone) for _, alone in self._steps)
+        return len(self._steps) <= _FEW and little and self._is_exact
+
+    @functools.cached_property
+    def _is_exact(self) -> bool:
+        return all(is_exact(node) for node, _ in self._steps)
+
+    def _worth(self) -> float:
+        """The milliseconds to spend on runs op by op before the program is compiled whole."""
+        kinds = self._kinds
+        if not kinds:
+            return 0.0
+        in_turn = all(kind in _last and _last[kind].repeat(self) for kind in kinds)
+        return _IN_TURN * self._whole - _AT_ONCE if in_turn else _BETWEEN_OTHERS * self._whole
+
+    @functools.cached_property
+    def _families(self) -> list[Any]:
+        """Others that a program is like: those with its updates, or that end at the same line."""
+        where = self._steps[-1][0].where if self._steps else None
+        return self._optimizers or ([where] if where is not None else [])
+
+    @property
+    def _hardly_loops(self) -> bool:
+        """Whether what was compiled of the same families says that this is no loop's body."""
+        return bool(self._families) and all(map(_hardly_met_again, self._families))
+
+    @property
+    def _kinds(self) -> list[Any]:
+        """What the program takes turns by, a key of `_last` each; none for a short one."""
+        if self._hardly_loops or self._optimizers and self._whole >= _LONG_STEP:
+            return self._families
+        return [None] * (self._whole >= (_LONG_STEP if self._program.residuals else _LONG))
+
+    @property
+    def counts(self) -> bool:
+        """Whether it matters how long a run takes."""
+        return bool(self._kinds)
+
+    def take_turn(self) -> None:
+        """Note that the program runs."""
+        for kind in self._kinds:
+            _last.setdefault(kind, _Turns()).add(self)
+
+    def compiled(self, plan: Any) -> None:
+        """Note that `plan`, which is of this program, is compiled whole."""
+        self.plan = ref(plan)
+        self.take_turn()
+        for family in self._families:
+            _held.setdefault(family, deque(maxlen=_PATIENCE)).append(ref(plan))
+
+    @functools.cached_property
+    def _optimizers(self) -> list[Any]:
+        """The optimizers' updates among what runs alone."""
+        return [alone for node, alone in self._steps if _namespace(node.call) == "optim"]
+
+
+class _Turns:
+    """The last programs of one family, and how often each ran in a row."""
+
+    def __init__(self) -> None:
+        self._last: deque[tuple[ref[Choice], int]] = deque(maxlen=_PATIENCE)
+
+    def add(self, program: Choice) -> None:
+        before = self._in_a_row(program)
+        if before:
+            self._last.pop()
+        self._last.append((ref(program), before + 1))
+
+    def repeat(self, program: Choice) -> bool:
+        """Whether `program` is the same as before: many times, where the last were no loops."""
+        *others, _ = self._last
+        hardly = len(others) == _PATIENCE - 1 and not any(_looped(*other) for other in others)
+        return self._in_a_row(program) > (_HARDLY if hardly else 0)
+
+    def _in_a_row(self, program: Choice) -> int:
+        if not self._last or self._last[-1][0]() is not program:
+            return 0
+        return self._last[-1][1]
+
+
+def _looped(held: ref[Choice], times: int) -> bool:
+    """Whether a program was met again and again, as far as it is still there."""
+    program = held()
+    plan = None if program is None or program.plan is None else program.plan()
+    return times > _HARDLY or _ran_often(plan)
+
+
+def _hardly_met_again(family: Any) -> bool:
+    """Whether the last programs of this family are no turns of a loop."""
+    plans = [held() for held in _held.get(family, ())]
+    return len(plans) == _PATIENCE and not any(map(_ran_often, plans))
+
+
+def _ran_often(plan: Any) -> bool:
+    """Whether what is compiled, if it is still there, ran as the body of a loop does."""
+    return plan is not None and plan.runs > _HARDLY
+
+
+def _namespace(call: Any) -> str | None:
+    inner = getattr(call, "call", None) or getattr(call, "source", None) or call
+    return getattr(getattr(inner, "op", None), "namespace", None)
+
+
+def forget_choices() -> None:
+    """Forget what was compiled of which family, and what ran in turns."""
+    _held.clear()
+    _last.clear()

@@ -1,0 +1,128 @@
+"""Running a program op by op: what is met for the first time may never be met again."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ._alone import check_alone, is_ready, ran_alone
+from ._choice import Choice
+from ._lower import Side
+from ._program import Aval, Input, Node, Program
+from ._residuals import KeepingCall, Residual, keeping_of
+
+
+class OpByOp:
+    """A program that runs op by op.
+
+    Args:
+      checked: whether any of its nodes has something that only the data can tell.
+
+    Attributes:
+      choice: when it runs so, and when it is compiled whole.
+    """
+
+    def __init__(self, program: Program, checked: bool) -> None:
+        self.program, self.checked = program, checked
+        self._steps = _steps(program)
+        self.choice = Choice(program, self._steps)
+        self._kept: list[tuple[Residual, int]] = []
+        self._residuals: list[Residual] = []
+
+    def run(
+        self, args: Sequence[Any], side: Side, make_room: Callable[[], None]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+        """The outputs, the leaves of residuals, and `(fault flags, values)` or None.
+
+        Args:
+          side: is told of the residuals and the fault sites.
+          make_room: called before each compilation.
+        """
+        start, compiles = time.perf_counter(), False
+        self.choice.take_turn()
+        env: list[Any] = []
+        last_use, needed, used = self._uses
+        supply = iter(args)
+        flags: list[Any] = []
+        steps = iter(self._steps)
+        kept: list[tuple[Residual, int]] = []
+        leaves: list[Any] = []
+        side.faults = []
+        for e, entry in enumerate(self.program.entries):
+            if isinstance(entry, Input):
+                env.append(next(supply))
+                continue
+            inputs = [env[i] for i in entry.inputs]
+            node, alone = next(steps)
+            first, n, keeps = len(env), len(node.avals), isinstance(node.call, KeepingCall)
+            if keeps or not used.isdisjoint(range(first, first + n)):
+                if not is_ready(alone):
+                    make_room()
+                    compiles = True
+                found = ran_alone(node, alone, inputs)
+            else:
+                found = [None] * n  # it is there for its check alone
+            env.extend(found[:n])
+            if keeps:
+                kept.append((node.call.residual, len(leaves)))
+                leaves.extend(found[n:])
+            if self.checked and getattr(node.call, "op", None) and node.call.op.check:
+                flags.extend(check_alone(entry, inputs, side))
+            for i in set(entry.inputs):
+                if last_use[i] == e and i not in needed:
+                    env[i] = None
+        side.residuals = self._placed(kept)
+        outputs = tuple(jax.device_put(env[i]) for i in self.program.outputs)
+        if self.choice.counts and not compiles:
+            jax.block_until_ready(outputs)  # what they take to compute counts as well
+            self.choice.spent += (time.perf_counter() - start) * 1e3
+        residuals = tuple(leaves)  # some still NumPy's: what takes them may run op by op as well
+        if not self.checked:
+            return outputs, residuals, None
+        bad = np.array([bool(f) for f, _ in flags], bool)
+        return outputs, residuals, (bad, np.array([int(v) for _, v in flags], np.int64))
+
+    @functools.cached_property
+    def _uses(self) -> tuple[dict[int, int], set[int], set[int]]:
+        """The last entry that takes each value, the values returned, and all that are used."""
+        last_use: dict[int, int] = {}
+        for e, entry in enumerate(self.program.entries):
+            for i in getattr(entry, "inputs", ()):
+                last_use[i] = e
+        needed = set(self.program.outputs)
+        return last_use, needed, needed | last_use.keys()
+
+    def _placed(self, kept: list[tuple[Residual, int]]) -> list[Residual]:
+        """Residuals among those of the whole program, the same objects in each run.
+
+        Args:
+          kept: those of single nodes, and how many arrays came before theirs.
+        """
+        if self._kept != kept:
+            self._kept = kept
+            self._residuals = [
+                Residual(r.treedef, r.meta, tuple(first + i for i in r.places)) for r, first in kept
+            ]
+        return self._residuals
+
+
+def _steps(program: Program) -> list[tuple[Node, Any]]:
+    """The nodes as they run alone, and what they are called with the shapes that they take."""
+    kept = dict(program.residuals)
+    avals: list[Aval] = []
+    steps = []
+    for e, entry in enumerate(program.entries):
+        if isinstance(entry, Node):
+            taken = tuple(avals[i] for i in entry.inputs)
+            node = entry
+            if e in kept:
+                call = keeping_of(entry.call, kept[e], taken)
+                node = Node(call, entry.inputs, entry.avals, None, entry.where)
+            steps.append((node, (node.call, taken)))
+        avals.extend(entry.avals)
+    return steps
