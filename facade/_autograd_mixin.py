@@ -11,7 +11,7 @@ from weakref import ref
 from . import _grad_dtype, _graph
 from ._active import active
 from ._data_mixin import DataMixin, without_role
-from ._enter import enter
+from ._enter import enter, renew_entry
 from ._hook_handle import RemovableHandle
 from ._peek import peek
 from ._reading import drop_grad_fn, was_leaf
@@ -118,8 +118,7 @@ class AutogradMixin(DataMixin):
             if leaf:
                 trace.sources[value] = self
             self._v = value
-            if id(self) in trace.entered:
-                trace.entered[id(self)] = (ref(self), value)
+            renew_entry(trace, self, value)
         else:
             self._v = kind
             self._trace = None if self._array is not None else self._trace

@@ -19,6 +19,7 @@ from ._budget import cut_for_budget
 from ._enter import make
 from ._host import entering
 from ._record import apply, over_budget
+from ._threads import sharing
 from ._together import Entry, Leaves, has, note
 from ._trace import State, Trace, Value, local
 
@@ -126,11 +127,13 @@ def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) ->
         arrays[k], kinds[k] = entering(resting[k]), _NOTHING
     first = len(trace.arrays)
     told = memo.pick_told(tensors)
-    for t, value in zip(told, memo.told, strict=True):
-        t._v = value
-        t._trace = trace
-        if t._vc is not None:
-            trace.versions[value.storage] = t._vc[0]
+    with sharing:
+        for t, value in zip(told, memo.told, strict=True):
+            t._trace = None
+            t._v = value
+            t._trace = trace
+            if t._vc is not None:
+                trace.versions[value.storage] = t._vc[0]
     trace.refs += map(ref, told)
     trace.sources.update(zip(memo.edges, memo.pick_edges(tensors), strict=True))
     if memo.untold:

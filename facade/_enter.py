@@ -15,6 +15,7 @@ from leafax.functional import Aval, Input
 
 from ._handle import Handle
 from ._host import entering
+from ._threads import running, sharing, wait_for
 from ._together import has, tell
 from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
 
@@ -61,40 +62,64 @@ def enter(t: Any, trace: Trace) -> Value:
     value = t._v
     if t._trace is trace and value.index >= 0:
         return value  # type: ignore[no-any-return]
-    known = trace.entered.get(id(t))
-    if known is not None and known[0]() is t and t._array is not None:
-        return known[1]  # type: ignore[no-any-return]
-    if trace.together and has(trace, t):
-        tell(trace)
-        return enter(t, trace)
-    edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
-    if t._shares and t._store is not None:
-        if edge is not None:  # it moves to this trace
-            t._grad_fn, t._out = edge
-        from ._reading import read
+    with sharing:
+        if running:
+            wait_for(t)
+        value = t._v
+        known = trace.entered.get(id(t))
+        if known is not None and known[0]() is t and t._array is not None and known[2] == _held(t):
+            return known[1]  # type: ignore[no-any-return]
+        if trace.together and has(trace, t):
+            tell(trace)
+            return enter(t, trace)
+        edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
+        if t._shares and t._store is not None:
+            if edge is not None:  # it moves to this trace
+                t._grad_fn, t._out = edge
+            from ._reading import read
 
-        value = read(t, trace)
-        if t._stale is not None:  # it may not be used where gradients are recorded
-            return value
-    else:
-        array = t._array
-        if array is None:
-            array = _foreign(t)
-        elif type(array) is np.ndarray:
-            array = entering(t)
-        value = add_input(trace, t._v.resting, array)
-        if t._vc is not None:
-            trace.versions[value.storage] = t._vc[0]
-    if value.role and value.role != NODE:
-        # A leaf's gradient goes to itself; of others the graph only needs the edge.
-        if edge is None and t._grad_fn is not None:
-            edge = t._grad_fn, t._out
-        trace.sources[value] = t if value.role == LEAF or edge is None else Source(*edge)
-    trace.entered[id(t)] = (ref(t), value)
-    if t._array is not None or t._store is not None:
-        t._v, t._trace = value, trace
-        trace.refs.append(ref(t))
-    return value
+            value = read(t, trace)
+            if t._stale is not None:  # it may not be used where gradients are recorded
+                return value
+        else:
+            array = t._array
+            if array is None:
+                array = _foreign(t)
+            elif type(array) is np.ndarray:
+                array = entering(t)
+            value = add_input(trace, t._v.resting, array)
+            if t._vc is not None:
+                trace.versions[value.storage] = t._vc[0]
+        if value.role and value.role != NODE:
+            # A leaf's gradient goes to itself; of others the graph only needs the edge.
+            if edge is None and t._grad_fn is not None:
+                edge = t._grad_fn, t._out
+            trace.sources[value] = t if value.role == LEAF or edge is None else Source(*edge)
+        trace.entered[id(t)] = (ref(t), value, _held(t))
+        if t._array is not None or t._store is not None:
+            t._trace = None
+            t._v, t._trace = value, trace
+            trace.refs.append(ref(t))
+        return value
+
+
+def _held(t: Any) -> int:
+    """Which array `t` is, or is read from; the trace that it entered keeps that alive."""
+    return id(t._store.cell._array if t._shares and t._store is not None else t._array)
+
+
+def note_entry(trace: Trace, t: Any, value: Value) -> None:
+    """Remember that `t` entered the trace as `value`: if another thread takes it, it does so once.
+
+    Not if it holds something else by then: the other thread wrote to it.
+    """
+    trace.entered[id(t)] = (ref(t), value, _held(t))
+
+
+def renew_entry(trace: Trace, t: Any, value: Value) -> None:
+    """If `t` entered the trace, it is `value` there from now on."""
+    if id(t) in trace.entered:
+        note_entry(trace, t, value)
 
 
 def _edge_elsewhere(t: Any) -> Any:

@@ -16,6 +16,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from ._threads import sharing
+
 _ALIGNED = 64
 
 
@@ -116,9 +118,14 @@ def is_own(array: np.ndarray) -> bool:
 
 def placed(t: Any) -> Any:
     """The array of `t` on the device."""
-    if type(t._array) is np.ndarray:
-        t._array = to_device(t._array)
-    return t._array
+    array = t._array
+    if type(array) is np.ndarray:
+        on_device = to_device(array)
+        with sharing:
+            if t._array is array:  # no other thread wrote to it
+                t._array = on_device
+        return on_device
+    return array
 
 
 failures = [0]  # how many computations were found to have failed

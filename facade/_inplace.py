@@ -26,8 +26,8 @@ from ._reading import plain_kind, was_leaf, without_grad
 from ._record import known, record
 from ._roles import alias, keep_edge
 from ._step import UNSAVED
+from ._threads import sharing
 from ._trace import EXTERNAL, LEAF, NODE, Mode, State, Value, local
-from ._views import sharing
 from ._writes import bump, rebind, write, write_view
 
 # Where the in-place form has a derivative of its own.
@@ -163,11 +163,14 @@ def known_write(op: Op, t: Any, args: tuple[Any, ...]) -> bool:
         if kind is not float and kind is not int:
             if not isinstance(a, Handle) or a is t or a._v.requires_grad:
                 return False
-    made = known(inplace_of(op), (t, *args))
-    if made is None:
-        return False
-    bump(t)
-    rebind(t, made._v)
+    with sharing:
+        if t._shares or t._v is not v:  # or another thread took it
+            return False
+        made = known(inplace_of(op), (t, *args))
+        if made is None:
+            return False
+        bump(t)
+        rebind(t, made._v)
     return True
 
 

@@ -11,7 +11,8 @@ from ._host import raw
 from ._prepared import has_graph
 from ._run import entries_to
 from ._step import user_line
-from ._trace import NOWHERE, Trace, Value, local
+from ._threads import sharing, wait_for
+from ._trace import NOWHERE, Trace, local
 
 MOST = 8  # ops of what is looked at beside a program
 
@@ -22,23 +23,17 @@ def peek(t: Any) -> Any:
     The values that it depends on are computed anew from that trace's inputs: they are
     immutable, so the other thread may go on.
     """
-    trace = t._trace
-    if t._array is not None:
-        return t._array
-    if trace is None or trace.done:
-        import time
-
-        for _ in range(1000):
-            if t._array is not None:
-                return t._array
-            time.sleep(0.001)
-        raise RuntimeError(
-            "this tensor has no value: the program that would have computed it failed. The "
-            "error was raised where the program ran."
-        )
-    value: Value = t._v
-    arrays = list(trace.arrays)
-    state = trace.state
+    with sharing:
+        wait_for(t)
+        if t._array is not None:
+            return t._array
+        trace, value = t._trace, t._v
+        if trace is None or trace.done:
+            raise RuntimeError(
+                "this tensor has no value: the program that would have computed it failed. The "
+                "error was raised where the program ran."
+            )
+        state, arrays = trace.state, list(trace.arrays)
     entries, _ = entries_to(state)
     n_inputs, n_values, kept = 0, 0, []
     for entry in entries:

@@ -25,6 +25,7 @@ from ._inside import refuse_arrays
 from ._miss import key_part, miss, number_part
 from ._modes import within
 from ._prepared import prepared_anew
+from ._threads import sharing
 from ._trace import Mode, State, Trace, local
 from ._views import register as _register_views
 from ._views import view
@@ -68,14 +69,16 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
         out = compose(args, kwargs)
         if out is not None:
             return out
-    if op.view and (args[0]._lens or args[0]._v.strides is not None or local.look is not None):
-        from ._strides import copied
+    if op.view:
+        if args[0]._lens or args[0]._v.strides is not None or local.look is not None:
+            from ._strides import copied
 
-        copy = copied(op, args[0], args[1:], kwargs)
-        if copy is not None:
-            return copy
-    state, trace = record(op, args, kwargs)
-    return results(op, args, kwargs, state, trace)
+            copy = copied(op, args[0], args[1:], kwargs)
+            if copy is not None:
+                return copy
+        with sharing:  # what is viewed is read, and tied to its views, in one go
+            return results(op, args, kwargs, *record(op, args, kwargs))
+    return results(op, args, kwargs, *record(op, args, kwargs))
 
 
 def _without_grad(op: Op, args: Any, kwargs: Any) -> Any:

@@ -9,6 +9,7 @@ for the dispatch, nothing else.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Set
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from ._host import placed
 from ._inside import refuse_constant
 from ._step import user_line
 from ._storage import unshare
+from ._threads import ended, running, sharing
 from ._together import tell
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, local
 from ._views import settle_all
@@ -64,12 +66,47 @@ def _give_up(trace: Trace) -> None:
     with suppress(Exception):  # the error that is on its way tells more
         recipe = _recipe(trace.state, pending, None, ())
         outputs = recipe.plan.run(arrays).outputs
-        for t in pending:
-            t._array = outputs[recipe.places[t._v.index]]
-        _leave(trace, live)
+        with sharing:
+            for t in pending:
+                t._array = outputs[recipe.places[t._v.index]]
+            _leave(trace, live)
 
 
 def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int] | None) -> None:
+    with sharing:
+        begun = _begin(trace, want)
+    if begun is None:
+        return
+    live, pending, outputs, recipe, arrays = begun
+    try:
+        outcome = recipe.plan.run(arrays)
+        # From here on the device computes, so what remains costs no time.
+        del arrays, begun
+        local.clock += 1
+        trace.state.used = local.clock
+        where = where or user_line()
+        with sharing:
+            _end(trace, recipe, outcome, live, pending, outputs)
+    finally:
+        with sharing:
+            running.pop(trace)
+            ended.notify_all()
+    bound(local)
+    record = Run(
+        reason, where, len(recipe.plan.nodes), outcome.how, outcome.seconds,
+        len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(set(outputs)),
+        len(outcome.residuals) + len(recipe.places) - len(set(outputs)),
+        len(recipe.plan.donated) if outcome.how != "op by op" else 0,
+    )  # fmt: skip
+    history.append(record)
+    plans.append((record, recipe.plan))
+    if outcome.flags is not None:
+        flags, values = outcome.flags
+        local.faults.append(Pending(flags, values, recipe.plan.side.faults))
+
+
+def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
+    """Take the program from the thread; what it takes to run it, or None if nothing is wanted."""
     live = _alive(trace)
     for t in live:
         if t._viewed is not None:
@@ -85,7 +122,7 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
         live = _alive(trace)
     if not pending and not keep:
         _leave(trace, live)
-        return
+        return None
     if state.plans is None:
         state.plans = {}
     outputs = tuple([t._v.index for t in pending])
@@ -99,29 +136,21 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
     arrays = trace.arrays
     trace.arrays = []
     _renew(trace)
-    outcome = recipe.plan.run(arrays)
-    # From here on the device computes, so what remains costs no time.
-    del arrays
-    local.clock += 1
-    state.used = local.clock
-    where = where or user_line()
-    for t in pending:
-        t._array = outcome.outputs[recipe.places[t._v.index]]
-    if keep:
+    running[trace] = threading.get_ident()
+    return live, pending, outputs, recipe, arrays
+
+
+def _end(
+    trace: Trace, recipe: Recipe, outcome: Any, live: list[Any], pending: list[Any],
+    outputs: tuple[int, ...],
+) -> None:  # fmt: skip
+    """Give the tensors their arrays and what later gradients need of the graph."""
+    for t, index in zip(pending, outputs, strict=True):
+        if t._trace is trace and t._v.index == index:  # no other thread gave it a value meanwhile
+            t._array = outcome.outputs[recipe.places[index]]
+    if recipe.saves:
         _keep.keep(trace, recipe, outcome, live)
     _leave(trace, live)
-    bound(local)
-    record = Run(
-        reason, where, len(recipe.plan.nodes), outcome.how, outcome.seconds,
-        len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(set(outputs)),
-        len(outcome.residuals) + len(recipe.places) - len(set(outputs)),
-        len(recipe.plan.donated) if outcome.how != "op by op" else 0,
-    )  # fmt: skip
-    history.append(record)
-    plans.append((record, recipe.plan))
-    if outcome.flags is not None:
-        flags, values = outcome.flags
-        local.faults.append(Pending(flags, values, recipe.plan.side.faults))
 
 
 def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Any]]:
@@ -162,6 +191,8 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     if not trace.done:
         _renew(trace)
     for t in live:
+        if t._trace is not trace:  # another thread took it
+            continue
         value = t._v
         if t._array is not None and not t._shares and value.role <= LEAF:
             t._v, t._trace = value.resting, None  # most: data, parameters, results without history
@@ -259,8 +290,10 @@ def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
     if local.look is not None and t._array is None:
         return local.look(t, reason)
-    if t._array is None and t._shares and t._store is not None and not t._lens:
-        t._array = t._store.cell._array  # nothing between the storage and this tensor
+    if t._array is None and t._shares:
+        with sharing:
+            if t._store is not None and not t._lens:
+                t._array = t._store.cell._array  # nothing between the storage and this tensor
     if t._array is None:
         refuse_constant()
         away = t._trace is not None and not t._trace.done and t._trace is not local.trace
@@ -282,7 +315,8 @@ def observe(t: Any, reason: str) -> Any:
         enter(t, local.trace)
         cut(reason, (t,))
     check_faults()
-    return placed(t)
+    array = placed(t)
+    return observe(t, reason) if array is None else array  # if another thread wrote to it just now
 
 
 def synchronize() -> None:

@@ -278,7 +278,7 @@ def _held(trace: Any, value: Value) -> Any:
 
 def _known(trace: Any) -> list[tuple[Any, Value]]:
     """The tensors of the running trace with their values; not the cells of storages."""
-    found = [(t, value) for r, value in trace.entered.values() if (t := r()) is not None]
+    found = [(t, value) for r, value, _ in trace.entered.values() if (t := r()) is not None]
     rest = [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
     found += [(t, t._stale if t._stale is not None else t._v) for t in rest]
     cells = {id(t._store.cell) for t, _ in found if t._store is not None}

@@ -20,12 +20,13 @@ from weakref import ref
 
 from leafax.functional import TABLE, Op, is_differentiable
 
-from ._enter import enter, from_array, make
+from ._enter import enter, from_array, make, note_entry, renew_entry
 from ._lens import PICKED, Lens, Replayed, pick
 from ._reading import plain_kind, without_grad
 from ._roles import alias, keep_edge, tag
+from ._threads import sharing
 from ._trace import NOWHERE, local, resting
-from ._views import detached, sharing
+from ._views import detached
 from ._writes import make_stale
 
 
@@ -68,7 +69,7 @@ def _make_storage(t: Any) -> None:
         cell._vc = t._vc
         if t._trace is trace and t._v.index >= 0:
             cell._v, cell._trace = alias(trace, t._v, cell._v), trace
-            trace.entered[id(cell)] = (ref(cell), cell._v)
+            note_entry(trace, cell, cell._v)
             trace.refs.append(ref(cell))
     else:
         value = enter(t, trace)
@@ -102,9 +103,10 @@ def unshare(t: Any) -> None:
 
 def leave(t: Any, store: Storage) -> None:
     """Let `t` no longer share this storage."""
-    store.members[:] = [m for m in store.members if m() is not t]
-    del t._store
-    t._shares, t._lens = False, ()
+    with sharing:
+        store.members[:] = [m for m in store.members if m() is not t]
+        del t._store
+        t._shares, t._lens = False, ()
 
 
 def share(source: Any, out: Any, lens: Lens, *, view: bool, read: Lens | None = None) -> Any:
@@ -113,10 +115,15 @@ def share(source: Any, out: Any, lens: Lens, *, view: bool, read: Lens | None = 
     Args:
       read: a lens that sees the same of the data, where autograd has no part in it.
     """
+    with sharing:
+        return _share(source, out, lens, view, lens if read is None else read)
+
+
+def _share(source: Any, out: Any, lens: Lens, view: bool, read: Lens) -> Any:
     store = storage_of(source)
     _join(out, store)
     out._vc = source._vc
-    out._lens = source._lens + (lens if read is None else read)
+    out._lens = source._lens + read
     if view:
         out._base_ = source if source._base_ is None else source._base_
         out._blens = source._blens + lens
@@ -130,9 +137,9 @@ def share(source: Any, out: Any, lens: Lens, *, view: bool, read: Lens | None = 
 
 def adopt(source: Any, t: Any) -> None:
     """Let `t` share the storage of `source`, counting its versions and keeping its history."""
-    store = storage_of(source)
-    _join(t, store)
-    t._lens = source._lens
+    with sharing:
+        _join(t, storage_of(source))
+        t._lens = source._lens
 
 
 # Views that come as a tuple; what PyTorch allows with them differs.
@@ -207,8 +214,7 @@ def flag(view: Any, requires_grad: bool) -> None:
         return
     if view._v.index >= 0 and view._trace is local.trace:
         view._v = tag(local.trace, view._v, kind)
-        if id(view) in local.trace.entered:
-            local.trace.entered[id(view)] = (ref(view), view._v)
+        renew_entry(local.trace, view, view._v)
     else:
         view._v = kind
 
@@ -244,6 +250,11 @@ def detach(t: Any, own: bool = False) -> Any:
     Args:
       own: it counts its versions for itself, as `.data` does.
     """
+    with sharing:
+        return _detach(t, own)
+
+
+def _detach(t: Any, own: bool) -> Any:
     trace = local.trace
     at_rest = t._v.index < 0 and t._array is not None
     if at_rest and not (own or t._shares or t._duals or t._v.inference):

@@ -88,6 +88,7 @@ def tell(trace: Trace) -> None:
             t = leaves[place]
             # One that was given another value or role since then is not what entered.
             if t._v is value.resting and t._array is trace.arrays[first + k]:
+                t._trace = None
                 t._v, t._trace = value, trace
                 trace.refs.append(ref(t))
                 if t._vc is not None:

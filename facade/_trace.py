@@ -235,7 +235,7 @@ class Trace:
 
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
-        "duals", "frames", "done", "versions", "nbytes", "hooked", "thread", "lock", "weak",
+        "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
         "silent", "detached", "noted", "together", "__weakref__",
     )  # fmt: skip
 
@@ -259,7 +259,6 @@ class Trace:
         self.silent: tuple[Any, ...] = ()
         self.together: tuple[Any, ...] = ()
         self.detached: frozenset[Value] = frozenset()
-        self.thread = threading.get_ident()
         self.weak = False
 
     def node(self, state: State) -> Any:

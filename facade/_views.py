@@ -9,21 +9,17 @@ if it had been made at once.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 from weakref import ref
 
 from leafax.functional import Op
 
 from ._lens import PICKED
+from ._threads import sharing
 from ._trace import State, Trace, Value, local, resting
 
 # Whether these can view a view (or must copy, or raise) depends on its strides.
 _BY_STRIDES = frozenset({"as_strided", "flatten", "ravel", "reshape", "unflatten", "view"})
-
-
-# Threads write to memory, and find out who shares it, one after the other.
-sharing = threading.RLock()
 
 _tensor_class: Any = object
 
@@ -67,31 +63,34 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
     if not lens or local.view_replay or local.look is not None:
         return None
     root = source = args[0]
-    viewers = source._viewers
-    if viewers is None:
-        if source._viewed is not None:
-            root, above = source._viewed
-            if op.name in _BY_STRIDES or above is None:
-                return None
-            lens = above + lens
-            viewers = root._viewers
-        elif source._base_ is not None or source._store is not None:
+    with sharing:
+        if source._v is not state.operands[0]:  # another thread has it, or wrote to it just now
             return None
-        else:
-            viewers = source._viewers = []
-            source._shares = True
-    out: Any = object.__new__(_tensor_class)
-    out._v = state.value
-    out._trace = trace
-    out._base_ = root
-    out._viewed = root, lens
-    out._shares = True
-    if source._creation or not state.mode.grad:
-        kept = state.mode.grad or source._creation == "inference"
-        out._creation = source._creation if kept else "no_grad"
-    me = ref(out)
-    trace.refs.append(me)
-    viewers.append(me)
+        viewers = source._viewers
+        if viewers is None:
+            if source._viewed is not None:
+                root, above = source._viewed
+                if op.name in _BY_STRIDES or above is None:
+                    return None
+                lens = above + lens
+                viewers = root._viewers
+            elif source._base_ is not None or source._store is not None:
+                return None
+            else:
+                viewers = source._viewers = []
+                source._shares = True
+        out: Any = object.__new__(_tensor_class)
+        out._v = state.value
+        out._trace = trace
+        out._base_ = root
+        out._viewed = root, lens
+        out._shares = True
+        if source._creation or not state.mode.grad:
+            kept = state.mode.grad or source._creation == "inference"
+            out._creation = source._creation if kept else "no_grad"
+        me = ref(out)
+        trace.refs.append(me)
+        viewers.append(me)
     return out
 
 

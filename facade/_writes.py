@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ._enter import enter
+from ._enter import enter, renew_entry
 from ._lens import Lens, spell, writer
 from ._reading import drop_grad_fn, move_retain, plain_kind, through, without_grad
 from ._record import record
@@ -21,6 +21,7 @@ def rebind(t: Any, value: Value) -> None:
     trace = local.trace
     if t._grad_fn is not None:
         drop_grad_fn(t)
+    t._trace = None
     t._v, t._trace, t._array, t._stale = value, trace, None, None
     trace.refs.append(ref(t))
 
@@ -180,8 +181,7 @@ def touch(t: Any) -> None:
         if old.role == LEAF:
             trace.sources[new] = x
         x._v = new
-        if id(x) in trace.entered:
-            trace.entered[id(x)] = (ref(x), new)
+        renew_entry(trace, x, new)
     for m in sharing:
         if m is not None and m._vc is t._vc and (m is not t or m._base_ is not None):
             make_stale(m)  # autograd makes the history of views anew

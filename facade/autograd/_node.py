@@ -7,9 +7,8 @@ to a node that lives outside the trace, with edges of its own, so it survives cu
 from __future__ import annotations
 
 from typing import Any
-from weakref import ref
 
-from .._enter import Source, enter
+from .._enter import Source, enter, renew_entry
 from .._graph import gradient_edge
 from .._hook_handle import RemovableHandle
 from .._node import SET_BY_HAND, Node, not_pickled
@@ -133,12 +132,10 @@ def set_history(t: Any, node: Any, out: int) -> Any:
         trace.sources[value] = t
         trace.hooked += 1
         t._v, t._trace, t._accumulator = value, trace, lambda: node
-        if id(t) in trace.entered:
-            trace.entered[id(t)] = (ref(t), value)
+        renew_entry(trace, t, value)
         return t
     value = external(enter(t, trace), node, out)
     t._v, t._trace = value, trace
-    if id(t) in trace.entered:
-        trace.entered[id(t)] = (ref(t), value)
+    renew_entry(trace, t, value)
     t._grad_fn, t._out = node, out
     return t

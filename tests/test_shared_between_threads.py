@@ -1,0 +1,198 @@
+"""Threads that use the same tensors at the same time, switched as often as Python can."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import leafax
+
+
+@pytest.fixture(autouse=True)
+def often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def at_once(n: int, fn: Any) -> list[Any]:
+    """What `fn(0)` ... `fn(n - 1)` return, called in threads that begin together."""
+    results: list[Any] = [None] * n
+    errors: list[BaseException] = []
+    start = threading.Barrier(n)
+
+    def work(k: int) -> None:
+        start.wait()
+        try:
+            results[k] = fn(k)
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors, errors
+    return results
+
+
+def _item(x: Any, k: int) -> None:
+    x[k] += k + 1
+
+
+def _view(x: Any, k: int) -> None:
+    x[k].add_(k + 1)
+
+
+def _mask(x: Any, k: int) -> None:
+    m = leafax.arange(6) == k
+    x[m] = k
+    x.masked_fill_(m, k + 1)
+
+
+def _detached(x: Any, k: int) -> None:
+    d = x.detach() if k % 2 else x.data
+    d[k] = (k + 1) / 2
+    d[k].mul_(2)
+
+
+def _looking(x: Any, k: int) -> None:
+    part = x[k : k + 1]
+    for _ in range(k + 1):
+        part += 1
+        if k % 2:
+            x.sum().item()
+    part.tolist()
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+@pytest.mark.parametrize("write", [_item, _view, _mask, _detached, _looking])
+def test_each_writes_its_part_of_one_memory(write: Any, looked_at: bool) -> None:
+    for _ in range(20):
+        x = leafax.zeros(6)
+        if looked_at:
+            x.tolist()
+        at_once(6, lambda k, x=x: write(x, k))
+        assert x.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_all_write_to_the_whole() -> None:
+    for _ in range(20):
+        x = leafax.zeros(6)
+        at_once(6, lambda k, x=x: x.add_(leafax.arange(6) == k))
+        assert x.tolist() == [1.0] * 6
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_all_read_one_tensor(looked_at: bool) -> None:
+    for _ in range(10):
+        x = leafax.arange(6.0) * 2
+        if looked_at:
+            x.tolist()
+
+        def read(k: int, x: Any = x) -> float:
+            return sum(
+                float((x * k).sum()) + float(x[k]) + float(x.view(2, 3)[1].sum()) for _ in range(3)
+            )
+
+        assert at_once(6, read) == [3 * (30 * k + 2 * k + 24) for k in range(6)]
+
+
+@pytest.mark.parametrize("scale", [None, 2.0])
+def test_gradients_through_one_tensor(scale: float | None) -> None:
+    for _ in range(10):
+        w = leafax.ones(3, requires_grad=True)
+        h = w if scale is None else w * scale
+
+        def gradient(k: int, h: Any = h) -> Any:
+            return leafax.autograd.grad((h * h * k).sum(), h, retain_graph=True)[0].tolist()
+
+        assert at_once(6, gradient) == [[2 * k * (scale or 1.0)] * 3 for k in range(6)]
+
+
+def test_gradients_add_up_in_one_leaf() -> None:
+    for _ in range(10):
+        w = leafax.ones(3, requires_grad=True)
+
+        def train(k: int, w: Any = w) -> None:
+            for _ in range(3):
+                (w * w * k).sum().backward()
+
+        at_once(6, train)
+        assert w.grad is not None
+        assert w.grad.tolist() == [2 * 3 * 15.0] * 3
+
+
+def test_views_handed_over_while_more_are_made() -> None:
+    handed: queue.Queue[Any] = queue.Queue()
+    got = []
+
+    def work(k: int) -> None:
+        for i in range(5):
+            if k == 0:
+                t = leafax.ones(3) * i
+                v = t[1:]
+                t.add_(1)
+                handed.put((t, v))
+            else:
+                t, v = handed.get()
+                v.add_(10)
+                got.append(t.tolist())
+
+    at_once(2, work)
+    assert got == [[i + 1.0, i + 11.0, i + 11.0] for i in range(5)]
+
+
+def _in_a_thread(fn: Any) -> None:
+    thread = threading.Thread(target=fn)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("looks", [False, True])
+@pytest.mark.parametrize("at_rest", [False, True])
+def test_a_write_of_another_thread_is_seen_in_a_program_that_goes_on(
+    at_rest: bool, looks: bool
+) -> None:
+    x = leafax.zeros(3)
+    if at_rest:
+        x.tolist()
+    y = x * 2
+
+    def write() -> None:
+        x.add_(1)
+        if looks:  # it leaves the other thread's program as an array again
+            x.tolist()
+
+    _in_a_thread(write)
+    z = x * 2
+    assert (y.tolist(), z.tolist()) == ([0.0] * 3, [2.0] * 3)
+
+
+def test_what_another_thread_computes_for_long_is_waited_for() -> None:
+    def slow(a: Any) -> Any:  # traced while the program is compiled
+        time.sleep(1.5)
+        return a + 1
+
+    x = leafax.call_jax(slow, leafax.zeros(2))  # asks for its shape, slowly
+    running, seen = threading.Event(), []
+
+    def reader() -> None:
+        running.wait()
+        time.sleep(0.2)
+        seen.append((x * 2).tolist())
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    running.set()
+    assert x.tolist() == [1.0, 1.0]
+    thread.join()
+    assert seen == [[2.0, 2.0]]
