@@ -11,7 +11,9 @@ import numpy as np
 
 from ._handle import Handle
 from ._once import warn_once
+from ._parser import ALIASES
 
+NAMES = ("input", *ALIASES["input"])  # of the first argument
 _COMPLEX = np.dtype("complex128")
 
 
@@ -42,8 +44,10 @@ def enough_elements(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     """`var` and its like: PyTorch warns where no degree of freedom is left."""
 
     @functools.wraps(fn)
-    def spread(input: Any, *args: Any, **kwargs: Any) -> Any:
-        out = fn(input, *args, **kwargs)
+    def spread(*given: Any, **kwargs: Any) -> Any:
+        out = fn(*given, **kwargs)
+        input = given[0] if given else next(kwargs[n] for n in NAMES if n in kwargs)
+        args = given[1:]
         result = out if name in ("var", "std") else out[0]
         numbers = input.numel() // result.numel() if result.numel() else 0
         few = _correction(args, kwargs) >= numbers
@@ -63,14 +67,14 @@ def names_its_dim(fn: Callable[..., Any]) -> Callable[..., Any]:
     """`cross`: PyTorch warns where it has to look for the dim."""
 
     @functools.wraps(fn)
-    def cross(input: Any, other: Any, dim: int | None = None, **kwargs: Any) -> Any:
-        if dim is None:
+    def cross(*args: Any, **kwargs: Any) -> Any:
+        if (args[2] if len(args) > 2 else kwargs.get("dim", kwargs.get("axis"))) is None:
             warn_once(
                 "Using torch.cross without specifying the dim arg is deprecated.\nPlease either "
                 "pass the dim explicitly or simply use torch.linalg.cross.\nThe default value of "
                 "dim will change to agree with that of linalg.cross in a future release."
             )
-        return fn(input, other, dim, **kwargs)
+        return fn(*args, **kwargs)
 
     return cross
 

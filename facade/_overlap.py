@@ -23,7 +23,8 @@ PARTIAL = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
     "a single memory location. Please clone() the tensor before performing the operation."
 )
-_UNCHECKED = frozenset({"fill", "zero", "tril", "triu", "threshold", "conj_physical"})
+_UNCHECKED = frozenset({"fill", "zero", "tril", "triu", "threshold"})
+_COPIED = {"conj_physical": "fiub", "nan_to_num": "iub"}  # unchecked too, for these kinds
 _WARNING = {"masked_fill": "masked_fill_", "index_fill": "index_fill_", "index_put": "index_put_"}
 _EXAMPLES = {
     "masked_fill_": "tensor[mask] = scalar", "index_fill_": "tensor[mask] = scalar",
@@ -71,9 +72,9 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
         twice = any(n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True))
         if twice and 0 not in found.shape:
             by_tensor = op.name == "fill" and any(True for _ in _tensors(args))
-            _internal("copy" if by_tensor else op.name)  # it is copied there
+            _internal("copy" if by_tensor else op.name, t)  # it is copied there
             if _fills(op, args):  # it goes on to `masked_fill_`
-                _internal("masked_fill")
+                _internal("masked_fill", t)
     if op.name not in _BUFFERED and not _fills(op, args):
         for a in _tensors(args):
             if a is t and op.name in _NO_OVERLAP:
@@ -108,8 +109,8 @@ def _same_memory(t: Any, other: Any) -> bool:
     )
 
 
-def _internal(name: str) -> None:
-    if name in _UNCHECKED:
+def _internal(name: str, t: Any) -> None:
+    if name in _UNCHECKED or t._v.dtype.kind in _COPIED.get(name, ""):
         return
     method = _WARNING.get(name)
     if method is None:

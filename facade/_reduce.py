@@ -97,11 +97,8 @@ def norm(
     if p == "nuc":
         dims = tuple(range(input.dim())) if dim is None else (dim,) if isinstance(dim, int) else dim
         made = apply(TABLE["linalg.matrix_norm"], input, "nuc", dims, keepdim, np_dtype)
-    elif "norm" in TABLE:
-        made = apply(TABLE["norm"], input, p, dim, keepdim, np_dtype)
     else:
-        order = 2.0 if p is None or p == "fro" else p
-        made = apply(TABLE["linalg.vector_norm"], input, order, dim, keepdim, np_dtype)
+        made = apply(TABLE["norm"], input, p, dim, keepdim, np_dtype)
     return made if out is None else write_out(TABLE["linalg.vector_norm"], made, out)
 
 

@@ -188,7 +188,22 @@ def test_complex_numbers_of_half_precision_are_refused(make):
      "t._check_tensor_all(t.tensor([True, False]))", "t._check_tensor_all(t.tensor([True]))",
      "t._check_with(KeyError, False, lambda: 'x')", "t.sym_int(-1.5)", "t.sym_float(1)",
      "t.sym_max(1, 2.0)", "t.sym_min(1, 2.0)", "t.sym_not(True)", "t.sym_ite(True, 1, 2)",
-     "t.sym_sum([1, 2])", "t.sym_sqrt(4.0)"],
+     "t.sym_sum([1, 2])", "t.sym_sqrt(4.0)",
+     "t.ones(2, 3).logsumexp([])", "t.ones(3).logsumexp(())", "t.tensor(2.0).logsumexp([]).item()",
+     "t.ones(2, 3).norm(dim=[0, 1, 1])", "t.norm(t.ones(2, 3), dim=[0, 1, 2])",
+     "t.std(x=x).item()", "t.var(a=x, axis=0).item()",
+     "t.cross(x1=x, x2=x + 1).tolist()", "t.cross(x)",
+     "t.abs(t.ones(2) * 1j, out=t.ones(2, dtype=t.complex128))",
+     "t.abs(t.ones(2) * 1j, out=t.ones(2, dtype=t.complex64)).tolist()",
+     "t.searchsorted(t.tensor(1.0), x)", "t.searchsorted(t.tensor(1.0), 1.0)",
+     *(f"t.{call}, out_int32={narrow}, out=t.zeros(3, dtype=t.{kind}))"
+       for call in ("searchsorted(x, x", "bucketize(x, x")
+       for narrow, kind in ((True, "int64"), (False, "float32"))),
+     *(f"t.ones(3, dtype=t.{kind}).{op}(0, dtype=t.bool)"
+       for kind in ("float32", "int64", "complex64") for op in ("cumsum", "cumprod")),
+     "t.ones(0).cumsum(0, dtype=t.bool).tolist()",
+     *(f"t.ones(1, dtype=t.{kind}).expand(3).{op}_().tolist()"
+       for kind in ("complex64", "float32", "int32") for op in ("conj_physical", "nan_to_num"))],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
 def test_calls_of_all_kinds_are_answered_and_refused_as_by_pytorch(call: str) -> None:

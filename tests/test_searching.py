@@ -37,6 +37,22 @@ def test_what_does_not_compare_is_searched_for_as_by_torchs_binary_search() -> N
         log(t.searchsorted(t.tensor([1, 2]), t.tensor([1.5])), t.bucketize(2, t.tensor([1, 2, 3])))
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", [2.5, 2, True, math.nan, 1 + 2j, 0.1])
+def test_a_number_is_searched_for_in_the_dtype_that_it_has_with_the_row(number: Any) -> None:
+    for kind in ("float32", "float64", "int64", "int32", "uint8", "bool"):
+
+        @same
+        def program(t: Any, log: Log, kind: str = kind) -> None:
+            row = t.tensor([0.0, 0.1, 2, 3]).to(getattr(t, kind))
+            for right in (False, True):
+                for call in ((t.searchsorted, row, number), (t.bucketize, number, row)):
+                    try:
+                        log(call[0](*call[1:], right=right))
+                    except NotImplementedError as e:
+                        log(str(e))
+
+
 def test_sorters_are_checked() -> None:
     @same
     def program(t: Any, log: Log) -> None:

@@ -245,6 +245,9 @@ def std_mean(
 def logsumexp(input: Array, dim: Dims, keepdim: bool = False) -> Array:
     """Take the logarithm of the sum of exponentials, without overflow."""
     (x,) = promote(input, to_float=True)
+    if x.ndim and x.size and not keepdim and dim in ((), []):
+        kept = [1] * x.ndim  # PyTorch's exponentials of no dims are those of all, kept
+        raise RuntimeError(f"output with shape [] doesn't match the broadcast shape {kept}")
     return jax.scipy.special.logsumexp(x, axis=axes(dim, x.ndim), keepdims=keepdim)
 
 

@@ -29,6 +29,9 @@ def norm(
         return jnp.linalg.norm(x, "nuc", axis=axes(dim, x.ndim), keepdims=keepdim)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    if p == "fro" and isinstance(dim, tuple | list) and len(dim) > 2:
+        text = " ".join(map(str, dim))
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {text}")
     order = 2.0 if p is None or isinstance(p, str) else p
     if isinstance(dim, tuple | list) and not dim:
         dim = None

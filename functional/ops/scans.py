@@ -13,7 +13,7 @@ from jax import lax
 from .._dtypes import cast, is_complex, is_integral
 from .._op import op
 from ._dims import wrap_dim
-from ._elementwise import BOOL, NOTHING, refuse, with_jvp
+from ._elementwise import BOOL, NOTHING, refuse, unsupported, with_jvp
 from .reduction import INT64
 
 Array = jax.Array
@@ -33,24 +33,26 @@ class cummin_return(NamedTuple):
     indices: Array
 
 
-def _scan(fn: Callable[..., Array], input: Array, dim: int, dtype: Any) -> Array:
+def _scan(name: str, fn: Callable[..., Array], input: Array, dim: int, dtype: Any) -> Array:
     dim = wrap_dim(dim, input.ndim)
     if dtype is None and is_integral(input.dtype):
         dtype = INT64
     x = input if dtype is None else cast(input, dtype)
-    return fn(x, dim) if x.ndim else x
+    if x.dtype == bool and x.ndim and x.size:
+        raise unsupported(f"{name}_out_cpu", x.dtype)
+    return fn(x, dim) if x.ndim and x.dtype != bool else x
 
 
 @op(inplace=True)
 def cumsum(input: Array, dim: int, *, dtype: Any = None) -> Array:
     """Add up along a dim; integers in int64."""
-    return _scan(lax.cumsum, input, dim, dtype)
+    return _scan("cumsum", lax.cumsum, input, dim, dtype)
 
 
 @op(saves={"self": "*", "result": "*"}, inplace=True)
 def cumprod(input: Array, dim: int, *, dtype: Any = None) -> Array:
     """Multiply up along a dim; integers in int64. The gradient is exact at zeros."""
-    return _scan(_products, input, dim, dtype)
+    return _scan("cumprod", _products, input, dim, dtype)
 
 
 def _products(x: Array, dim: int) -> Array:

@@ -48,8 +48,13 @@ def searchsorted(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left "
             "while right was True"
         )
-    values = input if hasattr(input, "dtype") else jnp.asarray(input, sorted_sequence.dtype)
-    if sorted_sequence.ndim == 0 or sorted_sequence.ndim > 1 and values.ndim == 0:
+    boundaries, values = promote(sorted_sequence, input)
+    if sorted_sequence.ndim == 0 and values.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 "
+            "dimension"
+        )
+    if sorted_sequence.ndim != 1 and values.ndim == 0:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor "
             f"dimension is 1, but we got boundaries tensor dim({sorted_sequence.ndim}) and input "
@@ -67,7 +72,7 @@ def searchsorted(
                 "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
                 f"{scalar_name(sorter.dtype)}"
             )
-        sorted_sequence = jnp.take_along_axis(sorted_sequence, sorter, -1)
+        boundaries = jnp.take_along_axis(boundaries, sorter, -1)
     if sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
@@ -76,14 +81,13 @@ def searchsorted(
             f"{list(values.shape)}"
         )
     find = partial(_find, right=right or side == "right")
-    sorted_sequence, values = promote(sorted_sequence, values)
-    if sorted_sequence.dtype.kind in "bc" and values.size:
-        raise unsupported("searchsorted_out_cpu", sorted_sequence.dtype)
-    if sorted_sequence.ndim == 1:
-        found = find(sorted_sequence, values)
+    if boundaries.dtype.kind in "bc" and values.size:
+        raise unsupported("searchsorted_out_cpu", boundaries.dtype)
+    if boundaries.ndim == 1:
+        found = find(boundaries, values)
     else:
-        *batch, length = sorted_sequence.shape
-        rows = sorted_sequence.reshape(math.prod(batch), length)
+        *batch, length = boundaries.shape
+        rows = boundaries.reshape(math.prod(batch), length)
         found = jax.vmap(find)(rows, values.reshape(rows.shape[0], values.shape[-1]))
     return found.reshape(values.shape).astype(np.int32 if out_int32 else np.int64)
 
