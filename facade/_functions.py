@@ -117,12 +117,15 @@ from ._tensordot import tensordot as tensordot  # noqa: E402
 from ._torch_functions import FUNCTIONS as _COMPOSED  # noqa: E402
 from ._unsafe import FUNCTIONS as _UNSAFE  # noqa: E402
 from .nn._cosine import cosine_similarity as cosine_similarity  # noqa: E402
+from .nn._dropout import or_input as _or_input  # noqa: E402
 from .nn._norms import native_batch_norm as native_batch_norm  # noqa: E402
 from .special import polygamma as polygamma  # noqa: E402
 
 globals().update(_COPIES)
 globals()["cross"] = _names_its_dim(globals()["cross"])
 globals()["ldexp"] = _resizes_its_result(globals()["ldexp"])
+for _name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"):
+    globals()[_name] = _or_input(globals()[_name])
 for _name in _SPREAD:
     globals()[_name] = _enough_elements(_name, globals()[_name])
 for _name, _told in _TOLD_OF.items():

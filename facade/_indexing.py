@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, Op
+from leafax.functional import TABLE, Op, check_fits
 
 from ._cautions import drops_imaginary
 from ._dtype import type_string
@@ -107,6 +107,8 @@ _CPP = {"float64": "double", "float32": "float", "int32": "int", "float16": "at:
 def _check_number(value: Any, dtype: Any) -> None:
     if type(value) is int and not -(1 << 63) <= value < 1 << 63:
         raise ValueError("Overflow when unpacking long long")
+    if dtype.kind in "iu":
+        check_fits(value, dtype)
     if isinstance(value, complex) and value.imag and dtype.kind not in "cb":
         kind = _CPP.get(dtype.name, f"{dtype.name}_t")
         raise RuntimeError(f"value cannot be converted to type {kind} without overflow")

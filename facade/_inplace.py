@@ -91,7 +91,7 @@ def inplace_of(op: Op) -> Op:
         fn, name=op.name, namespace=op.namespace, backward=_NODES.get(op.backward, op.backward),
         saves={"result": "*"} if op.name in _OF_RESULT else op.saves,
         differentiable=op.differentiable or op.name in ZEROS, numbers=op.numbers,
-        need=op.need, check=op.check,
+        fits=op.fits, need=op.need, check=op.check,
         random=op.random, residuals=op.residuals, overwrites=True, no_gradient=op.no_gradient,
     )  # fmt: skip
 

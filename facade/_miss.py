@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import Op, Slot, call_of
+from leafax.functional import Op, Slot, call_of, check_numbers
 
 from ._arguments import check as check_arguments
 from ._dtype import python_number
@@ -130,6 +130,7 @@ def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> 
     """The step with its numbers as runtime inputs: they changed from one time to the next."""
     if op.need is not None:
         op.need(*map(_bare, args), **{k: _bare(a) for k, a in kwargs.items()})
+    given = args, kwargs
     args, kwargs = list(args), dict(kwargs)
     for place in numbers:
         holder: Any = args if type(place) is int else kwargs
@@ -140,4 +141,8 @@ def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> 
     parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]
     key = tuple(parts)
     state = trace.state.next.get(key)
-    return state if state is not None else _new(trace, key, op, args, kwargs)
+    if state is None:
+        state = _new(trace, key, op, args, kwargs)
+    if op.fits:
+        check_numbers(op, *given, state.value.dtype)
+    return state

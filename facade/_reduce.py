@@ -149,13 +149,13 @@ def isin(
         if kind.kind in "bc":
             name = scalar_name(kind)
             raise RuntimeError(f"Unsupported input type encountered for isin(): {name}")
-    if not isinstance(elements, Handle):
-        elements = test_elements.new_full((), elements)
-    elements = elements.detach()
-    if isinstance(test_elements, Handle):
+    if not isinstance(elements, Handle):  # compared as a number: 2.5 is no integer
+        found = (test_elements.detach() == elements).any()
+    elif isinstance(test_elements, Handle):
+        elements = elements.detach()
         found = (elements.unsqueeze(-1) == test_elements.detach().flatten()).any(-1)
     else:
-        found = elements == test_elements
+        found = elements.detach() == test_elements
     found = found.logical_not() if invert else found
     return found if out is None else write_out(_ISIN, found, out)
 
@@ -274,7 +274,8 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     if not y.dim():
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if y.size(dim) == 0:
-        return y.sum(dim)
+        return y.sum(dim).to(y.dtype).detach()
+    _need_numbers("trapezoid", y, x, dx)
     if x is None:
         # The right operand first, as PyTorch does, so backward comes to it last.
         last = y.select(dim, -1)
@@ -284,14 +285,25 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     return over((_pairs(y, dim) * steps).sum(dim), 2.0)
 
 
+def _need_numbers(name: str, y: Any, x: Any, dx: Any) -> None:
+    if any(t is not None and t._v.dtype == bool for t in (y, x)):
+        which = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported")
+    if isinstance(dx, (bool, complex)):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
+
+
 def _pairs(y: Any, dim: int) -> Any:
     """The sums of neighbours."""
-    after = y.narrow(dim, 1, y.shape[dim] - 1)
-    return y.narrow(dim, 0, y.shape[dim] - 1) + after
+    pairs = y.shape[dim] - (y.shape[dim] > 0)
+    after = y.narrow(dim, y.shape[dim] - pairs, pairs)
+    return y.narrow(dim, 0, pairs) + after
 
 
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integrals up to each position by the trapezoidal rule."""
+    y.size(dim)  # or it is out of range
+    _need_numbers("cumulative_trapezoid", y, x, dx)
     if x is None:
         return times(_pairs(y, dim), (1 if dx is None else dx) / 2.0).cumsum(dim)
     steps = _steps("cumulative_trapezoid", y, x, dim)

@@ -19,6 +19,8 @@ from ._dtypes import scalar_name as scalar_name
 from ._dtypes import set_default_float as set_default_float
 from ._export import Lowered as Lowered
 from ._export import lower as lower
+from ._fits import check_fits as check_fits
+from ._fits import check_numbers as check_numbers
 from ._jvp import JvpCall as JvpCall
 from ._jvp import jvp_of as jvp_of
 from ._jvp import reached_outputs as reached_outputs

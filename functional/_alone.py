@@ -154,7 +154,7 @@ class _Checks:
 
         def run(*arrays: Any) -> Any:
             faults = call.faults(*arrays)
-            key = tuple((a.shape, a.dtype) for a in arrays)
+            key = tuple(map(_kind, arrays))
             self.sites[key] = [FaultSite(f.error, f.message, None) for f in faults]
             return [x for f in faults for x in summarise(f)]
 
@@ -162,10 +162,17 @@ class _Checks:
         self._ready: dict[Any, Any] = {}
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[list[FaultSite], list[Any]]:
-        arrays = [np.asarray(a) if type(a) in (int, float, bool) else a for a in inputs]
-        key = tuple((a.shape, a.dtype) for a in arrays)
-        found = _ran(self._ready, key, arrays, self._run, lambda checks: checks.jitted, self)
+        key = tuple(map(_kind, inputs))
+        found = _ran(self._ready, key, inputs, self._run, lambda checks: checks.jitted, self)
         return self.sites[key], list(zip(found[::2], found[1::2], strict=True))
+
+
+def _kind(x: Any) -> Any:
+    """What a check may depend on: to a number that became an input it is another thing than to
+    an array."""
+    if type(x) in (int, float):
+        return (), np.dtype("int64" if type(x) is int else "float64"), True
+    return x.shape, x.dtype, getattr(x, "weak_type", False)
 
 
 def forget_alone() -> None:

@@ -34,6 +34,8 @@ class Op:
       inplace: an in-place variant `name_` exists.
       method: it is a Tensor method too.
       numbers: parameters whose Python numbers may become runtime inputs once they change.
+      fits: parameters whose Python numbers the dtype of the result must be able to hold: of
+        "any" dtype, or of "integer" ones alone.
       need: given the op's arguments, raises what its Python numbers make impossible; the recorder
         asks where a number becomes a runtime input, of which the body could not tell.
       check: data-dependent errors, see `Fault`.
@@ -53,7 +55,7 @@ class Op:
         "name", "namespace", "fn", "signature", "parameters", "backward", "saves",
         "differentiable", "view", "inplace", "method", "function", "numbers", "check", "random",
         "residuals", "aliases", "write", "overwrites", "reuses", "inplace_check",
-        "no_gradient", "constant_outputs", "need",
+        "no_gradient", "constant_outputs", "need", "fits",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +72,7 @@ class Op:
         method: bool = True,
         function: bool = True,
         numbers: tuple[str, ...] = (),
+        fits: Mapping[str, str] | None = None,
         need: Callable[..., None] | None = None,
         check: Check | None = None,
         random: bool = False,
@@ -95,6 +98,7 @@ class Op:
         self.method = method
         self.function = function
         self.numbers = numbers
+        self.fits = dict(fits or {})
         self.need = need
         self.check = check
         self.random = random

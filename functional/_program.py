@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from ._dtypes import as_default_float, default_float
+from ._fits import check_numbers
 from ._op import Fault, Op
 
 
@@ -131,7 +132,10 @@ class Call:
         """Shapes and dtypes of the outputs; the body's own errors pass through."""
         known = self._abstract.get(avals)
         if known is None:
-            known = self._abstract[avals] = abstract(self.evaluate, avals)
+            known = abstract(self.evaluate, avals)
+            if self.op.fits:
+                check_numbers(self.op, self.args, self.kwargs, known[0].dtype)
+            self._abstract[avals] = known
         return known
 
 

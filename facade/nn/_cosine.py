@@ -59,6 +59,8 @@ def _composed(x1: Any, x2: Any, dim: int, eps: float) -> Any:
     if tuple(x1.shape) != tuple(x2.shape):
         shape = tuple(broadcast_shapes(tuple(x1.shape), tuple(x2.shape)))
         x1, x2 = apply(_EXPAND, x1, shape), apply(_EXPAND, x2, shape)
+    if not eps >= 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
     norms = [apply(_NORM, x, 2, dim, True).clone() for x in (x1, x2)]
     with no_grad():  # the bound takes no part in gradients
         for norm in norms:

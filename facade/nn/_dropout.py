@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from leafax.functional import TABLE
 
+from .._handle import Handle
 from .._inplace import apply_inplace
 from .._random import key
 from .._record import apply
+
+
+def or_input(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`torch.dropout` and kin: where there is nothing to drop, they return the input itself."""
+
+    @functools.wraps(fn)
+    def dropout(*args: Any, **kwargs: Any) -> Any:
+        given = dict(zip(("input", "p", "train"), args, strict=False)) | kwargs
+        input, p, train = given.get("input"), given.get("p"), given.get("train")
+        if isinstance(input, Handle) and isinstance(p, (int, float)) and type(train) is bool:
+            if not 0 <= p <= 1:
+                raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+            if not train or p == 0 or 0 in input.shape:  # type: ignore[attr-defined]
+                return input
+        return fn(*args, **kwargs)
+
+    return dropout
 
 
 def _drop(name: str, input: Any, p: float, training: bool, inplace: bool) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from .._dtypes import category, finfo, is_complex, is_floating, promote, scalar_name
+from .._fits import C_NAMES
 from .._op import Fault
 from ._dims import broadcast_shapes
 from ._nn import repeated
@@ -40,33 +40,6 @@ def category_of(x: Any) -> int:
     return (bool, int, float, complex).index(type(x))
 
 
-_C_NAMES = {
-    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-    "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-}  # fmt: skip
-
-
-def check_fits(value: Any, dtype: Any) -> None:
-    """Raise PyTorch's error for a Python number that the dtype cannot hold."""
-    dtype = np.dtype(dtype)
-    if type(value) not in (int, float, complex) or dtype == np.dtype(bool):
-        return
-    real = np.dtype(dtype).name.replace("complex64", "float32").replace("complex128", "float64")
-    parts = (value.real, value.imag)
-    if dtype.kind in "iu":
-        top = float(np.iinfo(dtype).max)
-        low = -top if dtype.kind == "u" else float(np.iinfo(dtype).min)
-        bad = not low <= value.real <= top or value.imag
-    else:
-        top = float(jnp.finfo(real).max)  # type: ignore[no-untyped-call]
-        bad = any(math.isfinite(x) and abs(x) > top for x in parts)
-        bad = bad or (dtype.kind != "c" and value.imag)
-    if bad:
-        name = _C_NAMES.get(dtype.name, dtype.name)
-        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
-
-
 def faults_of_fit(value: Array, dtype: Any) -> list[Fault]:
     """The fault of a number held by an array that the dtype cannot hold, as `check_fits`."""
     dtype = np.dtype(dtype)
@@ -84,7 +57,7 @@ def faults_of_fit(value: Array, dtype: Any) -> list[Fault]:
             bad |= jnp.isfinite(part) & ~jnp.isfinite(found)
     if dtype.kind != "c":
         bad |= jnp.imag(value) != 0
-    name = _C_NAMES.get(dtype.name, dtype.name)
+    name = C_NAMES.get(dtype.name, dtype.name)
     words = f"value cannot be converted to type {name} without overflow"
     return [Fault(bad, RuntimeError, words)]
 
@@ -167,9 +140,7 @@ def _divide_complex(x: Array, y: Array) -> Array:
     larger, zero = jnp.abs(c) >= jnp.abs(d), (c == 0) & (d == 0)
     real = jnp.where(larger, (a + b * by_real) * first, (a * by_imag + b) * second)
     imag = jnp.where(larger, (b - a * by_real) * first, (b * by_imag - a) * second)
-    return lax.complex(
-        jnp.where(zero, a / jnp.abs(c), real), jnp.where(zero, b / jnp.abs(d), imag)
-    )
+    return lax.complex(jnp.where(zero, a / jnp.abs(c), real), jnp.where(zero, b / jnp.abs(d), imag))
 
 
 _complex_quotient = with_jvp(_divide_complex, _quotient_tangent)

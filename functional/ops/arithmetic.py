@@ -73,14 +73,14 @@ def no_bool_difference(input: Any, other: Any) -> None:
         )
 
 
-@op(inplace=True, numbers=("other", "alpha"))
+@op(inplace=True, numbers=("other", "alpha"), fits={"alpha": "any"})
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Add `alpha * other`; of two bools, "or"."""
     input, other = aligned(input, other)
     return _rounded(input + _scaled(other, alpha), input.dtype)
 
 
-@op(inplace=True, numbers=("other", "alpha"), aliases=("subtract",))
+@op(inplace=True, numbers=("other", "alpha"), aliases=("subtract",), fits={"alpha": "any"})
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Subtract `alpha * other`."""
     no_bool_difference(input, other)
@@ -88,7 +88,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     return _rounded(input - _scaled(other, alpha), input.dtype)
 
 
-@op(method=False, numbers=("other", "alpha"))
+@op(method=False, numbers=("other", "alpha"), fits={"alpha": "any"})
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Array:
     """Subtract `alpha * input` from `other`."""
     no_bool_difference(other, input)
@@ -118,10 +118,11 @@ def _floored(input: Array, other: Array) -> Array:
 
 
 def _zero_division(input: Any, other: Any) -> list[Fault]:
-    if category(result_type(input, other)) >= 2:
+    common = result_type(input, other)
+    if category(common) >= 2:
         return []
     empty = 0 in broadcast_shapes(getattr(input, "shape", ()), getattr(other, "shape", ()))
-    other = cast(other, result_type(other))
+    other = cast(other, common)  # where a number may become 0
     return [] if empty else [Fault(other == 0, RuntimeError, "ZeroDivisionError")]
 
 
@@ -253,7 +254,12 @@ def sgn(input: Array) -> Array:
     return jnp.where(size == 0, 0, input / jnp.where(size == 0, 1, size))
 
 
-@op(saves={"tensor1": "tensor2", "tensor2": "tensor1"}, inplace=True, numbers=("value",))
+@op(
+    saves={"tensor1": "tensor2", "tensor2": "tensor1"},
+    inplace=True,
+    numbers=("value",),
+    fits={"value": "integer"},
+)
 def addcmul(input: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
     """Add `value * tensor1 * tensor2`."""
     input, tensor1, tensor2 = aligned(input, tensor1, tensor2)

@@ -54,14 +54,24 @@ def bitwise_not(input: Array) -> Array:
 def bitwise_left_shift(input: Any, other: Any) -> Array:
     """Shift bits up; by less than 0 or more than there are gives 0."""
     x, y = _bits("lshift_cpu", input, other, 0)
-    return lax.shift_left(x, y)
+    there, count = _counted(y)
+    return jnp.where(there, lax.shift_left(x, count), 0)
 
 
 @op(differentiable=False, inplace=True, numbers=("input", "other"))
 def bitwise_right_shift(input: Any, other: Any) -> Array:
-    """Shift bits down, keeping the sign."""
+    """Shift bits down, keeping the sign; by less than 0 or too many leaves that alone."""
     x, y = _bits("rshift_cpu", input, other, 0)
-    return (lax.shift_right_arithmetic if x.dtype.kind == "i" else lax.shift_right_logical)(x, y)
+    there, count = _counted(y)
+    if x.dtype.kind != "i":
+        return jnp.where(there, lax.shift_right_logical(x, count), 0)
+    return lax.shift_right_arithmetic(x, jnp.where(there, count, 8 * x.dtype.itemsize - 1))
+
+
+def _counted(bits: Array) -> tuple[Array, Array]:
+    """Where there are so many bits to shift by, and a count that XLA has an answer for."""
+    there = (bits >= 0) & (bits < 8 * bits.dtype.itemsize)
+    return there, jnp.where(there, bits, 0)
 
 
 def _truths(input: Array, other: Array) -> list[Array]:

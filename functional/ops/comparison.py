@@ -11,7 +11,7 @@ import numpy as np
 from .._dtypes import cast, category, cpp_name, is_number, scalar_name
 from .._op import op
 from ._dims import broadcast_shapes
-from ._elementwise import BOOL, aligned, check_fits, refuse
+from ._elementwise import BOOL, aligned, refuse
 
 Array = jax.Array
 
@@ -94,7 +94,12 @@ def isclose(
     return close | (jnp.isfinite(error) & (error <= allowed))
 
 
-@op(saves={"condition": "*"}, method=False, numbers=("input", "other"))
+@op(
+    saves={"condition": "*"},
+    method=False,
+    numbers=("input", "other"),
+    fits={"input": "integer", "other": "integer"},
+)
 def where(condition: Array, input: Any, other: Any) -> Array:
     """Take `input` where the condition holds, else `other`."""
     if condition.dtype not in (BOOL, np.dtype("uint8")):
@@ -110,7 +115,7 @@ def where(condition: Array, input: Any, other: Any) -> Array:
     return jnp.where(condition, x, y)
 
 
-@op(saves={"mask": "*"}, inplace=True, numbers=("value",))
+@op(saves={"mask": "*"}, inplace=True, numbers=("value",), fits={"value": "any"})
 def masked_fill(input: Array, mask: Array, value: Any) -> Array:
     """Replace by a number, or by a 0-dim tensor, where the mask holds."""
     if mask.dtype != BOOL:
@@ -123,6 +128,5 @@ def masked_fill(input: Array, mask: Array, value: Any) -> Array:
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    check_fits(value, input.dtype)
     broadcast_shapes(mask.shape, input.shape)
     return jnp.where(mask, cast(value, input.dtype), input)

@@ -21,7 +21,7 @@ from .._dtypes import (
     scalar_name,
 )
 from .._op import op
-from ._elementwise import check_fits, refuse
+from ._elementwise import refuse
 
 Array = jax.Array
 
@@ -55,14 +55,13 @@ def empty(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
     return jnp.zeros(need_size("empty", size), dtype or default_float())
 
 
-@op(differentiable=False, method=False, numbers=("fill_value",))
+@op(differentiable=False, method=False, numbers=("fill_value",), fits={"fill_value": "any"})
 def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) -> Array:
     """A tensor of one number, of the number's dtype unless told otherwise."""
     dtype = dtype or np.dtype(
         fill_value.dtype if getattr(fill_value, "ndim", None) == 0 and not fill_value.weak_type
         else _number_dtype(fill_value)
     )  # fmt: skip
-    check_fits(fill_value, dtype)
     return jnp.broadcast_to(cast(fill_value, dtype), need_size("full", size))
 
 
@@ -141,7 +140,12 @@ def _span_dtype(name: str, dtype: np.dtype | None, *ends: Any) -> np.dtype:
     return np.dtype(dtype)
 
 
-@op(differentiable=False, method=False, numbers=("start", "end"))
+@op(
+    differentiable=False,
+    method=False,
+    numbers=("start", "end"),
+    fits={"start": "any", "end": "any"},
+)
 def linspace(start: Any, end: Any, steps: int, dtype: np.dtype | None = None) -> Array:
     """`steps` numbers at equal distances from `start` to `end`, both included."""
     return _linspace(start, end, steps, _span_dtype("linspace", dtype, start, end))

@@ -183,9 +183,14 @@ def _blend(input: Array, product: Array, beta: Any, alpha: Any) -> Array:
         return x if isinstance(factor, (int, float)) and factor == 1 else x * cast(factor, dtype)
 
     total = scaled(product, alpha)
-    if isinstance(beta, (int, float)) and beta == 0:
-        return total
-    return total + jnp.broadcast_to(scaled(cast(input, dtype), beta), out)
+    if isinstance(beta, (int, float)):
+        if beta == 0:
+            return total
+        input = scaled(cast(input, dtype), beta)
+    else:  # a number that became an input
+        nothing = jnp.zeros((), dtype)
+        input = jnp.where(beta == 0, nothing, scaled(cast(input, dtype), beta))
+    return total + jnp.broadcast_to(input, out)
 
 
 def _need_same_size(have: Sequence[int], out: Sequence[int]) -> None:
@@ -221,7 +226,7 @@ _SCALES = ("beta", "alpha")
 
 
 @op(inplace=True, inplace_check=_check_addmm, numbers=_SCALES,
-    saves={"mat1": "mat2", "mat2": "mat1"})  # fmt: skip
+    saves={"mat1": "mat2", "mat2": "mat1"}, fits={"beta": "any", "alpha": "any"})  # fmt: skip
 def addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * (mat1 @ mat2)`."""
     _check_addmm_dtypes(input, mat1, mat2)
@@ -236,7 +241,7 @@ def addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1)
 
 
 @op(inplace=True, inplace_check=_check_addmv, numbers=_SCALES,
-    saves={"mat": "vec", "vec": "mat"})  # fmt: skip
+    saves={"mat": "vec", "vec": "mat"}, fits={"beta": "any", "alpha": "any"})  # fmt: skip
 def addmv(input: Array, mat: Array, vec: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * (mat @ vec)`."""
     if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
@@ -265,7 +270,7 @@ def _check_addr(input: Array, vec1: Array, vec2: Array, beta: Any = 1, alpha: An
 
 
 @op(inplace=True, inplace_check=_check_addr, numbers=_SCALES,
-    saves={"vec1": "vec2", "vec2": "vec1"})  # fmt: skip
+    saves={"vec1": "vec2", "vec2": "vec1"}, fits={"beta": "any", "alpha": "any"})  # fmt: skip
 def addr(input: Array, vec1: Array, vec2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * outer(vec1, vec2)`, with type promotion."""
     _need_1d("vec1", vec1)
@@ -291,7 +296,13 @@ def _check_baddbmm(
         _need_same_size(input.shape, out)
 
 
-@op(inplace=True, inplace_check=_check_baddbmm, saves=_BATCH_SAVES, numbers=_SCALES)
+@op(
+    inplace=True,
+    inplace_check=_check_baddbmm,
+    saves=_BATCH_SAVES,
+    numbers=_SCALES,
+    fits={"beta": "integer", "alpha": "integer"},
+)
 def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
     # PyTorch expands `input` before it checks the ranks.
@@ -307,7 +318,7 @@ def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: An
     return _blend(input, lax.batch_matmul(batch1, batch2), beta, alpha)
 
 
-@op(inplace=True, saves=_BATCH_SAVES, numbers=_SCALES)
+@op(inplace=True, saves=_BATCH_SAVES, numbers=_SCALES, fits={"beta": "any", "alpha": "any"})
 def addbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """`beta * input + alpha * sum(bmm(batch1, batch2))` over the batch."""
     out = (size(batch1, 1), size(batch2, 2))

@@ -53,12 +53,25 @@ def relu6(input: Array) -> Array:
     return hardtanh(input, 0, 6)
 
 
-@op(namespace=F, saves={"self": "*"}, method=False, inplace=True, numbers=("min_val", "max_val"))
-def hardtanh(input: Array, min_val: Any = -1.0, max_val: Any = 1.0) -> Array:
-    """Clamp to [min_val, max_val]; the gradient on both limits is 0, unlike `clamp`'s."""
+def _need_order(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> None:
     known = isinstance(min_val, (int, float)) and isinstance(max_val, (int, float))
     if known and min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+
+
+@op(
+    namespace=F,
+    saves={"self": "*"},
+    method=False,
+    inplace=True,
+    numbers=("min_val", "max_val"),
+    fits={"min_val": "any", "max_val": "any"},
+    need=_need_order,
+)
+def hardtanh(input: Array, min_val: Any = -1.0, max_val: Any = 1.0) -> Array:
+    """Clamp to [min_val, max_val]; the gradient on both limits is 0, unlike `clamp`'s."""
+    known = isinstance(min_val, (int, float)) and isinstance(max_val, (int, float))
+    _need_order(input, min_val, max_val)
     if input.dtype == np.dtype(bool):
         raise RuntimeError("Bool inputs not supported for hardtanh")
     _no_complex(input)
@@ -101,11 +114,15 @@ def selu(input: Array) -> Array:
     return _elu(input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1.0)
 
 
-@op(saves={"self": "*"}, method=False, inplace=True, numbers=("alpha",))
-def celu(input: Array, alpha: Any = 1.0) -> Array:
-    """ELU of `x / alpha`, continuously differentiable."""
+def _need_slope(input: Any, alpha: Any = 1.0) -> None:
     if isinstance(alpha, (int, float)) and alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+
+
+@op(saves={"self": "*"}, method=False, inplace=True, numbers=("alpha",), need=_need_slope)
+def celu(input: Array, alpha: Any = 1.0) -> Array:
+    """ELU of `x / alpha`, continuously differentiable."""
+    _need_slope(input, alpha)
     return _elu(input, alpha, 1.0, 1.0 / alpha)
 
 
@@ -181,7 +198,7 @@ def hardswish(input: Array) -> Array:
     return cast(y, input.dtype)
 
 
-@op(saves={"self": "*"}, numbers=("lambd",))
+@op(saves={"self": "*"}, numbers=("lambd",), fits={"lambd": "any"})
 def hardshrink(input: Array, lambd: Any = 0.5) -> Array:
     """Zero what lies in [-lambd, lambd]."""
     need_float(input, "hardshrink_cpu")
@@ -190,9 +207,7 @@ def hardshrink(input: Array, lambd: Any = 0.5) -> Array:
     return jnp.where(inside, jnp.zeros((), input.dtype), unmoved(input))
 
 
-@op(namespace=F, saves={"self": "*"}, method=False, numbers=("lambd",))
-def softshrink(input: Array, lambd: Any = 0.5) -> Array:
-    """Move towards zero by `lambd`; NaN stays NaN."""
+def _need_lambda(input: Any, lambd: Any = 0.5) -> None:
     need_float(input, "softshrink_check")
     if isinstance(lambd, (int, float)):
         limit = float(finfo(input.dtype).max)
@@ -201,6 +216,12 @@ def softshrink(input: Array, lambd: Any = 0.5) -> Array:
                 f"lambda must be in range [0, {limit:g}] for input dtype "
                 f"{scalar_name(input.dtype)}, but found {lambd:g}"
             )
+
+
+@op(namespace=F, saves={"self": "*"}, method=False, numbers=("lambd",), need=_need_lambda)
+def softshrink(input: Array, lambd: Any = 0.5) -> Array:
+    """Move towards zero by `lambd`; NaN stays NaN."""
+    _need_lambda(input, lambd)
     x = wide(input)
     step = cast(lambd, x.dtype)
     inside = jnp.where(jnp.isnan(x), jax.lax.stop_gradient(x), jnp.zeros((), x.dtype))
@@ -221,7 +242,13 @@ def tanhshrink(input: Array) -> Array:
     return x - cast(jnp.tanh(wide(x)), x.dtype)
 
 
-@op(saves={"self": "*"}, method=False, inplace=True, numbers=("threshold", "value"))
+@op(
+    saves={"self": "*"},
+    method=False,
+    inplace=True,
+    numbers=("threshold", "value"),
+    fits={"threshold": "integer", "value": "any"},
+)
 def threshold(input: Array, threshold: Any, value: Any) -> Array:
     """Put `value` where the input is not above `threshold`."""
     if input.dtype == np.dtype(bool) or is_complex(input.dtype):

@@ -46,13 +46,17 @@ def mse_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     return reduced((x - y) * (x - y), reduction)
 
 
+def _need_beta(input: Any, target: Any, reduction: str = "mean", beta: Any = 1.0) -> None:
+    if isinstance(beta, (int, float)) and not 0 <= beta:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+
+
 @op(namespace=F, method=False, saves={"self": "*", "target": "*"}, numbers=("beta",),
-    backward="SmoothL1LossBackward0")  # fmt: skip
+    backward="SmoothL1LossBackward0", need=_need_beta)  # fmt: skip
 def smooth_l1_loss(input: Array, target: Array, reduction: str = "mean", beta: Any = 1.0) -> Array:
     """Square the difference over `2 * beta` below `beta`, linear above."""
     reduction = reduction_name(None, None, reduction)
-    if isinstance(beta, (int, float)) and beta < 0:
-        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    _need_beta(input, target, reduction, beta)
     x, y = _pair(input, target, "smooth_l1_cpu")
     dtype = x.dtype
     if dtype == jnp.bfloat16:  # PyTorch's kernel computes these in float32, float16 as it is
@@ -67,12 +71,19 @@ def smooth_l1_loss(input: Array, target: Array, reduction: str = "mean", beta: A
     return reduced(cast(jnp.where(far, size - 0.5 * beta, square), dtype), reduction)
 
 
-@op(namespace=F, method=False, saves={"self": "*", "target": "*"}, numbers=("delta",))
+def _need_delta(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> None:
+    if isinstance(delta, (int, float)) and not 0 < delta:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+
+
+@op(
+    namespace=F, method=False, saves={"self": "*", "target": "*"}, numbers=("delta",),
+    need=_need_delta,
+)  # fmt: skip
 def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any = 1.0) -> Array:
     """Half the squared difference up to `delta`, linear above; in the input's dtype."""
     reduction = reduction_name(None, None, reduction)
-    if isinstance(delta, (int, float)) and delta <= 0:
-        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    _need_delta(input, target, reduction, delta)
     broadcast(input, target)
     _castable(promote_types(input.dtype, target.dtype), input.dtype)
     x, y = _pair(input, target, "huber_cpu")

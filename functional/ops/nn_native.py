@@ -20,7 +20,7 @@ _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-@op(method=False, backward="ConstantPadNdBackward0")
+@op(method=False, backward="ConstantPadNdBackward0", fits={"value": "any"})
 def constant_pad_nd(input: Array, pad: tuple[int, ...], value: Any = 0) -> Array:
     """Pad dims from the last one with a number."""
     from .nn_pad import pad as padded

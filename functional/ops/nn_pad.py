@@ -99,7 +99,7 @@ def _padded(x: Array, axis: int, left: int, right: int, mode: str) -> Array:
     return x if mode == "circular" else _cropped(x, axis, left, right)
 
 
-@op(namespace=F, method=False, backward="ConstantPadNdBackward0")
+@op(namespace=F, method=False, backward="ConstantPadNdBackward0", fits={"value": "any"})
 def pad(input: Array, pad: tuple[int, ...], mode: str = "constant", value: Any = None) -> Array:
     """Pad (or with negative numbers crop) dims from the last one: (left, right, top, ...)."""
     pad = tuple(int(n) for n in pad)

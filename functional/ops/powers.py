@@ -69,7 +69,17 @@ def _integer_pow(x: Array, n: Array) -> Array:
     """Integer power; of a negative exponent only ±1 leaves something."""
     odd = jnp.where(n % 2 == 0, 1, x)
     rest = jnp.where(x == 1, 1, jnp.where(x == -1, odd, 0)) if x.dtype.kind == "i" else x * 0
-    return jnp.where(n < 0, rest, jnp.power(x, jnp.maximum(n, 0))).astype(x.dtype)
+    return jnp.where(n < 0, rest, _wrapped_pow(x, jnp.maximum(n, 0))).astype(x.dtype)
+
+
+def _wrapped_pow(x: Array, n: Array) -> Array:
+    """`x ** n` modulo the dtype's range; `jnp.power` looks at six bits of the exponent alone."""
+    bits = 8 * n.dtype.itemsize - (n.dtype.kind == "i")
+    result = jnp.ones_like(x)
+    for _ in range(bits):
+        result = jnp.where(n & 1 == 1, result * x, result)
+        x, n = x * x, n >> 1
+    return result
 
 
 def _pow_check(input: Any, exponent: Any) -> list[Fault]:
@@ -80,8 +90,15 @@ def _pow_check(input: Any, exponent: Any) -> list[Fault]:
     return [Fault(exponent < 0, RuntimeError, text)]
 
 
+def _need_positive(input: Any, exponent: Any) -> None:
+    plain = is_number(input) or is_integral(input.dtype)
+    if plain and type(exponent) is int and exponent < 0 and not isinstance(input, float):
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
 @op(backward="PowBackward0", saves={"self": "*", "exponent": "*", "result": "*exponent"},
-    inplace=True, numbers=("input", "exponent"), check=_pow_check)  # fmt: skip
+    inplace=True, numbers=("input", "exponent"), check=_pow_check,
+    fits={"exponent": "any"}, need=_need_positive)  # fmt: skip
 def pow(input: Any, exponent: Any) -> Array:
     """Raise to a power; the gradient is 0 where the exponent is 0."""
     number = isinstance(exponent, (bool, int, float))

@@ -155,7 +155,8 @@ def _clamp_in_place(input: Array, min: Any = None, max: Any = None) -> None:
 
 
 @op(backward="ClampBackward1", saves={"self": "*", "min": "*", "max": "*"}, inplace=True,
-    numbers=("min", "max"), aliases=("clip",), inplace_check=_clamp_in_place)  # fmt: skip
+    numbers=("min", "max"), aliases=("clip",), inplace_check=_clamp_in_place,
+    fits={"min": "any", "max": "any"})  # fmt: skip
 def clamp(input: Array, min: Any = None, max: Any = None) -> Array:
     """Limit to [min, max]; the gradient is 1 on the closed interval."""
     if min is None and max is None:
@@ -164,7 +165,7 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Array:
 
 
 @op(saves={"self": "*", "min": "*"}, inplace=True, numbers=("min",),
-    inplace_check=_clamp_in_place)  # fmt: skip
+    inplace_check=_clamp_in_place, fits={"min": "any"})  # fmt: skip
 def clamp_min(input: Array, min: Any) -> Array:
     """Limit from below."""
     _refuse_complex("maximum_cpu", input, min)
@@ -172,7 +173,7 @@ def clamp_min(input: Array, min: Any) -> Array:
 
 
 @op(saves={"self": "*", "max": "*"}, inplace=True, numbers=("max",),
-    inplace_check=_clamp_in_place)  # fmt: skip
+    inplace_check=_clamp_in_place, fits={"max": "any"})  # fmt: skip
 def clamp_max(input: Array, max: Any) -> Array:
     """Limit from above."""
     _refuse_complex("minimum_cpu", input, max)

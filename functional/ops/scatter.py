@@ -91,7 +91,13 @@ _OF_BOOLS = {"add": "max", "mul": "min"}  # "or", "and"
 _REDUCE = {"add": "add", "multiply": "mul"}
 
 
-@op(inplace=True, saves={"index": "*"}, numbers=("src", "value"), check=_check_scatter)
+@op(
+    inplace=True,
+    saves={"index": "*"},
+    numbers=("src", "value"),
+    check=_check_scatter,
+    fits={"src": "any", "value": "any"},
+)
 def scatter(
     input: Array, dim: int, index: Array, src: Any = None, value: Any = None,
     reduce: str | None = None,

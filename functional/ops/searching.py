@@ -118,6 +118,8 @@ def _quantile(
     input: Array, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
 ) -> Array:
     name = "nanquantile()" if skip_nan else "quantile()"
+    if not hasattr(q, "dtype") and not 0 <= q <= 1:
+        raise RuntimeError(f"{name} q must be in the range [0, 1] but got {q:g}")
     if input.size == 0:
         raise RuntimeError(f"{name} input tensor must be non-empty")
     if input.dtype not in (np.dtype("float32"), np.dtype("float64")):
@@ -128,8 +130,6 @@ def _quantile(
             f"got {interpolation}"
         )
     if not hasattr(q, "dtype"):
-        if not 0 <= q <= 1:
-            raise RuntimeError(f"{name} q must be in the range [0, 1] but got {q:g}")
         q = jnp.asarray(q, input.dtype)
     if q.ndim > 1:
         raise RuntimeError(f"{name} q must be a scalar or 1D tensor")
@@ -310,7 +310,9 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     """Scale slices along `dim` whose p-norm exceeds `maxnorm` down to it."""
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
+    if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if input.ndim < 2:
         raise RuntimeError(

@@ -13,7 +13,6 @@ from jax import lax
 from .._dtypes import cast, is_integral
 from .._op import op
 from . import _dims
-from ._elementwise import check_fits
 
 Array = jax.Array
 Dims = int | Sequence[int]
@@ -229,7 +228,7 @@ def to_copy(input: Array, dtype: np.dtype | None = None, memory_format: Any = No
     return input if dtype is None else cast(input, dtype)
 
 
-@op(inplace=True, method=False, numbers=("value",))
+@op(inplace=True, method=False, numbers=("value",), fits={"value": "any"})
 def fill(input: Array, value: Any) -> Array:
     """Fill with a number or a 0-dim tensor."""
     if getattr(value, "ndim", 0):
@@ -237,7 +236,6 @@ def fill(input: Array, value: Any) -> Array:
             f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} "
             "dimensions."
         )
-    check_fits(value, input.dtype)
     return jnp.broadcast_to(cast(value, input.dtype), input.shape)
 
 

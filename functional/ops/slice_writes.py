@@ -58,8 +58,7 @@ def need_slices(name: str, input: Any, dim: int, index: Any, source: Any) -> int
         )
     if index.dtype.name not in INT32_INT64:
         raise RuntimeError(
-            f"{name}(): Expected dtype int32/int64 for index but got: "
-            + scalar_name(index.dtype)
+            f"{name}(): Expected dtype int32/int64 for index but got: " + scalar_name(index.dtype)
         )
     if source.dtype != input.dtype:
         raise RuntimeError(
@@ -157,7 +156,13 @@ def _check_index_fill(input: Array, dim: int, index: Array, value: Any) -> list[
     return [outside_wrapped(index, size, message)]
 
 
-@op(inplace=True, saves={"index": "*"}, numbers=("value",), check=_check_index_fill)
+@op(
+    inplace=True,
+    saves={"index": "*"},
+    numbers=("value",),
+    check=_check_index_fill,
+    fits={"value": "any"},
+)
 def index_fill(input: Array, dim: int, index: Array, value: Any) -> Array:
     """Fill the slices of a dim that a vector names with a number or a 0-dim tensor."""
     dim = _dims.wrap_dim(dim, input.ndim)

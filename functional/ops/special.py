@@ -113,7 +113,10 @@ _xlog1py = with_jvp(_xlog1py_value, _xlog1py_tangent)
     saves={"self": "other", "other": "*"})  # fmt: skip
 def xlog1py(input: Any, other: Any) -> Array:
     """`input * log1p(other)`, 0 where `input` is 0."""
-    return _xlog1py(*jnp.broadcast_arrays(*promote(input, other, to_float=True)))
+    a, b = promote(input, other, to_float=True)
+    if is_complex(a.dtype):
+        raise unsupported("xlog1py_cpu", a.dtype)
+    return _xlog1py(*jnp.broadcast_arrays(a, b))
 
 
 @op(namespace="special", method=False, backward="SpecialZetaBackward0",
@@ -121,7 +124,7 @@ def xlog1py(input: Any, other: Any) -> Array:
 def zeta(input: Any, other: Any) -> Array:
     """Hurwitz zeta function."""
     a, b = promote(input, other, to_float=True)
-    if is_complex(a.dtype):
+    if is_complex(a.dtype) or a.dtype.itemsize == 2:
         raise unsupported("zeta_cpu", a.dtype)
     return _zeta(a, b)
 
