@@ -50,6 +50,7 @@ _OF_RESULT = frozenset({"leaky_relu", "elu", "selu", "celu", "rrelu"})
 # These have no kernel for some of the dtypes that their operands may promote to.
 _CAST_FIRST = frozenset({
     "atan2", "hypot", "nextafter", "fmod", "remainder", "floor_divide", "copysign", "gcd", "lcm",
+    "xlogy",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
 })  # fmt: skip
 

@@ -83,6 +83,15 @@ def test_powers_of_integers_wrap() -> None:
         log(t.tensor([3, 5]) ** t.tensor([300, 2**62 + 1]))
 
 
+def test_powers_of_a_complex_zero() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        zero = t.zeros(2, dtype=t.complex128)
+        for power in (1, 2, 3, 2.5, 300, 1 + 2j, t.tensor([1.0, 2.5]), t.tensor([2 + 1j, 0.5])):
+            for made in (zero**power, t.float_power(zero, power)):
+                log(t.view_as_real(made), t.view_as_real(made).signbit())
+
+
 def test_nothing_to_drop() -> None:
     @same
     def program(t: Any, log: Log) -> None:

@@ -37,14 +37,21 @@ def _power(x: Array, y: Array) -> Array:
         return lax.pow(x, y)
     zero, direction = x == 0, jnp.real(y)
     undefined = jnp.where(direction < 0, complex(np.inf, np.nan), complex(np.nan, np.nan))
-    at_zero = jnp.where(direction > 0, 0, undefined).astype(x.dtype)
+    at_zero = jnp.where(direction > 0, complex(0.0, -0.0), undefined).astype(x.dtype)
     return jnp.where(zero, at_zero, lax.pow(jnp.where(zero, 1, x), y))
 
 
 _pow = with_jvp(_power, _pow_tangent)
-# Of a number as exponent PyTorch looks first whether it is 0.
+
+
+def _number_power(x: Array, y: Array) -> Array:
+    """`x ** y` of a number as exponent, which PyTorch looks at first."""
+    few = [jnp.ones_like(x), x, x * x, x * x * x]
+    return jnp.select([y == n for n in range(4)], few, _power(x, y))
+
+
 _pow_number: Callable[..., Array] = with_jvp(
-    lambda x, y: jnp.where(y == 0, 1, _power(x, y)),
+    _number_power,
     lambda r, primals, tangents: _pow_tangent(r, primals, tangents, _pow_number),
 )
 
