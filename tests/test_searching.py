@@ -192,3 +192,12 @@ def test_histograms_of_what_is_unusual() -> None:
                 warnings.simplefilter("error")
                 log(*t.histogram(t.ones(0), 2, density=density))
         log(t.bincount(t.tensor([0, 1, 1]), t.tensor([1j, 2.0, 3 + 1j])))
+
+
+def test_quantiles_without_nan_are_refused_by_the_same_name() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        for x, q in ((t.ones(0), 0.5), (t.ones(0), 2.0), (t.ones(2).int(), 0.5), (t.ones(2), -1.0)):
+            log.attempt(t.nanquantile, x, q)
+            log.attempt(t.quantile, x, q)
+        log.attempt(t.nanquantile, t.ones(2), 0.5, interpolation="none")

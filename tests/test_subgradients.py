@@ -213,3 +213,27 @@ def test_parts_of_a_number_too_small_for_its_dtype_are_not_nan() -> None:
     want: Any = torch.frexp(torch.tensor([0.0, 1e38, 6.0]))
     np.testing.assert_array_equal(parts.mantissa.numpy(), want.mantissa.numpy())
     np.testing.assert_array_equal(parts.exponent[1:].numpy(), want.exponent[1:].numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_and_gradients_of_what_is_no_number(dtype: str) -> None:
+    """Once there is a NaN, running sums stay so; 0 has a sign."""
+    nan = math.nan
+    cases: list[tuple[Any, list[float]]] = [
+        (lambda t, x: t.nn.functional.softshrink(x), [INF, -INF, -0.0, 0.0, 0.3, -0.3, 2.0]),
+        (lambda t, x: t.nn.functional.softshrink(x, 0.0), [-0.0, 0.0, 0.3]),
+        (lambda t, x: x.sign(), [nan, INF, -INF, -0.0, 0.0, 0.3, -0.3]),
+        *((lambda t, x: x.logcumsumexp(0), row)
+          for row in ([nan, INF, 1.0], [INF, nan, 1.0], [1.0, INF, nan, INF], [-INF, nan],
+                      [1.0, INF, 2.0])),
+    ]  # fmt: skip
+    for fn, row in cases:
+        found = []
+        for t in (torch, leafax):
+            x = t.tensor(row, dtype=getattr(t, dtype), requires_grad=True)
+            y = fn(t, x)
+            (y * t.arange(1.0, len(row) + 1)).sum().backward()
+            found.append([y.detach().numpy(), (x.grad + 0).numpy()])
+        for a, b in zip(*found, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-6)
+        np.testing.assert_array_equal(np.signbit(found[1][0]), np.signbit(found[0][0]))

@@ -242,7 +242,7 @@ def sign(input: Array) -> Array:
         )
     if input.dtype == BOOL:
         return input
-    return jnp.where(input != input, 0, lax.sign(input)).astype(input.dtype)
+    return (input > 0).astype(input.dtype) - (input < 0).astype(input.dtype)  # and 0 of -0.0
 
 
 @op(saves={"self": "*", "result": "*"}, inplace=True)

@@ -80,7 +80,8 @@ def logcumsumexp(input: Array, dim: int) -> Array:
     infinite = jnp.isposinf(input)
     reached = lax.cummax(infinite.astype(np.int8), dim) > 0
     sums = lax.cumlogsumexp(jnp.where(infinite, -jnp.inf, input), dim)
-    return jnp.where(reached, jnp.inf + lax.cumsum(_undefined(input), dim), sums)
+    at_infinity = jnp.inf + lax.cumsum(_undefined(input), dim)
+    return jnp.where(reached & ~jnp.isnan(sums), at_infinity, sums)
 
 
 # Zeros, whose derivative is NaN where the argument is infinite, as PyTorch's is.

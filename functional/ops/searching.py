@@ -117,7 +117,7 @@ def bucketize(
 def _quantile(
     input: Array, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
 ) -> Array:
-    name = "nanquantile()" if skip_nan else "quantile()"
+    name = "quantile()"  # also of `nanquantile`, in PyTorch
     if not hasattr(q, "dtype") and not 0 <= q <= 1:
         raise RuntimeError(f"{name} q must be in the range [0, 1] but got {q:g}")
     if input.size == 0:

@@ -321,7 +321,7 @@ def float_power(input: Any, exponent: Any) -> Array:
 @op(method=False, saves={"result": "*"})
 def polar(abs: Array, angle: Array) -> Array:
     """The complex number of this size and angle."""
-    if not is_floating(abs.dtype) or not is_floating(angle.dtype):
+    if abs.dtype.kind != "f" or angle.dtype.kind != "f":  # nor bfloat16
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "
             f"{scalar_name(abs.dtype)} and {scalar_name(angle.dtype)}"
