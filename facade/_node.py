@@ -127,7 +127,7 @@ class Node:
     def leave(self) -> None:
         """No longer hold the trace, which is done and leads to this node."""
         self.next_edges()
-        self.freed = self.is_freed()
+        self.freed, self.retains = self.is_freed(), self.retains_of()
         self.trace = None
 
     def next_edges(self) -> list[Any]:
