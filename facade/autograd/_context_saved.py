@@ -54,7 +54,7 @@ class SavesTensors(CustomNode):
         """
         if self._in_forward_mode or self.saved_for_forward is not None:
             return self.saved_for_forward or ()
-        once = getattr(self._forward_cls, "clear_saved_tensors_on_access", False)
+        once = self._forward_cls.clear_saved_tensors_on_access
         if once and self._accessed:
             raise RuntimeError(
                 "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
@@ -83,6 +83,11 @@ class SavesTensors(CustomNode):
             "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
         )
         return self.saved_tensors
+
+    def maybe_clear_saved_tensors(self) -> None:
+        """Free what was saved, within a backward that does not keep the graph."""
+        if local.tasks and not local.tasks[-1].keep_graph:
+            self.free()
 
     def _save(self, outs: list[Any]) -> None:
         place = {id(o): k for k, o in enumerate(outs) if isinstance(o, Handle)}
