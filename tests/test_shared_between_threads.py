@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import leafax
+from leafax.autograd.graph import saved_tensors_hooks
+from leafax.utils.checkpoint import checkpoint
 
 
 @pytest.fixture(autouse=True)
@@ -196,3 +198,62 @@ def test_what_another_thread_computes_for_long_is_waited_for() -> None:
     assert x.tolist() == [1.0, 1.0]
     thread.join()
     assert seen == [[2.0, 2.0]]
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_gradients_through_one_checkpointed_call(looked_at: bool) -> None:
+    for _ in range(10):
+        w = leafax.ones(3, requires_grad=True)
+        out = checkpoint(lambda x: (x * x).exp().sin(), w * 2, use_reentrant=False)
+        if looked_at:
+            out.tolist()
+
+        def gradient(k: int, out: Any = out, w: Any = w) -> Any:
+            return leafax.autograd.grad((out * k).sum(), w, retain_graph=True)[0]
+
+        gradients = at_once(4, gradient)
+        for k in range(4):
+            assert leafax.allclose(gradients[k], gradients[1] * k)
+
+
+def test_retained_gradients_add_up() -> None:
+    for _ in range(10):
+        w = leafax.ones(3, requires_grad=True)
+        h = w * 2
+        h.retain_grad()
+        at_once(4, lambda k, h=h: (h * k).sum().backward(retain_graph=True))
+        assert h.grad is not None
+        assert h.grad.tolist() == [6.0] * 3
+
+
+def test_parts_are_set_to_what_requires_grad() -> None:
+    for _ in range(10):
+        w, h = leafax.ones(4, requires_grad=True), leafax.zeros(4)
+
+        def put(k: int, w: Any = w, h: Any = h) -> None:
+            h[k] = w[k] * (k + 1)
+
+        at_once(4, put)
+        h.sum().backward()
+        assert w.grad is not None
+        assert w.grad.tolist() == h.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_pack_hooks_that_share_a_lock() -> None:
+    lock = threading.Lock()
+    w = leafax.ones(4, requires_grad=True)
+
+    def pack(x: Any) -> Any:
+        with lock:
+            return x.detach().clone().numpy()
+
+    def train(k: int) -> Any:
+        for _ in range(3):
+            with saved_tensors_hooks(pack, leafax.from_numpy):
+                y = w * 2
+                y = y.exp_() if k % 2 else y.exp()
+                y[1:].mul_(leafax.full((3,), 3.0))
+            (gradient,) = leafax.autograd.grad(y.sum(), w)
+        return (gradient / gradient[0]).round().tolist()
+
+    assert at_once(4, train) == [[1.0, 3.0, 3.0, 3.0]] * 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -51,6 +52,20 @@ class Latest:
         if what in self.spent:
             raise spent(GraphExecGroup._get_current_group() is not None)
         self.spent.add(what)
+
+
+class InThread(threading.local):
+    """What a thread has computed again, and does: several may go backward through one call.
+
+    Attributes:
+      latest: the last recomputation.
+      found: what Functions save as the function is called again, None while it is not.
+      left: how much of what the gradients read remains to be recorded.
+    """
+
+    latest: Latest | None = None
+    found: list[Any] | None = None
+    left: tuple[int, int] = (0, 0)
 
 
 class Recomputed:
