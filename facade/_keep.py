@@ -131,6 +131,9 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
             # What hooks packed before a write has a counter of its own, which stands still.
             if storage not in counters or t._vc[0] > counters[storage][0]:
                 counters[storage] = t._vc
+    for storage, vc in (trace.elsewhere or {}).items():
+        if storage in guarded:
+            counters.setdefault(storage, vc)
     residuals = iter(recipe.plan.side.residuals)
     nodes = [node_of(trace, s) for s in kept.states]
     tensors: dict[Value, Any] = {}

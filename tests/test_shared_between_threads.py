@@ -257,3 +257,38 @@ def test_pack_hooks_that_share_a_lock() -> None:
         return (gradient / gradient[0]).round().tolist()
 
     assert at_once(4, train) == [[1.0, 3.0, 3.0, 3.0]] * 4
+
+
+def test_data_is_set_by_several_threads() -> None:
+    for _ in range(10):
+        w, made = leafax.zeros(4), [leafax.ones(4), leafax.ones(4) * 2]
+
+        def put(k: int, w: Any = w, made: Any = made) -> None:
+            for i in range(6):
+                w.data = made[(i + k) % 2]
+                assert w.tolist() in ([1.0] * 4, [2.0] * 4)
+
+        at_once(3, put)
+
+
+@pytest.mark.parametrize("cut", ["never", "before", "after"])
+@pytest.mark.parametrize("writer", ["write", "write to a part", "read"])
+def test_a_write_to_what_was_saved_where_another_thread_has_it(writer: str, cut: str) -> None:
+    w = leafax.ones(4, requires_grad=True)
+    h = w * 1
+    y = h * h
+    if cut == "before":
+        y.tolist()
+    writes = {
+        "write": lambda: h.add_(1),
+        "write to a part": lambda: h[:2].add_(1),
+        "read": lambda: h.sum().item(),
+    }
+    _in_a_thread(writes[writer])
+    if writer == "read":
+        y.sum().backward(retain_graph=True)
+        h.add_(1)
+    if cut == "after":
+        y.tolist()
+    with pytest.raises(RuntimeError, match=r"is at version 1; expected version 0 instead"):
+        y.sum().backward()
