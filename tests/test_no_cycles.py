@@ -124,6 +124,12 @@ def checkpointed_and_differentiated(w: Any) -> None:
 
 
 @program
+def checkpointed_functions(w: Any) -> None:
+    checkpoint(Exp.apply, w, use_reentrant=False).sum().backward()
+    checkpoint(lambda x: Exp.apply(x).sin(), w, use_reentrant=False).sum().backward()
+
+
+@program
 def written_after_saved(w: Any) -> None:
     with allow_mutation_on_saved_tensors():
         a = w.clone()

@@ -94,7 +94,8 @@ class SavesTensors(CustomNode):
         saved: list[Any] = []
         from ._saved_hooks import pack_one
 
-        for t in self.to_save or ():
+        given, self.to_save = self.to_save or (), None  # a checkpoint may stop amid them
+        for t in given:
             if t is None:
                 saved.append(None)
                 continue
@@ -111,7 +112,7 @@ class SavesTensors(CustomNode):
                 vc = t._vc if t._vc is not None else [0]
                 t._vc = vc
                 saved.append(((snapshot(t), t._version, vc), (out, t._tracked)))
-        self._saved, self.to_save = saved, None
+        self._saved = saved
 
     def _unpack(self, saved: Any) -> Any:
         if saved is None:

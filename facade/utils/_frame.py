@@ -216,15 +216,18 @@ class Frame:
 
     def keep(self, t: Any, own: int | None) -> Any:
         """What stands for a tensor that a Function saves: `t` itself until the call is over."""
+        from ..autograd._context_saved import snapshot
+        from ..autograd._node import edge_from
+
         here = self.here
         if here.found is not None:
+            own = own if t.requires_grad else None
+            t = t if own is None else snapshot(t)  # its history would lead here
             here.found.append(t)
             here.left = here.left[0], here.left[1] - 1
             if self.early_stop:
                 self._stop()
-            return Recomputed(self, 0, t, None)
-        from ..autograd._node import edge_from
-
+            return Recomputed(None, 0, t, own)
         edge = edge_from(t) if own is None else (own if t.requires_grad else None)
         kept = Recomputed(self, len(self.kept), t, edge)
         self.kept.append(kept)

@@ -78,7 +78,7 @@ class Recomputed:
 
     node: Any = None
 
-    def __init__(self, frame: Frame, number: int, tensor: Any, edge: Any) -> None:
+    def __init__(self, frame: Frame | None, number: int, tensor: Any, edge: Any) -> None:
         self._frame, self._number, self.tensor, self.edge = frame, number, tensor, edge
 
     def unpack(self, node: Any) -> Any:
@@ -88,6 +88,7 @@ class Recomputed:
         if self.tensor is not None:
             t = self.tensor
         else:
+            assert self._frame is not None
             t = self._frame.saved_by_function(self._number, list(getattr(node, "arrived", ())))
         if self.edge is None:
             return t
