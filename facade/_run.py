@@ -116,7 +116,10 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     state = trace.state
     local.budget = 0
     pending, graph = _sorted(live, {id(t) for t in want} if want else frozenset())
+    asked = _keep.asked()
     keep = _keep.to_keep(trace, graph) if graph or trace.grad_fns else None
+    if _keep.asked() != asked:  # other threads may have taken tensors meanwhile
+        return _begin(trace, want)
     if keep and trace.together:  # it asks which tensors hold what it keeps
         tell(trace)
         live = _alive(trace)

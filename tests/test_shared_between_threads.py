@@ -292,3 +292,28 @@ def test_a_write_to_what_was_saved_where_another_thread_has_it(writer: str, cut:
         y.tolist()
     with pytest.raises(RuntimeError, match=r"is at version 1; expected version 0 instead"):
         y.sum().backward()
+
+
+def test_no_lock_is_held_while_a_function_of_jax_is_traced() -> None:
+    asked: queue.Queue[bool] = queue.Queue()
+    answered: queue.Queue[bool] = queue.Queue()
+
+    def fn(a: Any) -> Any:  # called to learn its shape, what its gradient reads, and to compile
+        asked.put(True)
+        assert answered.get(timeout=5)
+        return a * a
+
+    def write() -> None:
+        x = leafax.zeros(3)
+        while asked.get():
+            x[:2].add_(1)
+            answered.put(True)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    w = leafax.ones(3, requires_grad=True)
+    try:
+        assert (leafax.call_jax(fn, w * 2) * 3).tolist() == [12.0] * 3
+    finally:
+        asked.put(False)
+        thread.join()
