@@ -317,3 +317,21 @@ def test_no_lock_is_held_while_a_function_of_jax_is_traced() -> None:
     finally:
         asked.put(False)
         thread.join()
+
+
+def test_who_comes_through_a_graph_without_an_error_has_left_its_gradient() -> None:
+    for _ in range(150):
+        w = leafax.ones(3, requires_grad=True)
+        y = (w * w).exp().sum()
+
+        def train(k: int, y: Any = y) -> int:
+            try:
+                y.backward()
+            except RuntimeError as e:
+                assert "a second time" in str(e)
+                return 0
+            return 1
+
+        through = sum(at_once(4, train))
+        assert w.grad is not None
+        assert leafax.allclose(w.grad, leafax.full((3,), 2 * 2.7182818 * through))
