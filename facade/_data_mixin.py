@@ -11,6 +11,7 @@ from ._handle import Handle
 from ._roles import alias, keep_edge
 from ._silent import moved, replaced
 from ._storage import adopt, detach, leave
+from ._threads import sharing
 from ._trace import LEAF, NOWHERE, local, resting
 from ._vmapped import refuse
 from ._writes import rebind
@@ -39,27 +40,28 @@ class DataMixin(Handle):
                 "data set to a tensor that requires gradients must be floating point or complex "
                 "dtype"
             )
-        if _is_same_memory(self, other):
-            return
-        if self._v.role == LEAF and self._v.dtype != other._v.dtype:
-            _graph.part(self)
-        store = self._store  # views that were made before see the old memory
-        for member in [] if store is None else [m() for m in store.members]:
-            if member is None or member is self or member._creation:
-                continue
-            if member._stale is not None:
-                enter(member, local.trace)
-        if self._stale is not None and _graph.has_no_history(self):
-            self._replace_alone(other)
-            return
-        self._replace(other)
-        if store is not None:
-            leave(self, store)
-        # The two share memory from now on; nothing to do for a tensor that nobody else holds.
-        if other._store is not None or sys.getrefcount(other) > _UNSHARED:
-            if self._vc is None:
-                self._vc = [0]
-            adopt(other, self)
+        with sharing:
+            if _is_same_memory(self, other):
+                return
+            if self._v.role == LEAF and self._v.dtype != other._v.dtype:
+                _graph.part(self)
+            store = self._store  # views that were made before see the old memory
+            for member in [] if store is None else [m() for m in store.members]:
+                if member is None or member is self or member._creation:
+                    continue
+                if member._stale is not None:
+                    enter(member, local.trace)
+            if self._stale is not None and _graph.has_no_history(self):
+                self._replace_alone(other)
+                return
+            self._replace(other)
+            if store is not None:
+                leave(self, store)
+            # The two share memory from now on; nothing to do for a tensor that nobody else holds.
+            if other._store is not None or sys.getrefcount(other) > _UNSHARED:
+                if self._vc is None:
+                    self._vc = [0]
+                adopt(other, self)
 
     @data.deleter
     def data(self) -> None:

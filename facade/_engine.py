@@ -264,11 +264,12 @@ class GraphTask:
         for out, holder in retains:
             t = holder()
             if t is not None and out < len(grads) and grads[out] is not None:
-                if t._grad is None:
-                    t._grad = _own(grads[out], self.create_graph)
-                else:
-                    self.plain = False
-                    t._grad = t._grad + grads[out]
+                with accumulating:
+                    if t._grad is None:
+                        t._grad = _own(grads[out], self.create_graph)
+                    else:
+                        self.plain = False
+                        t._grad = t._grad + grads[out]
                 self.effects.append(("retain", holder, t._grad))
 
     # ------------------------------------------------------------ nodes

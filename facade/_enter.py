@@ -72,6 +72,8 @@ def enter(t: Any, trace: Trace) -> Value:
         if trace.together and has(trace, t):
             tell(trace)
             return enter(t, trace)
+        if t._trace is not None and t._trace is not trace and not t._trace.done:
+            _taken(t)
         edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
         if t._shares and t._store is not None:
             if edge is not None:  # it moves to this trace
@@ -120,6 +122,18 @@ def renew_entry(trace: Trace, t: Any, value: Value) -> None:
     """If `t` entered the trace, it is `value` there from now on."""
     if id(t) in trace.entered:
         note_entry(trace, t, value)
+
+
+def _taken(t: Any) -> None:
+    """Let the trace that `t` leaves for another thread's know the writes that follow."""
+    value, trace = t._v if t._stale is None else t._stale, t._trace
+    if value.index >= 0:
+        if t._vc is None:
+            t._vc = [0]
+        if trace.elsewhere is None:
+            trace.elsewhere = {}
+        trace.elsewhere[value.storage] = t._vc
+        trace.hooked += 1  # a remembered backward looks at no counter
 
 
 def _edge_elsewhere(t: Any) -> Any:

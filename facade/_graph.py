@@ -15,6 +15,7 @@ from ._ambiguous import ambiguous
 from ._enter import enter
 from ._names import node_name, qualified
 from ._node import Node
+from ._threads import sharing
 from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local
 
 
@@ -22,8 +23,11 @@ def accumulator(t: Any) -> AccumulateGrad:
     """The one `AccumulateGrad` of a leaf."""
     node = t._accumulator() if t._accumulator is not None else None
     if node is None:
-        node = AccumulateGrad(t)
-        t._accumulator = ref(node)
+        with sharing:  # two threads that walk one graph must find the same nodes
+            node = t._accumulator() if t._accumulator is not None else None
+            if node is None:
+                node = AccumulateGrad(t)
+                t._accumulator = ref(node)
     return node  # type: ignore[no-any-return]
 
 
@@ -68,8 +72,11 @@ def node_of(trace: Trace, state: State) -> Node:
         made = state.node_class
         if made is None:
             made = state.node_class = node_class(node_name(state))
-        node = made(trace, state)
-        trace.hold(state, node)
+        with sharing:
+            node = trace.node(state)
+            if node is None:
+                node = made(trace, state)
+                trace.hold(state, node)
     return node  # type: ignore[no-any-return]
 
 

@@ -18,6 +18,7 @@ from ._index_masks import MaskError, at, check_bool, check_mask, is_mask, marks,
 from ._inplace import apply_inplace, check_inplace
 from ._overlap import check_overlap
 from ._record import apply
+from ._threads import sharing
 from ._trace import local
 
 _NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
@@ -78,7 +79,11 @@ def put(self: Any, index: Any, value: Any) -> None:
                 check_mask(self, 0, keys[0])
                 _put(self, (keys[0],), value, number)
                 return
-        target, advanced = _basic(self, keys, places)
+        with sharing:  # a view that is written to at once: no other thread writes in between
+            target, advanced = _basic(self, keys, places)
+            if not advanced:
+                _copy_to(self, target, value, number)
+                return
         found = [(dim, k) for dim, k in enumerate(advanced) if k is not None]
         if len(found) == 1 and (number or value.numel() == 1) and marks(found[0][1]):
             check_mask(target, *found[0])  # `masked_fill_` writes it
@@ -93,10 +98,7 @@ def put(self: Any, index: Any, value: Any) -> None:
         if not number and value.numel() != 1:
             check_overlap(TABLE["index_put"], target, (value,))
         raise
-    if advanced:
-        _put(target, advanced, value, number, where)
-    else:
-        _copy_to(self, target, value, number)
+    _put(target, advanced, value, number, where)
 
 
 # Which of C++'s types a number that does not fit is said not to fit.

@@ -15,6 +15,7 @@ from ._enter import from_array
 from ._graph import edge_of, node_of
 from ._origin import written_through
 from ._saved import Saved, argument, holder_of, lens_of, saved_places
+from ._threads import set_aside
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
 
 
@@ -114,8 +115,14 @@ def reads(vjp: Any, avals: tuple[Any, ...]) -> frozenset[int]:
     key = (vjp, avals)
     found = _needed.get(key)
     if found is None:
-        found = _needed[key] = needed_inputs(vjp, avals)
+        with set_aside():  # it is traced: a whole model, perhaps
+            found = _needed[key] = needed_inputs(vjp, avals)
     return found
+
+
+def asked() -> int:
+    """How many gradients were traced to know what they read, which no lock is held for."""
+    return len(_needed)
 
 
 def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
@@ -131,6 +138,9 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
             # What hooks packed before a write has a counter of its own, which stands still.
             if storage not in counters or t._vc[0] > counters[storage][0]:
                 counters[storage] = t._vc
+    for storage, vc in (trace.elsewhere or {}).items():
+        if storage in guarded:
+            counters.setdefault(storage, vc)
     residuals = iter(recipe.plan.side.residuals)
     nodes = [node_of(trace, s) for s in kept.states]
     tensors: dict[Value, Any] = {}

@@ -14,6 +14,7 @@ from ._noted import note
 from ._saved import Saved, active_saves, is_number
 from ._saved_names import names_of
 from ._saved_values import history, is_result, same, tensor_of
+from ._threads import sharing
 from ._trace import EXTERNAL, State, Trace, local, resting
 
 SET_BY_HAND = float(1 << 62)  # stands for a trace later than any
@@ -127,11 +128,17 @@ class Node:
     def leave(self) -> None:
         """No longer hold the trace, which is done and leads to this node."""
         self.next_edges()
-        self.freed = self.is_freed()
+        self.freed, self.retains = self.is_freed(), self.retains_of()
         self.trace = None
 
     def next_edges(self) -> list[Any]:
         """For each operand of the op: `(node, output number)`, or None without gradient."""
+        if self._edges is None:
+            with sharing:  # other threads that walk the graph find the same nodes
+                return self._make_edges()
+        return self._edges  # type: ignore[no-any-return]
+
+    def _make_edges(self) -> list[Any]:
         if self._edges is None:
             trace = self.trace
             assert trace is not None

@@ -116,7 +116,10 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     state = trace.state
     local.budget = 0
     pending, graph = _sorted(live, {id(t) for t in want} if want else frozenset())
+    asked = _keep.asked()
     keep = _keep.to_keep(trace, graph) if graph or trace.grad_fns else None
+    if _keep.asked() != asked:  # other threads may have taken tensors meanwhile
+        return _begin(trace, want)
     if keep and trace.together:  # it asks which tensors hold what it keeps
         tell(trace)
         live = _alive(trace)
@@ -214,9 +217,19 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     trace.arrays = []
     trace.let_go_of_nodes()
     if trace.hooked:
-        for source in trace.sources.values():
-            if type(source) is Source and source._grad_fn.trace is trace:
-                source._grad_fn.leave()
+        _nodes_leave(trace)
+
+
+def _nodes_leave(trace: Trace) -> None:
+    """Let the nodes that the trace's sources lead to no longer hold the trace, which holds them."""
+    roots = [s._grad_fn for s in trace.sources.values() if type(s) is Source]
+    stack = [n for n in roots if n.trace is trace]
+    stack += [e[0] for n in roots if n.trace is None for e in n.next_edges() if e is not None]
+    while stack:
+        node = stack.pop()
+        if node.trace is trace:
+            node.leave()
+            stack += [e[0] for e in node.next_edges() if e is not None]
 
 
 def _recipe(state: State, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:

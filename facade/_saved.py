@@ -247,8 +247,10 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
         if index >= 0 and value in node.trace.detached:
             raise RuntimeError(DETACHED)
         now = latest.get(value.storage, 0)
+        start = node.trace.versions.get(value.storage, 0)
+        if node.trace.elsewhere is not None and value.storage in node.trace.elsewhere:
+            now = max(now, node.trace.elsewhere[value.storage][0] - start)
         if now != value.version:
-            start = node.trace.versions.get(value.storage, 0)
             origin = origin_of(value, node, index)
             held = _held(node.trace, value) if index >= 0 else None
             shape = _shape_now(held) or shape_of(node.state, index)

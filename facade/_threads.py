@@ -13,6 +13,8 @@ moves to another trace is first in none.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 sharing = threading.RLock()
@@ -24,6 +26,21 @@ def wait_for(t: Any) -> None:
     """Wait until no other thread is computing `t`, or what it is read from; `sharing` is held."""
     while _runs(t) or t._shares and t._store is not None and _runs(t._store.cell):
         ended.wait()
+
+
+@contextmanager
+def set_aside() -> Iterator[None]:
+    """Hold `sharing` not within the block, which calls the user's code: that may wait for locks
+    of its own, which others hold while they wait for this one."""
+    lock: Any = sharing
+    if not lock._is_owned():
+        yield
+        return
+    held = lock._release_save()  # all levels of it, as `Condition.wait` does
+    try:
+        yield
+    finally:
+        lock._acquire_restore(held)
 
 
 def _runs(t: Any) -> bool:

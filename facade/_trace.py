@@ -230,13 +230,14 @@ class Trace:
       silent: writes that version counters did not see, see `_silent`.
       together: leaves of models that entered it without being told, see `_together`.
       detached: values of tensors that `detach_()` cut off.
+      elsewhere: version counters, by storage, of tensors that another thread took out of it.
       serial: traces in the order of their making.
     """
 
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
-        "silent", "detached", "noted", "together", "__weakref__",
+        "silent", "detached", "noted", "together", "elsewhere", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -258,6 +259,7 @@ class Trace:
         self.hooked = 0
         self.silent: tuple[Any, ...] = ()
         self.together: tuple[Any, ...] = ()
+        self.elsewhere: dict[int, Any] | None = None
         self.detached: frozenset[Value] = frozenset()
         self.weak = False
 

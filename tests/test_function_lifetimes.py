@@ -256,3 +256,31 @@ def test_the_collector_finds_leaves_that_no_graph_leads_to() -> None:
             del z
             gc.collect()
             log(leaf() is None)
+
+
+@pytest.mark.parametrize("retain", [False, True])
+def test_saved_tensors_that_are_cleared_by_hand(retain: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Cleared(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.mark_shared_storage((x, x))
+                ctx.save_for_backward(x)
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx: Any, grad: Any) -> Any:
+                (x,) = ctx.saved_tensors
+                log.attempt(ctx.maybe_clear_saved_tensors)
+                log.attempt(lambda: len(ctx.saved_tensors))
+                return grad * x
+
+        log(Cleared.clear_saved_tensors_on_access, Cleared.boxed_grads_call)
+        x = torch.ones(2, requires_grad=True)
+        y = Cleared.apply(x)
+        y.grad_fn.maybe_clear_saved_tensors()  # outside of a backward
+        log(len(y.grad_fn.saved_tensors))
+        y.sum().backward(retain_graph=retain)
+        log.gradients(x.grad)
+        log.attempt(y.sum().backward)

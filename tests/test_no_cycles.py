@@ -118,6 +118,18 @@ def saved_tensor_hooks(w: Any) -> None:
 
 
 @program
+def checkpointed_and_differentiated(w: Any) -> None:
+    y = checkpoint(lambda x: x.exp().sin(), w, use_reentrant=False)
+    leafax.autograd.grad(y.sum(), w, create_graph=True)
+
+
+@program
+def checkpointed_functions(w: Any) -> None:
+    checkpoint(Exp.apply, w, use_reentrant=False).sum().backward()
+    checkpoint(lambda x: Exp.apply(x).sin(), w, use_reentrant=False).sum().backward()
+
+
+@program
 def written_after_saved(w: Any) -> None:
     with allow_mutation_on_saved_tensors():
         a = w.clone()

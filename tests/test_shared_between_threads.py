@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import leafax
+from leafax.autograd.graph import saved_tensors_hooks
+from leafax.utils.checkpoint import checkpoint
 
 
 @pytest.fixture(autouse=True)
@@ -196,3 +198,140 @@ def test_what_another_thread_computes_for_long_is_waited_for() -> None:
     assert x.tolist() == [1.0, 1.0]
     thread.join()
     assert seen == [[2.0, 2.0]]
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_gradients_through_one_checkpointed_call(looked_at: bool) -> None:
+    for _ in range(10):
+        w = leafax.ones(3, requires_grad=True)
+        out = checkpoint(lambda x: (x * x).exp().sin(), w * 2, use_reentrant=False)
+        if looked_at:
+            out.tolist()
+
+        def gradient(k: int, out: Any = out, w: Any = w) -> Any:
+            return leafax.autograd.grad((out * k).sum(), w, retain_graph=True)[0]
+
+        gradients = at_once(4, gradient)
+        for k in range(4):
+            assert leafax.allclose(gradients[k], gradients[1] * k)
+
+
+def test_retained_gradients_add_up() -> None:
+    for _ in range(10):
+        w = leafax.ones(3, requires_grad=True)
+        h = w * 2
+        h.retain_grad()
+        at_once(4, lambda k, h=h: (h * k).sum().backward(retain_graph=True))
+        assert h.grad is not None
+        assert h.grad.tolist() == [6.0] * 3
+
+
+def test_parts_are_set_to_what_requires_grad() -> None:
+    for _ in range(10):
+        w, h = leafax.ones(4, requires_grad=True), leafax.zeros(4)
+
+        def put(k: int, w: Any = w, h: Any = h) -> None:
+            h[k] = w[k] * (k + 1)
+
+        at_once(4, put)
+        h.sum().backward()
+        assert w.grad is not None
+        assert w.grad.tolist() == h.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_pack_hooks_that_share_a_lock() -> None:
+    lock = threading.Lock()
+    w = leafax.ones(4, requires_grad=True)
+
+    def pack(x: Any) -> Any:
+        with lock:
+            return x.detach().clone().numpy()
+
+    def train(k: int) -> Any:
+        for _ in range(3):
+            with saved_tensors_hooks(pack, leafax.from_numpy):
+                y = w * 2
+                y = y.exp_() if k % 2 else y.exp()
+                y[1:].mul_(leafax.full((3,), 3.0))
+            (gradient,) = leafax.autograd.grad(y.sum(), w)
+        return (gradient / gradient[0]).round().tolist()
+
+    assert at_once(4, train) == [[1.0, 3.0, 3.0, 3.0]] * 4
+
+
+def test_data_is_set_by_several_threads() -> None:
+    for _ in range(10):
+        w, made = leafax.zeros(4), [leafax.ones(4), leafax.ones(4) * 2]
+
+        def put(k: int, w: Any = w, made: Any = made) -> None:
+            for i in range(6):
+                w.data = made[(i + k) % 2]
+                assert w.tolist() in ([1.0] * 4, [2.0] * 4)
+
+        at_once(3, put)
+
+
+@pytest.mark.parametrize("cut", ["never", "before", "after"])
+@pytest.mark.parametrize("writer", ["write", "write to a part", "read"])
+def test_a_write_to_what_was_saved_where_another_thread_has_it(writer: str, cut: str) -> None:
+    w = leafax.ones(4, requires_grad=True)
+    h = w * 1
+    y = h * h
+    if cut == "before":
+        y.tolist()
+    writes = {
+        "write": lambda: h.add_(1),
+        "write to a part": lambda: h[:2].add_(1),
+        "read": lambda: h.sum().item(),
+    }
+    _in_a_thread(writes[writer])
+    if writer == "read":
+        y.sum().backward(retain_graph=True)
+        h.add_(1)
+    if cut == "after":
+        y.tolist()
+    with pytest.raises(RuntimeError, match=r"is at version 1; expected version 0 instead"):
+        y.sum().backward()
+
+
+def test_no_lock_is_held_while_a_function_of_jax_is_traced() -> None:
+    asked: queue.Queue[bool] = queue.Queue()
+    answered: queue.Queue[bool] = queue.Queue()
+
+    def fn(a: Any) -> Any:  # called to learn its shape, what its gradient reads, and to compile
+        asked.put(True)
+        assert answered.get(timeout=5)
+        return a * a
+
+    def write() -> None:
+        x = leafax.zeros(3)
+        while asked.get():
+            x[:2].add_(1)
+            answered.put(True)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    w = leafax.ones(3, requires_grad=True)
+    try:
+        assert (leafax.call_jax(fn, w * 2) * 3).tolist() == [12.0] * 3
+    finally:
+        asked.put(False)
+        thread.join()
+
+
+def test_who_comes_through_a_graph_without_an_error_has_left_its_gradient() -> None:
+    for _ in range(150):
+        w = leafax.ones(3, requires_grad=True)
+        y = (w * w).exp().sum()
+
+        def train(k: int, y: Any = y) -> int:
+            try:
+                y.backward()
+            except RuntimeError as e:
+                assert "a second time" in str(e)
+                return 0
+            return 1
+
+        through = sum(at_once(4, train))
+        assert w.grad is not None
+        assert leafax.allclose(w.grad, leafax.full((3,), 2 * 2.7182818 * through))

@@ -74,6 +74,15 @@ class FunctionCtx(SavesTensors):
         """Say which outputs need no gradient."""
         self.non_differentiable = args
 
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Nothing: memory that tensors share is known."""
+        warnings.warn(
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically "
+            "tracked. Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
     def set_materialize_grads(self, value: bool) -> None:
         """Whether missing gradients reach backward as zeros (the default) or as None."""
         self._materialize = value
@@ -234,7 +243,7 @@ class FunctionCtx(SavesTensors):
         self.dirty_tensors = self.non_differentiable = self.saved_for_forward = None
 
     def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
-        boxed = getattr(self._forward_cls, "boxed_grads_call", False)
+        boxed = self._forward_cls.boxed_grads_call
         arrived, grads = grads, list(grads) + [None] * (len(self._outputs) - len(grads))
         if boxed and not self.post_hooks:  # the one list that holds the gradients
             arrived[:] = [None] * len(arrived)
@@ -279,7 +288,7 @@ class FunctionCtx(SavesTensors):
 
     def apply(self, *grads: Any) -> Any:
         """What the Function's `backward` (or `vjp`) makes of the outputs' gradients."""
-        boxed = getattr(self._forward_cls, "boxed_grads_call", False)
+        boxed = self._forward_cls.boxed_grads_call
         return self._backward()(self, list(grads)) if boxed else self._backward()(self, *grads)
 
     def _backward(self) -> Any:

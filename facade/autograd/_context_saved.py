@@ -54,7 +54,7 @@ class SavesTensors(CustomNode):
         """
         if self._in_forward_mode or self.saved_for_forward is not None:
             return self.saved_for_forward or ()
-        once = getattr(self._forward_cls, "clear_saved_tensors_on_access", False)
+        once = self._forward_cls.clear_saved_tensors_on_access
         if once and self._accessed:
             raise RuntimeError(
                 "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
@@ -84,12 +84,18 @@ class SavesTensors(CustomNode):
         )
         return self.saved_tensors
 
+    def maybe_clear_saved_tensors(self) -> None:
+        """Free what was saved, within a backward that does not keep the graph."""
+        if local.tasks and not local.tasks[-1].keep_graph:
+            self.free()
+
     def _save(self, outs: list[Any]) -> None:
         place = {id(o): k for k, o in enumerate(outs) if isinstance(o, Handle)}
         saved: list[Any] = []
         from ._saved_hooks import pack_one
 
-        for t in self.to_save or ():
+        given, self.to_save = self.to_save or (), None  # a checkpoint may stop amid them
+        for t in given:
             if t is None:
                 saved.append(None)
                 continue
@@ -106,7 +112,7 @@ class SavesTensors(CustomNode):
                 vc = t._vc if t._vc is not None else [0]
                 t._vc = vc
                 saved.append(((snapshot(t), t._version, vc), (out, t._tracked)))
-        self._saved, self.to_save = saved, None
+        self._saved = saved
 
     def _unpack(self, saved: Any) -> Any:
         if saved is None:

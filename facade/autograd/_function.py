@@ -57,6 +57,8 @@ class Function(metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    clear_saved_tensors_on_access = False
+    boxed_grads_call = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(

@@ -12,7 +12,7 @@ from .._enter import Source, enter, renew_entry
 from .._graph import gradient_edge
 from .._hook_handle import RemovableHandle
 from .._node import SET_BY_HAND, Node, not_pickled
-from .._roles import alias
+from .._roles import alias, keep_edge
 from .._trace import EXTERNAL, LEAF, NOWHERE, Value, local, resting
 
 
@@ -134,8 +134,12 @@ def set_history(t: Any, node: Any, out: int) -> Any:
         t._v, t._trace, t._accumulator = value, trace, lambda: node
         renew_entry(trace, t, value)
         return t
-    value = external(enter(t, trace), node, out)
+    value = enter(t, trace)
+    if node.trace is trace:  # which must not hold a node that leads to it
+        value = keep_edge(trace, value, node.state.values[out])
+    else:
+        value = external(value, node, out)
+        t._grad_fn, t._out = node, out
     t._v, t._trace = value, trace
     renew_entry(trace, t, value)
-    t._grad_fn, t._out = node, out
     return t

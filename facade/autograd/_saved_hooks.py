@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._handle import Handle
+from .._threads import set_aside
 from .._trace import Mode, local
 
 PACK_WROTE = (
@@ -156,7 +157,7 @@ class Packed:
     def __init__(self, t: Any, pair: tuple[Any, Any], edge: Any) -> None:
         pack, self.hook = pair
         version = t._version
-        with paused():
+        with paused(), set_aside():
             self.value = pack(t)
         if t._version != version:
             raise RuntimeError(PACK_WROTE)

@@ -27,7 +27,7 @@ from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ..autograd._saved_hooks import Packed, pack_argument, saving, unhooked
 from ._group import owner
 from ._mismatch import CheckpointError, compare, report
-from ._recomputed import Again, Latest, Recomputed
+from ._recomputed import Again, InThread, Latest, Recomputed
 from ._replay import replay
 from ._selective import Cached
 
@@ -42,7 +42,7 @@ class Frame:
     Attributes:
       steps: the ops that forward recorded, in order.
       metadata: of what PyTorch would have saved of them.
-      latest: the last recomputation.
+      here: what this thread computed again.
     """
 
     def __init__(
@@ -63,9 +63,8 @@ class Frame:
         self.region = Region()
         self.steps: list[State] = []
         self.metadata: list[Any] = []
-        self.latest: Latest | None = None
+        self.here = InThread()
         self.kept: list[Recomputed] = []  # what Functions saved
-        self.found: list[Any] | None = None  # and save as the function is called again
 
     def took_duals(self) -> bool:
         """Whether an op of the forward pass had a tangent: those are not computed again."""
@@ -125,11 +124,11 @@ class Frame:
 
     def _recomputed(self, grads: list[Any], env: dict[int, Value] | None = None) -> Latest:
         """What the second call recorded, one for each backward pass (or group of them)."""
-        before, now = self.latest, owner(local.tasks)
+        before, now = self.here.latest, owner(local.tasks)
         mine = before is not None and now is not None and before.owner() is now
         if before is not None and mine and before.is_here():
             return before
-        self.latest = latest = self._recompute(grads, env or {})
+        self.here.latest = latest = self._recompute(grads, env or {})
         if before is not None and mine:  # a program ran in between
             latest.spent = before.spent
         return latest
@@ -140,15 +139,16 @@ class Frame:
         for t, version in zip(self.args, self.versions, strict=True):
             if version is not None and t._version != version:
                 raise modified(t._v, version, t._version, origin(t))
-        self.found = []
+        here = self.here
+        here.found = []
         unpacked = [a.unpack(None) if isinstance(a, Packed) else a for a in self.args]
         try:
             with uncut():
                 region = Region()
                 self._call(unpacked)
-            found = self.found
+            found = here.found
         finally:
-            self.found = None
+            here.found = None
         if not region.intact():
             raise RuntimeError(
                 "checkpoint: the function looked at values when it was called again in backward, "
@@ -186,18 +186,20 @@ class Frame:
 
     def _counter(self) -> Callable[[State, bool], None]:
         """Raises once as much was recorded as the gradients read."""
-        self._left = [len(_bearing(self.steps)), len(self.metadata)]
+        here = self.here
+        here.left = len(_bearing(self.steps)), len(self.metadata)
 
         def recorded(state: State, may_stop: bool) -> None:
-            self._left[0] -= len(_bearing([state]))
-            self._left[1] -= len(_metadata([state], self.metadata_fn))
+            steps, saved = here.left
+            saved -= len(_metadata([state], self.metadata_fn))
+            here.left = steps - len(_bearing([state])), saved
             if may_stop:
                 self._stop()
 
         return recorded
 
     def _stop(self) -> None:
-        if self._left[0] <= 0 and self._left[1] <= 0:
+        if all(n <= 0 for n in self.here.left):
             raise StopRecomputation
 
     def _compare(self, steps: list[State], found: list[Any]) -> None:
@@ -214,14 +216,18 @@ class Frame:
 
     def keep(self, t: Any, own: int | None) -> Any:
         """What stands for a tensor that a Function saves: `t` itself until the call is over."""
-        if self.found is not None:
-            self.found.append(t)
-            self._left[1] -= 1
-            if self.early_stop:
-                self._stop()
-            return Recomputed(self, 0, t, None)
+        from ..autograd._context_saved import snapshot
         from ..autograd._node import edge_from
 
+        here = self.here
+        if here.found is not None:
+            own = own if t.requires_grad else None
+            t = t if own is None else snapshot(t)  # its history would lead here
+            here.found.append(t)
+            here.left = here.left[0], here.left[1] - 1
+            if self.early_stop:
+                self._stop()
+            return Recomputed(None, 0, t, own)
         edge = edge_from(t) if own is None else (own if t.requires_grad else None)
         kept = Recomputed(self, len(self.kept), t, edge)
         self.kept.append(kept)

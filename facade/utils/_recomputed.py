@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -53,6 +54,20 @@ class Latest:
         self.spent.add(what)
 
 
+class InThread(threading.local):
+    """What a thread has computed again, and does: several may go backward through one call.
+
+    Attributes:
+      latest: the last recomputation.
+      found: what Functions save as the function is called again, None while it is not.
+      left: how much of what the gradients read remains to be recorded.
+    """
+
+    latest: Latest | None = None
+    found: list[Any] | None = None
+    left: tuple[int, int] = (0, 0)
+
+
 class Recomputed:
     """Stands for a tensor that an `autograd.Function` saved in a checkpointed function.
 
@@ -63,7 +78,7 @@ class Recomputed:
 
     node: Any = None
 
-    def __init__(self, frame: Frame, number: int, tensor: Any, edge: Any) -> None:
+    def __init__(self, frame: Frame | None, number: int, tensor: Any, edge: Any) -> None:
         self._frame, self._number, self.tensor, self.edge = frame, number, tensor, edge
 
     def unpack(self, node: Any) -> Any:
@@ -73,6 +88,7 @@ class Recomputed:
         if self.tensor is not None:
             t = self.tensor
         else:
+            assert self._frame is not None
             t = self._frame.saved_by_function(self._number, list(getattr(node, "arrived", ())))
         if self.edge is None:
             return t
