@@ -32,8 +32,8 @@ def _memory(t: Any) -> Any:
 
 
 def pointer(t: Any) -> int:
-    """`data_ptr()`: 0 for memory without bytes."""
-    if not t.numel() and not storage_bytes(t):
+    """`data_ptr()`: 0 for a tensor without elements."""
+    if not t.numel():
         return 0
     return _start(t) + t.storage_offset() * t.itemsize  # type: ignore[no-any-return]
 

@@ -120,12 +120,19 @@ def test_arrays_that_run_backwards_are_refused(make: str) -> None:
 
 
 def test_sizes_are_ints() -> None:
+    class Reflected:
+        def __radd__(self, other: Any) -> int:
+            return 42
+
     for made in (
         lambda t: (1,) + t.Size([2]), lambda t: t.Size([2]) + (1,), lambda t: t.Size([True]),
         lambda t: t.Size(t.tensor([1, 2])), lambda t: t.Size([np.int64(3)]),
         lambda t: copy.deepcopy(pickle.loads(pickle.dumps(t.Size([2, 3])))),
         lambda t: t.Size([1.5]), lambda t: t.Size(["a"]), lambda t: t.Size([t.ones(1)]),
         lambda t: t.Size([2]) + [1],
+        lambda t: t.Size([2]) + 3,
+        lambda t: t.Size([2]) * 1.5,
+        lambda t: t.Size([2]) + Reflected(),
     ):  # fmt: skip
         said = []
         for lib in (leafax, torch):
