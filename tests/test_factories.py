@@ -154,7 +154,9 @@ def test_a_dtype_that_is_none_is_named() -> None:
 
 
 MADE = (
-    "t.zeros(-1)", "t.ones(2, -1)", "t.empty(-1)", "t.empty_strided((-1,), (1,))", "t.zeros()",
+    "t.zeros(-1)", "t.ones(2, -1)", "t.empty(-1)", "t.empty_strided((-1,), (1,))",
+    "t.empty_strided((2,), (-1,))", "t.ones(3).new_empty_strided((2, 2), (1, -1))",
+    "t.ones(3).as_strided((-1,), (1,))", "t.ones(3).as_strided((-1,), (1,), -1)", "t.zeros()",
     "t.zeros(True)", "t.zeros((True, 2))", "t.zeros(2, None)", "t.zeros(t.tensor(2.0))",
     "t.zeros(None)", "x.new_zeros()", "x.new_ones(True)", "x.new_full(2, 3)",
     "x.new_full((2,), 1j)", "t.full_like(x, 1j)", "t.full((2,), np.int16(3))", "t.eye(True)",
