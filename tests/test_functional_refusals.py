@@ -130,6 +130,13 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "resize to a tensor": resized(lambda t: t.tensor(3)),
     "resize to tensors": resized(lambda t: [t.tensor(3), 2]),
     "slopes": lambda t: t.nn.functional.rrelu(numbers(t, 3), float("inf"), 1.0, training=True),
+    "layers of a number": lambda t: t.nn.functional.layer_norm(numbers(t, 2, 3), 3),
+    "drop all of a vector": lambda t: t.nn.functional.dropout2d(numbers(t, 3), 1.0),
+    "drop parts of a vector": lambda t: t.nn.functional.dropout2d(numbers(t, 3), 0.5),
+    "no channels to convolve": lambda t: t.nn.functional.conv1d(t.ones(1, 0, 4), t.ones(3, 0, 2)),
+    "no channels, a bias": lambda t: t.nn.functional.conv2d(
+        t.ones(1, 0, 4, 5), t.ones(3, 0, 2, 2), t.ones(3), stride=2, padding=1
+    ),
     "fold integers": lambda t: t.nn.functional.fold(t.ones(1, 4, 9).long(), (4, 4), 2),
     "labels of floats": lambda t: t.nn.functional.multilabel_margin_loss(
         numbers(t, 3, 4), numbers(t, 3, 4)
