@@ -13,7 +13,7 @@ from jax import lax
 from .._dtypes import cast, iinfo, is_integral
 from .._op import Fault, op
 from . import _dims
-from ._elementwise import refuse
+from ._elementwise import check_fits, faults_of_fit, refuse
 from .indexing import IN_BOUNDS, INT32_INT64, gather_along, outside, put_at
 
 Array = jax.Array
@@ -60,6 +60,17 @@ def _check_scatter(input: Array, dim: int, index: Array, *args: Any, **kwargs: A
     return [outside(index, size, message, RuntimeError)]
 
 
+def _check_number(
+    input: Array, dim: int, index: Array, src: Any = None, value: Any = None,
+    reduce: str | None = None,
+) -> list[Fault]:  # fmt: skip
+    number = value if src is None else src
+    faults = _check_scatter(input, dim, index)
+    if getattr(number, "weak_type", False):  # it became a runtime input
+        faults += faults_of_fit(number, input.dtype)
+    return faults
+
+
 def _flat_if_scalar(input: Array, index: Array, src: Array | None) -> tuple[Array, Array, Any]:
     """0-dim tensors as vectors, and the part of `src` that is read."""
     if not input.ndim:
@@ -91,7 +102,7 @@ _OF_BOOLS = {"add": "max", "mul": "min"}  # "or", "and"
 _REDUCE = {"add": "add", "multiply": "mul"}
 
 
-@op(inplace=True, saves={"index": "*"}, numbers=("src", "value"), check=_check_scatter)
+@op(inplace=True, saves={"index": "*"}, numbers=("src", "value"), check=_check_number)
 def scatter(
     input: Array, dim: int, index: Array, src: Any = None, value: Any = None,
     reduce: str | None = None,
@@ -105,6 +116,7 @@ def scatter(
     if not index.size:
         return input
     if number is not None:
+        check_fits(number, input.dtype)
         src = jnp.broadcast_to(cast(number, input.dtype), index.shape)
     if reduce == "multiply":
         return _reduce(input, index, src, dim, "prod", True)
