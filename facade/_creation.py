@@ -25,6 +25,7 @@ from ._python_data import name_of_type
 from ._random import key as random_key
 from ._record import apply
 from ._trace import local
+from ._uninitialized import filler, fills
 from ._vmapped import differ
 
 
@@ -47,10 +48,15 @@ ones = _filled("ones")
 
 @takes_out("resized")
 def empty(*size: Any, memory_format: Any = None, **kwargs: Any) -> Any:
-    """A tensor whose values mean nothing (zeros here)."""
+    """A tensor whose values mean nothing: zeros, or NaN (see `utils.deterministic`)."""
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
-    made = zeros(size_of((kwargs.pop("size"),) if "size" in kwargs else size, "empty"), **kwargs)
+    size = size_of((kwargs.pop("size"),) if "size" in kwargs else size, "empty")
+    if fills():
+        kwargs["dtype"] = of(_np(kwargs.get("dtype")))
+        made = full(size, filler(kwargs["dtype"].np), **kwargs)
+    else:
+        made = zeros(size, **kwargs)
     if memory_format not in RANKS:
         return made
     from ._strided import lie

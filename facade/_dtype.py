@@ -154,8 +154,12 @@ class Size(tuple[Any, ...]):
         got = tuple.__getitem__(self, key)
         return Size(got) if isinstance(key, slice) else got
 
-    def __add__(self, other: Any) -> Size:
+    def __add__(self, other: Any) -> Any:
         if not isinstance(other, tuple):
+            reflected = getattr(builtins.type(other), "__radd__", None)
+            made = NotImplemented if reflected is None else reflected(other, self)
+            if made is not NotImplemented:
+                return made
             kind = type(other).__name__
             raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")
         return Size(tuple.__add__(self, other))
@@ -166,6 +170,9 @@ class Size(tuple[Any, ...]):
         return Size(tuple.__add__(tuple(other), self))
 
     def __mul__(self, n: Any) -> Size:
+        if not hasattr(n, "__index__"):
+            kind = builtins.type(n).__name__
+            raise TypeError(f"can't multiply sequence by non-int of type '{kind}'")
         return Size(tuple.__mul__(self, n))
 
     __rmul__ = __mul__
@@ -176,6 +183,28 @@ _DEVICES = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
     "mps, meta, hpu, mtia, privateuseone"
 )
+
+
+def _check_index(index: Any) -> None:
+    if not isinstance(index, builtins.int) or isinstance(index, builtins.bool):
+        raise TypeError(
+            f"device(): argument 'index' (position 2) must be int, not {type(index).__name__}"
+        )
+    if not -(2**63) <= index < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    if index < 0:
+        raise RuntimeError("Device index must not be negative")
+
+
+def _accelerator(index: Any) -> str:
+    """The type that a device is of which only the number is told."""
+    from jax import default_backend
+
+    _check_index(index)
+    found = default_backend()
+    if found == "cpu":
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return "cuda" if found == "gpu" else found
 
 
 class device:
@@ -192,8 +221,17 @@ class device:
         given = type
         if isinstance(type, device):
             type, index = type.type, type.index
+        if isinstance(type, (builtins.float, builtins.bool)) and index is None:
+            raise TypeError(
+                "device() received an invalid combination of arguments - got "
+                f"({type.__class__.__name__}), but expected one of:\n * (torch.device device)\n"
+                "      didn't match because some of the arguments have invalid types: "
+                f"(!{type.__class__.__name__}!)\n * (str type, int index = -1)\n"
+            )
         if isinstance(type, builtins.int) and index is None:
-            type, index = "cuda", type
+            type, index = _accelerator(type), type
+        if index is not None:
+            _check_index(index)
         if not isinstance(type, str):
             raise TypeError(
                 f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}"

@@ -99,6 +99,7 @@ def as_subclass(self: Any, cls: type) -> Any:
     """This tensor as one of a class derived from `Tensor`, sharing its data and history."""
     from leafax.functional import TABLE
 
+    from ._legacy import of_class
     from ._record import apply
     from ._tensor import Tensor
 
@@ -109,9 +110,7 @@ def as_subclass(self: Any, cls: type) -> Any:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
             "possible. Make sure your class inherits from Tensor."
         )
-    out = apply(TABLE["alias"], self)
-    out.__class__ = cls
-    return out
+    return of_class(apply(TABLE["alias"], self), cls)
 
 
 def module_load(self: Any, other: Any, assign: bool = False) -> Any:

@@ -22,8 +22,10 @@ from ._overlap import check_overlap
 from ._random import key
 from ._record import apply
 from ._storage import storage_of
+from ._storages import storage_bytes
 from ._table import plain
 from ._trace import Mode, local
+from ._uninitialized import fill_tail, fills
 from ._writes import touch
 
 
@@ -164,7 +166,7 @@ def scatter_(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
-    """Change the shape in place; elements beyond the old ones mean nothing (zeros here)."""
+    """Change the shape in place; elements beyond the old ones mean nothing, see `empty`."""
     from ._shapes import size_argument
 
     if not size:
@@ -187,9 +189,12 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
                 return resize_(self, shape, memory_format=memory_format)
         check_inplace(self, False)
         resized = shape != tuple(self.shape)
+        before = storage_bytes(self) if fills() else None
         reshaped_storage(self, shape, strides)
         if resized:
             touch(self)
+            if before is not None:
+                fill_tail(self, before)
     if carries(self):
         raise RuntimeError("cannot resize variables that has a forward grad")
     return self

@@ -17,6 +17,7 @@ from leafax.functional import Op
 
 from ._bits import held
 from ._handle import Handle
+from ._python_data import name_of_type
 from ._run import cut
 from ._step import user_line
 from ._trace import local
@@ -155,6 +156,10 @@ def nonzero(input: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
     from ._strided import lie
 
     refuse("nonzero", input)
+    if not isinstance(as_tuple, bool):
+        raise TypeError(
+            f"nonzero(): argument 'as_tuple' must be bool, not {name_of_type(as_tuple)}"
+        )
     if as_tuple and out is not None:
         raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     values = _held_at_line(input)

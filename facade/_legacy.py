@@ -8,7 +8,7 @@ import numpy as np
 
 from leafax.functional import TABLE, cpp_name, default_float, scalar_name
 
-from . import _dtype
+from . import _dtype, _enter
 from ._handle import Handle
 from ._python_data import is_sequence, name_of_type
 from ._record import apply
@@ -21,7 +21,23 @@ def legacy_tensor(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """
     first = args[0] if len(args) == 1 else None
     dtype = first._v.dtype if isinstance(first, Handle) else default_float()
-    return make(args, kwargs, _dtype.of(dtype), kwargs.pop("device", None), "Tensor")
+    made = make(args, kwargs, _dtype.of(dtype), kwargs.pop("device", None), "Tensor")
+    return made if cls is _enter._tensor_class else of_class(made, cls)
+
+
+def of_class(made: Any, cls: type) -> Any:
+    """A tensor that nobody else holds, as one of a class derived from `Tensor`."""
+    try:
+        made.__class__ = cls
+    except TypeError:  # `__slots__` of the class's own lie in memory behind those of `Tensor`
+        if made.requires_grad:
+            raise
+        blank = _enter.from_array(np.zeros(0, made._v.dtype))
+        slotted: Any = object.__new__(cls)
+        slotted.__dict__.update(blank.__dict__)
+        slotted.data = made
+        return slotted
+    return made
 
 
 def make(
@@ -32,7 +48,7 @@ def make(
     Args:
       said: `"Tensor"` for the constructor of tensors, `"new"` for the method.
     """
-    from ._creation import zeros
+    from ._creation import empty, zeros
     from ._from_data import tensor
     from ._storages import UntypedStorage
 
@@ -55,7 +71,7 @@ def make(
     if len(args) == 1 and isinstance(first, UntypedStorage):
         return _of_storage(first, dtype)
     if len(args) == 1 and isinstance(first, _dtype.Size):
-        return zeros(tuple(first), dtype=dtype)
+        return empty(tuple(first), dtype=dtype)
     if len(args) == 1 and is_sequence(first) and not isinstance(first, str):
         return tensor(first, dtype=dtype)
     for place, a in enumerate(args):
@@ -63,7 +79,7 @@ def make(
             raise _no_size(a, place)
         if a < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {a}: {list(args)}")
-    return zeros(*args, dtype=dtype)
+    return empty(*args, dtype=dtype)
 
 
 def _of_storage(store: Any, dtype: Any) -> Any:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, cast
 
 import jax
 
+from ._dtype import Size
+
 
 class TreeSpec:
     """The structure of a tree.
@@ -99,6 +101,7 @@ _NODES: dict[Any, _Node] = {
         lambda xs, context: defaultdict(context[0], zip(context[1], xs, strict=True)),
     ),
     deque: _Node(lambda x: (x, x.maxlen), lambda xs, most: deque(xs, most)),
+    Size: _Node(lambda x: (x, None), lambda xs, _: tuple(xs)),
     _fields: _Node(lambda x: (x, type(x)), lambda xs, made: made(*xs)),
 }
 

@@ -16,9 +16,10 @@ from ._device_mixin import device_of
 from ._dtype import device as device_class
 from ._dtype import dtype as dtype_class
 from ._functions import set_default_dtype
+from ._python_data import name_of_type
 from ._tensor import Tensor
+from ._uninitialized import deterministic
 
-_deterministic = [False, False]  # enabled, warn only
 _precision = ["highest"]
 #: JAX's names for PyTorch's precisions of a float32 matmul.
 _PRECISIONS = {"highest": "highest", "high": "tensorfloat32", "medium": "bfloat16"}
@@ -36,6 +37,12 @@ def get_num_threads() -> int:
     return _threads[0] if _threads else _cores()
 
 
+def _check_number(number: int) -> None:
+    if not -(2**31) <= number < 2**31:
+        wide = "" if -(2**63) <= number < 2**63 else " long"
+        raise ValueError(f"Overflow when unpacking long{wide}")
+
+
 def set_num_threads(number: int) -> None:
     """Accepted for the sake of PyTorch programs, with a warning: XLA decides at its start.
 
@@ -44,6 +51,7 @@ def set_num_threads(number: int) -> None:
     """
     if not isinstance(number, int) or isinstance(number, bool):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(number).__name__}")
+    _check_number(number)
     if number <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
     if number != _cores():
@@ -61,7 +69,12 @@ get_num_interop_threads = get_num_threads
 
 def set_num_interop_threads(number: int) -> None:
     """As `set_num_threads`: accepted, without an effect."""
-    if not isinstance(number, int) or number <= 0:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise RuntimeError(
+            f"set_num_interop_threads expects an int, but got {type(number).__name__}"
+        )
+    _check_number(number)
+    if number <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
 
 
@@ -81,18 +94,24 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     True
     >>> torch.use_deterministic_algorithms(False)
     """
-    _deterministic[:] = [bool(mode), bool(warn_only)]
+    for name, value in (("mode' (position 1)", mode), ("warn_only'", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument '{name} must be bool, not "
+                f"{name_of_type(value)}"
+            )
+    deterministic[:] = [mode, warn_only]
     lowerings(op_by_op="exact" if mode else "auto")
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """What `use_deterministic_algorithms` was told."""
-    return _deterministic[0]
+    return deterministic[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """What `use_deterministic_algorithms` was told of `warn_only`."""
-    return _deterministic[1]
+    return deterministic[1]
 
 
 _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
@@ -118,7 +137,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 def get_deterministic_debug_mode() -> int:
     """0, 1 or 2, see `set_deterministic_debug_mode`."""
-    return 0 if not _deterministic[0] else 1 if _deterministic[1] else 2
+    return 0 if not deterministic[0] else 1 if deterministic[1] else 2
 
 
 def get_float32_matmul_precision() -> str:

@@ -14,6 +14,8 @@ from leafax.functional import cpp_name
 
 from ._dtype import device, dtype
 from ._enter import enter, make
+from ._handle import Handle
+from ._python_data import is_sequence
 from ._roles import tag
 from ._storage import storage_of
 from ._trace import local, resting
@@ -32,8 +34,8 @@ def _memory(t: Any) -> Any:
 
 
 def pointer(t: Any) -> int:
-    """`data_ptr()`: 0 for memory without bytes."""
-    if not t.numel() and not storage_bytes(t):
+    """`data_ptr()`: 0 for a tensor without elements."""
+    if not t.numel():
         return 0
     return _start(t) + t.storage_offset() * t.itemsize  # type: ignore[no-any-return]
 
@@ -47,8 +49,34 @@ def storage_bytes(t: Any) -> int:
     return int(t._v.nbytes if t._store is None else t._store.cell._v.nbytes)
 
 
+def _bytes(given: Any, device: Any) -> Any:
+    """New memory: of so many bytes, or with these."""
+    from ._creation import empty
+    from ._dtype import uint8
+    from ._from_data import tensor
+
+    if isinstance(given, int):
+        return empty(given, dtype=uint8, device=device)
+    if not is_sequence(given):
+        raise RuntimeError(
+            "torch.UntypedStorage(): Expected a sequence type, but got "
+            f"{type(given).__name__}"
+        )
+    for item in given:
+        if not isinstance(item, int):
+            raise RuntimeError(
+                "torch.UntypedStorage(): tried to construct a storage from a sequence "
+                f"({type(given).__name__}), but one of the items was of type "
+                f"{type(item).__name__} instead of int"
+            )
+    return tensor([n % 256 for n in given], dtype=uint8, device=device)
+
+
 class UntypedStorage:
     """The memory of a tensor, counted in bytes.
+
+    Args:
+      tensor: whose memory it is; a number of bytes, or bytes, make new memory.
 
     >>> import leafax
     >>> x = leafax.zeros(2, 3)
@@ -58,8 +86,8 @@ class UntypedStorage:
 
     is_cuda = is_sparse = is_sparse_csr = False
 
-    def __init__(self, tensor: Any) -> None:
-        self._tensor = tensor
+    def __init__(self, tensor: Any = 0, *, device: Any = None) -> None:
+        self._tensor = tensor if isinstance(tensor, Handle) else _bytes(tensor, device)
 
     def data_ptr(self) -> int:
         """A number that stands for the memory; 0 if it has no bytes."""
@@ -125,6 +153,10 @@ class UntypedStorage:
         """The same where it is on the processor already, else a copy there."""
         return self if self.device.type == "cpu" else type(self)(self._elements().cpu())
 
+    def resizable(self) -> bool:
+        """Whether it may grow: JAX's arrays are replaced by larger ones."""
+        return True
+
     def is_pinned(self, device: Any = None) -> bool:
         """Never: XLA copies to its devices by itself."""
         return False
@@ -162,7 +194,7 @@ class UntypedStorage:
         return self.whole(uint8).tolist()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        rows = "".join(f" {n}\n" for n in self.tolist())
+        rows = " " + "\n ".join(map(str, self.tolist())) + "\n"
         return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 

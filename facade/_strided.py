@@ -28,6 +28,11 @@ def empty_strided(
             f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
             f"({len(stride)})"
         )
+    if 0 not in size and any((n - 1) * s < 0 for n, s in zip(size, stride, strict=True)):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and "
+            f"strides={list(stride)}"
+        )
     span = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     memory = empty(span, dtype=dtype, device=device)
     with no_grad():

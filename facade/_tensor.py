@@ -166,7 +166,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return _repr(self)
 
     def __format__(self, spec: str) -> str:
-        if self.dim() == 0:
+        if self.dim() == 0 and type(self) is Tensor:
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
@@ -328,7 +328,8 @@ def _repr(t: Tensor) -> str:
         if along is not None:
             suffixes.append(f"tangent={along}")
     array = on_host(observe(t, "print"))
-    return format_tensor(array, suffixes=suffixes, default_dtype=_default_np())
+    prefix = "tensor(" if type(t) is Tensor else f"{type(t).__name__}("
+    return format_tensor(array, suffixes=suffixes, default_dtype=_default_np(), prefix=prefix)
 
 
 def _default_np() -> np.dtype:

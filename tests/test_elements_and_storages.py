@@ -60,3 +60,15 @@ def test_bytes_of_a_storage_are_read_and_written() -> None:
         y = w * w
         w.untyped_storage().fill_(0)
         log(w, y.sum().backward())
+
+
+def test_storages_that_no_tensor_had() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        make = torch.UntypedStorage
+        log(make(3).nbytes(), make().nbytes(), make([1, 2]).tolist(), repr(make([1, 2])))
+        log(repr(make()), make(2).fill_(7).tolist(), make(3, device="cpu").resizable())
+        log(torch.empty(0).set_(make(8)).shape, torch.ones(2).storage().resizable())
+        for wrong in ("a", 1.5, [1.5], [300]):
+            with log.catch():
+                make(wrong).tolist()

@@ -120,12 +120,19 @@ def test_arrays_that_run_backwards_are_refused(make: str) -> None:
 
 
 def test_sizes_are_ints() -> None:
+    class Reflected:
+        def __radd__(self, other: Any) -> int:
+            return 42
+
     for made in (
         lambda t: (1,) + t.Size([2]), lambda t: t.Size([2]) + (1,), lambda t: t.Size([True]),
         lambda t: t.Size(t.tensor([1, 2])), lambda t: t.Size([np.int64(3)]),
         lambda t: copy.deepcopy(pickle.loads(pickle.dumps(t.Size([2, 3])))),
         lambda t: t.Size([1.5]), lambda t: t.Size(["a"]), lambda t: t.Size([t.ones(1)]),
         lambda t: t.Size([2]) + [1],
+        lambda t: t.Size([2]) + 3,
+        lambda t: t.Size([2]) * 1.5,
+        lambda t: t.Size([2]) + Reflected(),
     ):  # fmt: skip
         said = []
         for lib in (leafax, torch):
@@ -147,7 +154,9 @@ def test_a_dtype_that_is_none_is_named() -> None:
 
 
 MADE = (
-    "t.zeros(-1)", "t.ones(2, -1)", "t.empty(-1)", "t.empty_strided((-1,), (1,))", "t.zeros()",
+    "t.zeros(-1)", "t.ones(2, -1)", "t.empty(-1)", "t.empty_strided((-1,), (1,))",
+    "t.empty_strided((2,), (-1,))", "t.ones(3).new_empty_strided((2, 2), (1, -1))",
+    "t.ones(3).as_strided((-1,), (1,))", "t.ones(3).as_strided((-1,), (1,), -1)", "t.zeros()",
     "t.zeros(True)", "t.zeros((True, 2))", "t.zeros(2, None)", "t.zeros(t.tensor(2.0))",
     "t.zeros(None)", "x.new_zeros()", "x.new_ones(True)", "x.new_full(2, 3)",
     "x.new_full((2,), 1j)", "t.full_like(x, 1j)", "t.full((2,), np.int16(3))", "t.eye(True)",

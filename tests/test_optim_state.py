@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sameness import Log, same
+
+import leafax
 
 MAKE: dict[str, Callable[[Any, Any], Any]] = {
     "momentum": lambda t, p: t.optim.SGD(p, lr=0.1, momentum=0.9),
@@ -141,6 +144,31 @@ def test_hyperparameters_are_checked_in_torchs_words() -> None:
             log.attempt(t.optim.Adam, [leaf(t)], **wrong)
         log(t.optim.SGD([leaf(t)], lr=nan).param_groups[0]["lr"] > 0)
         log(t.optim.Adam([leaf(t)], betas=(one, one)).defaults["betas"][0].shape)
+
+
+def test_kernels_that_pytorch_lacks_are_refused_at_the_step() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        for cls in (t.optim.SGD, t.optim.Adam, t.optim.AdamW):
+            z = t.tensor([1 + 2j], requires_grad=True)
+            opt = cls([z], lr=0.1, fused=True)
+            log.attempt(opt.step)  # nothing to update
+            z.grad = t.ones_like(z)
+            log.attempt(opt.step)
+        for options in ({}, {"foreach": True}, {"fused": True}, {"differentiable": True}):
+            p = t.ones(2, requires_grad=True)
+            opt = t.optim.Adam([p], capturable=True, **options)
+            log.attempt(opt.step)
+            p.grad = t.ones(2)
+            with log.catch(), t.no_grad():
+                opt.step()
+
+
+def test_schedulers_say_where_they_are_found() -> None:
+    for lib in (torch, leafax):
+        module = lib.optim.lr_scheduler
+        assert {getattr(module, n).__module__ for n in module.__all__} == {module.__name__}
+    assert leafax.optim.lr_scheduler.__all__ == torch.optim.lr_scheduler.__all__
 
 
 def test_complex_parameters_move_by_their_parts() -> None:

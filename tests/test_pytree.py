@@ -206,6 +206,16 @@ def unhashable() -> type:
     return Mutable
 
 
+def test_sizes_are_nodes() -> None:
+    for lib in LIBS:
+        size, tree = lib.Size([3, 4]), lib.utils._pytree
+        leaves, spec = tree.tree_flatten(size)
+        assert leaves == [3, 4] and spec.type is lib.Size
+        assert type(tree.tree_map(lambda n: n, size)) is tuple
+        shape = lib.func.vmap(lambda x: x.shape, out_dims=None)(lib.ones(2, 3))
+        assert type(shape) is tuple and shape == (3,)
+
+
 @pytest.mark.filterwarnings("ignore")  # of what is registered anew
 def test_dataclasses_and_constants() -> None:
     seen: list[list[Any]] = []

@@ -38,6 +38,21 @@ def test_refusals(call: str, dtype: str) -> None:
                 log(t.shape, t.tolist())
 
 
+@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16", "float64", "int64", "bool"])
+def test_numbers_that_are_scattered_must_fit(name: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x, at = torch.ones(2, 3).to(getattr(torch, name)), torch.tensor([[0]])
+        for number in (1j, 300, 1.5, -129, 1e9):
+            with log.catch():
+                log(x.scatter(0, at, number).tolist())
+        with log.catch():
+            log(x.clone().scatter_(0, at, 1j).tolist())
+        for wrong in (1, None, "x"):
+            log.attempt(x.nonzero, as_tuple=wrong)
+            log.attempt(torch.nonzero, x, as_tuple=wrong)
+
+
 def test_ndtr_is_made_of_erf() -> None:
     @same
     def program(torch: Any, log: Log) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from leafax.functional import TABLE
 
 from .._record import apply
+from ._attention_checks import check_padding, check_ranks, check_sizes
 from ._dropout import dropout
 from ._linear import linear
 from ._sparse import scaled_dot_product_attention
@@ -58,11 +59,7 @@ def multi_head_attention_forward(
     Returns the result and the attention weights (averaged over heads), None unless asked for.
     """
     batched = query.dim() == 3
-    if query.dim() not in (2, 3):
-        raise AssertionError(
-            "query should be unbatched 2D or batched 3D tensor but received "
-            f"{query.dim()}-D query tensor"
-        )
+    check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
@@ -83,11 +80,13 @@ def multi_head_attention_forward(
     width = size // num_heads
     if width * num_heads != size:
         raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
+    check_sizes(query, key, value, None, num_heads, use_separate_proj_weight)
     padding = _float_mask(key_padding_mask, "key_padding_mask", query.dtype)
     causal = is_causal and key_padding_mask is None and not need_weights
     mask = None if causal else _float_mask(attn_mask, "attn_mask", query.dtype)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, separate)
+    check_sizes(query, key, value, mask, num_heads, use_separate_proj_weight)
     if mask is not None and mask.dim() == 2:
         mask = mask.unsqueeze(0)
     cat = TABLE["cat"]
@@ -111,6 +110,7 @@ def multi_head_attention_forward(
         k, v = apply(cat, (k, zeros), 1), apply(cat, (v, zeros), 1)
         mask, padding = _one_more(mask), _one_more(padding)
     source = k.shape[1]
+    check_padding(padding, batch, source)
     if padding is not None:
         padding = padding.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
         padding = padding.reshape(batch * num_heads, 1, source)

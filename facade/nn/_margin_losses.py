@@ -10,8 +10,10 @@ from leafax.functional import TABLE
 
 from .._autocast import float32
 from .._creation import zeros_like
+from .._handle import Handle
 from .._record import apply
 from .._scalars import minus, plus
+from ._ctc_checks import check_counts, check_shapes, check_targets, lengths_of
 from ._reduction import check_reduction, reduced, reduction_of
 
 _SUB = TABLE["sub"]
@@ -169,12 +171,18 @@ def ctc_loss(
     if not batched:
         log_probs = log_probs.unsqueeze(1)
         targets = targets.unsqueeze(0)
+    given = lengths_of(input_lengths, "input_lengths"), lengths_of(target_lengths, "target_lengths")
+    check_shapes(log_probs, targets, blank)
+    check_counts(log_probs, *given)
     lengths = [
-        x.reshape(-1).long() if hasattr(x, "reshape") else tensor([*x]).long()
-        for x in (input_lengths, target_lengths)
+        x.reshape(-1).long() if isinstance(x, Handle) else tensor([*x]).long() for x in given
     ]
+    sizes = None if isinstance(given[1], Handle) else [int(n) for n in given[1]]
     if targets.dim() == 1:
         sizes = [int(n) for n in lengths[1].tolist()]
+    check_targets(targets, log_probs.shape[1], sizes)
+    if targets.dim() == 1:
+        assert sizes is not None
         rows = targets.new_zeros((len(sizes), builtins.max(sizes, default=0)))
         start = 0
         for i, n in enumerate(sizes):

@@ -164,6 +164,10 @@ def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
     """Standardize over the last dims, `normalized_shape`, then scale and shift."""
+    if isinstance(normalized_shape, int):
+        raise TypeError(
+            "layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not int"
+        )
     shape = tuple(normalized_shape)
     return apply(TABLE[_F + "layer_norm"], input, shape, weight, bias, eps)
 

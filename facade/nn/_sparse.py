@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from leafax.functional import TABLE, cpp_name
 
 from .._arguments import parsed
@@ -96,11 +98,27 @@ def interpolate(
     antialias: bool = False,
 ) -> Any:  # fmt: skip
     """Resize the dims after `(N, C)`, to `size` or by `scale_factor`."""
-    args = [plain(a) for a in (size, scale_factor)]
+    args = [_sizes(size), plain(scale_factor)]
     return apply(
         TABLE[_F + "interpolate"], input, *args, mode, align_corners, recompute_scale_factor,
         antialias,
     )  # fmt: skip
+
+
+def _sizes(size: Any) -> Any:
+    """A size as numbers, which may be given by tensors."""
+    if isinstance(size, Handle):
+        return int(size)  # type: ignore[call-overload]
+    if not isinstance(size, (list, tuple)):
+        return plain(size)
+    for n in size:
+        if not isinstance(n, (int, Handle, np.integer)):
+            raise TypeError(
+                "expected size to be one of int or Tuple[int] or Tuple[int, int] or "
+                "Tuple[int, int, int], but got size with types "
+                f"{[type(n) for n in size]}"
+            )
+    return plain(tuple(int(n) for n in size))
 
 
 def upsample(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from leafax.functional import TABLE, scalar_name
 
 from .._creation import arange, zeros
-from .._dtype import tensor_string
+from .._dtype import int64, tensor_string
 from .._dual import carries
 from .._from_data import from_numpy
 from .._no_forward import missing
@@ -34,7 +35,7 @@ def _size(
     ]
     if output_size is None:
         return tuple(default)
-    size = list(output_size)
+    size = output_size
     if len(size) == dims + 2:
         size = size[2:]
     if len(size) != dims:
@@ -45,7 +46,7 @@ def _size(
     for n, d, s in zip(size, default, stride, strict=True):
         if not d - s < n < d + s:
             raise ValueError(
-                f'invalid output_size "{size}" (dim {size.index(n)} must be between {d - s} and '
+                f'invalid output_size "{size}" (dim {[*size].index(n)} must be between {d - s} and '
                 f"{d + s})"
             )
     return tuple(int(n) for n in size)
@@ -90,6 +91,14 @@ def embedding_bag(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then "
             f"it must have the same shape as the input ({input.shape})"
         )
+    if weight.dtype is int64 and input.is_floating_point():
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage "
+            "`embedding_bag(weight, input, ...)` is deprecated, and should now be "
+            "`embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
+        input, weight = weight, input
     if weight.dim() != 2:
         raise ValueError(
             f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"

@@ -47,6 +47,8 @@ from ._fractional_pool import fractional_max_pool3d as fractional_max_pool3d  # 
 from ._fractional_pool import (  # noqa: E402
     fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices,
 )
+from ._grids import affine_grid as affine_grid  # noqa: E402
+from ._grids import grid_sample as grid_sample  # noqa: E402
 from ._linear import linear as linear  # noqa: E402
 from ._linear_cross_entropy import linear_cross_entropy as linear_cross_entropy  # noqa: E402
 from ._losses import binary_cross_entropy as binary_cross_entropy  # noqa: E402
@@ -116,5 +118,5 @@ __all__ = [  # noqa: PLE0604
     "embedding_bag", "multi_head_attention_forward", "max_unpool1d", "max_unpool2d",
     "max_unpool3d", "rrelu", "rrelu_", "linear_cross_entropy", "fractional_max_pool2d",
     "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices",
+    "fractional_max_pool3d_with_indices", "affine_grid", "grid_sample",
 ]  # fmt: skip

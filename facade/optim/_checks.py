@@ -48,3 +48,23 @@ def which_kernel(fused: bool | None, foreach: bool | None, differentiable: bool)
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+_FUSED_ON = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
+_CAPTURED_ON = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+
+
+def has_kernel(group: dict[str, Any], params: list[Any]) -> None:
+    """Raise where PyTorch's fused or captured update takes no such parameters."""
+    if group.get("fused"):
+        for p in params:
+            if p._v.dtype.kind == "c":
+                raise RuntimeError(
+                    "`fused=True` requires all the params to be floating point Tensors of "
+                    f"supported devices: {_FUSED_ON} but {p.dtype} and {p.device.type}"
+                )
+    elif group.get("capturable") and any(p.device.type == "cpu" for p in params):
+        raise AssertionError(
+            "If capturable=True, params and state_steps must be on supported devices: "
+            f"{_CAPTURED_ON[:-1] if group['foreach'] else _CAPTURED_ON}."
+        )

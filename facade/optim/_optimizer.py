@@ -22,6 +22,7 @@ from .._record import record
 from .._roles import overwritten, spread
 from .._trace import Value, local
 from .._writes import rebind, write
+from ._checks import has_kernel
 from ._groups import ParamGroup
 from ._saving import Saved
 from ._skip import skip_if
@@ -163,6 +164,7 @@ class Optimizer(Saved):
 
     def _step_recorded(self) -> None:
         for group in self.param_groups:
+            has_kernel(group, self.trainable(group))
             for p in self.trainable(group):
                 self.update_recorded(p, group)
 
@@ -190,6 +192,7 @@ class Optimizer(Saved):
         inputs = self._entering[id(group)].as_inputs(numbers)
         counts = self.writes(group)
         if not self._replayed(op, params, held, inputs, counts):
+            has_kernel(group, params)
             parts = apart(params)
             if len(parts) > 1:
                 for part in parts:

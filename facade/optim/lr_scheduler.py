@@ -18,3 +18,25 @@ from ._schedules import MultiplicativeLR as MultiplicativeLR
 from ._schedules import MultiStepLR as MultiStepLR
 from ._schedules import PolynomialLR as PolynomialLR
 from ._schedules import StepLR as StepLR
+
+__all__ = [  # noqa: RUF022 - in PyTorch's order
+    "LambdaLR",
+    "MultiplicativeLR",
+    "StepLR",
+    "MultiStepLR",
+    "ConstantLR",
+    "LinearLR",
+    "ExponentialLR",
+    "SequentialLR",
+    "CosineAnnealingLR",
+    "ChainedScheduler",
+    "ReduceLROnPlateau",
+    "CyclicLR",
+    "CosineAnnealingWarmRestarts",
+    "OneCycleLR",
+    "PolynomialLR",
+    "LRScheduler",
+]
+
+for _name in __all__:  # where users find them, and pickles and messages say they are
+    globals()[_name].__module__ = __name__

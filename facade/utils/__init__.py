@@ -3,6 +3,7 @@
 from .. import _missing
 from . import _pytree as _pytree
 from . import checkpoint as checkpoint
+from . import deterministic as deterministic
 from . import dlpack as dlpack
 from . import hooks as hooks
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._dtypes import cpp_name, is_floating, scalar_name
@@ -184,6 +185,9 @@ def _convolution(
         _check_output_padding(output_padding, stride, dilation)
     _check_dtypes(x, weight, bias)
     ones = (1,) * dims
+    if not transposed and not x.shape[1]:  # no channels give none, whatever the weight has
+        sizes = [(n - k) // s + 1 for n, k, s in zip(padded, kernel, stride, strict=True)]
+        return jnp.zeros((x.shape[0], 0, *sizes), x.dtype)
     if not transposed:
         y = convolve(x, weight, stride, pads, ones, dilation, groups)
     else:

@@ -77,6 +77,8 @@ def feature_dropout(key: Array, input: Array, p: Any, train: bool) -> Array:
     """Dropout of whole channels: one draw for each of the first two dims."""
     if not train:
         return input
+    if isinstance(p, (int, float)) and p == 1 and input.ndim < 2:  # nothing is drawn
+        return input * jnp.zeros_like(input)
     shape = _feature_shape(input)
     _check(input, p)
     return dropped(key, input, p, shape)

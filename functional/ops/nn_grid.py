@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,6 +106,12 @@ def _check(input: Array, grid: Array, mode: str, padding_mode: str) -> None:
             f"got input with sizes {size_list(input.shape)} and grid with sizes "
             f"{size_list(grid.shape)}"
         )
+    for dim in range(2, input.ndim):
+        if not input.shape[dim]:
+            raise RuntimeError(
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input "
+                f"has sizes {size_list(input.shape)} with dimension {dim} being empty"
+            )
     if mode == "bicubic" and input.ndim != 4:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if not is_floating(input.dtype):
@@ -132,7 +139,7 @@ def grid_sample(
         _taps(points[..., -1 - i], n, mode, padding_mode, bool(align_corners))
         for i, n in enumerate(sizes)
     ]
-    flat = x.reshape(*x.shape[:2], -1)
+    flat = x.reshape(*x.shape[:2], math.prod(sizes))
     total = None
     for corner in itertools.product(*rows):
         weight: Any = None
@@ -145,7 +152,8 @@ def grid_sample(
             inside = within if inside is None else inside & within
             index = index * n + jnp.clip(jnp.where(within, at, 0), 0, n - 1).astype(np.int64)
         shape = index.shape
-        taken = jnp.take_along_axis(flat, index.reshape(shape[0], 1, -1), axis=2, mode="clip")
+        places = index.reshape(shape[0], 1, math.prod(shape[1:]))
+        taken = jnp.take_along_axis(flat, places, axis=2, mode="clip")
         value = taken.reshape(*x.shape[:2], *shape[1:])
         value = jnp.where(inside[:, None], value, jnp.zeros((), x.dtype))
         if weight is not None:
@@ -157,6 +165,11 @@ def grid_sample(
 @op(namespace=F, method=False, backward="AffineGridGeneratorBackward0")
 def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = None) -> Array:
     """Make the grid `(N, *spatial, dims)` of the affine maps `theta` `(N, dims, dims + 1)`."""
+    if size[0] != theta.shape[0]:
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{size[0]}, {len(size) - 1}] but got: [{theta.shape[0]}, {len(size) - 1}]."
+        )
     spatial = tuple(size)[2:]
     dims = len(spatial)
     axes = []

@@ -201,6 +201,9 @@ def fold(
             f"{counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got "
             f"input.size(2)={columns}."
         )
+    if input.dtype.kind in "iu":
+        kind = scalar_name(input.dtype)
+        raise NotImplementedError(f"\"col2im_out_cpu\" not implemented for '{kind}'")
     x = input.reshape(-1, rows // block, *kernel, *counts)
     total: Any = None
     for i in range(kernel[0]):

@@ -89,6 +89,8 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str = "mean")
             f"{size_list(input.shape)}"
         )
     need_float(x, "multilabel_margin_loss_forward_out_frame", halves=False)
+    if target.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target.dtype)}")
     y = target.reshape(x.shape)
     classes = x.shape[1]
     listed = jnp.cumsum(y < 0, axis=1) == 0
@@ -107,7 +109,14 @@ def _check_lengths(
     steps = log_probs.shape[0]
     text = "Expected input_lengths to have value at {} {}, but got value {{value}} (while checking "
     text += "arguments for ctc_loss_allocate_outputs)"
+    room = targets.shape[1]
+    wide = f"Expected tensor to have size at least {{value}} at dimension 1, but got size {room} "
+    wide += "for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)"
+    least = text.replace("input_", "target_").format("least", 0)
+    longest = jnp.max(target_lengths, initial=0)
     return [
+        Fault(target_lengths < 0, RuntimeError, least, target_lengths),
+        Fault(longest > room, RuntimeError, wide, longest),
         Fault(input_lengths < 0, RuntimeError, text.format("least", 0), input_lengths),
         Fault(input_lengths > steps, RuntimeError, text.format("most", steps), input_lengths),
     ]
@@ -120,6 +129,9 @@ def ctc_loss(
     log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int
 ) -> Array:
     """Minus the log likelihood of padded `targets` `(N, S)` under `log_probs` `(T, N, C)`."""
+    if log_probs.dtype not in (np.float32, np.float64):
+        kind = scalar_name(np.dtype(log_probs.dtype))
+        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{kind}'")
     time, batch, _ = log_probs.shape
     size = targets.shape[1]
     low = jnp.full((), -np.inf, log_probs.dtype)

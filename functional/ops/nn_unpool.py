@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast
+from .._dtypes import cast, scalar_name
 from .._op import Fault, op
 from ._nn import need_float
 
@@ -23,7 +24,7 @@ def _check(input: Array, indices: Array, size: tuple[int, ...]) -> list[Fault]:
         Fault(
             (indices < 0) | (indices >= count), RuntimeError,
             f"Found an invalid max index: {{value}} (output volumes are of size "
-            f"{'x'.join(str(n) for n in size)}",
+            f"{'x'.join(str(n) for n in size)})",
             indices,
         )
     ]  # fmt: skip
@@ -35,12 +36,18 @@ def max_unpool(input: Array, indices: Array, size: tuple[int, ...]) -> Array:
     """Zeros of spatial `size`, with `input` at the flat positions `indices`."""
     if indices.dtype != np.dtype("int64"):
         raise RuntimeError(
-            f"elements in indices should be type int64 but got: {indices.dtype.name}"
+            f"elements in indices should be type int64 but got: {scalar_name(indices.dtype)}"
         )
     if input.shape != indices.shape:
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor "
             f"({list(input.shape)}) but got indices tensor with shape: {list(indices.shape)}"
+        )
+    rank = len(size) + 1
+    if input.ndim not in (rank, rank + 1):
+        raise RuntimeError(
+            f"Input to max_unpooling{len(size)}d should be a {rank}d or {rank + 1}d Tensor, but "
+            f"got a tensor with {input.ndim} dimensions."
         )
     lead = input.shape[: input.ndim - len(size)]
     rows = int(np.prod(lead))
@@ -60,6 +67,9 @@ def rrelu(
     key: Array, input: Array, lower: Any = 1.0 / 8, upper: Any = 1.0 / 3, training: bool = False
 ) -> Array:
     """Leaky relu whose slope is drawn while training, and the middle of the range otherwise."""
+    for side, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {side} bound must be finite, got {bound}")
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     need_float(input, "rrelu_with_noise_out_cpu")

@@ -284,6 +284,11 @@ def _strided_index(input: Array, size: Any, stride: Any, storage_offset: int | N
         )
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if any(n < 0 for n in size):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and "
+            f"strides={list(stride)}"
+        )
     reach = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     if 0 not in size and reach > input.size:
         item = input.dtype.itemsize
