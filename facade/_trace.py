@@ -230,13 +230,14 @@ class Trace:
       silent: writes that version counters did not see, see `_silent`.
       together: leaves of models that entered it without being told, see `_together`.
       detached: values of tensors that `detach_()` cut off.
+      peeked: what other threads computed from here, see `_peek.Peeked`.
       serial: traces in the order of their making.
     """
 
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
-        "silent", "detached", "noted", "together", "__weakref__",
+        "silent", "detached", "noted", "together", "peeked", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -259,6 +260,7 @@ class Trace:
         self.silent: tuple[Any, ...] = ()
         self.together: tuple[Any, ...] = ()
         self.detached: frozenset[Value] = frozenset()
+        self.peeked: Any = None
         self.weak = False
 
     def node(self, state: State) -> Any:
