@@ -116,16 +116,24 @@ def resting(
 
 
 class Mode:
-    """What a thread's surroundings add to the meaning of an op; one object a combination."""
+    """What a thread's surroundings add to the meaning of an op; one object a combination.
 
-    __slots__ = ("grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted", "floats")
+    Attributes:
+      enabled: what `is_grad_enabled()` says.
+      grad: whether ops are recorded for autograd; in inference mode they never are.
+    """
+
+    __slots__ = (
+        "enabled", "grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted", "floats",
+    )  # fmt: skip
     _made: dict[Any, Mode] = {}
 
     def __init__(
         self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...],
         anomaly: bool, counted: bool, floats: Any,
     ) -> None:  # fmt: skip
-        self.grad, self.inference, self.autocast = grad, inference, autocast
+        self.enabled, self.grad = grad, grad and not inference
+        self.inference, self.autocast = inference, autocast
         self.hooks = hooks  # saved-tensor hooks are in force
         self.dual = dual  # levels of forward mode that ops carry tangents of, see `_dual.py`
         self.anomaly = anomaly  # anomaly detection is on
@@ -327,7 +335,7 @@ class Local(threading.local):
     def set_mode(self, mode: Mode) -> None:
         """Go on recording under `mode`: a step, since it changes what the next ops mean."""
         if mode.floats is not default_float():  # it was left before the default was another
-            mode = Mode.of(mode.grad, mode.inference, mode.autocast, mode.hooks, mode.dual,
+            mode = Mode.of(mode.enabled, mode.inference, mode.autocast, mode.hooks, mode.dual,
                            mode.anomaly, mode.counted)  # fmt: skip
         self.mode = mode
         trace = self.trace
