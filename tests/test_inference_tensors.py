@@ -248,3 +248,14 @@ def test_parts_of_inference_tensors_by_strides_are_no_views() -> None:
             part = x.view(-1).chunk(2)[1].as_strided((2,), (1,), 3)
             part.add_(1)
             log(part._is_view(), part, x, x.as_strided((2,), (2,)))
+
+
+def test_copies_of_inference_tensors_have_an_edge_for_what_is_new() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        with lib.inference_mode():
+            t = lib.ones(2, 3, requires_grad=True)
+        for copy in (t.clone(), t.double(), t.to(lib.float32, copy=True), t.clone().clone()):
+            log(copy)
+        (t.clone() * t.double() * 2).sum().backward()
+        log.gradients(t.grad)
