@@ -68,7 +68,8 @@ def enter(t: Any, trace: Trace) -> Value:
         value = t._v
         known = trace.entered.get(id(t))
         if known is not None and known[0]() is t and known[2] == _held(t):
-            if t._array is not None or not t._shares:
+            same = known[1].resting is value.resting  # else its flag was changed elsewhere
+            if same and (t._array is not None or not t._shares):
                 return known[1]  # type: ignore[no-any-return]
         if trace.together and has(trace, t):
             tell(trace)

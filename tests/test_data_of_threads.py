@@ -80,3 +80,39 @@ def test_an_index_out_of_range_raises_where_the_tensor_is_used() -> None:
     finally:
         go.set()
         thread.join()
+
+
+@pytest.mark.parametrize("change", ["detach_", "requires_grad_", "off"])
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_a_flag_that_another_thread_changed_is_seen(looked_at: bool, change: str) -> None:
+    """Also in a thread whose program knows the tensor from before."""
+
+    def seen(lib: Any) -> list[Any]:
+        x = lib.ones(3, requires_grad=change != "requires_grad_")
+        if looked_at:
+            x.detach().tolist()
+        asked, told = queue.Queue[Any](), queue.Queue[Any]()
+
+        def work() -> None:
+            while (fn := asked.get()) is not None:
+                told.put(fn())
+
+        def there(fn: Any) -> Any:
+            asked.put(fn)
+            return told.get()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        kept = there(lambda: x * 2), x * 3
+        x.requires_grad_(False) if change == "off" else getattr(x, change)()
+        found = []
+        for y in (there(lambda: x * x), x * x):
+            found += [y.requires_grad, kept[0].requires_grad, kept[1].requires_grad]
+            if y.requires_grad:
+                y.sum().backward()
+                found.append(x.grad.tolist())
+        asked.put(None)
+        thread.join()
+        return found
+
+    assert seen(leafax) == seen(torch)
