@@ -108,11 +108,15 @@ def enter(t: Any, trace: Trace) -> Value:
 def _held(t: Any) -> Any:
     """Which array `t` is, or is read from; the trace that it entered keeps that alive.
 
-    Of what another thread has pending its value there: it is computed once.
+    Of what another thread has pending its value in that trace (a later one may come to the same
+    value with other data): it is computed once.
     """
     if t._shares and t._store is not None:
         return id(t._store.cell._array)
-    return t._v if t._array is None else id(t._array)
+    if t._array is not None:
+        return id(t._array)
+    trace = t._trace
+    return object() if trace is None else (trace.serial, t._v)
 
 
 def note_entry(trace: Trace, t: Any, value: Value) -> None:
