@@ -65,7 +65,7 @@ def settle() -> None:
     now = local.mode
     wanted = state.dtypes[here()] if here() in state.enabled else None
     if now.autocast is not wanted:
-        local.set_mode(Mode.of(now.grad, now.inference, wanted))
+        local.set_mode(Mode.of(now.enabled, now.inference, wanted))
 
 
 def recorded(op: Op, args: Any, kwargs: Any, lower: dtype) -> Any:
@@ -138,7 +138,7 @@ def _is_weight(t: Any) -> bool:
 def off(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function without autocast."""
     mode = local.mode
-    with within(Mode.of(mode.grad, mode.inference, None)):
+    with within(Mode.of(mode.enabled, mode.inference, None)):
         return fn(*args, **kwargs)
 
 

@@ -19,6 +19,8 @@ from ._memory_format import memory_format
 from ._record import apply
 from ._run import observe
 from ._strides import layout
+from ._trace import local
+from ._writes import written_once
 
 _BACKENDS = {"cuda": ("gpu", "cuda", "rocm"), "cpu": ("cpu",), "tpu": ("tpu",)}
 
@@ -38,9 +40,13 @@ def jax_device(where: device_class) -> Any:
 def copied_as(t: Any, dtype: Any, memory_format: Any = None) -> Any:
     """A copy of another dtype or in a memory format."""
     if memory_format is None:
-        return apply(TABLE["_to_copy"], t, dtype)
-    strides_in(t.shape, memory_format)  # or raise
-    return apply(TABLE["_to_copy"], t, dtype, memory_format)
+        out = apply(TABLE["_to_copy"], t, dtype)
+    else:
+        strides_in(t.shape, memory_format)  # or raise
+        out = apply(TABLE["_to_copy"], t, dtype, memory_format)
+    if t._v.inference and not local.mode.inference:  # PyTorch counts the copying, as in `clone`
+        written_once(out)
+    return out
 
 
 _REST = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"

@@ -8,7 +8,7 @@ from typing import Any
 from . import _graph
 from ._enter import Source, enter
 from ._handle import Handle
-from ._roles import alias, keep_edge
+from ._roles import alias, keep_edge, tag
 from ._silent import moved, replaced
 from ._storage import adopt, detach, leave
 from ._threads import sharing
@@ -94,7 +94,7 @@ class DataMixin(Handle):
             self._v, self._trace, self._array, self._stale = kind, None, other._array, None
             trace.entered.pop(id(self), None)
         else:
-            value = alias(trace, self._entered(other), kind)
+            value = tag(trace, self._entered(other), kind)
             history = self._grad_fn, self._out
             rebind(self, value)
             self._grad_fn, self._out = history

@@ -52,14 +52,14 @@ _PRIMAL = Op(
 def seeing(levels: tuple[int, ...]) -> Iterator[None]:
     """Record with the tangents of these levels only."""
     mode = local.mode
-    with within(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels)):
+    with within(Mode.of(mode.enabled, mode.inference, mode.autocast, dual=levels)):
         yield
 
 
 def switch(enabled: bool) -> None:
     opened.enabled = enabled
     now = local.mode
-    local.set_mode(Mode.of(now.grad, now.inference, now.autocast, dual=open_levels()))
+    local.set_mode(Mode.of(now.enabled, now.inference, now.autocast, dual=open_levels()))
 
 
 def open_levels() -> tuple[int, ...]:
@@ -88,7 +88,7 @@ def enter_level() -> int:
     levels = mode.dual
     if opened.enabled and not mode.inference:
         levels = (*levels, number)
-    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels))
+    local.set_mode(Mode.of(mode.enabled, mode.inference, mode.autocast, dual=levels))
     return number
 
 
@@ -101,7 +101,7 @@ def exit_level() -> None:
             duals.pop(number, None)
     mode = local.mode
     levels = tuple([n for n in mode.dual if n != number])
-    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, dual=levels))
+    local.set_mode(Mode.of(mode.enabled, mode.inference, mode.autocast, dual=levels))
 
 
 def below(level: int) -> tuple[int, ...]:

@@ -67,8 +67,10 @@ def enter(t: Any, trace: Trace) -> Value:
             wait_for(t)
         value = t._v
         known = trace.entered.get(id(t))
-        if known is not None and known[0]() is t and t._array is not None and known[2] == _held(t):
-            return known[1]  # type: ignore[no-any-return]
+        if known is not None and known[0]() is t and known[2] == _held(t):
+            same = known[1].resting is value.resting  # else its flag was changed elsewhere
+            if same and (t._array is not None or not t._shares):
+                return known[1]  # type: ignore[no-any-return]
         if trace.together and has(trace, t):
             tell(trace)
             return enter(t, trace)
@@ -105,9 +107,18 @@ def enter(t: Any, trace: Trace) -> Value:
         return value
 
 
-def _held(t: Any) -> int:
-    """Which array `t` is, or is read from; the trace that it entered keeps that alive."""
-    return id(t._store.cell._array if t._shares and t._store is not None else t._array)
+def _held(t: Any) -> Any:
+    """Which array `t` is, or is read from; the trace that it entered keeps that alive.
+
+    Of what another thread has pending its value in that trace (a later one may come to the same
+    value with other data): it is computed once.
+    """
+    if t._shares and t._store is not None:
+        return id(t._store.cell._array)
+    if t._array is not None:
+        return id(t._array)
+    trace = t._trace
+    return object() if trace is None else (trace.serial, t._v)
 
 
 def note_entry(trace: Trace, t: Any, value: Value) -> None:

@@ -13,9 +13,9 @@ from leafax.functional import is_differentiable, needed_inputs, vjp_of
 
 from ._enter import from_array
 from ._graph import edge_of, node_of
+from ._holders import Holders
 from ._origin import written_through
-from ._saved import Saved, argument, holder_of, lens_of, saved_places
-from ._threads import set_aside
+from ._saved import Saved, argument, lens_of, saved_places
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
 
 
@@ -25,6 +25,7 @@ class Keep(NamedTuple):
     states: tuple[State, ...]
     values: tuple[Value, ...]
     residuals: tuple[tuple[State, tuple[int, ...]], ...]
+    read: tuple[frozenset[int], ...]  # by each state's gradient, among its operands
 
 
 def to_keep(trace: Trace, live: list[Value]) -> Keep | None:
@@ -47,11 +48,14 @@ def to_keep(trace: Trace, live: list[Value]) -> Keep | None:
     states = tuple(sorted(seen, key=lambda s: s.depth))
     values: dict[Value, None] = {}
     residuals = []
+    read: list[frozenset[int]] = []
     frames = trace.frames or {}
     for state in states:
         if state in frames:  # checkpointed: nothing is kept
+            read.append(frozenset())
             continue
-        for i in needed(state):
+        read.append(needed(state))
+        for i in read[-1]:
             values[state.operands[i]] = None
         for name, index in saved_places(state):
             if index < 0:
@@ -60,7 +64,7 @@ def to_keep(trace: Trace, live: list[Value]) -> Keep | None:
                 values[state.operands[index]] = None
         if state.call.residuals:
             residuals.append((state, wanted_of(state)))
-    return Keep(states, tuple(values), tuple(residuals))
+    return Keep(states, tuple(values), tuple(residuals), tuple(read))
 
 
 def wanted_of(state: State) -> tuple[int, ...]:
@@ -149,6 +153,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         node.retains = node.retains_of()
     holders = {id(t._v): t for t in live}
     stale = {id(t._stale): t for t in live if t._stale is not None}
+    mates = Holders(live)
     sharers: dict[tuple[int, int], Any] = {}
     for t in live:
         v = t._v if t._stale is None else t._stale
@@ -202,7 +207,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
             vc = tensor._vc
         holder = holder_now(value, state)
         held = None if holder is None else ref(holder)
-        mate = holder_of(value, live) if holder is None else None
+        mate = mates.of(value) if holder is None else None
         mate = None if mate is None else ref(mate)
         of = None
         if holder is None:
@@ -213,12 +218,12 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
             of = None if base is None else ref(base)
         return Saved(tensor, version, vc, held, value in trace.detached, mate, of)
 
-    for node in nodes:
+    for node, read in zip(nodes, kept.read, strict=True):
         state = node.state
         if trace.frames and state in trace.frames:
             node.frame, node.trace = trace.frames[state], None
             continue
-        node.saved = {i: saved(state.operands[i], state) for i in needed(state)}
+        node.saved = {i: saved(state.operands[i], state) for i in read}
         for _, index in saved_places(state):
             if index >= 0:
                 node.saved[index] = saved(state.operands[index], state)

@@ -125,7 +125,7 @@ class _Gradients(_Scope):
         pass
 
     def __enter__(self) -> None:
-        self.prev = local.mode.grad
+        self.prev = local.mode.enabled
         _record_gradients(self._grad)
 
     def __exit__(self, *exc: Any) -> None:
@@ -159,7 +159,7 @@ class set_grad_enabled(_Scope):
 
     def __init__(self, mode: bool) -> None:
         self.mode = _bool("set_grad_enabled", mode)
-        self.prev = local.mode.grad
+        self.prev = local.mode.enabled
         _record_gradients(mode)
 
     def _copy(self) -> set_grad_enabled:
@@ -212,7 +212,7 @@ class inference_mode(_Scope):
 
 def is_grad_enabled() -> bool:
     """Whether ops record gradients in this thread."""
-    return local.mode.grad
+    return local.mode.enabled
 
 
 def is_inference_mode_enabled() -> bool:

@@ -272,6 +272,8 @@ def places(state: State) -> tuple[int | None, ...]:
     if hidden:  # how a view is seen has no edges
         own = len(call.args) - hidden
         given = {k: a for i, (k, a) in enumerate(given.items()) if i < own or i >= len(call.args)}
+    if copies(call) and state.operands[0].inference:
+        return (None, 0)  # what is new has an edge, too
     if call.op.random:
         del given[call.op.parameters[0]]  # the key of its numbers
     clamp = call.op.name == "clamp" and _clamp(given) == "ClampBackward0"

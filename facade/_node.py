@@ -267,7 +267,7 @@ class Node:
         assert trace is not None
         if index < 0:
             value = self.state.values[-1 - index]
-            from ._saved import holder_of
+            from ._holders import holder_of
 
             holder = holder_of(value) if share and trace is local.trace else None
             if holder is not None:

@@ -10,6 +10,7 @@ from leafax.functional import TABLE
 
 from . import _dtype, _fast, _table_methods
 from ._cautions import drops_imaginary
+from ._convert import copied_as
 from ._inplace import apply_inplace, check_inplace, frozen
 from ._record import apply
 from ._table import by_name
@@ -81,7 +82,6 @@ def _of_integers(invert: Callable[..., Any]) -> Callable[..., Any]:
 
 def _cast(name: str, dtype_name: str) -> Callable[..., Any]:
     dtype = getattr(_dtype, dtype_name)
-    op = TABLE["_to_copy"]
 
     def cast(self: Any, *args: Any, memory_format: Any = None, **others: Any) -> Any:
         if args:
@@ -94,7 +94,7 @@ def _cast(name: str, dtype_name: str) -> Callable[..., Any]:
         if self._v.dtype == dtype.np:
             return self
         drops_imaginary(self._v.dtype, dtype.np, self._v.numel)
-        return apply(op, self, dtype.np)
+        return copied_as(self, dtype.np)
 
     cast.__doc__ = f"This tensor as {dtype_name}."
     kind = inspect.Parameter

@@ -13,9 +13,10 @@ from leafax.functional import is_differentiable
 
 from ._ambiguous import multiple, unseen
 from ._graph import grad_fn
+from ._holders import holder_of
 from ._layout import followed, laid
 from ._lens import BY_NAME, inner_of, is_seen_by
-from ._saved import holder_of, short
+from ._saved import short
 from ._storage import MANY
 from ._trace import LEAF, Value, local
 

@@ -4,24 +4,66 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import Input, Node, Program, is_exact, picked, plan_for
+from leafax.functional import Input, Node, is_exact, picked, plan_for
 
+from ._faults import Pending
 from ._history import Run, history
 from ._host import raw
 from ._prepared import has_graph
-from ._run import entries_to
 from ._step import user_line
 from ._threads import sharing, wait_for
-from ._trace import NOWHERE, Trace, local
+from ._trace import NOWHERE, State, Trace, local
 
 MOST = 8  # ops of what is looked at beside a program
+
+
+class Peeked:
+    """What other threads asked of a trace.
+
+    Attributes:
+      steps: its entries so far: the number of the first value, the state, the array of an input.
+      state: the last state among them.
+      known: arrays of values that were computed, by number.
+    """
+
+    __slots__ = ("steps", "state", "known", "inputs")
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self.steps: list[tuple[int, State, Any]] = []
+        self.state: State | None = None
+        self.inputs = 0
+        self.known: dict[int, Any] = {}
+
+    def follow(self, trace: Trace) -> None:
+        """Add what was recorded since; the thread may be adding an input right now."""
+        states: list[State] = []
+        state: State | None = trace.state
+        while state is not self.state and state is not None:
+            states.append(state)
+            state = state.parent
+        if state is None:  # also where steps have become one since
+            self.begin()
+        for s in reversed(states):
+            array = None
+            if isinstance(s.entry, Input):
+                if self.inputs == len(trace.arrays):
+                    return
+                array = trace.arrays[self.inputs]
+                self.inputs += 1
+            if s.entry is not None:
+                self.steps.append((s.count - len(s.entry.avals), s, array))
+            self.state = s
 
 
 def peek(t: Any) -> Any:
     """The array of a tensor that another thread has pending, without touching its trace.
 
     The values that it depends on are computed anew from that trace's inputs: they are
-    immutable, so the other thread may go on.
+    immutable, so the other thread may go on. What of them may be needed again is remembered with
+    the trace: of a thread that prepares data with a running mean, each batch takes one turn.
     """
     with sharing:
         wait_for(t)
@@ -33,20 +75,52 @@ def peek(t: Any) -> Any:
                 "this tensor has no value: the program that would have computed it failed. The "
                 "error was raised where the program ran."
             )
-        state, arrays = trace.state, list(trace.arrays)
-    entries, _ = entries_to(state)
-    n_inputs, n_values, kept = 0, 0, []
-    for entry in entries:
-        if isinstance(entry, Input):
-            if n_inputs == len(arrays):
+        peeked = trace.peeked
+        if peeked is None:
+            peeked = trace.peeked = Peeked()
+        peeked.follow(trace)
+        known = peeked.known
+        kept, inputs, rest = _part(trace, peeked, value.index)
+    plan = plan_for(picked(kept, (value.index, *rest)))
+    outcome = plan.run(inputs)
+    known.update(zip(rest, outcome.outputs[1:], strict=True))
+    if trace is not local.trace:
+        if outcome.flags is not None:  # that thread may raise them later, or never
+            local.faults.append(Pending(outcome.flags[0], outcome.flags[1], plan.side.faults))
+        told = ("tensor of another thread", user_line(), len(plan.nodes), *outcome[3:])
+        history.append(Run(*told, inputs=len(inputs), outputs=len(rest) + 1, saved=0, donated=0))
+    return outcome.outputs[0]
+
+
+def _part(trace: Trace, peeked: Peeked, index: int) -> tuple[list[Any], list[Any], list[int]]:
+    """What it takes to compute a value: entries for `picked`, and the arrays of its inputs.
+
+    Also the numbers of what is computed on the way and is still held, or used after it. Whether
+    the thread is a few turns ahead must not matter, for each other program is compiled.
+    """
+    held = {t._v.index for r in list(trace.refs) if (t := r()) is not None and t._trace is trace}
+    wanted, rest, found = {index}, [], []
+    for first, s, array in reversed(peeked.steps):
+        entry = s.entry
+        mine = wanted.intersection(range(first, first + len(entry.avals)))
+        if not mine:
+            if first > index and isinstance(entry, Node):
+                held.update(entry.inputs)
+            if not wanted:
                 break
-            n_inputs += 1
-        kept.append(entry)
-        n_values += len(entry.avals)
-        if n_values > value.index:
-            break
-    program = Program(tuple(kept), (value.index,))
-    return plan_for(program).run(arrays[:n_inputs]).outputs[0]
+            continue
+        wanted -= mine
+        if mine <= peeked.known.keys():
+            for v in sorted(mine, reverse=True):
+                found.append(((None, v, Input(entry.avals[v - first])), peeked.known[v]))
+            continue
+        found.append(((s, first, entry), array))
+        if isinstance(entry, Node):
+            wanted.update(entry.inputs)
+            rest += [v for v in sorted(mine & held) if v != index]
+    found.reverse()
+    inputs = [array for (_, _, entry), array in found if isinstance(entry, Input)]
+    return [entry for entry, _ in found], inputs, rest
 
 
 def compute(t: Any) -> Any:

@@ -215,6 +215,7 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     trace.frames = None
     trace.entered.clear()
     trace.arrays = []
+    trace.peeked = None
     trace.let_go_of_nodes()
     if trace.hooked:
         _nodes_leave(trace)

@@ -10,7 +10,7 @@ from weakref import ref
 from leafax.functional import Call, Slot
 
 from ._dtype import tensor_string
-from ._together import tell
+from ._holders import holder_of
 from ._trace import LEAF, NOWHERE, State, Value, local
 from ._underived import has_no_formula
 
@@ -313,42 +313,6 @@ def lens_of(value: Value) -> tuple[Any, Value]:
         lens = ((op, call.args[1:], call.kwargs), *lens)
         value = value.state.operands[0]
     return lens, value
-
-
-def holder_of(value: Value, living: Any = None) -> Any:
-    """The tensor that held `value`, if it is still there.
-
-    After a write it holds another value, which was made of this one; else it is what shares its
-    storage and shape, by preference with the same `requires_grad`.
-    """
-    second = None
-    if local.trace.together:
-        tell(local.trace)
-    for t in [r() for r in local.trace.refs] if living is None else living:
-        if t is None or (t._store is not None and t is t._store.cell):
-            continue
-        v = t._stale if t._stale is not None else t._v
-        if v is value or _made_of(v, value):
-            return t
-        if v.storage == value.storage and v.shape == value.shape:
-            if second is None or (
-                v.requires_grad == value.requires_grad
-                and second.requires_grad != value.requires_grad
-            ):
-                second = t
-    return second
-
-
-def _made_of(written: Value, value: Value) -> bool:
-    """Whether writes and views in place made `written` of `value`, one after the other."""
-    while written.storage == value.storage and written.state is not None:
-        op = getattr(written.state.call, "op", None)
-        if op is None or not (op.overwrites or op.view and op.name.endswith("_")):
-            return False
-        written = written.state.operands[1 if op.random else 0]
-        if written is value:
-            return True
-    return False
 
 
 def short(name: str) -> str:

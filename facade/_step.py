@@ -59,7 +59,7 @@ def _refuse_inference(state: State) -> None:
 def refuse_inference_among(tensors: list[Any]) -> None:
     """Raise if autograd would save tensors of both kinds, as a convolution does."""
     mode = local.mode
-    if mode.grad and not mode.inference and any(t._tracked for t in tensors):
+    if mode.grad and any(t._tracked for t in tensors):
         if any(t.is_inference() for t in tensors):
             raise RuntimeError(UNSAVED)
 
@@ -135,9 +135,7 @@ def step(
     after.nodes += WHOLE if getattr(getattr(call, "op", None), "namespace", "") == "opaque" else 1
     after.operands = tuple(inputs)
     op = getattr(call, "op", None)
-    tracks = (
-        mode.grad and not mode.inference and differentiable and (op is None or op.differentiable)
-    )
+    tracks = mode.grad and differentiable and (op is None or op.differentiable)
     tracks = tracks and any(v.requires_grad for v in inputs)
     if tracks and all(v.inference for v in inputs):
         # No operand asks autograd: what PyTorch makes first, and computes or writes with, does.

@@ -156,6 +156,8 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None, node: s
     out = apply(_from_storage(node), t, storage, *spelt, have.shape, have.strides, have.offset)
     last: Any = (TABLE["as_strided"], spelt, {})
     lens, base = (*kept, last), t if t._base_ is None else t._base_
+    if t._v.inference:  # as other views of what autograd never asks for
+        return _beside(t, out, lens)
     if not base._lens:
         return share_strided(t, out, lens, lens)
     # Its base is itself a part of the storage: what lies in `t`, or in it, is a view of that.
@@ -167,7 +169,12 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None, node: s
         again = lens_from(base, layout(base), lens, want)
     if again is not None:
         return share_strided(t, out, lens, again)
-    share(t, out, (), view=False)  # autograd knows no way to it from the base
+    return _beside(t, out, lens)  # autograd knows no way to it from the base
+
+
+def _beside(t: Any, out: Any, lens: Any) -> Any:
+    """Let `out` share the storage of `t`, seen through `lens`, and be no view of it."""
+    share(t, out, (), view=False)
     out._lens = lens
     return out
 

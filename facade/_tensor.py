@@ -80,7 +80,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         """The values as a NumPy array; runs the program."""
         if force:
             return self.detach().resolve_conj().resolve_neg().numpy()  # type: ignore[no-any-return]
-        if self.requires_grad and local.mode.grad and not hides_grad(self):
+        if self.requires_grad and local.mode.enabled and not hides_grad(self):
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."

@@ -116,16 +116,24 @@ def resting(
 
 
 class Mode:
-    """What a thread's surroundings add to the meaning of an op; one object a combination."""
+    """What a thread's surroundings add to the meaning of an op; one object a combination.
 
-    __slots__ = ("grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted", "floats")
+    Attributes:
+      enabled: what `is_grad_enabled()` says.
+      grad: whether ops are recorded for autograd; in inference mode they never are.
+    """
+
+    __slots__ = (
+        "enabled", "grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted", "floats",
+    )  # fmt: skip
     _made: dict[Any, Mode] = {}
 
     def __init__(
         self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...],
         anomaly: bool, counted: bool, floats: Any,
     ) -> None:  # fmt: skip
-        self.grad, self.inference, self.autocast = grad, inference, autocast
+        self.enabled, self.grad = grad, grad and not inference
+        self.inference, self.autocast = inference, autocast
         self.hooks = hooks  # saved-tensor hooks are in force
         self.dual = dual  # levels of forward mode that ops carry tangents of, see `_dual.py`
         self.anomaly = anomaly  # anomaly detection is on
@@ -230,14 +238,14 @@ class Trace:
       silent: writes that version counters did not see, see `_silent`.
       together: leaves of models that entered it without being told, see `_together`.
       detached: values of tensors that `detach_()` cut off.
-      elsewhere: version counters, by storage, of tensors that another thread took out of it.
+      peeked: what other threads computed from here, see `_peek.Peeked`.
       serial: traces in the order of their making.
     """
 
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
-        "silent", "detached", "noted", "together", "elsewhere", "__weakref__",
+        "silent", "detached", "noted", "together", "peeked", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -261,6 +269,7 @@ class Trace:
         self.together: tuple[Any, ...] = ()
         self.elsewhere: dict[int, Any] | None = None
         self.detached: frozenset[Value] = frozenset()
+        self.peeked: Any = None
         self.weak = False
 
     def node(self, state: State) -> Any:
@@ -327,7 +336,7 @@ class Local(threading.local):
     def set_mode(self, mode: Mode) -> None:
         """Go on recording under `mode`: a step, since it changes what the next ops mean."""
         if mode.floats is not default_float():  # it was left before the default was another
-            mode = Mode.of(mode.grad, mode.inference, mode.autocast, mode.hooks, mode.dual,
+            mode = Mode.of(mode.enabled, mode.inference, mode.autocast, mode.hooks, mode.dual,
                            mode.anomaly, mode.counted)  # fmt: skip
         self.mode = mode
         trace = self.trace

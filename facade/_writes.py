@@ -43,16 +43,21 @@ def write(t: Any, value: Value, tracked: bool = False, counts: bool = True) -> N
         rebind(t, value)
         return
     # A view whose history nobody can tell keeps what it had: errors name the node.
-    lost = (t._stale, t._grad_fn, t._out) if t._creation and t._stale is not None else None
+    before, base = t._stale, t._base_
+    lost = (before, t._grad_fn, t._out) if t._creation and before is not None else None
+    # One of a base that was cut off still has a node, which leads nowhere.
+    cut = before is not None and base is not None and before.role > LEAF and not base._tracked
     rebind(t, value)
     raw = alias(trace, value, plain_kind(value))
     _write_cell(trace, t, raw, t._lens, counts)
     _outdate(store, t)
-    t._behind = t._base_ is not None
-    if repeats(t) or t._base_ is not None and (value.requires_grad or t._base_._tracked):
+    t._behind = base is not None
+    if repeats(t) or cut or base is not None and (value.requires_grad or base._tracked):
         make_stale(t)  # the version of its history is no longer the base's
         if lost is not None:
             t._stale, t._grad_fn, t._out = lost
+        elif cut:
+            t._stale = before
 
 
 # View ops whose result may hold one element several times.

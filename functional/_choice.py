@@ -106,7 +106,8 @@ class Choice:
         kinds = self._kinds
         if not kinds:
             return 0.0
-        in_turn = all(kind in _last and _last[kind].repeat(self) for kind in kinds)
+        turns = [_last.get(kind) for kind in kinds]
+        in_turn = all(last is not None and last.repeat(self) for last in turns)
         return _IN_TURN * self._whole - _AT_ONCE if in_turn else _BETWEEN_OTHERS * self._whole
 
     @functools.cached_property
@@ -154,24 +155,24 @@ class _Turns:
     """The last programs of one family, and how often each ran in a row."""
 
     def __init__(self) -> None:
-        self._last: deque[tuple[ref[Choice], int]] = deque(maxlen=_PATIENCE)
+        self._last: tuple[tuple[ref[Choice], int], ...] = ()  # set whole: threads share it
 
     def add(self, program: Choice) -> None:
-        before = self._in_a_row(program)
-        if before:
-            self._last.pop()
-        self._last.append((ref(program), before + 1))
+        last = self._last
+        before = _in_a_row(last, program)
+        rest = last[:-1] if before else last
+        self._last = (*rest, (ref(program), before + 1))[-_PATIENCE:]
 
     def repeat(self, program: Choice) -> bool:
         """Whether `program` is the same as before: many times, where the last were no loops."""
-        *others, _ = self._last
+        last = self._last
+        others = last[:-1]
         hardly = len(others) == _PATIENCE - 1 and not any(_looped(*other) for other in others)
-        return self._in_a_row(program) > (_HARDLY if hardly else 0)
+        return _in_a_row(last, program) > (_HARDLY if hardly else 0)
 
-    def _in_a_row(self, program: Choice) -> int:
-        if not self._last or self._last[-1][0]() is not program:
-            return 0
-        return self._last[-1][1]
+
+def _in_a_row(last: Sequence[tuple[ref[Choice], int]], program: Choice) -> int:
+    return last[-1][1] if last and last[-1][0]() is program else 0
 
 
 def _looped(held: ref[Choice], times: int) -> bool:
@@ -183,7 +184,7 @@ def _looped(held: ref[Choice], times: int) -> bool:
 
 def _hardly_met_again(family: Any) -> bool:
     """Whether the last programs of this family are no turns of a loop."""
-    plans = [held() for held in _held.get(family, ())]
+    plans = [held() for held in list(_held.get(family, ()))]  # other threads add to it
     return len(plans) == _PATIENCE and not any(map(_ran_often, plans))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sameness import same
+from sameness import Log, same
 from test_saved_mutation import numbers
 
 
@@ -196,3 +196,66 @@ def test_a_refused_write_of_complex_numbers_has_warned(at: Any) -> None:
         see(x)
 
     same(program)  # and the warnings
+
+
+def _twice(lib: Any) -> Any:
+    class Twice(lib.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 2
+
+    return Twice
+
+
+WITH_GRAD: dict[str, Any] = {
+    "write": lambda lib, t: t.mul_(2), "item": lambda lib, t: t.__setitem__(0, 1.0),
+    "out": lambda lib, t: lib.add(t, 1, out=t), "view in place": lambda lib, t: t.unsqueeze_(0),
+    "to a view": lambda lib, t: t[0].mul_(2), "drawn": lambda lib, t: t.fill_(2.0),
+    "numpy": lambda lib, t: t.numpy().tolist(), "op": lambda lib, t: t * 2,
+    "Function": lambda lib, t: _twice(lib).apply(t),
+    "checkpoint": lambda lib, t: lib.utils.checkpoint.checkpoint(
+        lambda x: x * 2, t, use_reentrant=False
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("made", ["leaf", "not a leaf", "view", "inference"])
+@pytest.mark.parametrize("name", WITH_GRAD)
+def test_gradients_are_enabled_inside_of_inference_mode(name: str, made: str) -> None:
+    def program(lib: Any, log: Log) -> None:
+        leaf = lib.ones(2, requires_grad=True)
+        t = {"leaf": leaf, "not a leaf": leaf * 1, "view": (leaf * 1)[:]}.get(made)
+        with lib.inference_mode():
+            t = lib.ones(2) if t is None else t
+            with lib.enable_grad():
+                log(lib.is_grad_enabled(), lib.is_inference_mode_enabled())
+                log.attempt(WITH_GRAD[name], lib, t)
+        with log.catch():
+            log(t)
+
+    same(program)
+
+
+def test_parts_of_inference_tensors_by_strides_are_no_views() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        with lib.inference_mode():
+            x = lib.arange(6.0).view(2, 3)
+            part = x.view(-1).chunk(2)[1].as_strided((2,), (1,), 3)
+            part.add_(1)
+            log(part._is_view(), part, x, x.as_strided((2,), (2,)))
+
+
+def test_copies_of_inference_tensors_have_an_edge_for_what_is_new() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        with lib.inference_mode():
+            t = lib.ones(2, 3, requires_grad=True)
+        for copy in (t.clone(), t.double(), t.to(lib.float32, copy=True), t.clone().clone()):
+            log(copy)
+        (t.clone() * t.double() * 2).sum().backward()
+        log.gradients(t.grad)

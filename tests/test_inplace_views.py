@@ -213,3 +213,42 @@ def test_a_function_that_wrote_to_a_view_gets_no_gradient() -> None:
         none = torch._C._functions.UndefinedGrad()(x)
         log(torch.autograd.grad(none.sum(), (a, b), allow_unused=True))
         log.gradients(*torch.autograd.grad(x.sum(), (a, b)))
+
+
+@pytest.mark.parametrize("change", ["unsqueeze_", "t_", "as_strided_"])
+@pytest.mark.parametrize("first", ["part", "whole", "neither"])
+def test_one_of_several_views_that_is_changed_without_grad(first: str, change: str) -> None:
+    given: Any = {"unsqueeze_": (0,), "t_": (), "as_strided_": ((1, 2), (2, 1))}
+
+    @same
+    def program(lib: Any, log: Log) -> None:
+        x = lib.tensor([0.5, 1.5, -2.0, 1.0], dtype=lib.float64, requires_grad=True) * 1
+        part = x.chunk(2)[0].view(-1)
+        with lib.no_grad():
+            if first != "neither":
+                {"part": part, "whole": x}[first].mul_(2)
+            getattr(part, change)(*given[change])
+        with log.catch():
+            log(part)
+        with lib.no_grad():
+            part.mul_(2)
+        with log.catch():
+            log(part.grad_fn)
+        with log.catch():
+            part.mul_(2)
+        log(part.detach(), x)
+
+
+@pytest.mark.parametrize("view", [lambda x: x.unbind(0)[0], lambda x: x[0], lambda x: x[0][:]])
+def test_views_of_what_was_cut_off_are_written_to_without_grad(view: Any) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        x = lib.ones(2, 3, dtype=lib.float64, requires_grad=True) * 1
+        part, other = view(x), x[0]
+        x.detach_()
+        x.sub_(2)
+        with lib.no_grad():
+            part.mul_(3)
+        for t in (part, other, x):
+            with log.catch():
+                log(t.requires_grad, t.is_leaf, t.grad_fn, t)

@@ -396,3 +396,20 @@ def test_a_remembered_backward_looks_at_the_shapes_of_leaves() -> None:
                     x.data = torch.ones(3)
             log.attempt(out.backward)
             log.gradients(x.grad)
+
+
+@pytest.mark.parametrize("at_rest", [False, True])
+@pytest.mark.parametrize("base", ["leaf", "not a leaf", "no gradient"])
+def test_other_memory_leaves_a_view_made_without_grad_its_flag(base: str, at_rest: bool) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        leaf = lib.ones(2, dtype=lib.float64, requires_grad=True)
+        t = {"leaf": leaf, "not a leaf": leaf * 1, "no gradient": leaf.data}[base]
+        with lib.no_grad():
+            views = t[1:], t[:1]
+            others = lib.ones(3, dtype=lib.float64), leaf[:1]
+            if at_rest:
+                lib.stack([others[0].sum(), others[1].sum()]).tolist()
+            for view, other in zip(views, others, strict=True):
+                view.data = other
+                log(view.requires_grad, view.is_leaf, view.detach())

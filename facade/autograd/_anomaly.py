@@ -31,7 +31,7 @@ class _State:
         anomaly.watch = local.watch = Watch() if enabled and check_nan else None
         anomaly.tell = local.anomaly = warn if enabled else None
         mode = local.mode
-        local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, anomaly=enabled))
+        local.set_mode(Mode.of(mode.enabled, mode.inference, mode.autocast, anomaly=enabled))
 
 
 state = _State()

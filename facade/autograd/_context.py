@@ -96,7 +96,7 @@ class FunctionCtx(SavesTensors):
         tensors: list[Any] = [a for a in args if isinstance(a, Handle)]
         self.needs_input_grad = tuple(isinstance(a, Handle) and a._tracked for a in args)  # type: ignore[attr-defined]
         self._is_tensor = tuple(isinstance(a, Handle) for a in args)
-        records = local.mode.grad and any(self.needs_input_grad)
+        records = local.mode.enabled and any(self.needs_input_grad)
         if records:
             self._edges = [edge_from(t) for t in tensors]
             self._inputs = [t._v.resting for t in tensors]

@@ -29,7 +29,7 @@ class _Passing(CustomNode):
     def pass_through(self, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         """The data of `tensors` (or None), with this node as their history."""
         trace = local.trace
-        tracked = local.mode.grad and any(t is not None and t.requires_grad for t in tensors)
+        tracked = local.mode.enabled and any(t is not None and t.requires_grad for t in tensors)
         outs: list[Any] = []
         for t in tensors:
             if t is None:

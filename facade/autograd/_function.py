@@ -216,7 +216,7 @@ def once_differentiable(fn: Any) -> Any:
     def wrapper(ctx: Any, *args: Any) -> Any:
         with no_grad():
             outputs = fn(ctx, *args)
-        if not local.mode.grad:
+        if not local.mode.enabled:
             return outputs
         if not any(isinstance(a, Handle) and a._tracked for a in args):  # type: ignore[attr-defined]
             return outputs

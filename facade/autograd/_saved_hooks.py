@@ -36,7 +36,7 @@ _active = _Active()
 def _switch() -> None:
     """Let the recorder call us exactly while a pair of hooks is in force."""
     mode = local.mode
-    local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, bool(local.pack_hooks)))
+    local.set_mode(Mode.of(mode.enabled, mode.inference, mode.autocast, bool(local.pack_hooks)))
 
 
 @contextmanager
@@ -223,7 +223,7 @@ def paused() -> Iterator[None]:
     try:
         yield
     finally:
-        local.set_mode(Mode.of(mode.grad, mode.inference, mode.autocast, bool(local.pack_hooks)))
+        local.set_mode(Mode.of(mode.enabled, mode.inference, mode.autocast, bool(local.pack_hooks)))
 
 
 def hooks_now() -> tuple[Any, Any]:

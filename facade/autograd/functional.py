@@ -114,7 +114,7 @@ def vjp(
         many_out, outputs = _as_tuple(func(*inputs), _OUTPUTS, "vjp")
         check_requires_grad(outputs, "outputs", strict)
         v = _vector(v, "vjp", outputs, many_out, create_graph, _ONE_OUTPUT)
-    with set_grad_enabled(create_graph or local.mode.grad):
+    with set_grad_enabled(create_graph or local.mode.enabled):
         found = _grad(outputs, inputs, v, create_graph)
         found = fill_in_zeros(found, inputs, strict, create_graph, "back")
     return _result(outputs, many_out, create_graph), _result(found, many_in, create_graph)
@@ -306,7 +306,7 @@ def vhp(
     """`func(*inputs)`, and the product of `v` with its Hessian."""
     with enable_grad():
         many, inputs, v, out, jac = _first(func, inputs, v, create_graph, strict, "vhp")
-    with set_grad_enabled(create_graph or local.mode.grad):
+    with set_grad_enabled(create_graph or local.mode.enabled):
         found = _grad(jac, inputs, v, create_graph)
         found = fill_in_zeros(found, inputs, strict, create_graph, "double_back")
     return _done(out, create_graph), _result(found, many, create_graph)

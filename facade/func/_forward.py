@@ -83,7 +83,7 @@ def jvp(
     if forward_ad._current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     mode = local.mode
-    with transform(), tracked(mode.grad and not mode.inference), _dual.switched(True):
+    with transform(), tracked(mode.grad), _dual.switched(True):
         level = _dual.enter_level()
         try:
             for p, t in zip(flat, given, strict=True):

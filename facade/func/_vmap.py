@@ -164,7 +164,7 @@ def _map(
         ]
         level.begin()
         with entered(level):
-            with within(Mode.of(mode.grad, mode.inference, mode.autocast, False)):
+            with within(Mode.of(mode.enabled, mode.inference, mode.autocast, False)):
                 output = func(*unflatten(treedef, firsts), **kwargs)
             if not level.region.intact():
                 raise RuntimeError("vmap: the program was run by something in the mapped function")

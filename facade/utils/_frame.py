@@ -59,7 +59,7 @@ class Frame:
         generator = _random.default_generator
         self.rng = generator._state, generator._seed
         now = local.mode
-        self.mode = Mode.of(now.grad, now.inference, now.autocast, False, counted=False)
+        self.mode = Mode.of(now.enabled, now.inference, now.autocast, False, counted=False)
         self.region = Region()
         self.steps: list[State] = []
         self.metadata: list[Any] = []
@@ -169,7 +169,7 @@ class Frame:
         before = generator._state, generator._seed
         mode, recorded = local.mode, local.recorded
         now = self.mode
-        local.set_mode(Mode.of(now.grad, now.inference, now.autocast, counted=self.early_stop))
+        local.set_mode(Mode.of(now.enabled, now.inference, now.autocast, counted=self.early_stop))
         local.recorded = self._counter()
         try:
             if self.preserve:

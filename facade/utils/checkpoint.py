@@ -124,7 +124,7 @@ def checkpoint(
             f"determinism_check should be one of {list(_METADATA)}, but got {determinism_check}"
         )
     forward, again = context_fn()
-    if not local.mode.grad:
+    if not local.mode.enabled:
         return function(*args, **kwargs)
     if any(isinstance(a, Handle) and a._v.inference for a in args):
         raise RuntimeError(UNSAVED)  # the arguments are
