@@ -16,6 +16,7 @@ from ._graph import edge_of, node_of
 from ._holders import Holders
 from ._origin import written_through
 from ._saved import Saved, argument, lens_of, saved_places
+from ._threads import set_aside
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
 
 

@@ -238,6 +238,7 @@ class Trace:
       silent: writes that version counters did not see, see `_silent`.
       together: leaves of models that entered it without being told, see `_together`.
       detached: values of tensors that `detach_()` cut off.
+      elsewhere: version counters, by storage, of tensors that another thread took out of it.
       peeked: what other threads computed from here, see `_peek.Peeked`.
       serial: traces in the order of their making.
     """
@@ -245,7 +246,7 @@ class Trace:
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
-        "silent", "detached", "noted", "together", "peeked", "__weakref__",
+        "silent", "detached", "noted", "together", "elsewhere", "peeked", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:

@@ -116,3 +116,26 @@ def test_a_flag_that_another_thread_changed_is_seen(looked_at: bool, change: str
         return found
 
     assert seen(leafax) == seen(torch)
+
+
+@pytest.mark.parametrize("saved", ["leaf", "result"])
+@pytest.mark.parametrize("name", ["mul_", "zero_"])
+def test_a_write_of_another_thread_to_what_was_saved_is_refused(name: str, saved: str) -> None:
+    def message(lib: Any) -> str:
+        x = lib.ones(3, requires_grad=True)
+        y = (x * 2).exp_()
+        loss = (y * x * x).sum()
+        written = x if saved == "leaf" else y
+
+        def write() -> None:
+            with lib.no_grad():
+                getattr(written, name)(*([2] if name == "mul_" else []))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation") as told:
+            loss.backward()
+        return str(told.value)
+
+    assert message(leafax) == message(torch)
