@@ -234,7 +234,7 @@ class GraphTask:
         had_hooks = bool(node.post_hooks)  # a hook that an unpack hook registers sees no gradients
         last = not any(e is not None and e[0] in needed for e in node.next_edges())
         if node.apply_custom is None and (last or all(g is None for g in grads)):
-            idle(self, node)
+            idle(self, node, last)
             passed = [None] * len(node.next_edges())
         else:
             passed = apply(self, node, grads, needed)

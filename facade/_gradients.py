@@ -103,8 +103,12 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
     return passed
 
 
-def idle(task: Any, node: Any) -> None:
-    """What running a node asks of it where it has nothing to pass on."""
+def idle(task: Any, node: Any, last: bool) -> None:
+    """What running a node asks of it where it has nothing to pass on.
+
+    Args:
+      last: nobody needs what it would pass on; else no gradient came to it.
+    """
     if node.is_freed():
         raise RuntimeError(FREED)
     if node.trace is not local.trace:
@@ -113,6 +117,10 @@ def idle(task: Any, node: Any) -> None:
         if _frame(node) is None:
             task.check(node)
         refuse(node.state, ())
+        refusal = getattr(getattr(node.state.call, "op", None), "no_gradient", None)
+        if refusal is not None and not last:
+            error, words = refusal
+            raise error(words)
 
 
 def _frame(node: Node) -> Any:

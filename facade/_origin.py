@@ -28,6 +28,8 @@ def origin_of(value: Value, node: Any, index: int, saved: Any = None) -> str:
       RuntimeError: for one of several views, whose history cannot be made anew.
     """
     if index < 0:
+        if not is_differentiable(value.dtype):  # places have no history
+            return ""
         return _of_result(node, -1 - index, saved)
     if saved is None:
         holder = holder_of(value)

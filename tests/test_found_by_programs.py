@@ -222,3 +222,28 @@ def test_a_gradient_with_a_graph_lies_as_its_leaf_does() -> None:
             for again in (True, True, False):
                 y.backward(create_graph=again, retain_graph=True)
                 log(x.grad.stride(), x.grad.grad_fn)
+
+
+def test_what_backward_says_of_places_and_of_what_has_no_derivative() -> None:
+    """Indices that were written to are no node's output; without a gradient, too, it refuses."""
+
+    @same
+    def program(t: Any, log: Log) -> None:
+        class Partly(t.autograd.Function):  # type: ignore[name-defined, misc]
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.set_materialize_grads(False)
+                return x * 3, x.sin()
+
+            @staticmethod
+            def backward(ctx: Any, g: Any, h: Any) -> Any:
+                return g
+
+        for find in ("sort", "max", "median", "cummax", "mode", "min"):
+            b = t.tensor([[1.0, 2.0, -0.5], [0.75, -1.5, 0.125]], requires_grad=True)
+            values, places = getattr(b * 2, find)(dim=0)
+            places.clamp_min_(0)
+            log.attempt(values.sum().backward)
+            b = b.detach().view(-1).requires_grad_()
+            found = (b * 2).unique() if find != "sort" else (b * 2).sort()[0]
+            log.attempt(Partly.apply(found)[1].sum().backward)
