@@ -129,8 +129,9 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
     if isinstance(dtype, type):
         dtype = as_dtype("to", dtype)
     if dtype is not None and dtype.np != t._v.dtype:
+        out = copied_as(out, dtype.np, memory_format)
         drops_imaginary(t._v.dtype, dtype.np, t._v.numel)
-        return copied_as(out, dtype.np, memory_format)
+        return out
     if memory_format is not None and (copy or not is_in(layout(out), memory_format)):
         return copied_as(out, t._v.dtype, memory_format)
     return copied_as(out, t._v.dtype) if copy and out is t else out

@@ -93,8 +93,9 @@ def _cast(name: str, dtype_name: str) -> Callable[..., Any]:
             return self.to(dtype, memory_format=memory_format)
         if self._v.dtype == dtype.np:
             return self
+        out = copied_as(self, dtype.np)
         drops_imaginary(self._v.dtype, dtype.np, self._v.numel)
-        return copied_as(self, dtype.np)
+        return out
 
     cast.__doc__ = f"This tensor as {dtype_name}."
     kind = inspect.Parameter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import pytest
@@ -247,3 +248,16 @@ def test_what_backward_says_of_places_and_of_what_has_no_derivative() -> None:
             b = b.detach().view(-1).requires_grad_()
             found = (b * 2).unique() if find != "sort" else (b * 2).sort()[0]
             log.attempt(Partly.apply(found)[1].sum().backward)
+
+
+def test_a_cast_that_is_refused_warns_of_nothing() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        z = t.tensor([[0.5 + 1j, -2j], [1.5, 1 - 1j]], requires_grad=True)
+        for cast in (lambda x: x.float(), lambda x: x.to(t.float64)):
+            view, other = z.chunk(2, -1)
+            t.autograd.graph.increment_version(other)
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                log.attempt(cast, view)
+            log(len(found))
