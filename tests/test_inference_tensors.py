@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from at_once import in_threads
 from sameness import Log, same
 from test_saved_mutation import numbers
 
@@ -107,10 +106,10 @@ def test_normal_tensors_written_and_viewed_in_inference_mode() -> None:
 def test_threads_add_to_one_gradient() -> None:
     def program(lib: Any, see: Any) -> None:
         x = lib.ones(5, requires_grad=True)
-        in_threads(10, lambda: ((x + 3) * (x + 4) * 0.5).sum().backward())
+        in_threads(10, lambda _: ((x + 3) * (x + 4) * 0.5).sum().backward())
         see.gradients(x.grad)
         y = x + x**2
-        in_threads(5, lambda: (y + y**2).sum().backward(retain_graph=True))
+        in_threads(5, lambda _: (y + y**2).sum().backward(retain_graph=True))
         see.gradients(x.grad)
         hits: list[Any] = []
         other = lib.ones(5, requires_grad=True)
@@ -118,7 +117,7 @@ def test_threads_add_to_one_gradient() -> None:
             (x, other, y), lambda grads: hits.append([g is not None for g in grads])
         )
         out = (x * other).sum()
-        in_threads(4, lambda: out.backward(inputs=(x, other), retain_graph=True))
+        in_threads(4, lambda _: out.backward(inputs=(x, other), retain_graph=True))
         see(hits)
 
     same(program)
@@ -137,25 +136,6 @@ def test_set_multithreading_enabled() -> None:
         lib.autograd.set_multithreading_enabled(True)
 
     same(program)
-
-
-def in_threads(count: int, work: Callable[[], None]) -> None:
-    """Run `work` in that many threads; the first of their errors is raised."""
-    errors: list[Exception] = []
-
-    def guarded() -> None:
-        try:
-            work()
-        except Exception as e:
-            errors.append(e)
-
-    threads = [threading.Thread(target=guarded) for _ in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    if errors:
-        raise errors[0]
 
 
 MISFITS = (

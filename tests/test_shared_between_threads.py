@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from at_once import in_threads
 
 import leafax
 from leafax.autograd.graph import saved_tensors_hooks
@@ -22,28 +23,6 @@ def often() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
-
-
-def at_once(n: int, fn: Any) -> list[Any]:
-    """What `fn(0)` ... `fn(n - 1)` return, called in threads that begin together."""
-    results: list[Any] = [None] * n
-    errors: list[BaseException] = []
-    start = threading.Barrier(n)
-
-    def work(k: int) -> None:
-        start.wait()
-        try:
-            results[k] = fn(k)
-        except BaseException as e:
-            errors.append(e)
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(n)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not errors, errors
-    return results
 
 
 def _item(x: Any, k: int) -> None:
@@ -82,14 +61,14 @@ def test_each_writes_its_part_of_one_memory(write: Any, looked_at: bool) -> None
         x = leafax.zeros(6)
         if looked_at:
             x.tolist()
-        at_once(6, lambda k, x=x: write(x, k))
+        in_threads(6, lambda k, x=x: write(x, k))
         assert x.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
 def test_all_write_to_the_whole() -> None:
     for _ in range(20):
         x = leafax.zeros(6)
-        at_once(6, lambda k, x=x: x.add_(leafax.arange(6) == k))
+        in_threads(6, lambda k, x=x: x.add_(leafax.arange(6) == k))
         assert x.tolist() == [1.0] * 6
 
 
@@ -105,7 +84,7 @@ def test_all_read_one_tensor(looked_at: bool) -> None:
                 float((x * k).sum()) + float(x[k]) + float(x.view(2, 3)[1].sum()) for _ in range(3)
             )
 
-        assert at_once(6, read) == [3 * (30 * k + 2 * k + 24) for k in range(6)]
+        assert in_threads(6, read) == [3 * (30 * k + 2 * k + 24) for k in range(6)]
 
 
 @pytest.mark.parametrize("scale", [None, 2.0])
@@ -117,7 +96,7 @@ def test_gradients_through_one_tensor(scale: float | None) -> None:
         def gradient(k: int, h: Any = h) -> Any:
             return leafax.autograd.grad((h * h * k).sum(), h, retain_graph=True)[0].tolist()
 
-        assert at_once(6, gradient) == [[2 * k * (scale or 1.0)] * 3 for k in range(6)]
+        assert in_threads(6, gradient) == [[2 * k * (scale or 1.0)] * 3 for k in range(6)]
 
 
 def test_gradients_add_up_in_one_leaf() -> None:
@@ -128,7 +107,7 @@ def test_gradients_add_up_in_one_leaf() -> None:
             for _ in range(3):
                 (w * w * k).sum().backward()
 
-        at_once(6, train)
+        in_threads(6, train)
         assert w.grad is not None
         assert w.grad.tolist() == [2 * 3 * 15.0] * 3
 
@@ -149,7 +128,7 @@ def test_views_handed_over_while_more_are_made() -> None:
                 v.add_(10)
                 got.append(t.tolist())
 
-    at_once(2, work)
+    in_threads(2, work)
     assert got == [[i + 1.0, i + 11.0, i + 11.0] for i in range(5)]
 
 
@@ -211,7 +190,7 @@ def test_gradients_through_one_checkpointed_call(looked_at: bool) -> None:
         def gradient(k: int, out: Any = out, w: Any = w) -> Any:
             return leafax.autograd.grad((out * k).sum(), w, retain_graph=True)[0]
 
-        gradients = at_once(4, gradient)
+        gradients = in_threads(4, gradient)
         for k in range(4):
             assert leafax.allclose(gradients[k], gradients[1] * k)
 
@@ -221,7 +200,7 @@ def test_retained_gradients_add_up() -> None:
         w = leafax.ones(3, requires_grad=True)
         h = w * 2
         h.retain_grad()
-        at_once(4, lambda k, h=h: (h * k).sum().backward(retain_graph=True))
+        in_threads(4, lambda k, h=h: (h * k).sum().backward(retain_graph=True))
         assert h.grad is not None
         assert h.grad.tolist() == [6.0] * 3
 
@@ -233,7 +212,7 @@ def test_parts_are_set_to_what_requires_grad() -> None:
         def put(k: int, w: Any = w, h: Any = h) -> None:
             h[k] = w[k] * (k + 1)
 
-        at_once(4, put)
+        in_threads(4, put)
         h.sum().backward()
         assert w.grad is not None
         assert w.grad.tolist() == h.tolist() == [1.0, 2.0, 3.0, 4.0]
@@ -256,7 +235,7 @@ def test_pack_hooks_that_share_a_lock() -> None:
             (gradient,) = leafax.autograd.grad(y.sum(), w)
         return (gradient / gradient[0]).round().tolist()
 
-    assert at_once(4, train) == [[1.0, 3.0, 3.0, 3.0]] * 4
+    assert in_threads(4, train) == [[1.0, 3.0, 3.0, 3.0]] * 4
 
 
 def test_data_is_set_by_several_threads() -> None:
@@ -268,7 +247,7 @@ def test_data_is_set_by_several_threads() -> None:
                 w.data = made[(i + k) % 2]
                 assert w.tolist() in ([1.0] * 4, [2.0] * 4)
 
-        at_once(3, put)
+        in_threads(3, put)
 
 
 @pytest.mark.parametrize("cut", ["never", "before", "after"])
@@ -332,6 +311,6 @@ def test_who_comes_through_a_graph_without_an_error_has_left_its_gradient() -> N
                 return 0
             return 1
 
-        through = sum(at_once(4, train))
+        through = sum(in_threads(4, train))
         assert w.grad is not None
         assert leafax.allclose(w.grad, leafax.full((3,), 2 * 2.7182818 * through))

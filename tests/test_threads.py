@@ -8,28 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from at_once import in_threads
 from sameness import Log, same
 
 import leafax
-
-
-def in_threads(n: int, fn: Any) -> list[Any]:
-    results: list[Any] = [None] * n
-    errors: list[BaseException] = []
-
-    def work(k: int) -> None:
-        try:
-            results[k] = fn(k)
-        except BaseException as e:
-            errors.append(e)
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(n)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not errors, errors
-    return results
 
 
 def test_ten_threads_train() -> None:
