@@ -392,6 +392,7 @@ SIGNATURES: dict[str, str] = {
     "nn.functional.gelu": 'Tensor input, *, str approximate = "none", Tensor out = None',
     "nn.functional.linear": "Tensor input, Tensor weight, Tensor? bias = None, *, Tensor out = None",
     "nn.functional.one_hot": "Tensor input, int num_classes = -1",
+    "nn.functional.pad": 'Tensor input, tuple of ints pad, str mode = "constant", float? value = None',
     "nn.functional.scaled_dot_product_attention": "Tensor query, Tensor key, Tensor value, Tensor? attn_mask = None, float dropout_p = 0., bool is_causal = False, *, float? scale = None, bool enable_gqa = False",
     "nn.functional.softplus": "Tensor input, Number beta = 1, Number threshold = 20, *, Tensor out = None",
     "nn.functional.softshrink": "Tensor input, Number lambd = 0.5, *, Tensor out = None",

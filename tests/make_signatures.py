@@ -22,8 +22,10 @@ from leafax.functional import TABLE
 
 _MORE = {"nonzero", "size", "stride"}  # they take more than their schemas say
 _SPARSE = re.compile("sparse|indices|coalesce|smm|values|dense")  # these raise in any case
-# Methods that are written by hand.
+# Methods that are written by hand, and functions of Python that hand on what they are given.
 _WRITTEN = {
+    "nn.functional.pad": 'Tensor input, tuple of ints pad, str mode = "constant", '
+    "float? value = None",
     "copy_": "Tensor input, Tensor other, bool non_blocking = False",
     "is_contiguous": "Tensor input, *, torch.memory_format memory_format = 0",
     "numpy": "Tensor input, *, bool force = False",
@@ -128,9 +130,9 @@ def source() -> str:
                     (found,) = make_overloads.numbers_too([found], function)
                     lines.append(f"    {json.dumps(name)}: {make_overloads.literal([found])},")
                 continue
-            if type(function).__name__ != "builtin_function_or_method":
-                continue
-            found = signature(name, function)
+            found = _WRITTEN.get(name)
+            if found is None and type(function).__name__ == "builtin_function_or_method":
+                found = signature(name, function)
             if found is not None:
                 lines.append(f"    {json.dumps(name)}: {make_overloads.literal([found])},")
     return HEADER + "\n".join(lines) + "\n}\n"

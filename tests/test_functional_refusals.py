@@ -158,6 +158,15 @@ def outcome(call: Callable[[Any], Any], lib: Any) -> Any:
     return told, [str(w.message) for w in caught]
 
 
+CASES |= {
+    f"pad {args}": lambda t, args=args: t.nn.functional.pad(numbers(t, 1, 2, 5), *args)
+    for args in (
+        ((1.5, 1),), (1,), ((True, 1),), (None,), ((1, 1), 3), ((1, 1), "constant", 1j),
+        ((1, 1), "constant", "a"), ([1, -1], "circular"), ((1, 1), "constant", True), ((1,),),
+    )
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_as_in_torch(case: str) -> None:
     assert outcome(CASES[case], leafax) == outcome(CASES[case], torch)
