@@ -69,7 +69,33 @@ _PLACES = {
     ),
     "bucketize": (("input value", 0, "input"), ("boundary", 1, "boundaries")),
 }  # fmt: skip
+
+
+def one_side_more(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Convolutions with `padding="same"` warn where one side needs more of it than the other."""
+    dims = int(name[-2])
+
+    @functools.wraps(fn)
+    def convolution(*args: Any, **kwargs: Any) -> Any:
+        out = fn(*args, **kwargs)
+        if (args[4] if len(args) > 4 else kwargs.get("padding")) == "same":
+            weight = args[1] if len(args) > 1 else kwargs["weight"]
+            given = args[5] if len(args) > 5 else kwargs.get("dilation", 1)
+            steps = (given,) if isinstance(given, int) else tuple(given)
+            steps *= dims // len(steps)  # one may stand for all
+            if any(d * (k - 1) % 2 for d, k in zip(steps, weight.shape[2:], strict=True)):
+                warn_once(
+                    "Using padding='same' with even kernel lengths and odd dilation may require a "
+                    "zero-padded copy of the input be created"
+                )
+        return out
+
+    return convolution
+
+
+CONVOLUTIONS = {f"conv{n}d": one_side_more for n in (1, 2, 3)}
 FUNCTIONS = {
     "stft": without_window, "istft": without_window, "searchsorted": in_rows, "bucketize": in_rows,
+    **CONVOLUTIONS,
 }  # fmt: skip
 METHODS = ("stft", "istft")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leafax.functional import TABLE as _TABLE
 
+from .._performance import CONVOLUTIONS as _CONVOLUTIONS
 from .._table import function as _function
 from .._table import in_namespace as _in_namespace
 from . import _activations, _pooling
@@ -17,6 +18,7 @@ _ALSO = (  # of the top level and here
 )  # fmt: skip
 _made = _in_namespace("nn.functional")
 _made |= {name: _function(_TABLE[name]) for name in _ALSO if name in _TABLE}
+_made |= {name: told(name, _made[name]) for name, told in _CONVOLUTIONS.items()}
 _made |= _activations.FUNCTIONS | _pooling.FUNCTIONS
 globals().update(_made)
 
