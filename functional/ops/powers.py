@@ -98,8 +98,8 @@ def _pow_check(input: Any, exponent: Any) -> list[Fault]:
 
 
 def _need_positive(input: Any, exponent: Any) -> None:
-    plain = is_number(input) or is_integral(input.dtype)
-    if plain and type(exponent) is int and exponent < 0 and not isinstance(input, float):
+    whole = type(exponent) is int and not is_number(input) and is_integral(input.dtype)
+    if whole and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
@@ -115,8 +115,7 @@ def pow(input: Any, exponent: Any) -> Array:
             return x | jnp.logical_not(exponent)
         raise unsupported("pow", x.dtype)
     if number:
-        if is_integral(x.dtype) and exponent < 0:
-            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        _need_positive(x, exponent)
         quick = _static_pow(x, exponent)
         if quick is not None:
             return quick
