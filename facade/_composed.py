@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from leafax.functional import TABLE, Op
+from leafax.functional import TABLE, Aval, Call, Op, Slot, call_of
 
 from ._arguments import check as check_arguments
 from ._dtype import dtype as dtype_class
@@ -29,7 +29,7 @@ from ._trace import Mode, local
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST = 4096  # calls whose arguments are remembered to be right
-_right: set[Any] = set()
+_right: dict[Any, Call] = {}  # and what knows of other lengths that they are right, too
 
 
 def composes(*names: str) -> Callable[[F], F]:
@@ -98,16 +98,11 @@ def check(op: Op, args: Any, kwargs: Any) -> None:
     except TypeError:  # an argument of a kind that no op takes
         said = None
     check_arguments(op, args, kwargs)
-    tensors: list[Any] = []
-    template = _template((args, kwargs), tensors)
-
-    def body(*arrays: Any) -> Any:
-        given, named = _filled(template, arrays)
-        return op.fn(*given, **named)
-
+    avals: list[Aval] = []
+    given, named = _template(args, avals), _template(kwargs, avals)
+    call = Call(op, given, named) if said is None else call_of(op, given, named)
     try:
-        with jax.enable_x64(True):
-            jax.eval_shape(body, *tensors)
+        call.abstract(tuple(avals))
     except jax.errors.JAXTypeError:
         raise
     except Exception as error:
@@ -118,35 +113,18 @@ def check(op: Op, args: Any, kwargs: Any) -> None:
     if said is not None:
         if len(_right) >= _MOST:
             _right.clear()
-        _right.add((op, said))
+        _right[op, said] = call
 
 
-class _Hole:
-    """Where a tensor stands among the arguments."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-
-
-def _template(a: Any, tensors: list[Any]) -> Any:
+def _template(a: Any, avals: list[Aval]) -> Any:
     if isinstance(a, Handle):
-        tensors.append(jax.ShapeDtypeStruct(tuple(a.shape), a._v.dtype))
-        return _Hole(len(tensors) - 1)
+        avals.append(Aval(tuple(a.shape), a._v.dtype))
+        return Slot(len(avals) - 1)
     if type(a) in (tuple, list):
-        return type(a)(_template(x, tensors) for x in a)
+        return type(a)(_template(x, avals) for x in a)
     if isinstance(a, dict):
-        return {k: _template(x, tensors) for k, x in a.items()}
+        return {k: _template(x, avals) for k, x in a.items()}
     return a.np if isinstance(a, dtype_class) else a
-
-
-def _filled(a: Any, arrays: Any) -> Any:
-    if isinstance(a, _Hole):
-        return arrays[a.at]
-    if type(a) in (tuple, list):
-        return type(a)(_filled(x, arrays) for x in a)
-    if isinstance(a, dict):
-        return {k: _filled(x, arrays) for k, x in a.items()}
-    return a
 
 
 def _facts(a: Any) -> Any:

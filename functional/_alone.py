@@ -14,13 +14,17 @@ import jax
 import numpy as np
 
 from ._dtypes import is_differentiable, is_floating
+from ._lengths import AnyLengths
 from ._lower import FaultSite, Side, summarise
-from ._numpy import MOST, evaluator
-from ._program import Node
+from ._numpy import MOST, Evaluator, evaluator
+from ._program import Aval, Node
 
 _ready: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
 _jitted: dict[Any, Any] = {}
-_OFTEN = 1000  # runs of an op by NumPy after which it is compiled after all
+# Runs of an op by NumPy after which it is compiled after all, and the elements of its largest value
+# that these have together: about as long as it takes to compile.
+_OFTEN, _ELEMENTS = 1000, 1 << 22
+LITTLE = 4096  # elements that NumPy computes no slower than a program starts
 _checks: dict[Any, _Checks] = {}
 
 
@@ -39,7 +43,7 @@ def ran_alone(node: Node, alone: Any, inputs: Sequence[Any]) -> Any:
     Args:
       alone: its call, and the abstract values that it takes.
     """
-    return _ran(_ready, alone, inputs, node.call.evaluate, _compiled, node, _draws(node))
+    return _ran(alone, inputs, lambda: _compiled(node), _draws(node))
 
 
 def check_alone(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
@@ -57,21 +61,20 @@ def check_alone(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
 
 
 def _ran(
-    ready: dict[Any, Any], key: Any, arrays: Sequence[Any], fn: Callable[..., Any],
-    compiled: Callable[[Any], Any], what: Any, exact: bool = False,
-) -> Any:  # fmt: skip
-    """What `fn` gives: by NumPy as long as that is for it, then by `compiled(what)`.
+    alone: Any, arrays: Sequence[Any], compiled: Callable[[], Any], exact: bool = False
+) -> Any:
+    """What a call gives: by NumPy as long as that is for it, then by what `compiled` makes.
 
     Args:
-      ready: what runs `fn` for arrays like these, by key.
+      alone: the call, and the abstract values that it takes.
       exact: NumPy must give what XLA gives to the last bit.
     """
-    run = ready.get(key)
+    run = _ready.get(alone)
     if run is None:
-        run = ready[key] = _small(fn, arrays, exact) or compiled(what)
+        run = _ready[alone] = _small(alone[0].evaluate, arrays, exact, alone) or compiled()
     found = run(*arrays)
     if found is None:
-        run = ready[key] = compiled(what)
+        run = _ready[alone] = compiled()
         found = run(*arrays)
     return found
 
@@ -81,23 +84,25 @@ class _Small:
     so often that it should be compiled.
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self._fn, self._left = fn, _OFTEN
+    def __init__(self, fn: Evaluator) -> None:
+        self._fn, self._left = fn, min(_OFTEN, _ELEMENTS // fn.largest)
 
     def __call__(self, *arrays: Any) -> list[Any] | None:
         self._left -= 1
         return self._fn(*arrays) if self._left >= 0 else None
 
 
-def _small(fn: Callable[..., Any], arrays: Sequence[Any], exact: bool = False) -> _Small | None:
+def _small(
+    fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, alone: Any
+) -> _Small | None:
     """The function by NumPy, if that can compute it for arrays like these."""
-    found = evaluator(fn, arrays, exact) if _on_host() else None
+    found = evaluator(fn, arrays, exact, alone) if _on_host() else None
     return None if found is None else _Small(found)
 
 
-def is_little(described: Any) -> bool:
-    """Whether NumPy may compute an op, by what it takes."""
-    return _on_host() and all(math.prod(aval.shape) <= MOST for aval in described[1])
+def is_little(described: Any, most: int = MOST) -> bool:
+    """Whether NumPy may compute an op, by what it takes: at most so many elements each."""
+    return _on_host() and all(math.prod(aval.shape) <= most for aval in described[1])
 
 
 def _draws(node: Node) -> bool:
@@ -146,33 +151,44 @@ def options_of(nodes: Sequence[Node]) -> dict[str, Any]:
     return {}
 
 
-class _Checks:
+class _Checks(AnyLengths):
     """The checks of one call, as a program of their own."""
 
     def __init__(self, call: Any) -> None:
-        self.sites: dict[Any, list[FaultSite]] = {}
+        super().__init__()
+        self._call = call
+        self._sites: dict[Any, list[FaultSite]] = {}
+        self.jitted = jax.jit(self.evaluate)
 
-        def run(*arrays: Any) -> Any:
-            faults = call.faults(*arrays)
-            key = tuple(map(_kind, arrays))
-            self.sites[key] = [FaultSite(f.error, f.message, None) for f in faults]
-            return [x for f in faults for x in summarise(f)]
-
-        self._run, self.jitted = run, jax.jit(run)
-        self._ready: dict[Any, Any] = {}
+    def evaluate(self, *arrays: Any) -> Any:
+        """A flag and a value of each check."""
+        faults = self._call.faults(*arrays)
+        self._sites[_avals(arrays)] = [FaultSite(f.error, f.message, None) for f in faults]
+        return [x for f in faults for x in summarise(f)]
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[list[FaultSite], list[Any]]:
-        key = tuple(map(_kind, inputs))
-        found = _ran(self._ready, key, inputs, self._run, lambda checks: checks.jitted, self)
-        return self.sites[key], list(zip(found[::2], found[1::2], strict=True))
+        """Where the checks stand, their flags and values; nothing if it is known that none found
+        anything."""
+        avals = _avals(inputs)
+        found = _ran((self, avals), inputs, lambda: self.jitted)
+        flags, values = found[::2], found[1::2]
+        # To look at what XLA computes would be to wait for it.
+        if all(isinstance(flag, np.ndarray) and not flag for flag in flags):
+            return [], []
+        if avals not in self._sites:  # the words, which tell of lengths, were those of others
+            jax.eval_shape(self.evaluate, *inputs)
+        return self._sites[avals], list(zip(flags, values, strict=True))
 
 
-def _kind(x: Any) -> Any:
+def _avals(arrays: Sequence[Any]) -> tuple[Aval, ...]:
     """What a check may depend on: to a number that became an input it is another thing than to
     an array."""
-    if type(x) in (int, float):
-        return (), np.dtype("int64" if type(x) is int else "float64"), True
-    return x.shape, x.dtype, getattr(x, "weak_type", False)
+    return tuple([
+        Aval((), np.dtype("int64" if type(x) is int else "float64"), True)
+        if type(x) in (int, float)
+        else Aval(x.shape, x.dtype, getattr(x, "weak_type", False))
+        for x in arrays
+    ])  # fmt: skip
 
 
 def forget_alone() -> None:

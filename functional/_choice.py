@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import ref
 
-from ._alone import is_exact, is_little, is_ready
+from ._alone import LITTLE, is_exact, is_little, is_ready
 from ._lowerings import lowerings
 from ._program import Input, Node, Program
 
@@ -94,7 +94,7 @@ class Choice:
     @functools.cached_property
     def _stays_by_numpy(self) -> bool:
         """Whether it is as soon there by NumPy as compiled, and the same to the last bit."""
-        little = all(is_little(alone) for _, alone in self._steps)
+        little = all(is_little(alone, LITTLE) for _, alone in self._steps)
         return len(self._steps) <= _FEW and little and self._is_exact
 
     @functools.cached_property

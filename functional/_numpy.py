@@ -15,8 +15,10 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
+from ._lengths import Lengths, general
 from ._numpy_random import OF_KEYS, RANDOM_RULES, is_threefry
 from ._numpy_rules import ROUNDED, RULES, Unsupported
+from ._program import Aval
 
 _Step = tuple[Callable[..., Any], list[int], list[int], list[np.dtype[Any]]]
 
@@ -24,7 +26,7 @@ _NAMES = ("bool", "uint8", "uint32", "uint64", "int32", "int64", "float32", "flo
 _DTYPES = frozenset(map(np.dtype, _NAMES))
 _RULES = RULES | RANDOM_RULES
 #: At most so many elements has each value that is computed by NumPy.
-MOST = 4096
+MOST = 1 << 18
 
 
 class Evaluator:
@@ -33,12 +35,19 @@ class Evaluator:
     Args:
       jaxpr: of the function.
       exact: the outputs must be those of XLA to the last bit, and not only to rounding.
+      lengths: fills in those that are symbols in the jaxpr.
+
+    Attributes:
+      largest: how many elements its largest value has.
 
     Raises:
       Unsupported: for a primitive, dtype or size that is not NumPy's here.
     """
 
-    def __init__(self, jaxpr: ClosedJaxpr, exact: bool = False) -> None:
+    def __init__(
+        self, jaxpr: ClosedJaxpr, exact: bool = False, lengths: Lengths | None = None
+    ) -> None:
+        self._lengths, self.largest = lengths, 1
         self._values: list[Any] = []  # the constants, and a place for each other value
         self._steps: list[_Step] = []
         self._exact, self._rounded = exact, False
@@ -59,12 +68,19 @@ class Evaluator:
         return [np.array(values[i]) for i in self._outputs]
 
     def _place(self, places: dict[Any, int], variable: Any) -> int:
-        aval = variable.aval
+        aval = self._aval(variable)
         if aval.size > MOST or not (aval.dtype in _DTYPES or is_threefry(aval.dtype)):
             raise Unsupported
+        self.largest = max(self.largest, aval.size)
         places[variable] = len(self._values)
         self._values.append(None)
         return places[variable]
+
+    def _aval(self, variable: Any) -> Any:
+        aval = variable.aval
+        if self._lengths is None:
+            return aval
+        return Aval(self._lengths(aval.shape), aval.dtype)
 
     def _read(self, places: dict[Any, int], variable: Any) -> int:
         if not isinstance(variable, Literal):
@@ -89,7 +105,11 @@ class Evaluator:
             rule = _RULES.get(name)
             if rule is None or name not in OF_KEYS and any(map(_is_key, eqn.invars)):
                 raise Unsupported
-            fn = rule([v.aval for v in eqn.invars], [v.aval for v in eqn.outvars], **eqn.params)
+            taken, returned = ([self._aval(v) for v in vs] for vs in (eqn.invars, eqn.outvars))
+            parameters = eqn.params
+            if self._lengths is not None:
+                parameters = {k: self._lengths(p) for k, p in parameters.items()}
+            fn = rule(taken, returned, **parameters)
             made = [self._place(places, v) for v in eqn.outvars]
             step = (fn, given, made, [_dtype(v) for v in eqn.outvars])
             if all(self._values[i] is not None for i in given):
@@ -134,19 +154,58 @@ def _dtype(variable: Any) -> np.dtype[Any]:
 
 
 def evaluator(
-    fn: Callable[..., Any], arrays: Sequence[Any], exact: bool = False
+    fn: Callable[..., Any], arrays: Sequence[Any], exact: bool = False, alone: Any = None
 ) -> Evaluator | None:
     """A function of arrays by NumPy, for arrays like these; None if it is for XLA.
 
     Args:
       exact: if NumPy's outputs may differ in their last bits, it is for XLA.
+      alone: the call that the function evaluates, and the abstract values that it takes.
     """
     if any(np.size(a) > MOST for a in arrays):
         return None
+    found = None if exact or alone is None else general(*alone)
+    if found is None:
+        return _for_these(fn, arrays, exact)
+    it, sizes = found
+    call, avals = alone
+    jaxpr = it.traced(call, avals, sizes)
+    if jaxpr is None:
+        return _for_these(fn, arrays, exact)
+    if it.agreed:
+        return _supported(jaxpr, exact, Lengths(sizes))
+    expected = _for_these(fn, arrays, exact)
+    if expected is not None:
+        it.agreed = _agrees(jaxpr, Lengths(sizes), arrays, expected)
+        if not it.agreed:
+            it.refuse()
+    return expected
+
+
+def _for_these(fn: Callable[..., Any], arrays: Sequence[Any], exact: bool) -> Evaluator | None:
+    return _supported(jax.make_jaxpr(fn)(*arrays), exact, None)
+
+
+def _agrees(
+    jaxpr: ClosedJaxpr, lengths: Lengths, arrays: Sequence[Any], expected: Evaluator
+) -> bool:
+    """Whether a program of any lengths gives what the one of these does, to the last bit."""
     try:
-        return Evaluator(jax.make_jaxpr(fn)(*arrays), exact)
+        found = Evaluator(jaxpr, False, lengths)(*arrays)
+    except Exception:  # a parameter that symbols are hidden in, say
+        return False
+    return _bits(found) == _bits(expected(*arrays))
+
+
+def _supported(jaxpr: ClosedJaxpr, exact: bool, lengths: Lengths | None) -> Evaluator | None:
+    try:
+        return Evaluator(jaxpr, exact, lengths)
     except Unsupported:
         return None
+
+
+def _bits(arrays: Sequence[Any]) -> list[Any]:
+    return [(x.dtype, x.shape, x.tobytes()) for x in arrays]
 
 
 def _inner(eqn: Any) -> ClosedJaxpr | None:

@@ -70,6 +70,8 @@ def gather(
     **_: Any,
 ) -> Callable[..., Any]:  # fmt: skip
     """The rule of a gather."""
+    if not made[0].size:  # a batch of nothing: neither have its windows anything
+        return lambda x, indices: np.zeros(made[0].shape, made[0].dtype)
     numbers = dimension_numbers
     batching = numbers.operand_batching_dims, numbers.start_indices_batching_dims
     windows = _Windows(given[0].shape, slice_sizes, numbers.start_index_map, batching)

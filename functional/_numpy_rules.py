@@ -124,16 +124,20 @@ def _dot(given: Any, made: Any, *, dimension_numbers: Any, **_: Any) -> Any:
         raise Unsupported
     if given[0].dtype.kind != "f":
         raise Unsupported
-    if not left_batch:
-        return lambda x, y: np.tensordot(x, y, (left, right))
-    x_labels = list(range(given[0].ndim))
-    y_labels = [given[0].ndim + i for i in range(given[1].ndim)]
-    for i, j in [*zip(left, right, strict=True), *zip(left_batch, right_batch, strict=True)]:
-        y_labels[j] = x_labels[i]
-    out = [x_labels[i] for i in left_batch]
-    out += [label for i, label in enumerate(x_labels) if i not in (*left, *left_batch)]
-    out += [label for j, label in enumerate(y_labels) if j not in (*right, *right_batch)]
-    return lambda x, y: np.einsum(x, x_labels, y, y_labels, out)
+    x_free = [i for i in range(given[0].ndim) if i not in (*left, *left_batch)]
+    y_free = [i for i in range(given[1].ndim) if i not in (*right, *right_batch)]
+    batch = tuple(given[0].shape[i] for i in left_batch)
+    once = math.prod(given[0].shape[i] for i in left)
+    x_order, y_order = (*left_batch, *x_free, *left), (*right_batch, *right, *y_free)
+    rows = math.prod(given[0].shape[i] for i in x_free)
+    columns = math.prod(given[1].shape[i] for i in y_free)
+
+    def product(x: Any, y: Any) -> Any:
+        x = x.transpose(x_order).reshape(*batch, rows, once)
+        y = y.transpose(y_order).reshape(*batch, once, columns)
+        return np.matmul(x, y).reshape(made[0].shape)
+
+    return product
 
 
 def _power(given: Any, made: Any, *, y: int) -> Any:
@@ -286,6 +290,19 @@ def _sort(given: Any, made: Any, *, dimension: int, is_stable: bool, num_keys: i
     return ordered
 
 
+def _special(name: str) -> _Rule:
+    def rule(given: Any, made: Any, **parameters: Any) -> Callable[..., Any]:
+        from scipy import special  # as late as JAX imports it
+
+        return getattr(special, name)  # type: ignore[no-any-return]
+
+    return rule
+
+
+def _length(given: Any, made: Any, *, dim: int) -> Any:
+    return lambda: np.asarray(dim)
+
+
 RULES: dict[str, _Rule] = {
     **{name: _plain(fn) for name, fn in {
         "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply,
@@ -302,13 +319,13 @@ RULES: dict[str, _Rule] = {
         "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "exp2": np.exp2,
         "floor": np.floor, "ceil": np.ceil,
         "is_finite": np.isfinite, "atan2": np.arctan2, "pow": np.power,
-        "erf": np.frompyfunc(math.erf, 1, 1), "erfc": np.frompyfunc(math.erfc, 1, 1),
         "rsqrt": lambda x: 1 / np.sqrt(x), "logistic": lambda x: 1 / (1 + np.exp(-x)),
     }.items()},
     **{name: _reduced(fn) for name, fn in {
         "reduce_sum": _sum, "reduce_max": np.max, "reduce_min": np.min, "reduce_prod": np.prod,
     }.items()},
     "reduce_and": _reduced(np.all, "b"), "reduce_or": _reduced(np.any, "b"),
+    "erf": _special("erf"), "erfc": _special("erfc"),
     "integer_pow": _power, "select_n": _select, "iota": _iota,
     "convert_element_type": _convert, "dot_general": _dot, "reshape": _reshape,
     "broadcast_in_dim": _broadcast, "slice": _slice, "pad": _pad, "split": _split,
@@ -319,7 +336,7 @@ RULES: dict[str, _Rule] = {
     "shift_left": _shift(np.left_shift, "iu"), "shift_right_logical": _shift(np.right_shift, "u"),
     "argmax": _position(np.argmax), "argmin": _position(np.argmin),
     "gather": gather, "scatter": scatter(put), "scatter-add": scatter(np.add.at),
-    "dynamic_slice": _part, "dynamic_update_slice": _part_written,
+    "dim_as_value": _length, "dynamic_slice": _part, "dynamic_update_slice": _part_written,
 }  # fmt: skip
 #: What NumPy and XLA may round in their own ways, also where each step is taken by itself.
 ROUNDED = frozenset({

@@ -19,6 +19,8 @@ import numpy as np
 
 from ._dtypes import as_default_float, default_float
 from ._fits import check_numbers
+from ._lengths import AnyLengths
+from ._lengths import abstract as of_any_lengths
 from ._op import Fault, Op
 
 
@@ -31,6 +33,10 @@ class Aval(NamedTuple):
 
     def struct(self) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(self.shape, self.dtype, weak_type=self.weak)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
     @property
     def size(self) -> int:
@@ -80,7 +86,7 @@ def fill(template: Any, arrays: Sequence[Any]) -> Any:
     return template
 
 
-class Call:
+class Call(AnyLengths):
     """An op with its static arguments: arrays in, a tuple of arrays out.
 
     Made through `call_of`, which returns the same object for equal arguments; compared by
@@ -90,6 +96,7 @@ class Call:
     __slots__ = ("op", "args", "kwargs", "floats", "_abstract", "many", "wrap", "__weakref__")
 
     def __init__(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        super().__init__()
         self.op, self.args, self.kwargs = op, args, kwargs
         self.floats = default_float()  # what Python floats become in it, whenever it is evaluated
         self._abstract: dict[Any, tuple[Aval, ...]] = {}
@@ -132,7 +139,7 @@ class Call:
         """Shapes and dtypes of the outputs; the body's own errors pass through."""
         known = self._abstract.get(avals)
         if known is None:
-            known = abstract(self.evaluate, avals)
+            known = of_any_lengths(self, avals, lambda: abstract(self.evaluate, avals))
             if self.op.fits:
                 check_numbers(self.op, self.args, self.kwargs, known[0].dtype)
             self._abstract[avals] = known

@@ -18,7 +18,7 @@ from jax.interpreters.ad import Zero
 
 from ._dtypes import category, is_differentiable
 from ._op import Fault
-from ._program import Aval
+from ._program import Aval, abstract
 
 
 def conj(x: Any) -> Any:
@@ -172,6 +172,38 @@ class VjpCall:
     def name(self) -> str:
         return f"vjp[{self.call.name}]"
 
+    @property
+    def root(self) -> Any:
+        """The call that is differentiated, once or several times."""
+        return self.call.root
+
+    @property
+    def pattern(self) -> Any:
+        """What tells it from other gradients of the same root."""
+        return (self.call.pattern, self.n, self.wanted, self.given, self.missing)
+
+    def sized(self, of: Callable[[Aval], Aval]) -> VjpCall:
+        """The same gradient with what `of` gives for the abstract values in it."""
+        missing = tuple([(i, of(aval)) for i, aval in self.missing])
+        return VjpCall(self.call.sized(of), self.n, self.wanted, self.given, missing)
+
+    def free(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        """All but the cotangents, whose shapes are those of the outputs."""
+        return avals[: self.n - len(self.missing)]
+
+    def taken(self, avals: tuple[Aval, ...], of: Callable[[Aval], Aval]) -> list[Aval]:
+        """What it takes where lengths are replaced by what `of` gives."""
+        inputs = self.call.taken(self._inputs(avals), of)
+        outs = abstract(self.call.sized(of).evaluate, inputs)
+        absent = dict(self.missing)
+        present = [aval for i, aval in enumerate(inputs) if i not in absent]
+        return present + [outs[k] for k in self.given]
+
+    def _inputs(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        """Abstract values of what `call` takes, stand-ins included."""
+        absent, present = dict(self.missing), iter(avals)
+        return tuple([absent[i] if i in absent else next(present) for i in range(self.n)])
+
     def split(self, arrays: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Inputs of `call` (stand-ins included), and one cotangent or None an output."""
         absent = dict(self.missing)
@@ -193,9 +225,7 @@ class VjpCall:
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
         """A gradient has its input's shape and dtype: nothing needs to be traced."""
         _refuse(self.call)
-        absent = dict(self.missing)
-        present = iter(avals)
-        inputs = [absent[i] if i in absent else next(present) for i in range(self.n)]
+        inputs = self._inputs(avals)
         return tuple(Aval(inputs[i].shape, inputs[i].dtype) for i in self.wanted)
 
 

@@ -35,6 +35,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gradient of stack": lambda x: jax.vjp(lambda y: jnp.stack([y]), x * 1.0)[1](x[None] * 1.0),
     "split": lambda x: jnp.split(x, [1], 1)[1],
     "concatenate": lambda x: jnp.concatenate([x, x[:1]]), "iota": lambda x: x + jnp.arange(3),
+    "gather of nothing": lambda x: jax.vmap(lambda y, i: y[i])(x[:0], jnp.zeros((0, 2), int)),
     "dynamic slice": lambda x: lax.dynamic_slice(x, (5, -4), (2, 2)),
     "dynamic write": lambda x: lax.dynamic_update_slice(x, x[:2, :2], (2, -1)),
     "broadcast": lambda x: jnp.broadcast_to(x[:, None], (3, 2, 3)), "as bool": lambda x: x != 0,
@@ -267,7 +268,7 @@ def test_an_op_that_runs_often_is_compiled() -> None:
     x = leafax.arange(19.0)
     x.tolist()
     with mock.patch.object(_alone, "_OFTEN", 3):
-        call = _alone._small(lambda x: x + 1, [x.jax()])
+        call = _alone._small(lambda x: x + 1, [x.jax()], False, None)
     assert call is not None
     assert [call(x.jax()) is not None for _ in range(5)] == [True] * 3 + [False] * 2
 

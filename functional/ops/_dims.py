@@ -203,8 +203,15 @@ def slice_bounds(length: int, start: int | None, end: int | None, step: int) -> 
     """Start and number of elements of a Python slice of a dim of `length`."""
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    start, end, step = slice(start, end, step).indices(length)
+    # By hand what `slice.indices` does: the length may be a symbol.
+    start = 0 if start is None else _within(start, length)
+    end = length if end is None else _within(end, length)
     return start, max(0, -(-(end - start) // step))
+
+
+def _within(place: int, length: int) -> int:
+    """A place in a dim, counted from the front, at most so far out as its ends."""
+    return min(max(place + length if place < 0 else place, 0), length)
 
 
 def narrow_start(shape: Shape, dim: int, start: int | None, length: int) -> int:

@@ -129,6 +129,11 @@ def nanmean(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any
             "nanmean(): expected input to have floating point or complex dtype but got "
             f"{scalar_name(input.dtype)}"
         )
+    if dtype is not None and is_integral(dtype):
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating "
+            f"point or complex dtype. Got: {scalar_name(dtype)}"
+        )
     total = nansum(input, dim, keepdim, dtype=dtype)
     number = jnp.sum(input == input, axes(dim, input.ndim), dtype=INT64, keepdims=keepdim)
     return cast(quotient(wide(total), cast(number, wide(total).dtype)), total.dtype)
@@ -145,6 +150,8 @@ def _average(x: Array, dims: tuple[int, ...]) -> Array:
 
 
 def _divisor(x: Array, dims: tuple[int, ...], correction: float) -> float:
+    if float(correction).is_integer():
+        correction = int(correction)  # a length that is a symbol stays one
     return max(count(x.shape, dims) - correction, 0)
 
 
@@ -154,7 +161,7 @@ def _var(x: Array, dims: tuple[int, ...], correction: float) -> Array:
     away = _centred(x, dims)
     square = jnp.real(away) ** 2 + jnp.imag(away) ** 2 if is_complex(x.dtype) else away * away
     total = jnp.sum(square, dims, dtype=square.dtype, keepdims=True)
-    return total / np.asarray(_divisor(x, dims, correction)).astype(total.dtype)
+    return total / jnp.asarray(_divisor(x, dims, correction)).astype(total.dtype)
 
 
 @_var.defjvp
@@ -163,7 +170,7 @@ def _var_jvp(dims: tuple[int, ...], correction: float, primals: Any, tangents: A
     (x,), (dx,) = primals, tangents
     inner = jnp.real(jnp.conj(_centred(x, dims)) * dx)
     divisor = _divisor(x, dims, correction)
-    scale = np.asarray(2 / divisor if divisor else np.inf).astype(inner.dtype)
+    scale = jnp.asarray(2 / divisor if divisor else np.inf).astype(inner.dtype)
     tangent = jnp.sum(inner * scale, dims, dtype=inner.dtype, keepdims=True)
     return _var(x, dims, correction), tangent
 

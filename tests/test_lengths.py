@@ -1,0 +1,212 @@
+"""Calls with lengths that are new each time: traced once with symbols, then filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+import leafax
+from leafax.functional import _choice, _lengths, _numpy
+from leafax.functional._op import Op
+from leafax.functional._program import Aval, Call, Slot
+
+LENGTHS = (11, 9, 17, 10, 30, 8, 24, 3, 1, 13)
+
+
+@pytest.fixture
+def op_by_op() -> Iterator[None]:
+    with mock.patch.object(_choice.Choice, "op_by_op", lambda *_: True):
+        yield
+
+
+def both(program: Callable[..., Any], *sizes: int) -> list[tuple[np.ndarray[Any, Any], ...]]:
+    """What torch's and leafax's program give for numbers of these sizes, and their gradients."""
+    found = []
+    for lib in (torch, leafax):
+        draw = np.random.default_rng(sum(sizes))
+        x = lib.from_numpy(draw.normal(size=sizes)).requires_grad_()
+        w = lib.from_numpy(draw.normal(size=(4, 3))).requires_grad_()
+        out = program(lib, x, w)
+        seen = [out.detach().numpy()]
+        if out.requires_grad:
+            (out * out.detach().cos()).sum().backward()
+            seen += [t.grad.numpy() for t in (x, w) if t.grad is not None]
+        found.append(tuple(seen))
+    return found
+
+
+PROGRAMS: dict[str, Callable[..., Any]] = {
+    "elementwise": lambda lib, x, w: lib.tanh(x) * 2 + x.exp() / (1 + x**2) - x.clamp(-1, 0.5),
+    "mean": lambda lib, x, w: (x - x.mean(0)) / (x.std(0, correction=0) + 1),
+    "std": lambda lib, x, w: x.std() + x.var(1).sum(),
+    "norm": lambda lib, x, w: x.norm() + x.norm(dim=1, p=1).sum(),
+    "matmul": lambda lib, x, w: lib.relu(x @ w) @ w.t(),
+    "linear": lambda lib, x, w: lib.nn.functional.linear(x, w.t()),
+    "gram": lambda lib, x, w: x @ x.t(),
+    "softmax": lambda lib, x, w: x.softmax(0) + x.log_softmax(1),
+    "logsumexp": lambda lib, x, w: x.logsumexp(0),
+    "cumsum": lambda lib, x, w: x.cumsum(0) + x.flip(0).cumsum(1),
+    "cumprod": lambda lib, x, w: x.cumprod(0),
+    "gather": lambda lib, x, w: x.gather(1, (x.detach().abs() * 9).long() % 4),
+    "index": lambda lib, x, w: x[(x.detach()[:, 0] * 99).long().abs() % x.shape[0]],
+    "rows": lambda lib, x, w: w[(x.detach()[:, 0] * 99).long().abs() % 4],
+    "index_add": lambda lib, x, w: lib.zeros(5, 4, dtype=x.dtype).index_add(
+        0, (x.detach()[:, 0] * 99).long().abs() % 5, x
+    ),
+    "where": lambda lib, x, w: lib.where(x > 0, x, x.exp()),
+    "masked": lambda lib, x, w: x.masked_fill(x > 0.3, -1.0).tril(),
+    "cat": lambda lib, x, w: lib.cat([x, x.neg(), w.t()[:, :4]], 0).sum(0),
+    "stack": lambda lib, x, w: lib.stack([x, x * 2], 1).reshape(-1, 8),
+    "slices": lambda lib, x, w: x[1:] - x[:-1],
+    "transposed": lambda lib, x, w: x.t().reshape(2, -1).unsqueeze(0).squeeze(),
+    "expanded": lambda lib, x, w: x[:, None] * x[None],
+    "prod": lambda lib, x, w: x.prod(0) + x.amax(0) - x.amin(1).sum(),
+    "sort": lambda lib, x, w: x.sort(0).values * x.argsort(1),
+    "top": lambda lib, x, w: x.max(0).values + x.median(0).values,
+    "loss": lambda lib, x, w: lib.nn.functional.cross_entropy(
+        x, (x.detach()[:, 0] * 99).long().abs() % 4
+    ),
+    "huber": lambda lib, x, w: lib.nn.functional.smooth_l1_loss(x, x.detach().roll(1, 0)),
+    "layer_norm": lambda lib, x, w: lib.nn.functional.layer_norm(x, (4,)),
+    "gelu": lambda lib, x, w: lib.nn.functional.gelu(x @ w) + lib.nn.functional.silu(x @ w),
+    "attention": lambda lib, x, w: lib.nn.functional.scaled_dot_product_attention(
+        x[None, None], x[None, None].flip(2), x[None, None], is_causal=True
+    ),
+    "einsum": lambda lib, x, w: lib.einsum("ni,nj,ik->jk", x, x, w),
+    "batched": lambda lib, x, w: lib.bmm(x[:, :, None], x[:, None] @ w),
+    "outer": lambda lib, x, w: lib.outer(x[:, 0], x[:, 1]).triu(1),
+    "diagonal": lambda lib, x, w: (x @ x.t()).diagonal() + lib.diag(x[:, 0]).sum(0),
+    "unfolded": lambda lib, x, w: x.unfold(1, 2, 1).sum(-1),
+    "padded": lambda lib, x, w: lib.nn.functional.pad(x, (1, 0, 2, 1)),
+    "kron": lambda lib, x, w: lib.kron(x[:, :2], w),
+    "repeated": lambda lib, x, w: x.repeat(2, 1).repeat_interleave(2, 1),
+    "cdist": lambda lib, x, w: lib.cdist(x, w.t()[:, :4].contiguous() @ lib.eye(4, dtype=x.dtype)),
+    "counts": lambda lib, x, w: (x > 0).sum(0) + x.argmax(0),
+    "written": lambda lib, x, w: x.clone().index_fill_(0, lib.tensor([0]), 2.0).mul_(3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.usefixtures("op_by_op")
+def test_any_length_gives_torch_s_values_and_gradients(name: str) -> None:
+    for n in LENGTHS:
+        try:
+            theirs, mine = both(PROGRAMS[name], n, 4)
+        except (RuntimeError, IndexError) as error:  # too short for torch
+            with pytest.raises(type(error)):
+                both(PROGRAMS[name], n, 4)
+            continue
+        assert len(theirs) == len(mine)
+        for a, b in zip(theirs, mine, strict=True):
+            assert a.dtype == b.dtype and a.shape == b.shape
+            np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-11, err_msg=f"{name} of {n}")
+
+
+@pytest.mark.usefixtures("op_by_op")
+def test_new_lengths_trace_nothing() -> None:
+    def step(n: int) -> float:
+        x = leafax.from_numpy(np.full((n, 4), n / 9)).requires_grad_()
+        w = leafax.full((4, 3), 0.1, dtype=x.dtype, requires_grad=True)
+        loss = ((x @ w).tanh() - 0.5).square().mean() + leafax.log_softmax(x, 1).std()
+        loss.backward()
+        return float(loss.item() + w.grad.sum().item())
+
+    for n in (21, 22, 23, 24):
+        step(n)
+    shapes, traces = mock.patch.object(jax, "eval_shape"), mock.patch.object(_numpy, "_for_these")
+    with shapes as shape, traces as traced:
+        values = [step(n) for n in (25, 40, 31)]
+    assert not traced.called and not shape.called
+    assert len(set(values)) == 3
+
+
+def a_call(body: Callable[..., Any]) -> Call:
+    """A call of an op with this body, on one array."""
+    made = mock.Mock(spec=Op, fn=body, check=None, random=False, residuals=False, fits={})
+    return Call(made, (Slot(0),), {})
+
+
+def evaluated(call: Call, n: int) -> Any:
+    x = np.arange(float(n))
+    made = _numpy.evaluator(call.evaluate, [x], False, (call, (Aval((n,), x.dtype),)))
+    assert made is not None
+    return made(x)[0]
+
+
+def test_a_trace_that_disagrees_is_not_used() -> None:
+    """A body that asks for one length in particular: symbols are taken to differ from it."""
+    with jax.enable_x64(True):
+        call = a_call(lambda x: x * (2 if x.shape[0] == 12 else 1))
+        for n in (9, 10, 12, 13, 12):
+            np.testing.assert_array_equal(evaluated(call, n), np.arange(n) * (1 + (n == 12)))
+    (it,) = call.general.values()
+    assert it._refused
+
+
+def test_a_body_that_needs_numbers_is_traced_for_each_length() -> None:
+    with jax.enable_x64(True):
+        call = a_call(lambda x: x[jnp.asarray([i for i in range(x.shape[0]) if i % 2])])
+        for n in (9, 10, 12, 13, 15):
+            np.testing.assert_array_equal(evaluated(call, n), np.arange(n)[1::2])
+    (it,) = call.general.values()
+    assert it._refused
+
+
+def test_lengths_share_a_trace_by_which_are_equal_and_which_are_small() -> None:
+    call = a_call(lambda x: x)
+    float64 = np.dtype("float64")
+
+    def of(*shapes: tuple[int, ...]) -> Any:
+        found = _lengths.general(call, [Aval(shape, float64) for shape in shapes])
+        return None if found is None else found[0]
+
+    assert of((9, 4), (9,)) is of((20, 4), (20,))
+    assert of((9, 4), (9,)) is not of((9, 5), (9,))
+    assert of((9, 4), (9,)) is not of((9, 4), (10,))
+    assert of((9, 4), (9,)) is not of((9, 9), (9,))
+    assert of((7, 4), (7,)) is None
+
+
+@pytest.mark.usefixtures("op_by_op")
+def test_an_index_out_of_range_is_told_with_the_length_of_its_time() -> None:
+    def said(lib: Any, n: int, at: int) -> str:
+        x = lib.from_numpy(np.arange(2.0 * n).reshape(n, 2))
+        i = lib.tensor([0, at])
+        try:
+            x[i].sum().item()
+        except IndexError as error:
+            return str(error)
+        return "nothing"
+
+    for n, at in [(9, 1), (10, 2), (11, 3), (12, 4), (13, 5), (14, 14), (15, 3), (16, -17)]:
+        assert said(leafax, n, at) == said(torch, n, at)
+
+
+@pytest.mark.usefixtures("op_by_op")
+def test_checks_of_new_lengths_trace_nothing() -> None:
+    def picked(n: int) -> Any:
+        x = leafax.from_numpy(np.arange(2.0 * n).reshape(n, 2))
+        return x[leafax.tensor([0, n - 1])].sum().item()
+
+    for n in (9, 10, 11, 12):
+        picked(n)
+    with mock.patch.object(_numpy, "_for_these") as traced:
+        assert picked(20) == 1 + 38 + 39
+    assert not traced.called
+
+
+def test_lengths_that_cannot_be_filled_in_are_traced() -> None:
+    """By a name that JAX keeps to itself: another version may not have it."""
+    call = a_call(lambda x: jnp.cumsum(x) * x.shape[0])
+    unnamed = mock.patch.object(_lengths.Lengths, "__call__", side_effect=AttributeError)
+    with jax.enable_x64(True), unnamed as filled:
+        for n in (41, 42, 43, 44):
+            np.testing.assert_array_equal(evaluated(call, n), np.arange(n).cumsum() * n)
+    assert filled.called
