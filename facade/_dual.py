@@ -177,8 +177,11 @@ def primal(t: Any, levels: tuple[int, ...]) -> Any:
     return view(t, levels, _PRIMAL)
 
 
-def make_dual(t: Any, along: Any, level: int) -> Any:
+def make_dual(t: Any, along: Any, level: int, op: Op = _VIEW) -> Any:
     """`t` with a tangent, as a tensor that shares its storage.
+
+    Args:
+      op: which records that.
 
     Raises:
       RuntimeError: if `t` carries one at this level, or for a tangent of another shape.
@@ -201,7 +204,7 @@ def make_dual(t: Any, along: Any, level: int) -> Any:
         )
     from ._bits import same_meta
 
-    out = view(t, tuple([n for n in local.mode.dual if n != level]))
+    out = view(t, tuple([n for n in local.mode.dual if n != level]), op)
     if not same_meta(t, along):
         with seeing(below(level)):
             along = _laid_out_as(t, along)

@@ -261,3 +261,22 @@ def test_a_cast_that_is_refused_warns_of_nothing() -> None:
                 warnings.simplefilter("always")
                 log.attempt(cast, view)
             log(len(found))
+
+
+def test_what_jvp_returns_is_a_view_of_what_the_function_returned() -> None:
+    @same
+    def program(lib: Any, log: Log) -> Any:
+        x, kept = lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0])
+        weight = lib.tensor([0.5, 1.5], requires_grad=True)
+        out, tangent = lib.func.jvp(lambda x: kept, (x,), (x,))
+        log(out, tangent, out is kept, out._base is kept)
+        out.mul_(2).requires_grad_()
+        log(out, kept, kept.requires_grad)
+        out = lib.func.jvp(lambda x: weight, (x,), (x,))[0]
+        log(out, out is weight)
+        log.attempt(out.mul_, 2)
+        log.attempt(out.detach_)
+        out = lib.func.jvp(lambda x: {"sum": (x * weight).sum()}, (x,), (x,))[0]["sum"]
+        log(out, out.grad_fn)
+        out.backward()
+        log(weight.grad)

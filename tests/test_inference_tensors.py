@@ -239,3 +239,14 @@ def test_copies_of_inference_tensors_have_an_edge_for_what_is_new() -> None:
             log(copy)
         (t.clone() * t.double() * 2).sum().backward()
         log.gradients(t.grad)
+
+
+def test_inference_tensors_are_not_packed() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        c = lib.ones(3, requires_grad=True)
+        with lib.inference_mode():
+            x = c.sigmoid()
+        for fn in (lib.mul, lib.maximum, lib.div, lib.atan2, lib.dot, lib.outer, lib.add):
+            with lib.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                log.attempt(fn, c, x)

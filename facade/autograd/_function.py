@@ -159,17 +159,20 @@ class Function(metaclass=FunctionMeta):
                         f"pass kwarg-only Tensors to autograd.Function. Got: {kwargs}"
                     )
                 return _function_vmap.apply(cls, args)
+        if kwargs and separate:  # no place among the arguments
+            called = "custom_function_call_grad" if active.depth else "forward"
+            raise TypeError(f"{called}() got an unexpected keyword argument '{next(iter(kwargs))}'")
         ctx = (_generated(cls) if active.depth else cls._backward_cls)()  # type: ignore[attr-defined]
         if kwargs and not separate:
-            args, kwargs = _bind(cls.forward, ctx, args, kwargs)
+            args = _bind(cls.forward, ctx, args, kwargs)
         tensors = [a for a in args if isinstance(a, Handle)]
         records = ctx._begin(args)
         with no_grad(), _dual.switched(False):
             if separate:
-                output = cls.forward(*args, **kwargs)
+                output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
-                output = cls.forward(ctx, *args, **kwargs)
+                output = cls.forward(ctx, *args)
             outputs = output if isinstance(output, tuple) else (output,)
             if separate:
                 ctx.refuse_inputs_saved(outputs, tensors)
@@ -193,20 +196,19 @@ def _bind(forward: Any, ctx: Any, args: Any, kwargs: Any) -> Any:
     """Arguments of `forward` with those given by name in their places.
 
     Raises:
-      TypeError: as a call of `forward` would, for a name that it does not know.
+      TypeError: as a call of `forward` would, for a name that has no place among them.
     """
     signature = inspect.signature(forward)
-    kinds = {p.kind for p in signature.parameters.values()}
+    places = [n for n, p in signature.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     for name in kwargs:
-        if name not in signature.parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+        if name not in places:
             raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
-    given = list(signature.parameters)[: 1 + len(args)]
     for name in kwargs:
-        if name in given:
+        if name in places[: 1 + len(args)]:
             raise TypeError(f"forward() got multiple values for argument '{name}'")
     bound = signature.bind(ctx, *args, **kwargs)
     bound.apply_defaults()
-    return bound.args[1:], bound.kwargs
+    return bound.args[1:]
 
 
 def once_differentiable(fn: Any) -> Any:

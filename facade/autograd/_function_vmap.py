@@ -55,10 +55,19 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
             f"structure {spell(structure)}. For more details, please see {_NOTES}"
         )
     made = [
-        o if d is None or not isinstance(o, Handle) else level.example(o, d % o.dim())  # type: ignore[attr-defined]
+        o if d is None or not isinstance(o, Handle) else level.example(o, _place(o, d))
         for o, d in zip(outs, places, strict=True)
     ]
     return _history(cls, args, unflatten(structure, made))
+
+
+def _place(out: Any, dim: int) -> int:
+    n = out.dim()
+    if not dim < n:  # negative ones wrap around
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
+        )
+    return dim % n
 
 
 def _batch(level: Level, a: Any) -> tuple[Any, int | None]:

@@ -10,6 +10,7 @@ from .._keep import needed
 from .._modes import within
 from .._out_kinds import tensors_in
 from .._roles import alias
+from .._step import UNSAVED
 from .._trace import NOWHERE, Mode, State, Value, local, resting
 from ._result_rules import OF_RESULT, RESULT_RULES
 from ._saved_hooks import Packed, hooks_now
@@ -69,6 +70,8 @@ def pack(node: Any, tensors: list[tuple[int, Any]]) -> None:
     tensors.reverse()
     while tensors:  # nothing here holds what a hook lets go
         i, t = tensors.pop()
+        if t.is_inference():
+            raise RuntimeError(UNSAVED)
         edge = node._edges[i] if i >= 0 else (-1 - i if t._tracked else None)
         node.packed[i] = Packed(t, pair, edge)
 

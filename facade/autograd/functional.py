@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import TABLE
-
 from .._active import allowed
 from .._dual import opened
 from .._handle import Handle
 from .._modes import enable_grad, set_grad_enabled
-from .._record import apply
 from .._trace import local
 from .._vmapped import refuse
-from ._backward import grad
 from ._fit import zeros
+from ._functional_rows import at_once, one_by_one, reached
 from ._strict import check_requires_grad, fill_in_zeros
 
 _Tensors = Any
@@ -48,6 +45,8 @@ def _fresh(inputs: Any, create_graph: bool, need_graph: bool) -> tuple[Any, ...]
 
 def _done(x: Any, create_graph: bool) -> Any:
     if isinstance(x, tuple):
+        if not x:
+            raise IndexError("tuple index out of range")  # PyTorch looks at the first
         return tuple(_done(y, create_graph) for y in x)
     return x if create_graph else x.detach()
 
@@ -65,22 +64,6 @@ def _check_v(v: Any, other: Any, many: bool) -> None:
             raise RuntimeError(
                 f"{where}v has invalid size: should be {b.size()} but got {a.size()}."
             )
-
-
-def _grad(
-    outputs: Any, inputs: Any, grads: Any = None, create_graph: bool = False, keep: Any = None
-) -> Any:
-    """`autograd.grad` that leaves out outputs without gradient, None for what is not reached."""
-    given = (None,) * len(outputs) if grads is None else grads
-    pairs = [
-        (o, g) for o, g in zip(outputs, given, strict=True) if o is not None and o.requires_grad
-    ]
-    if not pairs:
-        return (None,) * len(inputs)
-    return grad(
-        [o for o, _ in pairs], inputs, [g for _, g in pairs], allow_unused=True,
-        create_graph=create_graph, retain_graph=keep,
-    )  # fmt: skip
 
 
 def _vector(v: Any, name: str, other: Any, many: bool, create_graph: bool, hint: str) -> Any:
@@ -115,7 +98,7 @@ def vjp(
         check_requires_grad(outputs, "outputs", strict)
         v = _vector(v, "vjp", outputs, many_out, create_graph, _ONE_OUTPUT)
     with set_grad_enabled(create_graph or local.mode.enabled):
-        found = _grad(outputs, inputs, v, create_graph)
+        found = reached(outputs, inputs, v, create_graph)
         found = fill_in_zeros(found, inputs, strict, create_graph, "back")
     return _result(outputs, many_out, create_graph), _result(found, many_in, create_graph)
 
@@ -136,12 +119,18 @@ def jvp(
         v = _vector(v, "jvp", inputs, many_in, create_graph, _ONE_INPUT)
         many_out, outputs = _as_tuple(func(*inputs), _OUTPUTS, "jvp")
         check_requires_grad(outputs, "outputs", strict)
-        dummies = tuple(zeros(o._v).requires_grad_() for o in outputs)
-        pulled = _grad(outputs, inputs, dummies, True)
+        dummies = tuple(_dummy(o) for o in outputs)
+        pulled = reached(outputs, inputs, dummies, True)
         check_requires_grad(pulled, "grad_inputs", strict)
-        found = _grad(pulled, dummies, v, create_graph)
+        found = reached(pulled, dummies, v, create_graph)
         found = fill_in_zeros(found, outputs, strict, create_graph, "back_trick")
     return _result(outputs, many_out, create_graph), _result(found, many_out, create_graph)
+
+
+def _dummy(out: Any) -> Any:
+    if not (out.is_floating_point() or out.is_complex()):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return zeros(out._v).requires_grad_()
 
 
 def jacobian(
@@ -179,12 +168,11 @@ def jacobian(
                 "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
                 "supported together. Please either set `strict=False` or `vectorize=False`."
             )
-        # `vectorize` gives the engine a basis, so outputs may be complex; without it rows start
-        # from an implicit one, which PyTorch has for real numbers only.
-        rows = tuple(
-            _rows(i, o, inputs, strict, create_graph, vectorize) for i, o in enumerate(outputs)
-        )
-    done = _done(rows, create_graph)
+        if vectorize:
+            found = at_once(outputs, inputs, create_graph)
+        else:
+            found = one_by_one(outputs, inputs, create_graph, strict)
+    done = _done(found, create_graph)
     done = done if many_in else tuple(r[0] for r in done)
     return done if many_out else done[0]
 
@@ -236,33 +224,6 @@ def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> 
     return rows if many_out[0] else rows[0]
 
 
-def _rows(
-    i: int, out: Any, inputs: Any, strict: bool, create_graph: bool, given: bool
-) -> tuple[Any, ...]:
-    columns: list[list[Any]] = [[] for _ in inputs]
-    for element in out.reshape(-1).unbind(0) if out.numel() else ():
-        one = (element.detach().new_ones(()),) if given else None
-        found = _grad((element,), inputs, one, create_graph, True)
-        for k, (column, g, t) in enumerate(zip(columns, found, inputs, strict=True)):
-            if g is None:
-                if strict:
-                    raise RuntimeError(
-                        f"Output {i} of the user-provided function is independent of input {k}. "
-                        "This is not allowed in strict mode."
-                    )
-                g = zeros(t._v)
-            elif strict and create_graph and not g.requires_grad:
-                raise RuntimeError(
-                    f"The jacobian of the user-provided function is independent of input {i}. "
-                    "This is not allowed in strict mode when create_graph=True."
-                )
-            column.append(g)
-    return tuple(
-        apply(TABLE["stack"], tuple(c), 0).reshape((*out.shape, *t.shape))
-        for c, t in zip(columns, inputs, strict=True)
-    )
-
-
 def hessian(
     func: Callable[..., Any], inputs: _Tensors, create_graph: bool = False, strict: bool = False,
     vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode",
@@ -307,7 +268,7 @@ def vhp(
     with enable_grad():
         many, inputs, v, out, jac = _first(func, inputs, v, create_graph, strict, "vhp")
     with set_grad_enabled(create_graph or local.mode.enabled):
-        found = _grad(jac, inputs, v, create_graph)
+        found = reached(jac, inputs, v, create_graph)
         found = fill_in_zeros(found, inputs, strict, create_graph, "double_back")
     return _done(out, create_graph), _result(found, many, create_graph)
 
@@ -320,9 +281,9 @@ def hvp(
     with enable_grad():
         many, inputs, v, out, jac = _first(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(zeros(t._v).requires_grad_() for t in inputs)
-        double = _grad(jac, inputs, dummies, True)
+        double = reached(jac, inputs, dummies, True)
         check_requires_grad(jac, "hessian", strict)
-        found = _grad(double, dummies, v, create_graph)
+        found = reached(double, dummies, v, create_graph)
         found = fill_in_zeros(found, inputs, strict, create_graph, "double_back_trick")
     return _done(out, create_graph), _result(found, many, create_graph)
 
@@ -332,7 +293,7 @@ def _first(func: Any, inputs: Any, v: Any, create_graph: bool, strict: bool, nam
     inputs = _fresh(inputs, create_graph, True)
     v = _vector(v, name, inputs, many, create_graph, _ONE_INPUT)
     out = _single(func(*inputs), strict, name)
-    jac = _grad((out,), inputs, None, True)
+    jac = reached((out,), inputs, None, True)
     check_requires_grad(jac, "jacobian", strict)
     return many, inputs, v, out, jac
 

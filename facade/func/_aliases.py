@@ -15,6 +15,7 @@ from leafax.functional import TABLE, Op
 
 from .._beyond import reach
 from .._lens import PICKED, Lens
+from .._record import apply
 from .._storage import MANY
 from .._strides import after, layout
 from .._trace import local
@@ -205,6 +206,7 @@ def _same(name: str) -> Callable[..., Any]:
 
 
 _RULES: dict[str, Callable[..., Any]] = {
+    "alias": lambda x: apply(TABLE["alias"], x),
     "view": _view,
     "reshape": _reshape,
     "t": lambda x: _transpose(x, 0, max(x.dim() - 2, 0)),

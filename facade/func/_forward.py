@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from leafax.functional import TABLE
+
 from .. import _dual
-from .._active import transform
+from .._active import allowed, transform
 from .._graph import grad_fn
 from .._handle import Handle
 from .._trace import local
@@ -19,6 +21,7 @@ from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree, normal, tra
 from ._trees import flatten, spell, split_aux, unflatten
 
 _JVP = "jvp(f, primals, tangents): "
+_ALIAS = TABLE["alias"]
 
 
 def _check(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
@@ -93,7 +96,8 @@ def jvp(
                             f"Expected {name} to be floating point or complex, but got: {x.dtype}"
                         )
             duals = [
-                _dual.make_dual(normal(p), t, level) for p, t in zip(flat, given, strict=True)
+                _dual.make_dual(normal(p), t, level, _ALIAS)
+                for p, t in zip(flat, given, strict=True)
             ]
             output = func(*unflatten(treedef, duals))
             output, aux = split_aux(_JVP, output) if has_aux else (output, None)
@@ -102,6 +106,9 @@ def jvp(
             outs, structure = flatten(output)
             _check_outputs(outs)
             found = [_tangent(o, level, strict) for o in outs]
+            # Views: what `func` captured and returned is not given away, for callers write to it.
+            levels = tuple([n for n in local.mode.dual if n != level])
+            output = unflatten(structure, [_dual.view(o, levels, _ALIAS) for o in outs])
         finally:
             _dual.exit_level()
     derivative = unflatten(structure, found)
@@ -154,15 +161,30 @@ def _leaves(x: Any) -> list[Any]:
     return found
 
 
+def _check_point(func: Callable[..., Any], primals: Any, flat: list[Any]) -> None:
+    """Raise for what has no tangents; errors of the function itself come first."""
+    for x in flat:
+        if not isinstance(x, Handle):
+            func(*primals)
+            raise AttributeError(f"'{type(x).__name__}' object has no attribute 'new_empty'")
+        if not (x.is_floating_point() or x.is_complex()):  # type: ignore[attr-defined]
+            func(*primals)
+            raise ValueError(
+                f"Expected primal to be floating point or complex, but got: {x.dtype}"  # type: ignore[attr-defined]
+            )
+
+
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """`func`'s value at `primals`, and the linear function of tangents there.
 
     `func` is recorded once; each call of the linear function records its derivative.
     """
     flat, treedef = flatten(primals)
+    _check_point(func, primals, flat)
     with tracked():
         lifted = [lift(x) for x in flat]
-        with transform(*[t for t in lifted if not t._leaf]):
+        # PyTorch's is no transform: what these forbid is allowed in it.
+        with transform(*[t for t in lifted if not t._leaf]), allowed():
             output = func(*unflatten(treedef, lifted))
     outs, structure = flatten(output)
     private = [t for t in lifted if t._leaf]

@@ -81,10 +81,10 @@ def jacrev(
         grads, in_tree = _pulled(
             lambda *cts: pull(unflatten(structure, list(cts))), outs, chunk_size
         )
-        ends, parts = 0, []
-        for o in outs:
-            start, ends = ends, ends + o.numel()
-            blocks = [g[start:ends].reshape((*o.shape, *g.shape[1:])) for g in grads]
+        sizes = [o.numel() for o in outs]
+        parts = []
+        for o, *rows in zip(outs, *[g.split(sizes) for g in grads], strict=True):
+            blocks = [r.reshape((*o.shape, *r.shape[1:])) for r in rows]
             tree = unflatten(in_tree, blocks)
             parts.append(tree if isinstance(argnums, tuple) else tree[0])
         result = unflatten(structure, parts)

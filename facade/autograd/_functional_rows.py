@@ -1,0 +1,87 @@
+"""The rows of Jacobians for `autograd.functional`: a gradient for each element of an output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leafax.functional import TABLE
+
+from .._record import apply
+from ._backward import grad
+from ._fit import zeros
+
+
+def reached(
+    outputs: Any, inputs: Any, grads: Any = None, create_graph: bool = False, keep: Any = None
+) -> Any:
+    """`autograd.grad` that leaves out outputs without gradient, None for what is not reached."""
+    given = (None,) * len(outputs) if grads is None else grads
+    pairs = [
+        (o, g) for o, g in zip(outputs, given, strict=True) if o is not None and o.requires_grad
+    ]
+    if not pairs:
+        return (None,) * len(inputs)
+    return grad(
+        [o for o, _ in pairs], inputs, [g for _, g in pairs], allow_unused=True,
+        create_graph=create_graph, retain_graph=keep,
+    )  # fmt: skip
+
+
+def one_by_one(
+    outputs: Any, inputs: Any, create_graph: bool, strict: bool
+) -> tuple[tuple[Any, ...], ...]:
+    """For each output its Jacobians by the inputs."""
+    found = []
+    for i, out in enumerate(outputs):
+        rows: list[list[Any]] = [[] for _ in inputs]
+        for element in _elements(out):
+            # From an implicit 1, which PyTorch has for real numbers only.
+            grads = reached((element,), inputs, None, create_graph, True)
+            for k, (g, t) in enumerate(zip(grads, inputs, strict=True)):
+                if g is None:
+                    if strict:
+                        raise RuntimeError(
+                            f"Output {i} of the user-provided function is independent of input "
+                            f"{k}. This is not allowed in strict mode."
+                        )
+                    g = zeros(t._v)
+                elif strict and create_graph and not g.requires_grad:
+                    raise RuntimeError(
+                        "The jacobian of the user-provided function is independent of input "
+                        f"{i}. This is not allowed in strict mode when create_graph=True."
+                    )
+                rows[k].append(g)
+        found.append(
+            tuple(_stack(r).view((*out.shape, *t.shape)) for r, t in zip(rows, inputs, strict=True))
+        )
+    return tuple(found)
+
+
+def at_once(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Any, ...], ...]:
+    """The same as pieces of one tensor for each input, as PyTorch's `vectorize` has them."""
+    if not outputs:
+        raise AssertionError("Expected at least one tensor")
+    sizes = [o.numel() for o in outputs]
+    if not sum(sizes):
+        raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
+    rows: list[list[Any]] = [[] for _ in inputs]
+    for out in outputs:
+        for element in _elements(out):
+            # From a 1 that is given, so outputs may be complex.
+            one = element.detach().new_ones(())
+            grads = reached((element,), inputs, (one,), create_graph, True)
+            for row, g, t in zip(rows, grads, inputs, strict=True):
+                row.append(zeros(t._v) if g is None else g)
+    found = []
+    for row, t in zip(rows, inputs, strict=True):
+        pieces = _stack(row).split(sizes)
+        found.append([p.view((*o.shape, *t.shape)) for p, o in zip(pieces, outputs, strict=True)])
+    return tuple(zip(*found, strict=True))
+
+
+def _elements(out: Any) -> tuple[Any, ...]:
+    return out.reshape(-1).unbind(0) if out.numel() else ()
+
+
+def _stack(rows: list[Any]) -> Any:
+    return apply(TABLE["stack"], tuple(rows), 0)
