@@ -7,6 +7,7 @@ from typing import Any
 
 from leafax.functional import TABLE, Op
 
+from ._dtype import dtype
 from ._modes import no_grad
 from ._out_kinds import check_kind, check_parts
 from ._table import call, check_out, write_out
@@ -26,6 +27,9 @@ def _copying(name: str) -> Callable[..., Any]:
         if name == "as_strided" and args and (args[0]._lens or args[0]._v.strides is not None):
             viewed = args[0].as_strided(*args[1:], **kwargs)  # of the storage, not of the values
             return viewed.clone() if out is None else write_out(op, viewed, out)
+        if name == "view" and _takes_dtype(args, kwargs):
+            viewed = args[0].view(*args[1:], **kwargs)
+            return viewed.clone() if out is None else write_out(op, viewed, out)
         if out is None:
             return call(op, args, kwargs)
         if name in _LISTS:
@@ -37,6 +41,12 @@ def _copying(name: str) -> Callable[..., Any]:
     copy.__name__ = copy.__qualname__ = name + "_copy"
     copy.__doc__ = f"`{name}` that copies instead of viewing."
     return copy
+
+
+def _takes_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether `view` is asked for the same memory as another dtype."""
+    asked = args[1] if len(args) == 2 else kwargs.get("dtype")
+    return isinstance(asked, (dtype, type))
 
 
 # PyTorch's names for what writes several views' copies into a list of tensors.

@@ -146,7 +146,11 @@ def _slice_dim(input: Any, dim: int) -> int:
 
 def _need_slices(x: Any, dim: int) -> None:
     """Raise unless `dim` is the only one of size 0 in an empty array."""
-    if x.shape[dim] or list(x.shape).count(0) > 1:
+    if not x.shape[dim] and list(x.shape).count(0) > 1:
+        raise RuntimeError(
+            "Number of zero sized dimensions is more than one, so unique cannot be applied "
+        )
+    if x.shape[dim]:
         raise RuntimeError(
             "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
         )
@@ -329,6 +333,8 @@ def repeat_interleave(
         input, dim = input.flatten(), 0
     if counts.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if not input.dim():
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     size = input.shape[dim]
     if counts.size not in (1, size):
         raise RuntimeError(

@@ -83,9 +83,22 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
     result = factory(*args, **{**kwargs, "dtype": of(have)})
     _make_room(name, fits, out, result)
     with no_grad():
-        if name != "empty":
+        if name in _FILLED:  # elements may share memory
+            out.fill_(_number(name, args, kwargs))
+        elif name != "empty":
             out.copy_(result.reshape(out.shape))
     return out._set_requires_grad(True) if requires_grad else out
+
+
+_FILLED = {"zeros": 0, "ones": 1, "full": None}
+
+
+def _number(name: str, args: Any, kwargs: Any) -> Any:
+    """What one of `_FILLED` fills with."""
+    if name != "full":
+        return _FILLED[name]
+    value = kwargs["fill_value"] if "fill_value" in kwargs else args[1]
+    return value.item() if isinstance(value, Handle) else value  # type: ignore[attr-defined]
 
 
 def _make_room(name: str, fits: str, out: Any, result: Any) -> None:

@@ -111,6 +111,7 @@ from ._shapes import is_same_size as is_same_size  # noqa: E402
 from ._shapes import tensor_split as tensor_split  # noqa: E402
 from ._shapes import unravel_index as unravel_index  # noqa: E402
 from ._shapes import vsplit as vsplit  # noqa: E402
+from ._split import split as split  # noqa: E402
 from ._strided import empty_permuted as empty_permuted  # noqa: E402
 from ._strided import empty_strided as empty_strided  # noqa: E402
 from ._tensordot import tensordot as tensordot  # noqa: E402
@@ -274,7 +275,7 @@ __all__ = [  # noqa: PLE0604
     "polygamma",
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "dsplit", "hsplit", "is_conj",
     "is_neg", "_neg_view", "view_as_real", "is_nonzero", "is_same_size", "resolve_conj",
-    "tensor_split", "vsplit",
+    "split", "tensor_split", "vsplit",
     "is_tensor", "is_signed", "is_floating_point", "is_complex", "numel", "promote_types",
     "result_type",
     "can_cast", "get_default_dtype", "set_default_dtype", "equal", "allclose", "nonzero",

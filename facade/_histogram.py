@@ -115,6 +115,11 @@ def _histogram(
     edges = []
     for d, count in enumerate(per_dim):
         if isinstance(count, Handle):
+            if count.dim() != 1:
+                raise RuntimeError(
+                    "torch.histogramdd: bins tensor should have one dimension, but got "
+                    f"{count.dim()} dimensions in the bins tensor for dimension {d}"
+                )
             edges.append(held(count))
             continue
         if count <= 0:

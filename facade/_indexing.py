@@ -11,6 +11,7 @@ import numpy as np
 from leafax.functional import TABLE, Op, check_fits
 
 from ._cautions import drops_imaginary
+from ._complaints import type_name
 from ._dtype import type_string
 from ._handle import Handle
 from ._index_keys import ALL, normalise, without_masks
@@ -64,9 +65,8 @@ def put(self: Any, index: Any, value: Any) -> None:
     if number:
         _check_number(value, self._v.dtype)
     elif not isinstance(value, Handle):
-        kind = type(value)
-        name = kind.__name__ if kind.__module__ != "numpy" else f"numpy.{kind.__name__}"
-        raise TypeError(f"can't assign a {name} to a {type_string(self._v.dtype)}")
+        kind = type_string(self._v.dtype)
+        raise TypeError(f"can't assign a {type_name(value)} to a {kind}")
     if index is False:
         return
     if index is True:

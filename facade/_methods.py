@@ -27,6 +27,7 @@ from . import (
     _removed,
     _set,
     _shapes,
+    _split,
     _storages,
     _table_methods,
     _unsafe,
@@ -70,6 +71,7 @@ Tensor.conj = _composites.conj  # type: ignore[attr-defined]
 Tensor.adjoint = _composites.adjoint  # type: ignore[attr-defined]
 for _name, _fn in _unsafe.FUNCTIONS.items():
     setattr(Tensor, _name, parsed(_fn, _name, method=True))
+Tensor.split = _split.method_of(Tensor.split)  # type: ignore[attr-defined]
 Tensor.cross = _cautions.names_its_dim(Tensor.cross)  # type: ignore[attr-defined]
 Tensor.ldexp = _cautions.resizes_its_result(Tensor.ldexp)  # type: ignore[attr-defined]
 for _name in ("var", "std"):

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from leafax.functional import TABLE, Fault, Layout, Op, need_slice_shape, need_slices
+from leafax.functional import (
+    TABLE,
+    Fault,
+    Layout,
+    Op,
+    need_slice_shape,
+    need_slices,
+    scalar_name,
+)
 
 from ._beyond import places
 from ._handle import Handle
@@ -29,7 +39,20 @@ _SCATTER = TABLE["scatter_reduce"]
 def _index_reduce(
     input: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True
 ) -> Any:
+    if index.size and (kernel := _unwritten_kernel(input.dtype.kind, reduce, include_self)):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(input.dtype)}'")
     return _SCATTER.fn(input, dim, index, source, reduce, include_self)
+
+
+def _unwritten_kernel(kind: str, reduce: str, include_self: bool) -> str | None:
+    """The first of PyTorch's kernels for an `index_reduce` that does not take this kind."""
+    if kind not in "bc":
+        return None
+    if not include_self:
+        return "index_reduce_func_exclude_input_init"
+    if kind == "b":
+        return "div_floor_cpu" if reduce == "mean" else None
+    return {"amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce)
 
 
 def _check_slices(input: Any, dim: int, index: Any, *rest: Any) -> list[Fault]:
@@ -49,8 +72,8 @@ def index_reduce(
 ) -> Any:  # fmt: skip
     """A copy whose slices at `index` are reduced with those of `source`."""
     at = _places(input, dim, index, source, reduce)
-    made = apply(_INDEX_REDUCE, input, dim, at, source, reduce, include_self)
-    warn_once(_BETA)
+    with _in_beta():
+        made = apply(_INDEX_REDUCE, input, dim, at, source, reduce, include_self)
     return made if out is None else write_out(_INDEX_REDUCE, made, out, (input, index, source))
 
 
@@ -60,12 +83,23 @@ def index_reduce_(
     """`index_reduce` in place."""
     check_inplace(self)
     at = _places(self, dim, index, source, reduce)
-    made = apply_inplace(_INDEX_REDUCE, self, dim, at, source, reduce, include_self)
-    warn_once(_BETA)
-    return made
+    with _in_beta():
+        return apply_inplace(_INDEX_REDUCE, self, dim, at, source, reduce, include_self)
 
 
 _BETA = "index_reduce() is in beta and the API may change at any time."
+
+
+@contextmanager
+def _in_beta() -> Iterator[None]:
+    """Warn as PyTorch does: once memory was looked at, and before a kernel refuses a dtype."""
+    try:
+        yield
+    except NotImplementedError as error:
+        if str(error).startswith('"'):  # a kernel's name; autograd refuses before it
+            warn_once(_BETA)
+        raise
+    warn_once(_BETA)
 
 
 def _places(input: Any, dim: int, index: Any, source: Any, reduce: str) -> Any:

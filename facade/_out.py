@@ -212,7 +212,7 @@ def _computed(result: Any, operands: Any) -> Any:
 
 def _by_columns(op: Op) -> bool:
     """Whether `out=` comes to lie as the result does where it is resized."""
-    return op.namespace == "linalg" or op.name in _COLUMNS
+    return op.namespace == "linalg" or op.name in _COLUMNS or op.name in JOINS - {"stack"}
 
 
 _COLUMNS = frozenset({

@@ -109,7 +109,24 @@ def _same_memory(t: Any, other: Any) -> bool:
     )
 
 
+def _in_batches(t: Any) -> bool:
+    """Whether `tril_` writes to the matrices where they lie; if not it makes others, and copies."""
+    found = layout(t)
+    if len(found.shape) < 4:
+        return True
+    step = found.shape[-1] * found.shape[-2]
+    for d in range(len(found.shape) - 3, -1, -1):
+        if d == 0 and (found.strides[d] == 0 or found.shape[d] == 1):
+            continue
+        if found.strides[d] != step:
+            return False
+        step *= found.shape[d]
+    return True
+
+
 def _internal(name: str, t: Any) -> None:
+    if name in ("tril", "triu") and not _in_batches(t):
+        raise RuntimeError(INTERNAL)
     if name in _UNCHECKED or t._v.dtype.kind in _COPIED.get(name, ""):
         return
     method = _WARNING.get(name)

@@ -92,6 +92,8 @@ def norm(
 ) -> Any:  # fmt: skip
     """The p-norm of all elements or along dims; "fro" is 2, "nuc" the sum of singular values."""
     dim = tuple(dim) if isinstance(dim, (list, tuple)) else dim
+    if p != "nuc":
+        _need_dims(dim)
     np_dtype = None if dtype is None else dtype.np
     p = p if p is None or isinstance(p, str) else float(p)
     if p == "nuc":
@@ -100,6 +102,16 @@ def norm(
     else:
         made = apply(TABLE["norm"], input, p, dim, keepdim, np_dtype)
     return made if out is None else write_out(TABLE["linalg.vector_norm"], made, out)
+
+
+def _need_dims(dim: Any) -> None:
+    """Raise in the words of the function that PyTorch's `norm` calls, unless these are dims."""
+    of = "linalg_vector_norm(): argument 'dim' (position 3) must be tuple of ints, "
+    if isinstance(dim, str):
+        raise TypeError(of + "not str")
+    first = dim[0] if isinstance(dim, tuple) and dim else dim
+    if isinstance(first, bool):
+        raise TypeError(of + "but found element of type bool at pos 0")
 
 
 def where(

@@ -163,10 +163,11 @@ dsplit = _split_along("dsplit", 3, lambda x: 2)
 
 def tensor_split(
     input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None,
-    sections: int | None = None,
+    sections: int | None = None, tensor_indices_or_sections: Any = None,
 ) -> Any:  # fmt: skip
     """Split into as many parts, or at these indices; a tensor of them runs the program."""
-    given = [x for x in (indices_or_sections, indices, sections) if x is not None]
+    forms = (indices_or_sections, indices, sections, tensor_indices_or_sections)
+    given = [x for x in forms if x is not None]
     if len(given) != 1:
         raise TypeError("tensor_split() needs indices or sections")
     where = given[0]

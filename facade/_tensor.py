@@ -211,7 +211,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             out.__class__ = type(self)
         memo[id(self)] = out
         out.__dict__.update(copy.deepcopy(users_attributes(self), memo))
-        out.requires_grad_(self.requires_grad)
+        if self.requires_grad:  # else not even asked for: inside transforms that raises
+            out.requires_grad_()
         if self._grad is not None:
             out._grad = copy.deepcopy(self._grad, memo)
         return out

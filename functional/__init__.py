@@ -66,6 +66,7 @@ from .ops import BY_ROOT as BY_ROOT
 from .ops import LU as LU
 from .ops import NO_SCALE as NO_SCALE
 from .ops import NOT_VIEWABLE as NOT_VIEWABLE
+from .ops import REDUCTION_NAMES as REDUCTION_NAMES
 from .ops import VIEW_RULES as VIEW_RULES
 from .ops import Layout as Layout
 from .ops import SVDOld as SVDOld

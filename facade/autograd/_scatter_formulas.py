@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from leafax.functional import REDUCTION_NAMES
+
 from .._active import active
 from .._trace import local
 from ._delayed import DelayedError
@@ -70,7 +72,8 @@ def _for_source(s: Any) -> Any:
 
 
 def _reduction(s: Any) -> str:
-    return str(s.static("reduce"))
+    reduce = str(s.static("reduce"))
+    return REDUCTION_NAMES.get(reduce, reduce)
 
 
 def _counts(s: Any) -> Any:

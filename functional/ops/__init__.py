@@ -25,5 +25,6 @@ from .fft_kernels import NO_SCALE as NO_SCALE  # noqa: E402
 from .linalg_lu import LU as LU  # noqa: E402
 from .linalg_lu import Unpacked as Unpacked  # noqa: E402
 from .linalg_spectra import SVDOld as SVDOld  # noqa: E402
+from .scatter import REDUCTION_NAMES as REDUCTION_NAMES  # noqa: E402
 from .slice_writes import need_slice_shape as need_slice_shape  # noqa: E402
 from .slice_writes import need_slices as need_slices  # noqa: E402

@@ -16,6 +16,7 @@ from .._dtypes import (
     cpp_name,
     default_float,
     is_complex,
+    is_floating,
     is_integral,
     result_type,
     scalar_name,
@@ -67,7 +68,7 @@ def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) ->
 
 def arange_length(start: Any, end: Any, step: Any, dtype: np.dtype) -> int:
     """Number of elements of `arange`, checked."""
-    if step == 0:
+    if not (step > 0 or step < 0):  # NaN is neither
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {_short(start)} -> {_short(end)}")
@@ -110,7 +111,9 @@ def _need_steps(steps: int) -> None:
         raise RuntimeError("number of steps must be non-negative")
 
 
-def _linspace(start: Any, end: Any, steps: int, dtype: np.dtype) -> Array:
+def _linspace(
+    start: Any, end: Any, steps: int, dtype: np.dtype, distance: Array | None = None
+) -> Array:
     """Counts from both ends to the middle, as PyTorch does, so that both are exact."""
     _need_steps(steps)
     first, last = cast(start, dtype), cast(end, dtype)  # of integers what is before the point
@@ -120,7 +123,7 @@ def _linspace(start: Any, end: Any, steps: int, dtype: np.dtype) -> Array:
     first, last = first.astype(wide), last.astype(wide)
     # XLA would multiply by the reciprocal of a constant, and 50 - 25 * 1 would not be 25.
     count = jnp.where(first == first, jnp.asarray(steps - 1, wide), jnp.asarray(np.nan, wide))
-    width = (last - first) / count
+    width = (last - first if distance is None else distance) / count
     index = lax.iota(np.dtype("int64"), steps)
     forwards = first + width * index.astype(wide)
     backwards = last - width * (steps - 1 - index).astype(wide)
@@ -158,12 +161,16 @@ def logspace(
     """Powers of `base` whose exponents are at equal distances."""
     dtype = _span_dtype("logspace", dtype, start, end)
     wide = dtype if is_complex(dtype) else np.dtype("float64")
-    if is_integral(dtype):
-        if steps > 1:  # not where there is one
-            start, end = cast(start, dtype), cast(end, dtype)
-        exponents = _linspace(start, end, steps, wide)
-    else:
-        exponents = _linspace(start, end, steps, dtype)
+    width = None
+    if steps > 1 and is_integral(dtype):
+        start, end = cast(start, dtype), cast(end, dtype)
+    if steps > 1 and dtype.itemsize == 2 and is_floating(dtype):
+        # The ends and their distance are rounded to a half, the exponents between them are not.
+        start, end = cast(start, dtype), cast(end, dtype)
+        width = (end - start).astype(wide)
+        start, end = start.astype(wide), end.astype(wide)
+    rounded = steps > 1 and is_floating(dtype) and width is None
+    exponents = _linspace(start, end, steps, dtype if rounded else wide, width)
     return jnp.power(cast(base, wide), exponents.astype(wide)).astype(dtype)
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import is_complex, is_integral
+from .._dtypes import is_complex, is_integral, scalar_name
 from .._op import op
 from ._dims import wrap_dim
 from ._elementwise import BOOL, refuse
@@ -150,8 +150,9 @@ def _many(name: str, kernel: str, fn: Any, input: Array, dim: Dims, keepdim: boo
                 f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
                 "Specify the reduction dim with the 'dim' argument."
             )
-        for d in dims:
-            reduced_dim(name, input, d)
+        for d in (dim,) if isinstance(dim, int) else dim:
+            if input.ndim and not input.shape[d]:
+                raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
     refuse(kernel, input.dtype, 3)
     result: Array = fn(lax.stop_gradient(input), dims, keepdims=True)
     if not is_integral(input.dtype):
@@ -236,6 +237,8 @@ def aminmax(input: Array, *, dim: int | None = None, keepdim: bool = False) -> a
         raise IndexError(
             f"aminmax: Expected reduction dim {wrap_dim(dim, input.ndim)} to have non-zero size."
         )
+    if dim is not None and not input.ndim and is_complex(input.dtype):
+        raise RuntimeError(f"aminmax not implemented for {scalar_name(input.dtype)}")
     refuse("aminmax_cpu", input.dtype, 3)
     dims = axes(dim, input.ndim)
     both = []

@@ -11,6 +11,7 @@ from jax import lax
 from .._dtypes import (
     category,
     cpp_name,
+    default_float,
     finfo,
     is_complex,
     is_floating,
@@ -97,10 +98,21 @@ def _between_tangent(result: Array, primals: Any, tangents: Any) -> Any:
 _between = with_jvp(_between_value, _between_tangent)
 
 
+def _as_number(bound: Any, other: Any, input: Any) -> Any:
+    """A bound; PyTorch takes the number that a tensor holds if the other bound is a number."""
+    if is_number(other) and getattr(bound, "shape", None) == ():
+        own = getattr(bound, "dtype", None)
+        if own is not None and is_floating(own) and category(own) > category(input.dtype):
+            return bound.astype(default_float())
+    return bound
+
+
 def _bounded(input: Any, min: Any, max: Any) -> Array:
     """Clamp; on the bounds the gradient is the input's, outside it is the bound's."""
     if is_complex(input.dtype):
         raise NotImplementedError("clamp is not supported for complex types")
+    if is_number(min) != is_number(max):
+        min, max = _as_number(min, max, input), _as_number(max, min, input)
     x, *bounds = aligned(*(v for v in (input, min, max) if v is not None))
     bound = min if max is None else max
     by_tensor = len(bounds) == 1 and hasattr(bound, "dtype") and not is_number(bound)

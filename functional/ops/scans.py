@@ -93,22 +93,38 @@ _undefined = with_jvp(
 )
 
 
+def _log(x: Array) -> Array:
+    """The logarithm: infinite wherever one part is, even if the other is NaN."""
+    infinite = jnp.isinf(x.real) | jnp.isinf(x.imag)
+    size = jnp.where(infinite, jnp.inf, jnp.log(x).real)
+    return lax.complex(size, jnp.arctan2(x.imag, x.real))
+
+
 def _whole_turns(x: Array, sums: Array, dim: int) -> Array:
-    """`sums` with the angles that PyTorch comes to by adding one by one: they go on past pi."""
+    """`sums` with the angles that PyTorch comes to by adding one by one: they go on past pi.
+
+    Where there was an infinity, or an angle so large that its exponential is lost, JAX's sums are
+    NaN from end to end: there they are PyTorch's own.
+    """
 
     def add(before: Array, new: Array) -> tuple[Array, Array]:
         low = before.real < new.real
         small, large = jnp.where(low, before, new), jnp.where(low, new, before)
         more = jnp.log1p(jnp.exp(small - large))
         after = large + jnp.where(jnp.isneginf(small.real), 0, more)
-        return after, after.imag
+        after = jnp.where(jnp.isneginf(large.real), before, after)  # no angle of nothing
+        after = jnp.where(jnp.isposinf(small.real), _log(jnp.exp(small) + jnp.exp(large)), after)
+        after = jnp.where(jnp.isnan(before) | jnp.isnan(new), undefined, after)
+        return after, after
 
+    undefined = jnp.asarray(complex(np.nan, np.nan), x.dtype)
     along = jnp.moveaxis(lax.stop_gradient(x), dim, 0)
     start = jnp.full(along.shape[1:], -jnp.inf, x.dtype)
-    angles = jnp.moveaxis(lax.scan(add, start, along)[1], 0, dim)
-    turns = jnp.round((angles - lax.stop_gradient(sums).imag) / (2 * np.pi))
+    one_by_one = jnp.moveaxis(lax.scan(add, start, along)[1], 0, dim)
+    turns = jnp.round((one_by_one - lax.stop_gradient(sums)).imag / (2 * np.pi))
     turns = jnp.where(jnp.isfinite(turns), turns, 0)
-    return sums + lax.complex(jnp.zeros_like(turns), turns * (2 * np.pi))
+    turned = sums + lax.complex(jnp.zeros_like(turns), turns * (2 * np.pi))
+    return jnp.where(jnp.isfinite(sums), turned, one_by_one)
 
 
 def _extreme(name: str, fn: Callable[..., Array], input: Array, dim: int) -> tuple[Array, Array]:

@@ -127,6 +127,7 @@ def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
 # Reductions ------------------------------------------------------------------------------------
 
 _WRITERS = {"sum": "add", "mean": "add", "prod": "mul", "amax": "max", "amin": "min"}
+REDUCTION_NAMES = {"max": "amax", "min": "amin"}  # PyTorch takes them, too
 
 
 def _unit(dtype: Any, reduce: str) -> Any:
@@ -181,7 +182,10 @@ def _reduce_jvp(
         after = 1 / _count(input, index, dim, include_self)
     elif reduce == "prod":
         safe = jnp.where(input == 0, 1, input)
-        input_t *= _reduce(safe, index, src, dim, reduce, include_self) / safe
+        factor = _reduce(safe, index, src, dim, reduce, include_self) / safe
+        if not include_self:  # it may be NaN where nothing of `input` is left
+            factor = _zeroed(factor, dim, index)
+        input_t *= factor
         zero = src == 0
         zeros = _write(jnp.zeros_like(input), dim, index, zero.astype(src.dtype), "add")
         single = zero & (read(zeros) == 1)
@@ -191,7 +195,11 @@ def _reduce_jvp(
         # PyTorch counts an equal element of `input` among the ties even if it is not included.
         own, given = input == result, src == read(result)
         ties = _write(own.astype(input.dtype), dim, index, given.astype(src.dtype), "add")
-        input_t, src_t = jnp.where(own, input_t, 0), jnp.where(given, src_t, 0)
+        # A NaN equals nothing, not even itself: nobody has a share, and the gradient is NaN.
+        nobody = ties == 0
+        mine = jnp.where(nobody, jnp.nan, own.astype(input.dtype))
+        input_t *= mine if include_self else _zeroed(mine, dim, index)
+        src_t *= jnp.where(read(nobody), jnp.nan, given.astype(src.dtype))
         after = 1 / jnp.maximum(ties, 1)
     if not include_self:
         input_t = _zeroed(input_t, dim, index)
@@ -208,6 +216,7 @@ def scatter_reduce(
 ) -> Array:
     """Reduce elements of `src` into those of `input` along a dim."""
     dim = _prepare(input, dim, index, src)
+    reduce = REDUCTION_NAMES.get(reduce, reduce)
     if reduce not in _WRITERS:
         raise RuntimeError(
             "reduce argument must be either sum, prod, mean, amax or amin, got " + reduce

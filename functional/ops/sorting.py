@@ -172,7 +172,7 @@ def median_dim(input: Array, dim: int, keepdim: bool = False) -> median_return:
     residuals=True)  # fmt: skip
 def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> nanmedian_return:
     """Take the lower median of all but NaN along a dim, and its index."""
-    dim = reduced_dim("nanmedian", input, dim)
+    dim = reduced_dim("median", input, dim)
     refuse("median_out", input.dtype, 0, 3)
     return nanmedian_return(*_middle(input, dim, keepdim, True))
 
