@@ -39,6 +39,7 @@ from turns import UNTIMED, ratios, take_turns  # noqa: E402
 import leafax  # noqa: E402
 
 WARM = 5
+WARM_CHAIN = 50  # a chain of 2000 ops runs op by op until that has cost a part of compiling it
 TENSORS = "-tensors"  # ends the name of a program whose batches are tensors already
 
 
@@ -177,13 +178,13 @@ def measure_recording(repeats: int = 30) -> list[str]:
     for label, make in (("forward", forward), ("forward and backward", chain)):
         runs = {name: make(t) for name, t in libraries.items()}
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
-        for i in range(WARM + repeats):
+        for i in range(WARM_CHAIN + repeats):
             for name, run in runs.items():
                 start = time.perf_counter()
                 out = run()
                 recorded = time.perf_counter() - start
                 out.tolist()
-                if i >= WARM:
+                if i >= WARM_CHAIN:
                     times[name].append((recorded, time.perf_counter() - start))
         for name in runs:
             recorded = statistics.median(t[0] for t in times[name])

@@ -44,6 +44,9 @@ def check(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], spelt: bool = F
         args = (args[0], tuple(a for a in args[1] if a is not None), *args[2:])
     if lines and not op.random:
         check_lines(lines, args, kwargs, _PREFIX.get(op.namespace, "") + op.name, spelt)
+    elif op.numbers:
+        for x in (*args, *kwargs.values()):
+            refuse_wide("Number", x)
 
 
 def check_lines(
@@ -52,7 +55,14 @@ def check_lines(
 ) -> None:  # fmt: skip
     """Raise PyTorch's TypeError, for the function called `said`, where no signature suits."""
     spelt = spelt and len(lines) > 1  # of one signature only what is required is known
-    if any(_fits(parameters(x), args, kwargs, spelt) for x in lines):
+    fitting = next((x for x in lines if _fits(parameters(x), args, kwargs, spelt)), None)
+    if fitting is not None:
+        for p, x in zip(parameters(fitting), args, strict=False):
+            refuse_wide(p.kind, x)
+        if kwargs:
+            kinds = {p.name: p.kind for line in lines for p in parameters(line)}
+            for name, x in kwargs.items():
+                refuse_wide(kinds.get(name, ""), x)
         return
     if len(lines) == 1:
         known = parameters(lines[0])
@@ -283,6 +293,18 @@ def _fits(
     if not all(_suits(p, x) for p, x in zip(places, args, strict=False)):
         return False
     return all(_suits(p, kwargs[p.name]) for p in wanted if p.name in kwargs)
+
+
+def refuse_wide(kind: str, x: Any) -> None:
+    """Raise where an int is too wide: a number has 64 bits with or without a sign, a dim with."""
+    if type(x) is not int or -(1 << 63) <= x < 1 << 63:
+        return
+    if kind in ("int", "tuple of ints"):
+        raise ValueError("Overflow when unpacking long long")
+    if kind in ("Number", "Tensor") and x < 0:
+        raise OverflowError("can't convert negative int to unsigned")
+    if kind in ("Number", "Tensor") and x >= 1 << 64:
+        raise OverflowError("int too big to convert")
 
 
 def _suits(p: Parameter, x: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from leafax.functional import TABLE, default_float
 
-from ._arguments import parsed
+from ._arguments import parsed, refuse_wide
 from ._channels_last import strides_in
 from ._dtype import bool as bool_dtype
 from ._dtype import complex64, float64, int64, of, python_number
@@ -110,6 +110,8 @@ def arange(
         x.item() if isinstance(x, Handle) else python_number(x) if isinstance(x, np.generic) else x  # type: ignore[attr-defined]
         for x in (start, end, step)
     ]
+    for x in numbers:
+        refuse_wide("Number", x)
     if dtype is None:
         floats = any(isinstance(x, float) for x in numbers)
         np_dtype = default_float() if floats else int64.np

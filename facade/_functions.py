@@ -66,7 +66,9 @@ from ._from_data import finish as _finish  # noqa: E402
 from ._histogram import histogram as histogram  # noqa: E402
 from ._histogram import histogramdd as histogramdd  # noqa: E402
 from ._joined import broadcast_tensors as broadcast_tensors  # noqa: E402
+from ._joined import cartesian_prod as cartesian_prod  # noqa: E402
 from ._joined import column_stack as column_stack  # noqa: E402
+from ._joined import combinations as combinations  # noqa: E402
 from ._joined import dstack as dstack  # noqa: E402
 from ._joined import hstack as hstack  # noqa: E402
 from ._joined import meshgrid as meshgrid  # noqa: E402
@@ -81,8 +83,6 @@ from ._numeric import index_reduce as index_reduce  # noqa: E402
 from ._numeric import lu as lu  # noqa: E402
 from ._performance import FUNCTIONS as _TOLD_OF  # noqa: E402
 from ._products import matmul as matmul  # noqa: E402
-from ._reduce import cartesian_prod as cartesian_prod  # noqa: E402
-from ._reduce import combinations as combinations  # noqa: E402
 from ._reduce import corrcoef as corrcoef  # noqa: E402
 from ._reduce import cov as cov  # noqa: E402
 from ._reduce import cumulative_trapezoid as cumulative_trapezoid  # noqa: E402

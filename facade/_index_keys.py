@@ -34,7 +34,6 @@ def normalise(self: Any, index: Any) -> tuple[list[Any], list[int]]:
         index = tuple(index)
     given = list(index) if isinstance(index, tuple) else [index]
     used = sum(map(_dims_of, given))
-    keys = [_key(k) for k in given]
     if used > self.dim():
         if self.dim() == 0:
             if type(index) is slice:
@@ -50,7 +49,7 @@ def normalise(self: Any, index: Any) -> tuple[list[Any], list[int]]:
                     "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
                 )
         raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
-    return _expanded(keys, self.dim() - used)
+    return _expanded([_key(k) for k in given], self.dim() - used)
 
 
 def _expanded(keys: list[Any], missing: int) -> tuple[list[Any], list[int]]:

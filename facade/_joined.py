@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from leafax.functional import TABLE
 
+from ._from_data import from_numpy
 from ._handle import Handle
 from ._once import warn_once
 from ._record import apply
@@ -48,14 +52,61 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         name = type(indexing).__name__
         raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {name}")
     _abstract("meshgrid", tensors, indexing)
+    return _grid(tensors, swapped=indexing == "xy" and len(tensors) > 1)
+
+
+def _grid(tensors: Sequence[Any], swapped: bool = False) -> tuple[Any, ...]:
+    """Views of vectors as coordinates, with the first two dims swapped or not."""
     places = list(range(len(tensors)))
-    if indexing == "xy" and len(tensors) > 1:
+    if swapped:
         places[:2] = 1, 0
     shape, ones = tuple(tensors[i].numel() for i in places), (1,) * len(places)
     return tuple(
         x.view((*ones[:i], -1, *ones[i + 1 :])).expand(shape)
         for i, x in zip(places, tensors, strict=True)
     )
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All combinations of the elements of vectors, one a row."""
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    need_tensors(tensors)
+    for t in tensors:
+        _need_vector(t)
+    if len(tensors) == 1:
+        return tensors[0]
+    if len({t.dtype for t in tensors}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    return apply(TABLE["stack"], tuple([x.flatten() for x in _grid(tensors)]), 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All choices of `r` elements of a vector, one a row.
+
+    >>> import leafax
+    >>> leafax.combinations(leafax.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    _need_vector(input)
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return input.new_empty((0,))
+    coordinates = np.indices((input.shape[0],) * r, sparse=True)
+    orders = (a <= b if with_replacement else a < b for a, b in pairwise(coordinates))
+    chosen = np.ones((input.shape[0],) * r, bool)
+    for order in orders:
+        chosen &= order
+    mask = from_numpy(chosen)
+    return apply(TABLE["stack"], tuple([x.masked_select(mask) for x in _grid([input] * r)]), 1)
+
+
+def _need_vector(x: Any) -> None:
+    if x.dim() != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
 
 
 def _packed(tensors: tuple[Any, ...]) -> tuple[Any, ...]:

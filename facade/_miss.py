@@ -105,10 +105,15 @@ def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
         return ()
     found: list[Any] = []
     for i, a in enumerate(args):
-        if type(a) in (float, int) and i < len(op.parameters) and op.parameters[i] in op.numbers:
+        if _may_change(a) and i < len(op.parameters) and op.parameters[i] in op.numbers:
             found.append(i)
-    found += [k for k, a in kwargs.items() if type(a) in (float, int) and k in op.numbers]
+    found += [k for k, a in kwargs.items() if _may_change(a) and k in op.numbers]
     return tuple(found)
+
+
+def _may_change(x: Any) -> bool:
+    """Whether an input may hold it: as an int64, if it is an int."""
+    return type(x) is float or type(x) is int and -(1 << 63) <= x < 1 << 63
 
 
 def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:

@@ -10,14 +10,13 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, default_float, scalar_name
 
-from ._arguments import parsed
+from ._arguments import parsed, refuse_wide
 from ._dtype import of
 from ._handle import Handle
 from ._once import warn_once
 from ._out_kinds import check_tensor
 from ._record import apply
 from ._scalars import over, times
-from ._shapes import need_tensors
 from ._table import check_out, write_out
 from ._vmapped import refuse
 
@@ -136,6 +135,8 @@ def where(
             "where received a uint8 condition tensor. This behavior is deprecated and will be "
             "removed in a future version of PyTorch. Use a boolean condition instead."
         )
+    for chosen in (input, other):
+        refuse_wide("Number", chosen)
     made = apply(TABLE["where"], condition, input, other)
     return made if out is None else write_out(TABLE["where"], made, out)
 
@@ -332,44 +333,3 @@ def _steps(name: str, y: Any, x: Any, dim: int) -> Any:
     elif x.dim() < y.dim():
         x = x.view((1,) * (y.dim() - x.dim()) + tuple(x.shape))
     return diff(x, dim=dim)
-
-
-def cartesian_prod(*tensors: Any) -> Any:
-    """All combinations of the elements of vectors, one a row."""
-    if not tensors:
-        raise RuntimeError("meshgrid expects a non-empty TensorList")
-    need_tensors(tensors)
-    for t in tensors:
-        if t.dim() != 1:
-            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
-    if len(tensors) == 1:
-        return tensors[0]
-    if not tensors:
-        raise RuntimeError("meshgrid expects a non-empty TensorList")
-    if len({t.dtype for t in tensors}) > 1:
-        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    shape = tuple([t.shape[0] for t in tensors])
-    columns = []
-    for i, t in enumerate(tensors):
-        own = tuple([n if i == k else 1 for k, n in enumerate(shape)])
-        columns.append(t.view(own).expand(shape).flatten())
-    return apply(TABLE["stack"], tuple(columns), 1)
-
-
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
-    """All choices of `r` elements of a vector, one a row."""
-    import itertools
-
-    from ._from_data import tensor
-
-    if input.dim() != 1:
-        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
-    if r < 0:
-        raise RuntimeError(f"Expect a non-negative number, but got {r}")
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(range(input.shape[0]), r))
-    if not rows or r == 0:
-        if r == 0:
-            return input.new_empty((0,))
-        return input.new_empty((0, r))
-    return input[tensor(rows)]

@@ -162,6 +162,8 @@ def _number_dtype(x: Any, default_float: np.dtype) -> np.dtype:
         return default_float
     if kind is complex:
         return complex_of(default_float)
+    if kind is int and isinstance(x, int) and x >= 1 << 63:
+        return np.dtype("uint64")
     return _DEFAULTS[kind]
 
 
@@ -192,7 +194,7 @@ def result_type(*operands: Any, default_float: Any = _FLOAT32) -> np.dtype:
             # A Python complex takes the precision of the float tensor that it meets.
             if category(held) == _COMPLEX and category(result) == _FLOAT:
                 held = complex_of(result)
-            result = promote_types(result, held) if category(result) >= _FLOAT else held
+            result = held if category(result) == _INT else promote_types(result, held)
     assert result is not None
     return result
 
@@ -247,7 +249,8 @@ def cast(x: Any, dtype: Any) -> Any:
         return jnp.asarray(x).astype(dtype)
     whole = category(dtype) in (_COMPLEX, _BOOL) or not isinstance(x, complex)
     with np.errstate(over="ignore", invalid="ignore"):  # NumPy would warn where PyTorch does not
-        return jnp.asarray(x if whole else x.real).astype(dtype)
+        held = np.asarray(x if whole else x.real)  # an int beyond int64 is a uint64, and wraps
+        return jnp.asarray(held.astype(dtype))
 
 
 def promote(*operands: Any, to_float: bool = False) -> list[Any]:

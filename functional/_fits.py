@@ -30,6 +30,7 @@ def check_fits(value: Any, dtype: Any) -> None:
         if dtype.kind == "u" and type(value) is int:
             low = -top  # negative integers become unsigned ones
         bad = not low <= value.real <= top or value.imag
+        bad = bad or (type(value) is int and value > np.iinfo(dtype).max)
     else:
         top = float(jnp.finfo(real).max)  # type: ignore[no-untyped-call]
         bad = any(math.isfinite(x) and abs(x) > top for x in parts)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sameness import same
+from sameness import Log, same
 
 import leafax
 
@@ -153,3 +153,30 @@ REFUSED: dict[str, Call] = {
 @pytest.mark.parametrize("call", REFUSED)
 def test_refusals_in_the_words_of_pytorch(call: str) -> None:
     same(lambda lib, see: _tell(see, lambda: REFUSED[call](lib)))
+
+
+@pytest.mark.parametrize("size, r", [(4, 2), (3, 3), (1, 2), (0, 1), (3, 0), (3, 1)])
+@pytest.mark.parametrize("again", [False, True])
+def test_combinations(size: int, r: int, again: bool) -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        x = t.arange(1.0, size + 1, requires_grad=True)
+        chosen = t.combinations(x, r, again)
+        log(chosen, chosen.stride())
+        if r:
+            (chosen * chosen).sum().backward()
+            log.gradients(x.grad)
+
+
+INDICES = [0.5, "a", 1j, object, [0.5], (0.5,), (0, 0.5), (None, 0.5), (..., 0.5), 0, (0,)]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_too_many_indices_of_what_is_no_index(index: Any) -> None:
+    """PyTorch counts them before it looks at what they are."""
+
+    @same
+    def program(t: Any, log: Log) -> None:
+        for x in (t.tensor(1.0), t.ones(2), t.ones(2, 2)):
+            log.attempt(lambda: x[index])  # noqa: B023
+            log.attempt(x.__setitem__, index, 0)

@@ -46,6 +46,35 @@ def test_numbers_that_change(name: str) -> None:
                 log.attempt(CALLS[name], t, x, n)
 
 
+WIDE = {k: call for k, call in CALLS.items() if k not in ("alpha", "isin", "pow", "pow_")} | {
+    "mul": lambda t, x, n: (x * n, n - x, x / n, x == n, x > n),
+    "rpow": lambda t, x, n: n**x,
+    "pow": lambda t, x, n: x**n if x.dtype.itemsize > 1 else 0,
+    "bitwise": lambda t, x, n: x & n,
+    "add_": lambda t, x, n: x.clone().add_(n),
+    "lerp": lambda t, x, n: x.lerp(x, n),
+    "full_like": lambda t, x, n: (t.full_like(x, n), x.new_full((2,), n)),
+    "scalar_tensor": lambda t, x, n: t.scalar_tensor(n),
+    "arange": lambda t, x, n: t.arange(n, n + 2, dtype=x.dtype),
+    "softmax": lambda t, x, n: x.softmax(n),
+    "roll": lambda t, x, n: x.roll(n),
+    "set": lambda t, x, n: x.clone().__setitem__(0, n),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", WIDE)
+def test_ints_of_more_than_63_bits(name: str) -> None:
+    """They are uint64: a float holds them, an integer wraps, a dim does not take them."""
+    for kind in ("bool", "uint8", "int64", "float32", "complex64"):
+
+        @same
+        def program(t: Any, log: Log, kind: str = kind) -> None:
+            x = t.tensor([1, 0, 3, 2]).to(getattr(t, kind))
+            for n in (2**63, 2**64 - 1, 2**64, -(2**63) - 1):
+                log.attempt(WIDE[name], t, x, n)
+
+
 RANGES = {
     "hardtanh": lambda t, x, n: t.nn.functional.hardtanh(x, -1, n),
     "softshrink": lambda t, x, n: t.nn.functional.softshrink(x, n),

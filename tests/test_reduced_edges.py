@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import pytest
-from sameness import same
+from sameness import Log, same
 
 import leafax
 
@@ -113,3 +113,11 @@ def test_other_names_of_extrema_have_the_gradient_of_these() -> None:
     assert first.tolist() == [0.0, 1.0, 1.0]
     (plain,) = leafax.autograd.grad(x.scatter_reduce(0, *places(leafax), "max").sum(), x)
     assert plain.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_an_infinite_gradient_of_nansum() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        x = t.tensor([1.0, NAN, 2.0], requires_grad=True)
+        (x.nansum() * INF).backward()
+        log(x.grad)

@@ -21,6 +21,7 @@ from .._dtypes import (
     result_type,
     scalar_name,
 )
+from .._fits import check_fits
 from .._op import op
 from ._elementwise import refuse
 
@@ -94,6 +95,8 @@ def arange(start: Any, end: Any, step: Any = 1, dtype: np.dtype | None = None) -
     if any(isinstance(n, complex) for n in (start, end, step)):
         raise RuntimeError("value cannot be converted to type double without overflow")
     refuse("arange_cpu", dtype, 0, 3)
+    for number in (start, end, step):
+        check_fits(number, np.dtype("int64" if is_integral(dtype) else "float64"))
     length = arange_length(start, end, step, dtype)
     if length >= 1 << 60:
         raise RuntimeError("invalid size, possible overflow?")

@@ -38,7 +38,10 @@ def _power(x: Array, y: Array) -> Array:
     zero, direction = x == 0, jnp.real(y)
     undefined = jnp.where(direction < 0, complex(np.inf, np.nan), complex(np.nan, np.nan))
     at_zero = jnp.where(direction > 0, complex(0.0, -0.0), undefined).astype(x.dtype)
-    return jnp.where(zero, at_zero, lax.pow(jnp.where(zero, 1, x), y))
+    found = lax.pow(jnp.where(zero, 1, x), y)
+    # Without an angle there is none in the result, where XLA has `inf * 0`.
+    real = jnp.isinf(found.real) & (x.imag == 0) & (x.real > 0) & (y.imag == 0)
+    return jnp.where(zero, at_zero, jnp.where(real, lax.complex(found.real, x.imag), found))
 
 
 _pow = with_jvp(_power, _pow_tangent)

@@ -15,7 +15,7 @@ from jax import lax
 from .._dtypes import cast, is_complex, is_integral, promote, real_of, scalar_name
 from .._op import Fault, op
 from ._dims import wrap_dims
-from ._elementwise import BOOL, quotient
+from ._elementwise import BOOL, quotient, with_jvp
 from ._nn import wide
 
 Array = jax.Array
@@ -111,6 +111,12 @@ def count_nonzero(input: Array, dim: Dims = None) -> Array:
     return jnp.sum(input != 0, axes(dim, input.ndim), dtype=INT64)
 
 
+# PyTorch multiplies the gradient by 1 or 0: an infinite one becomes NaN.
+_without_nan = with_jvp(
+    lambda x: jnp.where(x != x, 0, x), lambda _, x, dx: dx[0] * cast(x[0] == x[0], x[0].dtype)
+)
+
+
 @op(saves={"self": "*"})
 def nansum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Add up all but NaN."""
@@ -118,7 +124,7 @@ def nansum(input: Array, dim: Dims = None, keepdim: bool = False, *, dtype: Any 
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if dtype is not None and is_complex(dtype) and not is_integral(input.dtype):
         raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{scalar_name(dtype)}'")
-    return sum(jnp.where(input != input, 0, input), dim, keepdim, dtype=dtype)
+    return sum(_without_nan(input), dim, keepdim, dtype=dtype)
 
 
 @op(backward="DivBackward0", saves={"self": "*"})

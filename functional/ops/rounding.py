@@ -111,6 +111,8 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
     """Clamp; on the bounds the gradient is the input's, outside it is the bound's."""
     if is_complex(input.dtype):
         raise NotImplementedError("clamp is not supported for complex types")
+    if is_floating(input.dtype):  # as which a number is compared
+        min, max = (float(x) if type(x) is int else x for x in (min, max))
     if is_number(min) != is_number(max):
         min, max = _as_number(min, max, input), _as_number(max, min, input)
     x, *bounds = aligned(*(v for v in (input, min, max) if v is not None))

@@ -11,6 +11,7 @@ from jax import lax
 from .._dtypes import cast, is_complex, scalar_name
 from .._op import Fault, op
 from . import _dims, slices
+from ._elementwise import category_of
 from .indexing import IN_BOUNDS, INT32_INT64, outside, outside_wrapped, put_at
 
 Array = jax.Array
@@ -175,7 +176,7 @@ def index_fill(input: Array, dim: int, index: Array, value: Any) -> Array:
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    if is_complex(jnp.asarray(value).dtype) and not is_complex(input.dtype):
+    if category_of(value) == 3 and not is_complex(input.dtype):
         raise RuntimeError(
             "index_fill_(): Converting complex Scalar to non-complex type is not supported"
         )
