@@ -116,18 +116,18 @@ def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) ->
             return False
     if trace.together and any(has(trace, t) for t in tensors):
         return False
-    # Hundreds of tensors: loops that Python's C code runs.
-    resting = memo.pick(tensors)
-    arrays = list(map(_ARRAY, resting))
-    kinds = list(map(type, arrays))
-    if _NOTHING in kinds or any(map(_SHARES, resting)):
-        return False
-    for _ in range(kinds.count(np.ndarray)):
-        k = kinds.index(np.ndarray)
-        arrays[k], kinds[k] = entering(resting[k]), _NOTHING
-    first = len(trace.arrays)
-    told = memo.pick_told(tensors)
-    with sharing:
+    with sharing:  # a tensor is not written to between the look at its array and its entry
+        # Hundreds of tensors: loops that Python's C code runs.
+        resting = memo.pick(tensors)
+        arrays = list(map(_ARRAY, resting))
+        kinds = list(map(type, arrays))
+        if _NOTHING in kinds or any(map(_SHARES, resting)):
+            return False
+        for _ in range(kinds.count(np.ndarray)):
+            k = kinds.index(np.ndarray)
+            arrays[k], kinds[k] = entering(resting[k]), _NOTHING
+        first = len(trace.arrays)
+        told = memo.pick_told(tensors)
         for t, value in zip(told, memo.told, strict=True):
             t._trace = None
             t._v = value

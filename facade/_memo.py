@@ -17,6 +17,7 @@ from . import _enter
 from ._engine import GraphTask, accumulating
 from ._enter import enter, from_array, make
 from ._graph import gradient_edge
+from ._threads import sharing
 from ._trace import LEAF, NODE, State, Trace, Value, local
 from ._writes import bump, rebind
 
@@ -73,7 +74,8 @@ def run(root: Any, keep_graph: bool) -> None:
     key: Any = None
     if head is not None:
         leaves = [trace.sources[v] for v in head]
-        with accumulating:
+        # From looking at a gradient to adding to it no other thread may take or leave it.
+        with accumulating, sharing:
             held: list[Any] | None = []
             if local.turned and any(
                 t._v.shape != v.shape for t, v in zip(leaves, head, strict=True)
@@ -107,6 +109,9 @@ def run(root: Any, keep_graph: bool) -> None:
     leaf_effects = [(leaf, g) for kind, leaf, g in task.effects if kind == "leaf"]
     if any(id(leaf) not in by_tensor for leaf, _ in leaf_effects):
         return
+    arrays = tuple(trace.arrays[entered:])
+    if not all(any(a is one for one in _ones.values()) for a in arrays):
+        return  # a gradient, which another thread had taken meanwhile, came back with its data
     before.next[("leaves", value, keep_graph)] = tuple(by_tensor[id(t)] for t, _ in leaf_effects)
     if key is None:
         return
@@ -115,7 +120,7 @@ def run(root: Any, keep_graph: bool) -> None:
         tuple((by_tensor[id(t)], g._v, id(g) in fresh) for t, g in leaf_effects),
         tuple((_place(trace, r), g._v) for kind, r, g in task.effects if kind == "retain"),
         frozenset(task.freed),
-        tuple(trace.arrays[entered:]),
+        arrays,
     )
 
 

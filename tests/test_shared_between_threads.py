@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from at_once import in_threads
+from sameness import Log, same
 
 import leafax
 from leafax.autograd.graph import saved_tensors_hooks
@@ -110,6 +111,50 @@ def test_gradients_add_up_in_one_leaf() -> None:
         in_threads(6, train)
         assert w.grad is not None
         assert w.grad.tolist() == [2 * 3 * 15.0] * 3
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_gradients_add_up_in_one_leaf_over_many_steps(trains: bool) -> None:
+    """What a backward pass leads to is remembered: not with another thread's gradient in it."""
+    for _ in range(3):
+        shared = leafax.ones(5, requires_grad=True)
+
+        def train(k: int, shared: Any = shared) -> list[float]:
+            own = leafax.full((5,), k + 1.0, requires_grad=True)
+            optimizer = leafax.optim.SGD([own], lr=0.5, momentum=0.5)
+            for _ in range(20):
+                loss = (shared * shared).sum() * (k + 1.0) + own.sum()
+                loss.backward()
+                if trains:
+                    optimizer.step()
+                    optimizer.zero_grad()
+                loss.item()
+            return own.tolist()
+
+        in_threads(6, train)
+        assert shared.grad is not None
+        assert shared.grad.tolist() == [2.0 * 20 * 21] * 5
+
+
+def test_steps_in_turns_of_several_threads() -> None:
+    """Each thread steps with parameters that the others have, while they read them."""
+
+    @same
+    def program(t: Any, log: Log) -> None:
+        w, lock = t.ones(4, dtype=t.float64, requires_grad=True), threading.Lock()
+        optimizer = t.optim.Adam([w], lr=0.1)
+
+        def train(k: int) -> None:
+            for _ in range(10):
+                with lock:
+                    optimizer.zero_grad()
+                    ((w - 3.0) ** 2).sum().backward()
+                    optimizer.step()
+                with t.no_grad():
+                    (w * 2).sum().item()
+
+        in_threads(4, train)
+        log(w.detach(), w._version)
 
 
 def test_views_handed_over_while_more_are_made() -> None:

@@ -20,6 +20,7 @@ from .._enter import NUMBER, add_input, from_array
 from .._modes import enable_grad, no_grad
 from .._record import record
 from .._roles import overwritten, spread
+from .._threads import sharing
 from .._trace import Value, local
 from .._writes import rebind, write
 from ._checks import has_kernel
@@ -186,6 +187,10 @@ class Optimizer(Saved):
             self._step_params(group, params)
 
     def _step_params(self, group: ParamGroup, params: list[Any]) -> None:
+        with sharing:  # other threads may read the parameters: before the step or after it
+            self._write_step(group, params)
+
+    def _write_step(self, group: ParamGroup, params: list[Any]) -> None:
         nested = self.held_of(params, group)
         held = [t for tensors in nested for t in tensors]
         op, numbers = self._chosen(group, (len(params), len(held)))
@@ -196,7 +201,7 @@ class Optimizer(Saved):
             parts = apart(params)
             if len(parts) > 1:
                 for part in parts:
-                    self._step_params(group, part)
+                    self._write_step(group, part)
                 return
             states = tuple(map(tuple, nested))
             self._record_update(op, params, states, held, numbers, counts)
