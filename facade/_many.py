@@ -11,7 +11,7 @@ from typing import Any
 from leafax.functional import Op
 
 from ._enter import NUMBER, add_input, make
-from ._inplace import check_inplace
+from ._inplace import check_inplace, frozen, written_anyway
 from ._modes import no_grad
 from ._record import over_budget, record
 from ._roles import overwritten
@@ -33,6 +33,9 @@ def update_many(
     Returns:
       The op's other results, as tensors.
     """
+    if any(map(frozen, targets)):
+        with written_anyway():
+            return update_many(op, targets, *others, numbers=numbers, counts=counts)
     with no_grad():
         if over_budget(local.trace):
             from ._budget import cut_for_budget

@@ -111,7 +111,9 @@ def check_out(op: Op, out: Any, operands: Any) -> None:
     if op.qualified in _UNDERIVED:
         if not (out._tracked and out._leaf):
             return
-    if any(t._tracked for t in tensors_in((out, operands))):
+    tensors = list(tensors_in((out, operands)))
+    # Autograd is not asked of inference tensors alone: the write is refused.
+    if any(t._tracked for t in tensors) and not all(t._v.inference for t in tensors):
         raise RuntimeError(
             f"{_writer(op, operands)}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."
@@ -149,7 +151,7 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
       part: which of several results it is.
     """
     if not _copied(op, operands):
-        check_out(op, out, (result,))
+        check_out(op, out, operands or (result,))
     if carries(result) or carries(out):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name}_out that does not support it because it is "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from copy import copy as shallow
 from typing import Any
 
 import pytest
@@ -250,3 +251,29 @@ def test_inference_tensors_are_not_packed() -> None:
         for fn in (lib.mul, lib.maximum, lib.div, lib.atan2, lib.dot, lib.outer, lib.add):
             with lib.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
                 log.attempt(fn, c, x)
+
+
+def test_autograd_is_not_asked_of_inference_tensors_alone_by_out() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        b = lib.ones(2, requires_grad=True)
+        with lib.inference_mode():
+            x = shallow(b)
+        log.attempt(lib.exp, x, out=x)
+        log.attempt(lib.exp, b, out=x)
+        log.attempt(lib.exp, lib.ones(2), out=x)
+        log.attempt(lib.exp, x, out=lib.ones(2))
+
+
+@pytest.mark.parametrize("max_norm", [0.5, 100.0])
+def test_gradients_that_are_inference_tensors_are_not_clipped(max_norm: float) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        c, d = lib.ones(3, requires_grad=True), lib.ones(3, requires_grad=True)
+        with lib.inference_mode():
+            lib.autograd.backward((c,), (lib.ones_like(c),))
+        utils = lib.nn.utils
+        log.attempt(utils.clip_grad_norm_, [c, d], max_norm)
+        log.attempt(utils.clip_grad_value_, [c], max_norm)
+        log.attempt(utils.clip_grads_with_norm_, [c], max_norm, lib.tensor(1.0))
+        log(c.grad)
