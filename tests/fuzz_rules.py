@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import warnings
 from typing import Any
 
 import torch
@@ -91,7 +92,8 @@ def _over_itself(form: str, given: list[Any], space: Any) -> bool:
     if "{x}" in form and len(_bytes(x)) < x.numel() * x.itemsize and 0 not in x.stride():
         return True
     read = [w if found[1] == "w" else y for found in _READS.finditer(form)]
-    return any(_uneven(x, t, "{x}[" in form) for t in read)
+    in_part = "{x}[" in form or "{x}.data[" in form
+    return any(_uneven(x, t, in_part) for t in read)
 
 
 def _uneven(x: torch.Tensor, y: torch.Tensor, in_part: bool) -> bool:
@@ -132,6 +134,23 @@ def _gradient_with_history(form: str, given: list[Any], space: Any) -> bool:
     return grad is not None and grad.requires_grad
 
 
+def _gradient_saved(form: str, given: list[Any], space: Any) -> bool:
+    """The version of a gradient is PyTorch's own affair: kept, see docs/differences.md."""
+    node = given[0].grad_fn
+    if "saved({x}" not in form or node is None:
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gradients = [t.grad for t in space.values() if isinstance(t, torch.Tensor)]
+    pointers = {g.data_ptr() for g in gradients if g is not None}
+    for name in dir(node):
+        with contextlib.suppress(RuntimeError):  # it was written to since, or freed
+            kept = getattr(node, name) if name.startswith("_saved_") else None
+            if isinstance(kept, torch.Tensor) and kept.data_ptr() in pointers:
+                return True
+    return False
+
+
 def _tied(form: str, given: list[Any], space: Any) -> bool:
     """Of equal elements the kernel picks one."""
     picking = ("max(0)", "min(-1)", "topk", "kthvalue", "median", "argmax", "max_pool")
@@ -149,7 +168,9 @@ def _no_integer(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _not_finite(form: str, given: list[Any], space: Any) -> bool:
-    """Complex products with infinities, and the order of sums of large numbers."""
+    """Complex products with infinities, the order of sums of large numbers, eigenvalues."""
+    if "eigvalsh" in form and not _plain(given[0]).square().sum().isfinite():
+        return True
     return any(not _plain(t).isfinite().all() for t in given if t.is_complex())
 
 
@@ -315,7 +336,8 @@ def _halved_pivots(form: str, given: list[Any], space: Any) -> bool:
 RULES = (
     _bits, _rounded_to_nothing, _logit_of_nothing, _integers_with_history, _taken_over,
     _periodic, _index_of_a_number, _endless,
-    _ends_unwritten, _memory_of_losses, _data_of_view, _over_itself, _gradient_with_history, _tied,
+    _ends_unwritten, _memory_of_losses, _data_of_view, _over_itself, _gradient_with_history,
+    _gradient_saved, _tied,
     _overlapping,
     _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen, _halved_pivots,

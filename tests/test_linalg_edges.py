@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sameness import Log, same
 
+import leafax
+
 
 def _rounded(t: Any) -> Any:
     return np.round(np.array(t.detach().tolist()), 8).tolist()
@@ -83,3 +85,13 @@ def test_solutions_lie_in_the_rows_of_their_matrix() -> None:
             b = lib.ones(*shape[:-1], 2, dtype=lib.float64)
             log(lib.linalg.lstsq(a, b).solution.stride())
             log(lib.linalg.lstsq(a.requires_grad_(), b).solution.stride())
+
+
+def test_eigenvalues_of_what_is_not_finite_are_nan() -> None:
+    """What PyTorch has for them is what its LAPACK leaves, another on another processor."""
+    inf, nan = math.inf, math.nan
+    for rows in ([[inf, inf], [inf, 1.0]], [[nan, 0.0], [0.0, 1.0]], [[1.0, inf], [inf, 1.0]]):
+        a = leafax.stack([leafax.tensor(rows), leafax.eye(2)])
+        assert str(leafax.linalg.eigvalsh(a).tolist()) == "[[nan, nan], [1.0, 1.0]]"
+    beside = leafax.tensor([[1.0, inf], [0.0, 2.0]])  # the triangle that is read
+    assert leafax.linalg.eigvalsh(beside).tolist() == [1.0, 2.0]

@@ -160,8 +160,10 @@ def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
     lower = _is_lower(A, UPLO)
     if not A.size:  # of integers too
         return Eigh(jnp.zeros(A.shape[:-1], real_of(A.dtype)), A)
-    vectors, values = lax.linalg.eigh(_of_triangle(lower, A), lower=lower, symmetrize_input=False)
-    return Eigh(values, vectors)
+    whole = _of_triangle(lower, A)
+    vectors, values = lax.linalg.eigh(whole, lower=lower, symmetrize_input=False)
+    known = jnp.isfinite(whole).all((-2, -1))[..., None]  # else LAPACK leaves what it had
+    return Eigh(jnp.where(known, values, jnp.nan), vectors)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
