@@ -147,3 +147,25 @@ def test_an_input_returned_as_not_differentiable(needs: bool, saves: bool) -> No
             log(b, b.requires_grad, b._is_view(), b.is_leaf)
             a.sum().backward()
             log.gradients(x.grad, y.grad)
+
+
+def test_a_refused_write_to_a_view_is_counted_where_the_base_was_saved() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        class Pair(lib.autograd.Function):  # type: ignore[misc]
+            @staticmethod
+            def forward(ctx: Any, x: Any, y: Any) -> Any:
+                y.add_(x)
+                ctx.mark_dirty(y)
+                return y, x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Any, h: Any) -> Any:
+                return h, g
+
+        b = lib.ones(2, 3, requires_grad=True)
+        d = b * 2
+        distance = d.dist(lib.zeros(2, 3))
+        log.attempt(Pair.apply, distance, d.expand_as(b))
+        log(d._version)
+        log.attempt(lib.autograd.grad, distance, b)

@@ -13,7 +13,7 @@ from .._inplace import check_inplace
 from .._reading import was_leaf
 from .._roles import tag
 from .._trace import LEAF, local
-from .._writes import bump, touch, write
+from .._writes import touch, write
 from ._anomaly import parent_now, stack_now
 from ._context_saved import SavesTensors
 from ._fit import Kind, fit, zeros
@@ -182,7 +182,7 @@ class FunctionCtx(SavesTensors):
             if id(o) in dirty:
                 try:
                     if o._base_ is not None and len(outs) > 1 and not _is_leaf(o):
-                        bump(o)
+                        touch(o)
                         raise RuntimeError(DIRTY_VIEW)
                     self._rebase(o, k, next((i for i, x in enumerate(tensors) if x is o), -1))
                 except RuntimeError:
