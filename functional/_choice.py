@@ -34,11 +34,14 @@ _DONATED = 64 << 20
 # few times in a row.
 _PATIENCE = 4
 _HARDLY = 8
+# Programs with the same update: a first step, the next, and the loop's body, in which numbers that
+# change are inputs.
+_SEVERAL = 3
 # A long program, met again, is compiled whole once it has taken this part of what that takes: at
 # once if it is a loop's body (the same as the last time), unless it is very long. Episodes of other
 # lengths are met again, too, but seldom.
 _IN_TURN, _AT_ONCE = 0.02, 40.0  # ms
-_BETWEEN_OTHERS = 0.3
+_BETWEEN_OTHERS = 1.0
 _LONG, _LONG_STEP = 4000.0, 800.0  # ms to compile; the second of a program with an update
 
 _FEW = 8  # nodes that NumPy computes in about the time that a compiled program takes to start
@@ -77,7 +80,7 @@ class Choice:
             return False
         if met:
             return self._stays_by_numpy or self.spent < self._worth()
-        hardly, steps = self._hardly_loops, bool(self._optimizers or self._program.residuals)
+        hardly, steps = self._is_one_of_many, bool(self._optimizers or self._program.residuals)
         if steps and not hardly and self._whole < _LONG_STEP:
             return False
         # Turns of a loop share what they compile.
@@ -117,14 +120,16 @@ class Choice:
         return self._optimizers or ([where] if where is not None else [])
 
     @property
-    def _hardly_loops(self) -> bool:
-        """Whether what was compiled of the same families says that this is no loop's body."""
-        return bool(self._families) and all(map(_hardly_met_again, self._families))
+    def _is_one_of_many(self) -> bool:
+        """Whether what was compiled of the same families says that this is no loop's body: with
+        an update several, else many that hardly ran again."""
+        other = _are_several if self._optimizers else _hardly_met_again
+        return bool(self._families) and all(map(other, self._families))
 
     @property
     def _kinds(self) -> list[Any]:
         """What the program takes turns by, a key of `_last` each; none for a short one."""
-        if self._hardly_loops or self._optimizers and self._whole >= _LONG_STEP:
+        if self._is_one_of_many or self._optimizers and self._whole >= _LONG_STEP:
             return self._families
         return [None] * (self._whole >= (_LONG_STEP if self._program.residuals else _LONG))
 
@@ -180,6 +185,11 @@ def _looped(held: ref[Choice], times: int) -> bool:
     program = held()
     plan = None if program is None or program.plan is None else program.plan()
     return times > _HARDLY or _ran_often(plan)
+
+
+def _are_several(family: Any) -> bool:
+    """Whether so many of this family were compiled that more are batches of other lengths."""
+    return len(_held.get(family, ())) >= _SEVERAL
 
 
 def _hardly_met_again(family: Any) -> bool:
