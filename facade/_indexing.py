@@ -18,6 +18,7 @@ from ._index_keys import ALL, normalise, without_masks
 from ._index_masks import MaskError, at, check_bool, check_mask, is_mask, marks, places_of
 from ._inplace import apply_inplace, check_inplace
 from ._overlap import check_overlap
+from ._put_plain import put_plainly
 from ._record import apply
 from ._threads import sharing
 from ._trace import local
@@ -67,7 +68,7 @@ def put(self: Any, index: Any, value: Any) -> None:
     elif not isinstance(value, Handle):
         kind = type_string(self._v.dtype)
         raise TypeError(f"can't assign a {type_name(value)} to a {kind}")
-    if index is False:
+    if put_plainly(self, index, value) or index is False:
         return
     if index is True:
         _copy_to(self, self.unsqueeze(0), value, number)

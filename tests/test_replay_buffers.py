@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from sameness import same
+from sameness import Log, same
 
 import leafax
 
@@ -79,3 +79,42 @@ def test_what_is_gathered_is_read_when_it_is_gathered() -> None:
         see([(x._version, x._is_view()) for x in rows])
 
     same(program)
+
+
+def test_a_loop_that_fills_a_tensor_is_one_node_a_write_and_compiles_once() -> None:
+    for turn in range(6):
+        x, table = leafax.zeros(20), leafax.zeros(4, 5, dtype=leafax.int64)
+        for k in range(20):
+            x[k] = k * 0.5 + turn
+            table[k // 5, k % 5] = k + turn
+        x[-1], x[3] = 7, leafax.tensor(9.0)
+        leafax.explain(clear=True)
+        expected = [k * 0.5 + turn for k in range(19)]
+        expected[3] = 9.0
+        assert (x.tolist(), x._version) == ([*expected, 7.0], 22)
+        assert table.flatten().tolist() == [k + turn for k in range(20)]
+    report = list(leafax.explain())
+    assert report[0].how == "cached" and not any(run.how == "compiled" for run in report)
+    assert report[0].nodes < 50
+
+
+def test_a_plain_write_is_seen_where_the_tensor_was_saved() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        w, x = t.ones(3, requires_grad=True), t.ones(3)
+        y = (w * x).sum()
+        x[1] = 5.0
+        log.attempt(y.backward)
+        z = (w * x).sum()
+        log(x._version, z)
+        x[0] = t.tensor(2.0)
+        view = x[1:]
+        x[2] = 3.5
+        log(view, x, x._version, view._version)
+        for index, value in ((3, 1.0), (-4, 1.0), ((0, 0), 1.0), (0, t.ones(2)), (0, 1j)):
+            log.attempt(x.__setitem__, index, value)
+        m = t.zeros(2, 3, dtype=t.int32)
+        m[1] = t.tensor([1, 2, 3], dtype=t.int32)
+        m[0] = t.tensor([[7, 8, 9]])
+        m[0, -1], m[1, 0] = 2.9, True
+        log(m, m._version)
