@@ -112,6 +112,11 @@ def _is_written(t: Any) -> bool:
     return id(t) in _written or (t._store is not None and t._store.silent)
 
 
+def has_been_rewritten(t: Any) -> bool:
+    """Whether the memory that `t` always had was written to behind its version counter."""
+    return id(t) not in _moved and _is_written(t)
+
+
 def _add(trace: Trace, source: Any, lenses: dict[int, Lens], held: Value | None) -> None:
     trace.silent = (*trace.silent, Silent(trace.state.depth, source, lenses, held))
 

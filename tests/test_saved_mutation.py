@@ -232,3 +232,35 @@ def test_the_node_of_a_result_that_was_written_through_a_view(name: str, after: 
         del kept
 
     assert_equal(run(program, leafax), run(program, torch), "first run")
+
+
+REWRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "all": lambda y, n: y.data.copy_(n),
+    "in part": lambda y, n: y.data[1:].mul_(2),
+    "at an index": lambda y, n: y.data.__setitem__(0, 7.0),
+    "other memory": lambda y, n: setattr(y, "data", n),
+}
+
+
+@pytest.mark.parametrize("how", REWRITES)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_function_reads_what_data_left_of_its_saved_output(how: str, outputs: int) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        class Exp(lib.autograd.Function):  # type: ignore[misc]
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y if outputs == 1 else (y, x + 1)
+
+            @staticmethod
+            def backward(ctx: Any, g: Any, *_: Any) -> Any:
+                return g * ctx.saved_tensors[0]
+
+        c = lib.tensor([0.5, 1.5, -2.0], requires_grad=True)
+        made = Exp.apply(c)
+        y = made if outputs == 1 else made[0]
+        REWRITES[how](y, lib.tensor([3.0, 4.0, 5.0]))
+        y.sum().backward()
+        log.gradients(c.grad)

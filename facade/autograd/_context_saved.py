@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
+from weakref import ref
 
 from .._dual import copy_duals
 from .._enter import enter, make
 from .._handle import Handle
 from .._roles import alias
 from .._saved import FREED, modified, short
+from .._silent import has_been_rewritten
 from .._step import UNSAVED
 from .._trace import NOWHERE, local, resting
 from ._node import CustomNode, set_history
@@ -111,7 +113,7 @@ class SavesTensors(CustomNode):
             else:  # its own output: kept without history, which would close a cycle
                 vc = t._vc if t._vc is not None else [0]
                 t._vc = vc
-                saved.append(((snapshot(t), t._version, vc), (out, t._tracked)))
+                saved.append(((snapshot(t), t._version, vc), (out, t._tracked, ref(t))))
         self._saved = saved
 
     def _unpack(self, saved: Any) -> Any:
@@ -124,6 +126,8 @@ class SavesTensors(CustomNode):
         if now != version:
             where = origin(t) if out is None else _own_origin(self, out)
             raise modified(t._v, version, now, where)
+        if out is not None:
+            t = rewritten(out[2](), t)
         if out is None or not out[1]:
             return t
         return set_history(copy_duals(t, snapshot(t)), self, out[0])
@@ -140,6 +144,13 @@ def snapshot(t: Any) -> Any:
     trace = local.trace
     value = enter(t, trace)
     return make(alias(trace, value, resting(value.aval, False, NOWHERE), fresh=True), trace)
+
+
+def rewritten(t: Any, before: Any) -> Any:
+    """`before`, what the output `t` held, or what a write through `.data` made of it since."""
+    if t is None or not has_been_rewritten(t) or tuple(t._v.shape) != tuple(before._v.shape):
+        return before
+    return copy_duals(before, snapshot(t.detach()))
 
 
 def origin(t: Any) -> str:
