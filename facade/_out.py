@@ -74,7 +74,8 @@ def underived(name: str) -> Op:
     Its edges lead to what the result was made of.
     """
     return Op(
-        lambda self, other, operands=(): other, name=f"{name}_out", backward="NotImplemented", overwrites=True,
+        lambda self, other, operands=(): other,
+        name=f"{name}_out", backward="NotImplemented", overwrites=True,
         no_gradient=(RuntimeError, f"derivative for aten::{name} is not implemented"),
     )  # fmt: skip
 
