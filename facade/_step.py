@@ -148,7 +148,7 @@ def step(
         _refuse_inference(after)
     if tracks:
         refuse_complex(op, avals)
-        refuse_integers(op, avals)
+        refuse_integers(op, avals, inputs)
     values = []
     if strides is None and overwrites is None:
         strides = strides_of(call, inputs, avals)

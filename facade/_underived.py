@@ -6,6 +6,7 @@ from typing import Any
 
 from leafax.functional import Slot, is_differentiable, scalar_name
 
+from ._cautions import drops_imaginary
 from ._trace import State, Value
 
 _PARTLY = {
@@ -39,9 +40,10 @@ def refuse_complex(op: Any, avals: Any) -> None:
 _ASKED = frozenset({"sum", "prod", "cumsum", "cumprod", "nansum"})
 
 
-def refuse_integers(op: Any, avals: Any) -> None:
+def refuse_integers(op: Any, avals: Any, inputs: list[Value]) -> None:
     """Raise where PyTorch would record an op whose result has another dtype than gradients have."""
     if op is not None and op.name in _ASKED and not is_differentiable(avals[0].dtype):
+        drops_imaginary(inputs[0].dtype, avals[0].dtype, inputs[0].numel)
         raise RuntimeError(f"Autograd not support dtype: {scalar_name(avals[0].dtype)}")
 
 

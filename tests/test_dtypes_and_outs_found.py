@@ -30,6 +30,7 @@ def test_reductions_warn_of_imaginary_parts_that_a_cast_drops() -> None:
             log(getattr(z, name)(dtype=t.float64), getattr(t, name)(z, dtype=t.complex128))
         log(z.cumsum(0, dtype=t.float32), t.cumprod(z.detach(), dim=0, dtype=t.float32))
         log(z[:0].sum(dtype=t.float64), z.detach().sum(dtype=t.bool))
+        log.attempt(z.sum, dtype=t.int64)
 
 
 def test_edges_of_what_is_written_without_a_formula() -> None:
