@@ -40,6 +40,24 @@ def answers(t: Any, operands: Any) -> None:
             drops_imaginary(x._v.dtype, t._v.dtype, t._v.numel)  # type: ignore[attr-defined]
 
 
+#: Reductions that cast what they are given to `dtype=` first.
+REDUCED = ("sum", "prod", "mean", "cumsum", "cumprod")
+
+
+def casts_first(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """One of `REDUCED`: the cast may drop imaginary parts, which PyTorch warns of."""
+
+    @functools.wraps(fn)
+    def reduced(*args: Any, **kwargs: Any) -> Any:
+        out = fn(*args, **kwargs)
+        if kwargs.get("dtype") is not None and isinstance(out, Handle):
+            input = args[0] if args else next(kwargs[n] for n in NAMES if n in kwargs)
+            drops_imaginary(input._v.dtype, out._v.dtype, input._v.numel)
+        return out
+
+    return reduced
+
+
 def enough_elements(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     """`var` and its like: PyTorch warns where no degree of freedom is left."""
 

@@ -18,7 +18,7 @@ from ._admit import admit
 from ._arguments import refused
 from ._dtype import as_dtype, of
 from ._handle import Handle
-from ._inplace import check_inplace
+from ._inplace import apply_inplace, check_inplace
 from ._modes import no_grad
 from ._trace import local
 from ._vmapped import refuse_random_out
@@ -82,6 +82,10 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
     requires_grad = kwargs.pop("requires_grad", False)
     result = factory(*args, **{**kwargs, "dtype": of(have)})
     _make_room(name, fits, out, result)
+    if out.requires_grad and local.mode.grad and name != "empty":
+        from ._out import underived
+
+        return apply_inplace(underived(name), out, result.reshape(out.shape))
     with no_grad():
         if name in _FILLED:  # elements may share memory
             out.fill_(_number(name, args, kwargs))
@@ -106,7 +110,8 @@ def _make_room(name: str, fits: str, out: Any, result: Any) -> None:
     shape = tuple(result.shape)
     if fits == "resized":
         out.resize_(shape)
-    if out.requires_grad and local.mode.grad and name != "empty":
+    leaf = out.is_leaf or out._base is not None and out._base.is_leaf
+    if out.requires_grad and leaf and local.mode.grad and name != "empty":
         raise RuntimeError(
             f"aten::{name}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."

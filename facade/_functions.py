@@ -35,7 +35,9 @@ from ._bits import resolve_conj as resolve_conj  # noqa: E402
 from ._bits import resolve_neg as resolve_neg  # noqa: E402
 from ._bits import view_as_real as view_as_real  # noqa: E402
 from ._buffers import FUNCTIONS as _BUFFERS  # noqa: E402
+from ._cautions import REDUCED as _REDUCED  # noqa: E402
 from ._cautions import SPREAD as _SPREAD  # noqa: E402
+from ._cautions import casts_first as _casts_first  # noqa: E402
 from ._cautions import enough_elements as _enough_elements  # noqa: E402
 from ._cautions import names_its_dim as _names_its_dim  # noqa: E402
 from ._cautions import resizes_its_result as _resizes_its_result  # noqa: E402
@@ -129,6 +131,8 @@ for _name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_drop
     globals()[_name] = _or_input(globals()[_name])
 for _name in _SPREAD:
     globals()[_name] = _enough_elements(_name, globals()[_name])
+for _name in _REDUCED:
+    globals()[_name] = _casts_first(globals()[_name])
 for _name, _told in _TOLD_OF.items():
     globals()[_name] = _told(_name, globals()[_name])
 globals().update(_FOREACH)

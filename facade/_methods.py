@@ -76,6 +76,8 @@ Tensor.cross = _cautions.names_its_dim(Tensor.cross)  # type: ignore[attr-define
 Tensor.ldexp = _cautions.resizes_its_result(Tensor.ldexp)  # type: ignore[attr-defined]
 for _name in ("var", "std"):
     setattr(Tensor, _name, _cautions.enough_elements(_name, getattr(Tensor, _name)))
+for _name in _cautions.REDUCED:
+    setattr(Tensor, _name, _cautions.casts_first(getattr(Tensor, _name)))
 for _name in ("stft", "istft"):
     setattr(Tensor, _name, _performance.without_window(_name, getattr(Tensor, _name)))
 Tensor.conj_physical = _composites.conj_physical  # type: ignore[attr-defined]

@@ -284,7 +284,13 @@ def places(state: State) -> tuple[int | None, ...]:
         if name not in _NO_EDGE:
             found += _in_argument(state, given[name], name, wraps, clamp)
     if call.op.name != "set_" and has_no_formula(state):  # has edges to what requires grad alone
+        if call.op.name.endswith("_out"):  # `out=` comes last
+            found = found[1:] + found[:1]
         return tuple(k for k in found if k is not None and state.operands[k].requires_grad)
+    if call.op.name.endswith("_out") and call.op.backward == "CopySlices":
+        # PyTorch leaves out the first edge, which it takes for that of what is written to.
+        led = [k for k in found[1:] if k is not None and state.operands[k].requires_grad]
+        return (found[0], *led[1:])
     return tuple(found)
 
 

@@ -68,10 +68,14 @@ def _missing(op: Op, operands: Any) -> str:
 
 
 @cache
-def _underived(name: str) -> Op:
-    """The write of a result whose gradient is an error."""
+def underived(name: str) -> Op:
+    """The write of a result whose gradient is an error.
+
+    Its edges lead to what the result was made of.
+    """
     return Op(
-        lambda self, other: other, name=f"{name}_out", backward="NotImplemented", overwrites=True,
+        lambda self, other, operands=(): other,
+        name=f"{name}_out", backward="NotImplemented", overwrites=True,
         no_gradient=(RuntimeError, f"derivative for aten::{name} is not implemented"),
     )  # fmt: skip
 
@@ -193,7 +197,8 @@ def _fill(op: Op, result: Any, out: Any, operands: Any) -> Any:
     if _copied(op, operands):
         out.copy_(result)
     elif op.qualified in _UNDERIVED and local.mode.grad and result._tracked:
-        apply_inplace(_underived(_missing(op, operands)), out, result)
+        made_of = [t for t in tensors_in(operands) if t._tracked] or [result]
+        apply_inplace(underived(_missing(op, operands)), out, result.detach(), made_of)
     else:
         _copy(out, result)
     if op.name in ANSWERS or op.name in IN_ITS_DTYPE:

@@ -33,7 +33,7 @@ _EXAMPLES = {
 # These compute into memory of their own first, or read their operands before they write.
 _BUFFERED = frozenset({
     "masked_fill", "masked_scatter", "addmm", "addmv", "addbmm", "baddbmm", "mm", "renorm",
-    "tril", "triu", "fill", "fill_", "zero",
+    "tril", "triu", "fill", "fill_", "zero", "diag", "dot", "vdot",
 })  # fmt: skip
 
 
@@ -75,7 +75,8 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
             _internal("copy" if by_tensor else op.name, t)  # it is copied there
             if _fills(op, args):  # it goes on to `masked_fill_`
                 _internal("masked_fill", t)
-    if op.name not in _BUFFERED and not _fills(op, args):
+    made = op.name in _BUFFERED or op.name.endswith("_out")  # in memory of its own
+    if not made and not _fills(op, args):
         for a in _tensors(args):
             if a is t and op.name in _NO_OVERLAP:
                 raise RuntimeError(PARTIAL)

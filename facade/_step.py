@@ -14,7 +14,7 @@ from leafax.functional import Node, is_differentiable
 from ._layout import strides_of
 from ._names import copies, wraps_number
 from ._trace import NODE, NOWHERE, State, Trace, Value, local
-from ._underived import refuse_arguments, refuse_complex
+from ._underived import refuse_arguments, refuse_complex, refuse_integers
 
 WHOLE = 400  # what an opaque node counts for in the budget
 
@@ -148,6 +148,7 @@ def step(
         _refuse_inference(after)
     if tracks:
         refuse_complex(op, avals)
+        refuse_integers(op, avals, inputs)
     values = []
     if strides is None and overwrites is None:
         strides = strides_of(call, inputs, avals)

@@ -120,10 +120,11 @@ class UntypedStorage:
         """All of it that makes elements of a dtype, as a vector that shares the memory."""
         store, trace = storage_of(self._tensor), local.trace
         value = enter(store.cell, trace)
-        out = make(tag(trace, value, resting(value.aval)), trace)
+        out = make(tag(trace, value, resting(value.aval, strides=value.strides)), trace)
         out._store, out._vc = store, store.vc
         store.members.append(ref(out))
-        flat = out.reshape(-1)
+        # In the order of memory: by columns, if it lies so.
+        flat = out.reshape(-1) if value.strides is None else out.as_strided((out.numel(),), (1,), 0)
         if flat.dtype is kind:
             return flat
         whole = self.nbytes() // kind.itemsize * kind.itemsize

@@ -240,13 +240,14 @@ class Trace:
       detached: values of tensors that `detach_()` cut off.
       elsewhere: version counters, by storage, of tensors that another thread took out of it.
       peeked: what other threads computed from here, see `_peek.Peeked`.
+      glanced: arrays of values that were looked at beside the program, by number.
       serial: traces in the order of their making.
     """
 
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
-        "silent", "detached", "noted", "together", "elsewhere", "peeked", "__weakref__",
+        "silent", "detached", "noted", "together", "elsewhere", "peeked", "glanced", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -271,6 +272,7 @@ class Trace:
         self.elsewhere: dict[int, Any] | None = None
         self.detached: frozenset[Value] = frozenset()
         self.peeked: Any = None
+        self.glanced: dict[int, Any] | None = None
         self.weak = False
 
     def node(self, state: State) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import Slot
+from leafax.functional import Slot, is_differentiable, scalar_name
 
+from ._cautions import drops_imaginary
 from ._trace import State, Value
 
 _PARTLY = {
@@ -33,6 +34,17 @@ def refuse_complex(op: Any, avals: Any) -> None:
         raise RuntimeError(
             f"{said} does not support automatic differentiation for outputs with complex dtype."
         )
+
+
+# They take the dtype of their result.
+_ASKED = frozenset({"sum", "prod", "cumsum", "cumprod", "nansum"})
+
+
+def refuse_integers(op: Any, avals: Any, inputs: list[Value]) -> None:
+    """Raise where PyTorch would record an op whose result has another dtype than gradients have."""
+    if op is not None and op.name in _ASKED and not is_differentiable(avals[0].dtype):
+        drops_imaginary(inputs[0].dtype, avals[0].dtype, inputs[0].numel)
+        raise RuntimeError(f"Autograd not support dtype: {scalar_name(avals[0].dtype)}")
 
 
 # Operands that PyTorch's formulas leave out, and what PyTorch calls the function.

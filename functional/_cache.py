@@ -73,8 +73,12 @@ class Plan:
         self._lock = threading.Lock()
         self._alone = OpByOp(self.program, self._checked)
 
-    def run(self, args: Sequence[Any]) -> Outcome:
-        """Run on one array (or Python number) an `Input`."""
+    def run(self, args: Sequence[Any], host: bool = False) -> Outcome:
+        """Run on one array (or Python number) an `Input`.
+
+        Args:
+          host: outputs may be arrays of NumPy.
+        """
         start = time.perf_counter()
         self.runs += 1
         self.used = start
@@ -84,7 +88,7 @@ class Plan:
             wide = jax.enable_x64(True)
         with wide:
             if self._jitted is None and self._alone.choice.op_by_op(self.donate, self.runs > 1):
-                found = self._alone.run(args, self.side, _make_room)
+                found = self._alone.run(args, self.side, _make_room, host)
                 return Outcome(*found, "op by op", time.perf_counter() - start)
             how, jitted = "cached", self._jitted
             if jitted is None:

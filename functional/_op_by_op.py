@@ -35,13 +35,14 @@ class OpByOp:
         self._residuals: list[Residual] = []
 
     def run(
-        self, args: Sequence[Any], side: Side, make_room: Callable[[], None]
+        self, args: Sequence[Any], side: Side, make_room: Callable[[], None], host: bool = False
     ) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
         """The outputs, the leaves of residuals, and `(fault flags, values)` or None.
 
         Args:
           side: is told of the residuals and the fault sites.
           make_room: called before each compilation.
+          host: what NumPy computed need not go to the device.
         """
         start, compiles = time.perf_counter(), False
         self.choice.take_turn()
@@ -77,7 +78,9 @@ class OpByOp:
                 if last_use[i] == e and i not in needed:
                     env[i] = None
         side.residuals = self._placed(kept)
-        outputs = tuple(jax.device_put(env[i]) for i in self.program.outputs)
+        outputs = tuple([env[i] for i in self.program.outputs])
+        if not host:
+            outputs = _on_device(outputs)
         if self.choice.counts and not compiles:
             jax.block_until_ready(outputs)  # what they take to compute counts as well
             self.choice.spent += (time.perf_counter() - start) * 1e3
@@ -109,6 +112,17 @@ class OpByOp:
                 Residual(r.treedef, r.meta, tuple(first + i for i in r.places)) for r, first in kept
             ]
         return self._residuals
+
+
+def _on_device(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arrays as JAX's: NumPy's, and numbers, go to the device in one call."""
+    places = [k for k, array in enumerate(arrays) if not isinstance(array, jax.Array)]
+    if not places:
+        return arrays
+    found = list(arrays)
+    for k, array in zip(places, jax.device_put([arrays[k] for k in places]), strict=True):
+        found[k] = array
+    return tuple(found)
 
 
 def _steps(program: Program) -> list[tuple[Node, Any]]:

@@ -47,6 +47,20 @@ def test_tokens_are_looked_at_without_a_cut() -> None:
     assert leafax.explain()[1].reason == "item() of data"
 
 
+def test_a_sentence_that_is_taken_apart_is_looked_at_once() -> None:
+    """Its tokens are outputs of one op; at a hundred tokens each took a hundredfold."""
+    words = leafax.tensor([3, 1, 4, 1, 5])
+    total = leafax.zeros(9, requires_grad=True) * 2
+    for n, word in enumerate(words):
+        total = total + int(word)
+        array = word.numpy()
+        array += 10  # a copy
+        assert word.tolist() == words[n].item() and word.jax().dtype == np.int64
+    assert total[0].item() == 14
+    looked = [run.outputs for run in leafax.explain() if run.reason.endswith("of data")]
+    assert looked == [5] + [1] * 5  # `words[n]` is a view of its own
+
+
 LOOKS: dict[str, Any] = {
     "element": lambda lib, x: x[1, 2].item(), "part": lambda lib, x: x[1].t().tolist(),
     "bool": lambda lib, x: bool((x > 4).any()), "count": lambda lib, x: int((x == 3).sum()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
@@ -72,3 +73,21 @@ def test_storages_that_no_tensor_had() -> None:
         for wrong in ("a", 1.5, [1.5], [300]):
             with log.catch():
                 make(wrong).tolist()
+
+
+def test_memory_that_lies_by_columns_is_read_and_written_as_it_lies() -> None:
+    """Deep copies of tensors that share it mixed up its elements."""
+
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for perm in ((2, 0, 1), (0, 2, 1), (2, 1, 0)):
+            x = lib.arange(24.0, dtype=lib.float64).view(2, 3, 4).permute(perm) * 2
+            part = x.detach()[1:, 0]
+            log(x.stride(), x.untyped_storage().tolist(), part.untyped_storage().tolist())
+            first, second = copy.deepcopy([x, part])
+            second.add_(100)
+            log(first, first.stride(), second, second.stride(), x)
+            columns = copy.deepcopy({"x": x, "words": x.mT.view(lib.int64)})
+            log(columns, columns["words"].stride())
+            x.untyped_storage()[7] = 63
+            log(x, part)

@@ -136,3 +136,23 @@ def test_nothing_to_drop() -> None:
                 log.attempt(fn, x.view(2, 2), p, False)
                 log.attempt(fn, x.view(2, 2), p, True)
         log(t.dropout(t.arange(3), 0.0, True))
+
+
+LATE: dict[str, Any] = {
+    "select": lambda t, x, i: x.select(0, i), "narrow": lambda t, x, i: x.narrow(0, i, 1),
+    "index": lambda t, x, i: x[i], "written": lambda t, x, i: x.narrow(0, i, 1).zero_(),
+    "scatter": lambda t, x, i: t.select_scatter(x, x[0], 0, i),
+    "copy": lambda t, x, i: t.select_copy(x, 0, i),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_places_out_of_range_are_refused_where_they_are_given(name: str) -> None:
+    """Also where the place has changed from call to call: it raised when a value was read."""
+
+    @same
+    def program(t: Any, log: Log) -> None:
+        x = t.arange(6.0).view(3, 2)
+        for i in (0, 1, 2, 0, 3, 5, -3, -4, -7):
+            log.attempt(LATE[name], t, x * 1, i)
+            log((x + 1).tolist())  # cuts, so that the next number comes at the same place

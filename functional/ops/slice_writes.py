@@ -231,7 +231,11 @@ def need_slice_shape(src: Array, shape: _dims.Shape) -> None:
         )
 
 
-@op(numbers=("index",))
+def _need_index(input: Array, src: Array, dim: int, index: Any) -> None:
+    slices.need_index(input, dim, index)
+
+
+@op(numbers=("index",), need=_need_index)
 def select_scatter(input: Array, src: Array, dim: int, index: Any) -> Array:
     """Copy of `input` with one index of a dim replaced."""
     static = index if isinstance(index, int) else None

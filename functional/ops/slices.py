@@ -33,7 +33,15 @@ def _write_select(base: Array, new: Array, dim: int, index: Any) -> Array:
     return lax.dynamic_update_index_in_dim(base, new, index, dim)
 
 
-@op(view=True, numbers=("index",), check=_check_select, write=_write_select)
+def need_index(input: Array, dim: int, index: Any) -> None:
+    """Raise for a number that is no index of the dim."""
+    if isinstance(index, int):
+        _dims.select_index(input.shape, dim, index)
+
+
+@op(
+    view=True, numbers=("index",), check=_check_select, write=_write_select, need=need_index
+)  # fmt: skip
 def select(input: Array, dim: int, index: Any) -> Array:
     """Take one index of a dim and drop the dim, `x[index]`."""
     static = _dims.select_index(input.shape, dim, index if isinstance(index, int) else None)
@@ -61,9 +69,14 @@ def _write_narrow(base: Array, new: Array, dim: int, start: Any, length: int) ->
     return lax.dynamic_update_slice_in_dim(base, new, start, dim)
 
 
+def _need_start(input: Array, dim: int, start: Any, length: int) -> None:
+    if isinstance(start, int):
+        _dims.narrow_start(input.shape, dim, start, length)
+
+
 @op(
     view=True, numbers=("start",), backward="SliceBackward0", check=_check_narrow,
-    write=_write_narrow,
+    write=_write_narrow, need=_need_start,
 )  # fmt: skip
 def narrow(input: Array, dim: int, start: Any, length: int) -> Array:
     """Take `length` indices of a dim from `start`."""
