@@ -28,15 +28,13 @@ _WHOLE_PER_NODE = 8.0
 _DONATING = 3
 _DONATED = 64 << 20
 
-# How many programs with the same update, or that end at the same line, were compiled whole and
-# hardly ran again, before the next new one runs op by op as soon as that is cheaper: a loop has few
-# (its first step, the last batch), a net that is another at each step has many, and may meet one a
-# few times in a row.
+# How many programs with the same update were compiled whole before the next new one runs op by op
+# as soon as that is cheaper: a loop has a first step, the next, and a body in which numbers that
+# change are inputs; more are batches of other lengths.
+_SEVERAL = 3
+# Without an update: how many that end at the same line and hardly ran again, maybe in a row.
 _PATIENCE = 4
 _HARDLY = 8
-# Programs with the same update: a first step, the next, and the loop's body, in which numbers that
-# change are inputs.
-_SEVERAL = 3
 # A long program, met again, is compiled whole once it has taken this part of what that takes: at
 # once if it is a loop's body (the same as the last time), unless it is very long. Episodes of other
 # lengths are met again, too, but seldom.
@@ -80,18 +78,19 @@ class Choice:
             return False
         if met:
             return self._stays_by_numpy or self.spent < self._worth()
-        hardly, steps = self._is_one_of_many, bool(self._optimizers or self._program.residuals)
-        if steps and not hardly and self._whole < _LONG_STEP:
+        one_of_many = self._is_one_of_many
+        steps = bool(self._optimizers or self._program.residuals)
+        if steps and not one_of_many and self._whole < _LONG_STEP:
             return False
         # Turns of a loop share what they compile.
         unknown = {alone: node for node, alone in self._steps if not is_ready(alone)}
         alone = sum(
-            _BY_NUMPY if is_little(key) and (steps or hardly or is_exact(node)) else _ALONE
+            _BY_NUMPY if is_little(key) and (steps or one_of_many or is_exact(node)) else _ALONE
             for key, node in unknown.items()
         )
         inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]
         given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
-        dearer = _DONATING if (donate or self._optimizers) and not hardly else 1
+        dearer = _DONATING if (donate or self._optimizers) and not one_of_many else 1
         return given <= _DONATED and alone * dearer <= self._whole
 
     @functools.cached_property
