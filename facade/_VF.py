@@ -13,8 +13,11 @@ def unique_dim(
     input: Any, dim: int, sorted: bool = True, return_inverse: bool = False,
     return_counts: bool = False,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """The distinct slices along `dim`, with inverse and counts (empty if not asked)."""
-    return _all(_distinct(input, sorted, dim), return_inverse, return_counts)
+    """The distinct slices along `dim`, with inverse and counts, whether or not they are asked for.
+
+    So it is on PyTorch's CPUs, too.
+    """
+    return _all(_distinct(input, sorted, dim), True, True)
 
 
 def unique_consecutive(

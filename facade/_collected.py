@@ -28,13 +28,20 @@ def _around(phase: str, info: dict[str, int]) -> None:
         return
     if phase == "stop":
         _hold_again()
-    elif not local.trace.weak and not _at_work():
+    elif not local.trace.weak and not _at_work(2):
         _let_go(local.trace)
 
 
-def _at_work() -> bool:
+def drop_unreached() -> None:
+    """Let go of leaves and nodes that only the pending program holds, for a caller's caller."""
+    if not (local.trace.weak or _loose or _at_work(3)):
+        _let_go(local.trace)
+        _hold_again()
+
+
+def _at_work(depth: int) -> bool:
     """Whether the library is on the stack: the collector may come amid any of its lines."""
-    frame: Any = sys._getframe(2)
+    frame: Any = sys._getframe(depth)
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] == "leafax":
             return True
@@ -49,7 +56,7 @@ def _let_go(trace: Trace) -> None:
     held: dict[Any, list[Any]] = {}  # what an edge or a state leads to
     for t in living(trace):
         edge = (t._stale if t._stale is not None else t._v).edge
-        if edge is not None:
+        if edge is not None and trace.sources.get(edge) is not t:  # a leaf leads to itself
             t.__dict__[_HELD] = _led_to(trace, edge, held)
             _holding.append(ref(t))
     nodes = list(trace.grad_fns.items())

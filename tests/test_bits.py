@@ -116,6 +116,33 @@ def test_forward_mode_can_be_switched_off() -> None:
             log(forward_ad.unpack_dual(off).tangent, forward_ad.unpack_dual(on).tangent)
 
 
+def test_cached_tensors_are_remembered() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        own = torch._C
+        x = torch.ones(2)
+        log(own._is_cached_tensor(x))
+        own._set_cached_tensors_enabled(True)
+        try:
+            log(own._add_cached_tensor(x), own._is_cached_tensor(x))
+            own._add_cached_tensor(x)
+            log(own._is_cached_tensor(x.detach()), own._is_cached_tensor(torch.ones(2)))
+            own._set_cached_tensors_enabled(False)
+            log(own._is_cached_tensor(x))
+            own._set_cached_tensors_enabled(True)
+            log(own._is_cached_tensor(x), own._remove_cached_tensor(torch.ones(2)))
+            own._remove_cached_tensor(x)
+            log(own._is_cached_tensor(x))
+        finally:
+            own._set_cached_tensors_enabled(False)
+
+
+def test_autograd_names_the_library() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        log(torch.autograd.torch is torch)
+
+
 def test_factorizations_are_there() -> None:
     @same
     def program(torch: Any, log: Log) -> Any:

@@ -284,3 +284,29 @@ def test_saved_tensors_that_are_cleared_by_hand(retain: bool) -> None:
         y.sum().backward(retain_graph=retain)
         log.gradients(x.grad)
         log.attempt(y.sum().backward)
+
+
+def test_a_leaf_that_nobody_holds_has_expired() -> None:
+    """`_WeakTensorRef` is asked what the pending program alone holds."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        gone = torch._C._WeakTensorRef
+        x = torch.ones(2, requires_grad=True)
+        alone, used = torch.zeros(2, requires_grad=True), torch.zeros(2, requires_grad=True)
+        refs = [gone(t) for t in (x, alone, used)]
+        y = used * x
+        log([r.expired() for r in refs])
+        del alone, used
+        log([r.expired() for r in refs])
+        del y
+        log([r.expired() for r in refs], x)
+        forward_ad = torch.autograd.forward_ad
+        with forward_ad.dual_level():
+            tangent = torch.ones(2, requires_grad=True)
+            held = gone(tangent)
+            dual = forward_ad.make_dual(torch.ones(2), tangent)
+            del tangent
+            log(held.expired(), dual)
+            del dual
+            log(held.expired())

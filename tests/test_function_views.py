@@ -169,3 +169,58 @@ def test_a_refused_write_to_a_view_is_counted_where_the_base_was_saved() -> None
         log.attempt(Pair.apply, distance, d.expand_as(b))
         log(d._version)
         log.attempt(lib.autograd.grad, distance, b)
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize(("times", "marks"), [(1, 1), (1, 2), (2, 1), (3, 2)])
+def test_an_input_that_was_written_to_counts_by_its_marks(
+    times: int, marks: int, view: bool
+) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Doubled(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                x.mul_(2)
+                ctx.mark_dirty(*[x] * marks)
+                return (x,) * times if times > 1 else x
+
+            @staticmethod
+            def backward(ctx: Any, *g: Any) -> Any:
+                log.gradients(*g)
+                return sum(g) * 2
+
+        for requires_grad in (True, False):
+            leaf = torch.tensor([1.0, 2.0], requires_grad=requires_grad)
+            base = leaf.clone()
+            x = base.view(2) if view else base
+            with log.catch():
+                out = Doubled.apply(x)
+                log((out[0] if times > 1 else out) is x, x, base)
+                if requires_grad:
+                    x.retain_grad()
+                    (x * 3).sum().backward()
+                    log.gradients(leaf.grad, x.grad)
+            log(x._version)
+
+
+def test_zeros_for_gradients_that_did_not_arrive_were_written_once() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Pair(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any, y: Any) -> Any:
+                out = x.clone(), y.clone(), x.sum()
+                ctx.mark_non_differentiable(out[2])
+                return out
+
+            @staticmethod
+            def backward(ctx: Any, *g: Any) -> Any:
+                log([t._version for t in g], g)
+                return g[:2]
+
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = torch.tensor([[1.0]], requires_grad=True)
+        a, b, _ = Pair.apply(x, y)
+        log(torch.autograd.grad(a.sum(), (x, y), retain_graph=True))
+        log(torch.autograd.grad(b.sum(), (x, y), create_graph=True))

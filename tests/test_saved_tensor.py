@@ -157,3 +157,44 @@ def test_whether_hooks_are_enabled() -> None:
                 graph.saved_tensors_hooks(lambda x: x, lambda x: x).__enter__()
             log(enabled())
         log(enabled(), torch._C.is_grad_enabled())
+
+
+def test_hooks_that_come_later_see_the_tensor_without_its_history() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Saves(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                y = x * 2
+                ctx.save_for_backward(x, y)
+                return y
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                log(ctx.saved_tensors)
+                return g * 2
+
+        def looked_at(x: Any) -> Any:
+            log(x, torch.is_grad_enabled())
+            return x
+
+        leaf = torch.tensor([1.0, 2.0], requires_grad=True)
+        for x in (leaf, leaf + 1):
+            for y in (x * x, x.exp(), x[:1] * x):
+                for name in ("self", "result"):
+                    saved = getattr(y.grad_fn, f"_raw_saved_{name}", None)
+                    if saved is not None:
+                        saved.register_hooks(looked_at, looked_at)
+                        if name == "self":
+                            log(y.grad_fn._saved_self)
+                (g,) = torch.autograd.grad(y.sum(), x)
+                log.gradients(g)
+            y = Saves.apply(x)
+            for saved in y.grad_fn._raw_saved_tensors:
+                saved.register_hooks(looked_at, looked_at)
+            log.gradients(*torch.autograd.grad(y.sum(), x))
+        with torch.autograd.graph.saved_tensors_hooks(looked_at, looked_at):
+            y = leaf * leaf  # these are there when it is saved
+        saved = torch._C._autograd._make_saved_tensor(leaf, is_output=False)
+        saved.register_hooks(looked_at, looked_at)
+        log(saved.unpack())

@@ -41,3 +41,12 @@ def test_unique_halves_that_are_not_numbers_come_last() -> None:
         x = torch.tensor([float("nan"), 2.0, float("-inf"), 2.0]).bfloat16()
         values, *others = x.unique(return_inverse=True, return_counts=True)
         log(values.float(), *others)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_unique_dim_finds_inverse_and_counts_whether_asked_or_not(dim: int) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        x = torch.tensor([[3.0, 1.0, 3.0], [2.0, 1.0, 2.0]], requires_grad=True)
+        for asked in ((False, False), (True, False), (False, True)):
+            log(torch._VF.unique_dim(x, dim, True, *asked))

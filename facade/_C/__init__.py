@@ -11,6 +11,10 @@ from .._tasks import task_number as _current_graph_task_id
 from .._tasks import will_execute as _will_engine_execute_node
 from . import _autograd as _autograd
 from . import _functions as _functions
+from ._cached import add as _add_cached_tensor
+from ._cached import is_cached as _is_cached_tensor
+from ._cached import remove as _remove_cached_tensor
+from ._cached import set_enabled as _set_cached_tensors_enabled
 from ._tls import get_obj_in_tls as _get_obj_in_tls
 from ._tls import is_key_in_tls as _is_key_in_tls
 from ._tls import remove_obj_from_tls as _remove_obj_from_tls
@@ -20,10 +24,10 @@ from ._weak import WeakTensorRef as _WeakTensorRef
 has_lapack = True  # what PyTorch's tests ask before they factorise: JAX has its own
 
 __all__ = [
-    "_WeakTensorRef", "_autograd", "_current_autograd_node",
+    "_WeakTensorRef", "_add_cached_tensor", "_autograd", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
-    "_get_obj_in_tls", "_is_grad_layout_enforcement_enabled", "_is_key_in_tls",
-    "_remove_obj_from_tls", "_set_fwd_grad_enabled", "_set_grad_layout_enforcement_enabled",
-    "_stash_obj_in_tls",
+    "_get_obj_in_tls", "_is_cached_tensor", "_is_grad_layout_enforcement_enabled", "_is_key_in_tls",
+    "_remove_cached_tensor", "_remove_obj_from_tls", "_set_cached_tensors_enabled",
+    "_set_fwd_grad_enabled", "_set_grad_layout_enforcement_enabled", "_stash_obj_in_tls",
     "_will_engine_execute_node", "has_lapack", "is_grad_enabled", "is_inference_mode_enabled",
 ]  # fmt: skip

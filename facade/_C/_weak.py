@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
+from .._collected import drop_unreached
+
 
 class WeakTensorRef:
     """`torch._C._WeakTensorRef`: `expired()` is True once the tensor is gone."""
@@ -14,4 +16,6 @@ class WeakTensorRef:
 
     def expired(self) -> bool:
         """Whether the tensor is gone."""
+        if self._ref() is not None:
+            drop_unreached()  # a leaf of the pending program that nobody else holds is gone
         return self._ref() is None

@@ -1,5 +1,8 @@
 """PyTorch's `torch.autograd`."""
 
+# PyTorch's module has this name, too: `torch.autograd.torch`.
+import leafax as torch  # noqa: F401
+
 from .. import _missing
 from .._modes import _force_original_view_tracking as _force_original_view_tracking
 from .._modes import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter

@@ -16,7 +16,7 @@ from .._trace import LEAF, local
 from .._writes import touch, write
 from ._anomaly import parent_now, stack_now
 from ._context_saved import SavesTensors
-from ._fit import Kind, fit, zeros
+from ._fit import Kind, fit, materialized
 from ._node import edge_from, external, set_history
 
 DIRTY_VIEW = (
@@ -180,11 +180,18 @@ class FunctionCtx(SavesTensors):
             if o._v.dtype.kind not in "fcV":  # V: bfloat16
                 continue
             if id(o) in dirty:
+                if any(o is later for later in outs[k + 1 :]):  # its history is that of the last
+                    made += 1
+                    continue
+                marks = sum(o is t for t in self.dirty_tensors or ())
                 try:
                     if o._base_ is not None and len(outs) > 1 and not _is_leaf(o):
-                        touch(o)
+                        for _ in range(marks):
+                            touch(o)
                         raise RuntimeError(DIRTY_VIEW)
                     self._rebase(o, k, next((i for i, x in enumerate(tensors) if x is o), -1))
+                    for _ in range(marks - 1):
+                        touch(o)
                 except RuntimeError:
                     for rest in outs[k + 1 :]:  # PyTorch counts all writes first
                         if id(rest) in dirty:
@@ -250,7 +257,7 @@ class FunctionCtx(SavesTensors):
         del arrived
         if self._materialize:
             grads = [
-                zeros(o) if g is None and o is not None and self._is_materialized(k) else g
+                materialized(o) if g is None and o is not None and self._is_materialized(k) else g
                 for k, (g, o) in enumerate(zip(grads, self._outputs, strict=True))
             ]
         self.arrived: Any = () if boxed else grads  # a checkpoint computes nothing again before

@@ -11,6 +11,7 @@ from .._dtype import of
 from .._enter import from_array
 from .._storage import of_mode
 from .._underived import COMPLEX_FOR_REAL, invalid_gradient
+from .._writes import written_once
 
 
 class Kind(NamedTuple):
@@ -40,3 +41,9 @@ def zeros(kind: Any) -> Any:
     """A tensor of zeros of a value's shape and dtype."""
     with jax.enable_x64(True):
         return of_mode(from_array(jnp.zeros(tuple(kind.shape), kind.dtype)))
+
+
+def materialized(kind: Any) -> Any:
+    """Zeros for a gradient that did not arrive, which PyTorch writes into new memory."""
+    made = zeros(kind)
+    return made if made._v.inference else written_once(made)

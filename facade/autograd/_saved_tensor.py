@@ -140,7 +140,7 @@ class AtNode:
         node, index = self._node, self._index
         assert index is not None
         edge = node.next_edges()[index] if index >= 0 else -1 - index
-        packed = Packed(node.unpack(index), pair, edge)
+        packed = Packed(node.unpack(index).detach(), pair, edge)
         node.packed = {**(node.packed or {}), index: packed}
         if node.saved is not None:
             node.saved.pop(index, None)
@@ -195,7 +195,7 @@ class AtContext:
 
     def pack(self, pair: Any) -> None:
         (t, _, _), own = self._saved()
-        self._ctx._saved[self._k] = made_packed(t, pair, None if own is None else own[0])
+        self._ctx._saved[self._k] = made_packed(t, pair, own)
 
 
 class Loose:
@@ -232,15 +232,17 @@ class Loose:
         self._packed, self._t = made_packed(self._t, pair, None), None
 
 
-def made_packed(t: Any, pair: Any, own: int | None) -> Packed:
-    """`t` packed by a pair of hooks.
+def made_packed(t: Any, pair: Any, own: tuple[int, bool] | None) -> Packed:
+    """`t` packed by a pair of hooks, which see it without its history.
 
     Args:
-      own: which output of the saving node `t` is, None if it is not one.
+      own: which output of the saving node `t` is, and whether that requires grad; None if it
+        is not one.
     """
     from ._node import edge_from
 
-    return Packed(t, pair, edge_from(t) if own is None else (own if t._tracked else None))
+    edge = edge_from(t) if own is None else (own[0] if own[1] else None)
+    return Packed(t.detach(), pair, edge)
 
 
 def make_saved_tensor(*args: Any, **kwargs: Any) -> SavedTensor:
