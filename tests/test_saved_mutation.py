@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from sameness import assert_equal, run, same
+from sameness import Log, assert_equal, run, same
 
 import leafax
 
@@ -199,3 +199,28 @@ def test_attention_saves_a_mask_of_its_own_for_one_of_bools(dtype: str) -> None:
             see(lib.autograd.grad(out.sum(), q)[0].mul(1e6).round().long().tolist())
 
     same(program)
+
+
+@pytest.mark.parametrize("view", ["view", "part", "expanded", "transposed"])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_views_of_what_was_written_to_silently_and_used_again(view: str, leaf: bool) -> None:
+    """A program ran between: the graph kept what the view had been before the write."""
+    make = {
+        "view": lambda t: t.view(3, 2), "part": lambda t: t[:3].view(3, 1),
+        "expanded": lambda t: t[:2].expand(3, 2), "transposed": lambda t: t.view(2, 3).t(),
+    }[view]  # fmt: skip
+
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for write in (
+            lambda t: t.data.zero_(), lambda t: t.data[1:].mul_(2),
+            lambda t: t.data.view(2, 3).t_().exp_(),
+        ):  # fmt: skip
+            x = lib.tensor([0.3, -0.7, 1.1, 2.0, -1.5, 0.9], requires_grad=True)
+            c = lib.tensor([[0.5], [1.5], [-2.0]], requires_grad=True)
+            whole = x if leaf else x * 2
+            product = make(whole) * c
+            write(whole)
+            whole.exp().tolist()
+            product.sum().backward()
+            log.gradients(c.grad, x.grad)
