@@ -224,3 +224,20 @@ def test_views_of_what_was_written_to_silently_and_used_again(view: str, leaf: b
             whole.exp().tolist()
             product.sum().backward()
             log.gradients(c.grad, x.grad)
+
+
+def test_what_a_detached_tensor_resizes_was_written_to() -> None:
+    """`resize_` counts for all that share the counter; `.data` has one of its own."""
+
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for leaf in (True, False):
+            for share in (lambda t: t.detach(), lambda t: t.data, lambda t: t.detach().view(-1)):
+                for size in ((1,), (2,), (3, 1)):
+                    x = lib.tensor([[0.5], [1.5], [-2.0]], requires_grad=True)
+                    whole = x if leaf else x * 1
+                    product = whole * whole
+                    share(whole).resize_(size)
+                    log(whole._version)
+                    log.attempt(product.sum().backward)
+                    log.gradients(x.grad)
