@@ -156,10 +156,13 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
     stale = {id(t._stale): t for t in live if t._stale is not None}
     mates = Holders(live)
     sharers: dict[tuple[int, int], Any] = {}
+    owners: dict[Any, Any] = {}
     for t in live:
         v = t._v if t._stale is None else t._stale
         if v.index >= 0 and (t._store is None or t is not t._store.cell):
             sharers.setdefault((v.storage, v.index), t)
+            if t._store is not None and not t._lens:
+                owners.setdefault((v.storage, v.shape), t)
 
     def saved_result(state: State, out: int) -> Saved:
         # Without its grad_fn, which would close a cycle; `unpack` puts it back.
@@ -216,6 +219,8 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
             base = holders.get(id(whole))
             if base is None:  # a tensor that it was detached from
                 base = sharers.get((whole.storage, whole.index))
+            if base is None:  # what it is by now: it was written to, and used again
+                base = owners.get((whole.storage, whole.shape))
             of = None if base is None else ref(base)
         return Saved(tensor, version, vc, held, value in trace.detached, mate, of)
 

@@ -16,7 +16,8 @@ from ._record import apply
 def _op(name: str) -> Op:
     known = TABLE[name]
     backward = known.backward.replace("Backward0", "Backward1")
-    return Op(known.fn, name=name, backward=backward, saves=known.saves, numbers=known.numbers)
+    # The number is no tensor that a backward would free.
+    return Op(known.fn, name=name, backward=backward, numbers=known.numbers)
 
 
 MUL, ADD, SUB, DIV = map(_op, ("mul", "add", "sub", "div"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -14,9 +14,10 @@ from ._beyond import MEMORY, has_gaps, lens_from, places, reach
 from ._enter import enter, make
 from ._layout import laid
 from ._lens import BY_NAME, PICKED
+from ._modes import within
 from ._record import apply
 from ._storage import share, share_strided, storage_of
-from ._trace import local
+from ._trace import Mode, local
 
 # Where these cannot be a view of what they get, PyTorch copies.
 COPYING = frozenset({"reshape", "flatten", "ravel"})
@@ -153,7 +154,9 @@ def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None, node: s
         for op, more, named in (*_in_rows(storage, step), step):
             storage = apply(op, storage, *more, **named)
             kept += ((op, more, named),)
-    out = apply(_from_storage(node), t, storage, *spelt, have.shape, have.strides, have.offset)
+    made = _from_storage(node), t, storage, *spelt, have.shape, have.strides, have.offset
+    with within(Mode.of(False, True, None)) if t._v.inference else nullcontext():
+        out = apply(*made)
     last: Any = (TABLE["as_strided"], spelt, {})
     lens, base = (*kept, last), t if t._base_ is None else t._base_
     if t._v.inference:  # as other views of what autograd never asks for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from leafax.functional import Slot, is_differentiable, scalar_name
@@ -40,7 +41,7 @@ def refuse_complex(op: Any, avals: Any) -> None:
 _ASKED = frozenset({"sum", "prod", "cumsum", "cumprod", "nansum"})
 
 
-def refuse_integers(op: Any, avals: Any, inputs: list[Value]) -> None:
+def refuse_integers(op: Any, avals: Any, inputs: Sequence[Value]) -> None:
     """Raise where PyTorch would record an op whose result has another dtype than gradients have."""
     if op is not None and op.name in _ASKED and not is_differentiable(avals[0].dtype):
         drops_imaginary(inputs[0].dtype, avals[0].dtype, inputs[0].numel)
@@ -62,7 +63,7 @@ _FIXED = {
 }  # fmt: skip
 
 
-def refuse_arguments(call: Any, inputs: list[Value]) -> None:
+def refuse_arguments(call: Any, inputs: Sequence[Value]) -> None:
     """Raise if an operand requires grad that PyTorch's op is not differentiable by."""
     op = getattr(call, "op", None)
     if op is None or op.name not in _FIXED or op.namespace != "nn.functional":

@@ -176,13 +176,15 @@ def touch(t: Any) -> None:
     cell = t if t._store is None else t._store.cell
     # A view whose history nobody can tell stays as it is: its write is counted all the same.
     lost = t._creation and t._base_ is not None and t._stale is not None
-    seen = cell if lost else t
-    value = enter(seen, trace)
+    known = cell if lost else t
+    value = enter(known, trace)
     bump(t)
     sharing = [] if t._store is None else [m() for m in t._store.members]
-    for x in {id(seen): seen, id(cell): cell}.values():
+    for x in {id(known): known, id(cell): cell}.values():
         old = enter(x, trace)
-        new = tag(trace, old, old, value.storage, value.version + 1)
+        # After `resize_` the two have numbers of their own for the memory.
+        seen = old if x._vc is t._vc and old.storage != value.storage else value
+        new = tag(trace, old, old, seen.storage, seen.version + 1)
         if old.role == LEAF:
             trace.sources[new] = x
         x._v = new

@@ -79,7 +79,9 @@ class OpByOp:
                     env[i] = None
         side.residuals = self._placed(kept)
         outputs = tuple([env[i] for i in self.program.outputs])
-        if not host:
+        if host:  # numbers that are inputs become arrays all the same
+            outputs = tuple([x if hasattr(x, "dtype") else np.asarray(x) for x in outputs])
+        else:
             outputs = _on_device(outputs)
         if self.choice.counts and not compiles:
             jax.block_until_ready(outputs)  # what they take to compute counts as well

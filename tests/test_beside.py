@@ -183,3 +183,13 @@ def test_a_long_graph_that_is_cut_runs_op_by_op_and_keeps_what_it_saved() -> Non
         np.testing.assert_allclose(ours[1], theirs[1], 1e-9)
     runs = leafax.explain()
     assert [run.how for run in runs if run.saved] == ["op by op"] * 3
+
+
+def test_numbers_that_became_inputs_are_looked_at() -> None:
+    x = leafax.tensor([1.0, 2.0], requires_grad=True)
+    for n in (2, 3, 4):
+        y = x**n
+        assert y.grad_fn._saved_exponent == n
+        with leafax.autograd.graph.save_on_cpu():
+            (g,) = leafax.autograd.grad((x**n).sum(), x, create_graph=True)
+        assert g.tolist() == [n, n * 2.0 ** (n - 1)]

@@ -22,6 +22,23 @@ def test_integer_results_of_what_requires_grad_are_refused() -> None:
             log(x.sum(dtype=t.int64))
 
 
+def test_what_is_refused_is_refused_under_saved_tensor_hooks_too() -> None:
+    @same
+    def program(t: Any, log: Log) -> None:
+        x = t.tensor([1.5, 2.0], requires_grad=True)
+        z = t.tensor([0.5 + 1j, -2j], requires_grad=True)
+        weight = t.tensor([1.0, 2.0], requires_grad=True)
+        with t.autograd.graph.saved_tensors_hooks(lambda a: a, lambda a: a):
+            for name in ("sum", "prod"):
+                log.attempt(getattr(x, name), dtype=t.int64)
+            log.attempt(t.cumprod, x, 0, dtype=t.int32)
+            log.attempt(t.nan_to_num, z)
+            log.attempt(t.nn.functional.silu, z)
+            log.attempt(t.softmax, z, 0)
+            nll = t.nn.functional.nll_loss
+            log.attempt(nll, x.view(1, 2), t.tensor([0]), weight)
+
+
 def test_reductions_warn_of_imaginary_parts_that_a_cast_drops() -> None:
     @same
     def program(t: Any, log: Log) -> None:

@@ -280,3 +280,14 @@ def test_what_jvp_returns_is_a_view_of_what_the_function_returned() -> None:
         log(out, out.grad_fn)
         out.backward()
         log(weight.grad)
+
+
+def test_what_is_made_of_products_with_numbers_is_differentiated_twice() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        x = lib.tensor([0.3, -0.7, 1.1], requires_grad=True)
+        for f in (lib.trapezoid, lib.cumulative_trapezoid, lambda t: lib.gradient(t)[0]):
+            y = f(x).sum()
+            y.backward()
+            y.backward()
+            log.gradients(x.grad)

@@ -229,6 +229,10 @@ def test_parts_of_inference_tensors_by_strides_are_no_views() -> None:
             part = x.view(-1).chunk(2)[1].as_strided((2,), (1,), 3)
             part.add_(1)
             log(part._is_view(), part, x, x.as_strided((2,), (2,)))
+        for y in (x.view(-1), x[1:], x.t(), x.as_strided((4,), (1,), 1)):  # outside of their mode
+            part = y.as_strided((2,), (1,), 3)
+            log(part)
+            log.attempt(part.add_, 1)
 
 
 def test_copies_of_inference_tensors_have_an_edge_for_what_is_new() -> None:

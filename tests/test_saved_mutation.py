@@ -264,3 +264,45 @@ def test_a_function_reads_what_data_left_of_its_saved_output(how: str, outputs: 
         REWRITES[how](y, lib.tensor([3.0, 4.0, 5.0]))
         y.sum().backward()
         log.gradients(c.grad)
+
+
+@pytest.mark.parametrize("view", ["view", "part", "expanded", "transposed"])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_views_of_what_was_written_to_silently_and_used_again(view: str, leaf: bool) -> None:
+    """A program ran between: the graph kept what the view had been before the write."""
+    make = {
+        "view": lambda t: t.view(3, 2), "part": lambda t: t[:3].view(3, 1),
+        "expanded": lambda t: t[:2].expand(3, 2), "transposed": lambda t: t.view(2, 3).t(),
+    }[view]  # fmt: skip
+
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for write in (
+            lambda t: t.data.zero_(), lambda t: t.data[1:].mul_(2),
+            lambda t: t.data.view(2, 3).t_().exp_(),
+        ):  # fmt: skip
+            x = lib.tensor([0.3, -0.7, 1.1, 2.0, -1.5, 0.9], requires_grad=True)
+            c = lib.tensor([[0.5], [1.5], [-2.0]], requires_grad=True)
+            whole = x if leaf else x * 2
+            product = make(whole) * c
+            write(whole)
+            whole.exp().tolist()
+            product.sum().backward()
+            log.gradients(c.grad, x.grad)
+
+
+def test_what_a_detached_tensor_resizes_was_written_to() -> None:
+    """`resize_` counts for all that share the counter; `.data` has one of its own."""
+
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for leaf in (True, False):
+            for share in (lambda t: t.detach(), lambda t: t.data, lambda t: t.detach().view(-1)):
+                for size in ((1,), (2,), (3, 1)):
+                    x = lib.tensor([[0.5], [1.5], [-2.0]], requires_grad=True)
+                    whole = x if leaf else x * 1
+                    product = whole * whole
+                    share(whole).resize_(size)
+                    log(whole._version)
+                    log.attempt(product.sum().backward)
+                    log.gradients(x.grad)

@@ -22,7 +22,7 @@ from .._saved import FREED, WRAPPING, argument, saved_places, wraps
 from .._saved_names import may_have
 from .._storage import share
 from .._trace import Mode, State, Value, local
-from .._underived import refuse
+from .._underived import refuse, refuse_arguments, refuse_complex, refuse_integers
 from ._fit import fit
 from ._index_formulas import FORMULAS as INDEXED
 from ._node import CustomNode, external
@@ -284,7 +284,12 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
         return None
     with within(Mode.of(False, mode.inference, mode.autocast, False)):
         state, trace = record(op, args, kwargs, budget=False)
-    if not any(v.requires_grad for v in state.operands) or not given_of(state):
+    if not any(v.requires_grad for v in state.operands):
+        return _as_is(state), trace
+    refuse_arguments(state.call, state.operands)  # which nobody asked without grad mode
+    refuse_complex(op, state.values)
+    refuse_integers(op, state.values, state.operands)
+    if not given_of(state):
         return _as_is(state), trace
     node = hooked_node(state, trace)
     outs = [
