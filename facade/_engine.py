@@ -241,7 +241,7 @@ class GraphTask:
             if local.turned:
                 passed = fitted(node, passed)
         if node.post_hooks:
-            passed = post_hooks(node, passed, grads if had_hooks else [])
+            passed = post_hooks(node, passed, grads if had_hooks else None)
         if not self.keep_graph:
             if node.trace is local.trace:
                 self.freed.append(node.state)

@@ -37,14 +37,15 @@ def pre_hooks(node: Any, grads: Grads) -> Grads:
     return grads
 
 
-def post_hooks(node: Any, passed: Grads, grads: Grads) -> Grads:
+def post_hooks(node: Any, passed: Grads, grads: Grads | None) -> Grads:
     """What the node's hooks make of the gradients that it passes on, one an edge.
 
-    Hooks see one gradient for each of the node's `next_functions`, so None for a number.
+    Hooks see one gradient for each of the node's `next_functions`, so None for a number; and what
+    the node was given, `grads`, of which nothing is left if it had no hooks then.
     """
     places = node.next_places()
     given = [None if k is None else passed[k] for k in places]
-    seen = tuple(padded(node, grads))
+    seen = () if grads is None else tuple(padded(node, grads))
     for hook in list(node.post_hooks.values()):
         given = _all_replaced(hook, hook(tuple(given), seen), given)
     passed = list(passed)

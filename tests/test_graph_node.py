@@ -100,3 +100,38 @@ def test_operands_that_formulas_leave_out() -> None:
             log.attempt(call)
             with torch.no_grad():
                 log.attempt(call)
+
+
+def test_errors_come_before_what_else_is_ready() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        class Once(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            @torch.autograd.function.once_differentiable
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 2
+
+        def written() -> Any:
+            out = x.clone().view(-1)
+            out += safe
+            return out
+
+        functions = torch._C._functions
+        x, y = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+        safe = functions.DelayedError("Boom!", 1)(y)
+        log(safe.grad_fn._sequence_nr())
+        one = torch.ones((), requires_grad=True)
+        (g,) = torch.autograd.grad(Once.apply(y).sum(), y, one, create_graph=True)
+        for out in (x.clone() + safe, safe * x.exp(), written(), x.exp() + g):
+            with log.catch():
+                out.sum().backward()
+            log(x.grad, y.grad)
+            x.grad = None
+        with torch.no_grad():
+            for made in (functions.DelayedError("Boom!", 1), functions.UndefinedGrad()):
+                t = made(x)
+                log(t, t.grad_fn.next_functions, made(x.detach()))

@@ -48,3 +48,33 @@ def test_double_backward(fn: str) -> None:
         twice(True, False)
         twice(False, True)
         twice(True, True)
+
+
+def test_hooks_of_a_node_that_come_while_it_unpacks_see_nothing_that_it_was_given() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        def unpack(t: Any) -> Any:
+            torch._C._current_autograd_node().register_hook(seen)
+            return t
+
+        def seen(outs: Any, ins: Any) -> None:
+            log(type(outs).__name__, len(outs), type(ins).__name__, ins)
+
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.save_for_backward(x)
+                return x * 2, x * 3
+
+            @staticmethod
+            def backward(ctx: Any, *g: Any) -> Any:
+                ctx.register_hook(seen)
+                log(ctx.saved_tensors)
+                return g[0] * 2 + g[1] * 3
+
+        x = torch.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+            outs = [torch.var_mean(x, dim=0)[0], x.exp(), Twice.apply(x)[1]]
+        outs.append(Twice.apply(x)[0])
+        for y in outs:
+            y.sum().backward()

@@ -9,6 +9,8 @@ from .._roles import alias
 from .._trace import NOWHERE, local, resting
 from ._node import CustomNode, edge_from, set_history
 
+_FIRST = 2**64 - 1  # PyTorch gives the error's node this number: nothing that is ready runs before
+
 
 class _Passing(CustomNode):
     """A node whose outputs are its inputs."""
@@ -27,9 +29,13 @@ class _Passing(CustomNode):
         return self._kinds
 
     def pass_through(self, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The data of `tensors` (or None), with this node as their history."""
+        """The data of `tensors` (or None), with this node as their history.
+
+        Where nothing is recorded it leads nowhere, as in PyTorch.
+        """
         trace = local.trace
-        tracked = local.mode.enabled and any(t is not None and t.requires_grad for t in tensors)
+        tracked = any(t is not None and t.requires_grad for t in tensors)
+        recorded = local.mode.enabled
         outs: list[Any] = []
         for t in tensors:
             if t is None:
@@ -39,7 +45,8 @@ class _Passing(CustomNode):
             kind = resting(value.aval, False, NOWHERE, value.inference)
             outs.append(make(alias(trace, value, kind, fresh=True), trace))
         if tracked:
-            self._edges = [None if t is None else edge_from(t) for t in tensors]
+            if recorded:
+                self._edges = [None if t is None else edge_from(t) for t in tensors]
             self._kinds = [None if t is None else t._v.resting for t in outs]
             for k, t in enumerate(outs):
                 if t is not None:
@@ -53,6 +60,7 @@ class Error(_Passing):
     def __init__(self, message: str) -> None:
         super().__init__()
         self.message = message
+        self._set_sequence_nr(_FIRST)
 
     def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
         raise RuntimeError(self.message)
