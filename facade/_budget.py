@@ -43,7 +43,8 @@ def cut_for_budget(trace: Trace) -> None:
         budget, local.turn_end = local.budget, end
     else:
         nodes = [s for s in end.path() if isinstance(s.entry, Node)]
-        period = _period([(s.call, [(v.shape, v.dtype, v.weak) for v in s.operands]) for s in nodes])
+        kinds = [[(v.shape, v.dtype, v.weak) for v in s.operands] for s in nodes]
+        period = _period([(s.call, kind) for s, kind in zip(nodes, kinds, strict=True)])
         last = nodes[len(nodes) - period :]
         turn = sum(s.nodes - s.parent.nodes for s in last if s.parent)
         drawn = sum(getattr(getattr(s.call, "op", None), "random", False) for s in last)
