@@ -56,14 +56,19 @@ def key_part(x: Any, trace: Trace) -> Any:
 
 def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
     """The state of a step that was not seen at this place."""
-    check_arguments(op, args, kwargs)
     numbers = _numbers(op, args, kwargs)
+    site = (op, user_line()) if numbers else None
+    if site in _CHANGING:
+        known = _known(trace, op, args, kwargs, numbers)
+        if known is not None:
+            return known
+    check_arguments(op, args, kwargs)
     if numbers:
         state = trace.state
         place = _place(op, args, kwargs, numbers, trace)
         if state.numbers is None:
             state.numbers = {}
-        baked, site = state.numbers.get(place), (op, user_line())
+        baked = state.numbers.get(place)
         if baked is None and site not in _CHANGING:
             made = _new(trace, key, op, args, kwargs)
             state.numbers[place] = key  # not of a call that was refused
@@ -141,13 +146,43 @@ def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> 
         holder: Any = args if type(place) is int else kwargs
         x = holder[place]
         holder[place] = add_input(trace, NUMBER[type(x)], x)
-    parts: list[Any] = [op, "numbers"]
-    parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
-    parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]
-    key = tuple(parts)
+    key = _key_of(op, args, kwargs, trace)
     state = trace.state.next.get(key)
     if state is None:
         state = _new(trace, key, op, args, kwargs)
     if op.fits:
         check_numbers(op, *given, state.value.dtype)
+    return state
+
+
+def _key_of(op: Op, args: Any, kwargs: Any, trace: Trace) -> Any:
+    """The key of a step whose numbers are inputs."""
+    parts: list[Any] = [op, "numbers"]
+    parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
+    parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]
+    return tuple(parts)
+
+
+def _known(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State | None:
+    """`_with_inputs` where the step was made before, with arguments of the same kinds."""
+    after, taken, named = trace.state, list(args), dict(kwargs)
+    given = []
+    for place in numbers:
+        holder: Any = taken if type(place) is int else named
+        x = holder[place]
+        given.append(x)
+        found = after.next.get(NUMBER[type(x)])
+        if found is None:
+            return None
+        after = found
+        holder[place] = after.value
+    state = after.next.get(_key_of(op, taken, named, trace))
+    if state is None:
+        return None
+    if op.need is not None:
+        op.need(*map(_bare, args), **{k: _bare(a) for k, a in kwargs.items()})
+    for x in given:
+        add_input(trace, NUMBER[type(x)], x)
+    if op.fits:
+        check_numbers(op, args, kwargs, state.value.dtype)
     return state
