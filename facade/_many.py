@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leafax.functional import Op
+from leafax.functional import TABLE, Op
 
 from ._enter import NUMBER, add_input, make
 from ._inplace import check_inplace, frozen, written_anyway
 from ._modes import no_grad
+from ._overlap import check_overlap
 from ._record import over_budget, record
 from ._roles import overwritten
 from ._trace import local
 from ._writes import write
+
+_MUL = TABLE["mul"]  # any op that writes to each element
 
 
 def update_many(
@@ -43,6 +46,8 @@ def update_many(
             cut_for_budget(local.trace)
         for t in targets:
             check_inplace(t, False)
+            if t._lens:
+                check_overlap(_MUL, t, ())
         numbers = [float(x) for x in numbers]  # a tensor is observed, which cuts the trace
         trace = local.trace
         inputs = tuple(add_input(trace, NUMBER[float], x) for x in numbers)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sameness import Log
+from sameness import same as same_program
 
 import leafax
 
@@ -191,3 +193,15 @@ def test_complex_gradients_are_not_clamped(foreach: bool | None) -> None:
         with pytest.raises(NotImplementedError, match="^clamp is not supported for complex types"):
             t.nn.utils.clip_grad_value_([x, z], 0.5, foreach)
         assert x.grad.tolist() == [1, 1]
+
+
+def test_gradients_that_cannot_be_clipped_are_refused() -> None:
+    @same_program
+    def program(t: Any, log: Log) -> None:
+        p, utils = t.ones(3, requires_grad=True), t.nn.utils
+        log.attempt(utils.clip_grad_value_, [p], 1.0)
+        log.attempt(utils.clip_grad_norm_, [p], 1.0)
+        p.grad = t.ones(1).expand(3)
+        log.attempt(utils.clip_grad_value_, [p], 0.5)
+        log.attempt(utils.clip_grad_norm_, [p], 1.0)
+        log(p.grad)

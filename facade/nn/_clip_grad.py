@@ -100,14 +100,22 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
       foreach: False is one write, as version counters tell; else there are two.
 
     Raises:
+      RuntimeError: if there is no gradient.
       NotImplementedError: if one of them is complex.
     """
     most = float(clip_value)
     grads = _gradients(parameters)
+    if not grads:
+        raise RuntimeError(_NONE)
     if any(g.is_complex() for g in grads):
         raise NotImplementedError("clamp is not supported for complex types")
-    if grads:
-        update_many(_CLAMP, grads, numbers=(most,), counts=1 if foreach is False else 2)
+    update_many(_CLAMP, grads, numbers=(most,), counts=1 if foreach is False else 2)
+
+
+_NONE = (
+    "Expected !nested_tensorlist[0].empty() to be true, but got false.  (Could this error message "
+    "be improved?  If so, please report an enhancement request to PyTorch.)"
+)
 
 
 def get_total_norm(
