@@ -100,6 +100,14 @@ class Choice:
         return len(self._steps) <= _FEW and little and self._is_exact
 
     @functools.cached_property
+    def _is_cheap(self) -> bool:
+        """Whether it runs op by op for long before compiling it is worth it: a long one with an
+        update, or without one what NumPy computes."""
+        if self._optimizers:
+            return self._whole >= _LONG_STEP
+        return not self._program.residuals and all(is_little(alone) for _, alone in self._steps)
+
+    @functools.cached_property
     def _is_exact(self) -> bool:
         return all(is_exact(node) for node, _ in self._steps)
 
@@ -128,7 +136,7 @@ class Choice:
     @property
     def _kinds(self) -> list[Any]:
         """What the program takes turns by, a key of `_last` each; none for a short one."""
-        if self._is_one_of_many or self._optimizers and self._whole >= _LONG_STEP:
+        if self._is_one_of_many or self._is_cheap:
             return self._families
         return [None] * (self._whole >= (_LONG_STEP if self._program.residuals else _LONG))
 

@@ -15,6 +15,7 @@ import leafax
 from leafax._explain import Report
 from leafax._history import Run
 from leafax.functional import _op_by_op, vjp_of
+from leafax.functional._choice import forget_choices
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +106,7 @@ def test_slices_at_changing_places_compile_once() -> None:
 
 @pytest.mark.parametrize("batches", ["split", "chunk", "unbind", "tensor_split", "iterated"])
 def test_batches_that_are_pieces_of_one_tensor_are_one_program(batches: str) -> None:
+    forget_choices()  # what came of this line with other batches
     rows = np.arange(72.0).reshape(12, 6)
     x = leafax.tensor(rows)
     argument = () if batches == "unbind" else (2,) if batches == "split" else (6,)
@@ -280,6 +282,17 @@ def test_lengths_that_return_between_others_are_not_compiled_each() -> None:
         optimizer.step()
         how.append(leafax.explain()[-1].how)
     assert how.count("compiled") <= 4 and how[60:].count("op by op") >= 50
+
+
+def test_rows_that_masks_leave_are_not_compiled_for_each_count() -> None:
+    """Means over clusters: each count is met again, between others."""
+    points, order = leafax.arange(120.0).view(40, 3), random.Random(0)
+    leafax.explain(clear=True)
+    for _ in range(40):
+        mask = leafax.tensor([order.random() < 0.3 for _ in range(40)])
+        chosen = points[mask]
+        assert chosen.mean(0).shape == (3,) and chosen.sum().item() >= 0
+    assert leafax.explain().compiles <= 2
 
 
 def test_a_long_program_is_not_compiled_for_one_more_run() -> None:
