@@ -104,25 +104,7 @@ def _of_result(node: Any, out: int, saved: Any) -> str:
         seen = written_through(node.state, out, [r() for r in local.trace.refs])
     else:
         seen = saved.mate() if saved.mate is not None else None
-    lost = seen is None or saved is None and _has_another_node(seen, node.state, out)
-    return _told(out, short(inner.backward)) if lost else _told(0, "AsStrided")
-
-
-def _has_another_node(view: Any, state: Any, out: int) -> bool:
-    """Whether a view through which was written has got another history since, and the node that
-    it had then is gone: it was written through again, or asked for it after another write."""
-    written = state.values[out]
-    after = [s for s in local.trace.state.path() if s.count > state.count]
-    again = any(written_through(s, 0, [view]) is not None for s in after)
-    if not again and view._known().version <= written.version:
-        return False
-    shape = tuple(view._v.shape)
-    return not any(  # what was computed from it holds the node
-        v.storage == written.storage and v.version == written.version and tuple(v.shape) == shape
-        for s in after
-        for v in s.operands
-        if v is not written
-    )
+    return _told(out, short(inner.backward)) if seen is None else _told(0, "AsStrided")
 
 
 def written_through(state: Any, out: int, tensors: Iterable[Any]) -> Any:

@@ -202,38 +202,6 @@ def test_attention_saves_a_mask_of_its_own_for_one_of_bools(dtype: str) -> None:
     same(program)
 
 
-AFTERWARDS: dict[str, Callable[[Any, Any], Any]] = {
-    "written to": lambda x, v: x.fill_(0.5),
-    "asked": lambda x, v: (x.mul_(2), v.grad_fn),
-    "asked for its flag": lambda x, v: (x.mul_(2), v.requires_grad),
-    "through the view": lambda x, v: v.mul_(2),
-    "through its view": lambda x, v: v.view(-1).mul_(2),
-    "used": lambda x, v: (v * 2, x.mul_(2), v.grad_fn),
-    "used later": lambda x, v: (x.mul_(2), v + 1),
-    "viewed": lambda x, v: (v.view(-1), x.mul_(2), v.grad_fn),
-}
-
-
-@pytest.mark.parametrize("name", ["exp_", "relu_", "sigmoid_"])
-@pytest.mark.parametrize("after", AFTERWARDS)
-def test_the_node_of_a_result_that_was_written_through_a_view(name: str, after: str) -> None:
-    """PyTorch names the view's node while it is there, and the one that wrote when it is not.
-
-    After a cut all that is known is whether the view is there.
-    """
-
-    def program(lib: Any, log: Log) -> None:
-        c = lib.tensor([0.5, 1.5, -2.0], requires_grad=True)
-        x = c.clone()
-        v = x[:1]
-        getattr(v, name)()
-        kept = AFTERWARDS[after](x, v)
-        log.attempt(lib.autograd.grad, x.sum(), c)
-        del kept
-
-    assert_equal(run(program, leafax), run(program, torch), "first run")
-
-
 REWRITES: dict[str, Callable[[Any, Any], Any]] = {
     "all": lambda y, n: y.data.copy_(n),
     "in part": lambda y, n: y.data[1:].mul_(2),
