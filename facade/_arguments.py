@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from leafax.functional import TABLE, Op
+from leafax.functional import TABLE, Op, fits_int64, need_int64
 
 from ._complaints import complaint
 from ._dtype import python_number
@@ -297,10 +297,10 @@ def _fits(
 
 def refuse_wide(kind: str, x: Any) -> None:
     """Raise where an int is too wide: a number has 64 bits with or without a sign, a dim with."""
-    if type(x) is not int or -(1 << 63) <= x < 1 << 63:
+    if type(x) is not int or fits_int64(x):
         return
     if kind in ("int", "tuple of ints"):
-        raise ValueError("Overflow when unpacking long long")
+        need_int64(x)
     if kind in ("Number", "Tensor") and x < 0:
         raise OverflowError("can't convert negative int to unsigned")
     if kind in ("Number", "Tensor") and x >= 1 << 64:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, default_float
+from leafax.functional import TABLE, default_float, need_int64
 
 from ._arguments import parsed, refuse_wide
 from ._channels_last import strides_in
@@ -253,8 +253,7 @@ def randint(
 def _index(x: Any) -> int:
     """An int of 64 bits, for which a tensor may stand."""
     found = operator.index(x)
-    if not -(1 << 63) <= found < 1 << 63:
-        raise ValueError("Overflow when unpacking long long")
+    need_int64(found)
     return found
 
 

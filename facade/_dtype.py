@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy
 
-from leafax.functional import is_complex, is_floating, scalar_name
+from leafax.functional import is_complex, is_floating, need_int64, scalar_name
 
 
 class dtype:
@@ -190,8 +190,7 @@ def _check_index(index: Any) -> None:
         raise TypeError(
             f"device(): argument 'index' (position 2) must be int, not {type(index).__name__}"
         )
-    if not -(2**63) <= index < 2**63:
-        raise ValueError("Overflow when unpacking long long")
+    need_int64(index)
     if index < 0:
         raise RuntimeError("Device index must not be negative")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, Op, check_fits
+from leafax.functional import TABLE, Op, check_fits, need_int64
 
 from ._cautions import drops_imaginary
 from ._complaints import type_name
@@ -108,8 +108,8 @@ _CPP = {"float64": "double", "float32": "float", "int32": "int", "float16": "at:
 
 
 def _check_number(value: Any, dtype: Any) -> None:
-    if type(value) is int and not -(1 << 63) <= value < 1 << 63:
-        raise ValueError("Overflow when unpacking long long")
+    if type(value) is int:
+        need_int64(value)
     if dtype.kind in "iu":
         check_fits(value, dtype)
     if isinstance(value, complex) and value.imag and dtype.kind not in "cb":
@@ -210,8 +210,7 @@ def _basic(
 def _select(out: Any, dim: int, k: int, place: int) -> Any:
     size = out.shape[dim] if dim < out.dim() else 0
     if not -size <= k < size:
-        if not -(1 << 63) <= k < 1 << 63:
-            raise ValueError("Overflow when unpacking long long")
+        need_int64(k)
         raise IndexError(f"index {k} is out of bounds for dimension {place} with size {size}")
     return apply(_SELECT, out, dim, k)  # as it was said: the node tells it
 

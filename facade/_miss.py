@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import Op, Slot, call_of, check_numbers
+from leafax.functional import Op, Slot, call_of, check_numbers, fits_int64
 
 from ._arguments import check as check_arguments
 from ._dtype import python_number
@@ -118,7 +118,7 @@ def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
 
 def _may_change(x: Any) -> bool:
     """Whether an input may hold it: as an int64, if it is an int."""
-    return type(x) is float or type(x) is int and -(1 << 63) <= x < 1 << 63
+    return type(x) is float or type(x) is int and fits_int64(x)
 
 
 def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:

@@ -21,6 +21,8 @@ from ._export import Lowered as Lowered
 from ._export import lower as lower
 from ._fits import check_fits as check_fits
 from ._fits import check_numbers as check_numbers
+from ._fits import fits_int64 as fits_int64
+from ._fits import need_int64 as need_int64
 from ._jvp import JvpCall as JvpCall
 from ._jvp import jvp_of as jvp_of
 from ._jvp import reached_outputs as reached_outputs

@@ -17,6 +17,17 @@ C_NAMES = {
 }  # fmt: skip
 
 
+def fits_int64(number: int) -> bool:
+    """Whether a Python int fits in 64 bits with its sign."""
+    return -(1 << 63) <= number < 1 << 63
+
+
+def need_int64(number: int) -> None:
+    """Raise what PyTorch says of an int that must have 64 bits with its sign, and has more."""
+    if not fits_int64(number):
+        raise ValueError("Overflow when unpacking long long")
+
+
 def check_fits(value: Any, dtype: Any) -> None:
     """Raise PyTorch's error for a Python number that the dtype cannot hold."""
     dtype = np.dtype(dtype)

@@ -4,6 +4,7 @@ says of those that a dtype cannot hold or an op cannot take is said of each of t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -34,16 +35,22 @@ CALLS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", CALLS)
-def test_numbers_that_change(name: str) -> None:
-    for kind in ("int8", "uint8", "int32", "int64", "float32"):
+def compare(call: Callable[..., Any], kinds: Iterable[str], numbers: Iterable[float]) -> None:
+    """What a call says and gives for the numbers, one after the other, with each dtype."""
+    for kind in kinds:
 
         @same
         def program(t: Any, log: Log, kind: str = kind) -> None:
             x = t.tensor([1, 0, 3, 2]).to(getattr(t, kind))
-            for n in (2, 3, -3, 300, 5, 2**40, 0, 2.5, -0.5, math.inf):
-                log.attempt(CALLS[name], t, x, n)
+            for n in numbers:
+                log.attempt(call, t, x, n)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_that_change(name: str) -> None:
+    kinds = ("int8", "uint8", "int32", "int64", "float32")
+    compare(CALLS[name], kinds, (2, 3, -3, 300, 5, 2**40, 0, 2.5, -0.5, math.inf))
 
 
 WIDE = {k: call for k, call in CALLS.items() if k not in ("alpha", "isin", "pow", "pow_")} | {
@@ -66,13 +73,8 @@ WIDE = {k: call for k, call in CALLS.items() if k not in ("alpha", "isin", "pow"
 @pytest.mark.parametrize("name", WIDE)
 def test_ints_of_more_than_63_bits(name: str) -> None:
     """They are uint64: a float holds them, an integer wraps, a dim does not take them."""
-    for kind in ("bool", "uint8", "int64", "float32", "complex64"):
-
-        @same
-        def program(t: Any, log: Log, kind: str = kind) -> None:
-            x = t.tensor([1, 0, 3, 2]).to(getattr(t, kind))
-            for n in (2**63, 2**64 - 1, 2**64, -(2**63) - 1):
-                log.attempt(WIDE[name], t, x, n)
+    kinds = ("bool", "uint8", "int64", "float32", "complex64")
+    compare(WIDE[name], kinds, (2**63, 2**64 - 1, 2**64, -(2**63) - 1))
 
 
 RANGES = {
