@@ -170,16 +170,30 @@ def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any
             present = {i: node.unpack(i) for i in range(len(state.operands))}
     else:
         present = {i: saved[i].tensor for i in range(len(state.operands)) if i in saved}
-    if task.create_graph and _splits(state):
+    return record_saved(state, wanted, given, cts, present, task.create_graph, strides)
+
+
+def record_saved(
+    state: State, wanted: Any, given: Any, cts: list[Any], present: dict[int, Any],
+    create_graph: bool, strides: Any = None,
+) -> list[Any]:  # fmt: skip
+    """Record the gradients of `wanted` operands from tensors that stand for what was saved.
+
+    Args:
+      present: the operands that are there, by number.
+      strides: of the results, where what is there does not tell.
+    """
+    trace = local.trace
+    if create_graph and _splits(state):
         return [_record_one(trace, state, k, given, cts, present) for k in wanted]
     missing = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
     call = vjp_of(state.call, len(state.operands), wanted, given, missing)
-    values = [enter(present[i], trace) for i in sorted(present)]
-    values += [enter(c, trace) for c in cts]
-    differentiable = task.create_graph and _depends(call, values, cts)
+    own = [present[i] for i in sorted(present)]
+    values = [enter(x, trace) for x in (*own, *cts)]
+    differentiable = create_graph and _depends(call, values, cts)
     outs = record_gradient(trace, call, values, None, differentiable, strides)
     if local.mode.dual:
-        attach(call, [*[present[i] for i in sorted(present)], *cts], outs)
+        attach(call, [*own, *cts], outs)
     return outs
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 import time
 import warnings
@@ -65,9 +66,11 @@ def difference(drawn: Drawn, ways: Sequence[int] = range(len(WAYS))) -> Differen
             expected = sameness.run(program, torch)
         except RuntimeError:  # a tensor left a transform that PyTorch cannot show any more
             return None
+        if "INTERNAL ASSERT" in repr(expected):  # a bug of PyTorch, by its own words
+            return None
         for way in ways:
             try:
-                ours = sameness.run(program, leafax, **WAYS[way])
+                ours = _as_named(sameness.run(program, leafax, **WAYS[way]), expected)
                 with sameness.rounded_as(expected):
                     found = sameness.difference(ours, expected)
             except Exception as e:  # when a value was read at the end
@@ -75,6 +78,23 @@ def difference(drawn: Drawn, ways: Sequence[int] = range(len(WAYS))) -> Differen
             if found is not None:
                 return Difference(way, f"{NAMES[way]}: {found}")
     return None
+
+
+_MODIFIED = re.compile(r"(modified by an inplace .* is output) \d+ of \w+(, is at version)")
+
+
+def _as_named(ours: Any, theirs: Any) -> Any:
+    """Our log with their name for the node whose result was written through a view.
+
+    That is `AsStrided` or the node that wrote, and which depends on what is alive inside PyTorch:
+    kept, see docs/differences.md.
+    """
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        return list(map(_as_named, ours, theirs))
+    if isinstance(ours, str) and isinstance(theirs, str) and "AsStrided" in ours + theirs:
+        alike = _MODIFIED.sub(r"\1\2", ours) == _MODIFIED.sub(r"\1\2", theirs)
+        return theirs if alike else ours
+    return ours
 
 
 @contextmanager

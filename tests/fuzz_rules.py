@@ -52,7 +52,8 @@ def _memory_of_losses(form: str, given: list[Any], space: Any) -> bool:
     if "as_strided" not in form and "nbytes" not in form:
         return False
     x = given[0]
-    of_loss = x.dim() == 0 and x._base is None and x.untyped_storage().nbytes() > x.nbytes
+    whole = x if x._base is None else x._base
+    of_loss = whole.numel() == 1 and whole.untyped_storage().nbytes() > whole.nbytes
     return of_loss or x.grad_fn is not None and "Loss" in x.grad_fn.name()
 
 
@@ -259,6 +260,19 @@ def _bits(form: str, given: list[Any], space: Any) -> bool:
     return bool((x * 2**20).frac().any()) or given[0].is_complex() and bool((x == 0).any())
 
 
+def _side_of_a_cut(form: str, given: list[Any], space: Any) -> bool:
+    """The sign of a zero in `-z` tells on which side of a cut a logarithm or a root is taken.
+
+    It is + in whole vectors of PyTorch's kernel and - behind them: kept, see docs/differences.md.
+    """
+    if not re.search(r"log|sqrt|acos|asin|atan|pow|angle|\*\*|renorm", form):
+        return False
+    if not any(re.search(r"neg|(^|[ (])-[a-z]", line) for line in space["lines"]):
+        return False
+    of_complex = [torch.view_as_real(t) for t in map(_plain, given) if t.is_complex()]
+    return any(bool((parts == 0).any()) for parts in of_complex)
+
+
 def _seen_otherwise(x: torch.Tensor, space: Any) -> bool:
     """Whether another tensor takes the bits of this one for numbers of another kind."""
     memory, width = x.untyped_storage().data_ptr(), torch.finfo(x.dtype).bits if _rounds(x) else 0
@@ -334,8 +348,8 @@ def _halved_pivots(form: str, given: list[Any], space: Any) -> bool:
 
 
 RULES = (
-    _bits, _rounded_to_nothing, _logit_of_nothing, _integers_with_history, _taken_over,
-    _periodic, _index_of_a_number, _endless,
+    _bits, _side_of_a_cut, _rounded_to_nothing, _logit_of_nothing, _integers_with_history,
+    _taken_over, _periodic, _index_of_a_number, _endless,
     _ends_unwritten, _memory_of_losses, _data_of_view, _over_itself, _gradient_with_history,
     _gradient_saved, _tied,
     _overlapping,

@@ -973,6 +973,17 @@ FOUND = {
         ("torch.tensor([True]).cumsum_(0)",),
         ("F.log_softmax(z[:0], 0)",), ("see(torch.log_softmax(torch.zeros(0, 2, dtype=int), 0))",),
     ],
+    "a gradient from what hooks unpacked, or `.data` left, depends on what its formula reads": [
+        ("x = d @ c", "b.register_hook(lambda g: see('hook'))",
+         "x.grad_fn._raw_saved_vec.register_hooks(lambda t: t, lambda t: t)",
+         "x.sum().backward(create_graph=True)", "(b.grad * b.grad).sum().backward()"),
+        ("x = d * c", "b.register_hook(lambda g: see('hook'))",
+         "x.grad_fn._raw_saved_other.register_hooks(lambda t: t, lambda t: t)",
+         "x.sum().backward(create_graph=True)", "(b.grad * b.grad).sum().backward()"),
+        ("b.register_hook(lambda g: see('hook'))", "d.data, b.data = b.data, d.data",
+         "x = d @ c", "cut()", "x.sum().backward(create_graph=True)",
+         "(b.grad * b.grad).sum().backward()"),
+    ],
     "unsafe pieces of conjugates and negatives are those of a copy": [
         ("x = z.mH", "y, w = torch.unsafe_split(x, 1)", "w += w.detach()", "see(x, y, w, z)"),
         ("x = (z * 2).conj().imag", "y, w = x.unsafe_chunk(2)", "w += 1", "see(x, y, w)",

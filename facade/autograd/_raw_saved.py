@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from leafax.functional import Slot, vjp_of
+from leafax.functional import Slot
 
-from .._enter import enter, make
+from .._enter import make
 from .._keep import given_of, needed
 from .._lens import path_of, reader, spell, writer
 from .._record import apply, record
@@ -90,15 +90,10 @@ def apply_packed(
             return spelled
     given = tuple(k for k in given_of(state) if k < len(grads) and grads[k] is not None)
     present = {i: packed[i].unpack(node) if i in packed else node.unpack(i) for i in needed(state)}
-    absent = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
     cts = [fit(node.name(), k, grads[k], state.values[k]) for k in given]
-    call = vjp_of(state.call, len(state.operands), wanted, given, absent)
-    trace = local.trace
-    values = [enter(present[i], trace) for i in sorted(present)]
-    values += [enter(c, trace) for c in cts]
-    from .._gradients import record_gradient
+    from .._gradients import record_saved
 
-    outs = record_gradient(trace, call, values, None, local.mode.grad)
+    outs = record_saved(state, wanted, given, cts, present, local.mode.grad)
     for k, out in zip(wanted, outs, strict=True):
         passed[k] = out
     return passed
