@@ -339,7 +339,7 @@ def _taken_over(form: str, given: list[Any], space: Any) -> bool:
 
 def _endless(form: str, given: list[Any], space: Any) -> bool:
     """A loop that makes anew what it counts the writes of."""
-    return form.startswith("while ") and "{x} = " in form
+    return form.startswith("while ") and ("{x} = " in form or "{x} @= " in form)
 
 
 def _halved_pivots(form: str, given: list[Any], space: Any) -> bool:
