@@ -44,7 +44,7 @@ def register_dataclass(
     >>> _pytree.tree_map(lambda n: n + 1, Point(0, 1))
     Point(x=1, y=2)
     """
-    names = _field_names(cls, field_names, set(drop_field_names or ()))
+    names = _field_names(cls, field_names, drop_field_names or [])
 
     def flatten(obj: Any) -> tuple[list[Any], Any]:
         values = {name: getattr(obj, name) for name in names}
@@ -58,7 +58,7 @@ def register_dataclass(
     _register(cls, _Node(flatten, unflatten, lambda context: [GetAttrKey(n) for n in context[0]]))
 
 
-def _field_names(cls: Any, given: list[str] | None, dropped: set[str]) -> list[str]:
+def _field_names(cls: Any, given: list[str] | None, dropped: list[str]) -> list[str]:
     if not dataclasses.is_dataclass(cls):
         if given is None:
             raise ValueError(
@@ -69,7 +69,10 @@ def _field_names(cls: Any, given: list[str] | None, dropped: set[str]) -> list[s
     own = [f.name for f in dataclasses.fields(cls) if f.init]
     if given is None:
         return own
-    missing, unexpected = set(own) - dropped - set(given), set(given) - (set(own) - dropped)
+    # The order in which a set tells its elements depends on how it was made: this is PyTorch's.
+    needed = set(own)
+    needed.difference_update(dropped)
+    missing, unexpected = needed - set(given), set(given) - needed
     if missing or unexpected:
         message = "field_names does not include all dataclass fields.\n"
         if missing:

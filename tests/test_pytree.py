@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from functools import partial
 from typing import Any
 
@@ -214,6 +214,20 @@ def test_sizes_are_nodes() -> None:
         assert type(tree.tree_map(lambda n: n, size)) is tuple
         shape = lib.func.vmap(lambda x: x.shape, out_dims=None)(lib.ones(2, 3))
         assert type(shape) is tuple and shape == (3,)
+
+
+def test_fields_are_told_in_the_order_of_torchs_set() -> None:
+    """Many fields: a set made otherwise tells them in another order in one process of four."""
+    fields = [(name, int) for name in "abcdefghijkl"]
+    for names, dropped in ((["a", "z"], ["b", "c", "d", "e"]), (list("abcd"), ["e"]), (["q"], [])):
+        ours, theirs = (
+            raised(
+                lib.utils._pytree.register_dataclass, make_dataclass("Wide", fields),
+                field_names=names, drop_field_names=dropped,
+            )
+            for lib in LIBS
+        )  # fmt: skip
+        assert ours == theirs and theirs[0] is ValueError
 
 
 @pytest.mark.filterwarnings("ignore")  # of what is registered anew
