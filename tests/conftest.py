@@ -7,10 +7,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
 import jax
 import pytest
+from jax._src.lru_cache import _CACHE_SUFFIX, LRUCache
 
 import leafax
 
@@ -33,6 +35,18 @@ def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    LRUCache.put = _at_once(LRUCache.put)  # type: ignore[method-assign]
+
+
+def _at_once(put: Callable[..., None]) -> Callable[..., None]:
+    """Have an entry appear when it is whole: JAX writes it in place, where others read it."""
+
+    def put_at_once(self: LRUCache, key: str, value: bytes) -> None:
+        own = f"{key}-{os.getpid()}-{threading.get_ident()}"
+        put(self, own, value)
+        os.replace(self.path / f"{own}{_CACHE_SUFFIX}", self.path / f"{key}{_CACHE_SUFFIX}")
+
+    return put_at_once
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
