@@ -96,7 +96,7 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
         reason, where, len(recipe.plan.nodes), outcome.how, outcome.seconds,
         len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(set(outputs)),
         len(outcome.residuals) + len(recipe.places) - len(set(outputs)),
-        len(recipe.plan.donated) if outcome.how != "op by op" else 0,
+        len(recipe.plan.donate) if outcome.how != "op by op" else 0,
     )  # fmt: skip
     history.append(record)
     plans.append((record, recipe.plan))

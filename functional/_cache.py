@@ -12,17 +12,15 @@ import functools
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from operator import itemgetter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import jaxpr_as_fun
 
 from ._alone import forget_alone, options_of
 from ._choice import forget_choices
-from ._in_place import written_in_place
 from ._lower import Side, lower, prune
 from ._lowerings import lowerings
 from ._mappings import too_many
@@ -50,7 +48,7 @@ class Plan:
 
     Attributes:
       program: pruned of what nothing needs.
-      donate: the inputs whose buffers the outputs may take; `donated` are those that they take.
+      donate: the inputs whose buffers the outputs take.
       side: residual structures and fault sites, known once the program was traced.
       runs: how often it ran.
       used: when it ran last, by `time.perf_counter`.
@@ -59,7 +57,7 @@ class Plan:
     def __init__(self, program: Program, donate: tuple[int, ...] = ()) -> None:
         self.program = prune(program)
         self.side = Side()
-        self.donate = self.donated = donate
+        self.donate = donate
         self.runs = 0
         self.used = 0.0
         self.nodes = [e for e in self.program.entries if isinstance(e, Node)]
@@ -69,7 +67,6 @@ class Plan:
         self._jitted: Any = None
         self._sizes: tuple[int, int] = (len(self.program.outputs), 0)
         self._flat: Any = None
-        self._in_order: Any = None  # puts the outputs in the program's order, None if they are
         self._lock = threading.Lock()
         self._alone = OpByOp(self.program, self._checked)
 
@@ -103,8 +100,7 @@ class Plan:
         _wide.append(wide)
         n, r = self._sizes
         flags = flat[-2:] if self._checked else None
-        outputs = flat[:n] if self._in_order is None else self._in_order(flat)
-        return Outcome(outputs, flat[n : n + r], flags, how, time.perf_counter() - start)
+        return Outcome(flat[:n], flat[n : n + r], flags, how, time.perf_counter() - start)
 
     def forget(self) -> None:
         """Let go of the executable; the next run compiles it again."""
@@ -126,30 +122,13 @@ class Plan:
         self._flat = flat
         options: Any = {"keep_unused": bool(self.donate), **options_of(self.nodes)}
         jitted: Any = jax.jit(flat, donate_argnums=self.donate, **options)
-        if jax.default_backend() == "cpu" and (self.donate or self._has_gradients()):
-            fitted = self._fitted(jitted.trace(*args).jaxpr)
-            if fitted is not None:
-                jitted = jax.jit(fitted, donate_argnums=self.donated, **options)
+        turns = jax.default_backend() == "cpu" and lowerings()["products"] == "auto"
+        if turns and self._has_gradients():
+            program = jitted.trace(*args).jaxpr
+            quicker = turned(program)
+            if quicker is not program:
+                jitted = jax.jit(jaxpr_as_fun(quicker), donate_argnums=self.donate, **options)
         self._jitted = jitted  # at last: other threads run it at once
-
-    def _fitted(self, program: ClosedJaxpr) -> Callable[..., Any] | None:
-        """The traced program as XLA's CPU compiler runs it best; None if that is as it is.
-
-        Sets `donated` to the inputs that can be written in place. The outputs that take them come
-        first: JAX pairs the two in order.
-        """
-        quicker = turned(program) if lowerings()["products"] == "auto" else program
-        donate = self.donate
-        # `pair` has put the outputs in the order of the inputs whose buffers they take.
-        self.donated = written_in_place(program, {i: k for k, i in enumerate(donate)})
-        if self.donated == donate:
-            return None if quicker is program else jaxpr_as_fun(quicker)
-        first = [k for k, i in enumerate(donate) if i in self.donated]
-        order = [*first, *[k for k in range(len(program.out_avals)) if k not in first]]
-        n = len(self.program.outputs)
-        self._in_order = _chosen([order.index(k) for k in range(n)])
-        evaluate, reordered = jaxpr_as_fun(quicker), _chosen(order)
-        return lambda *args: reordered(evaluate(*args))
 
     def _has_gradients(self) -> bool:
         return any(isinstance(node.call, (VjpCall, ResidualCall)) for node in self.nodes)
@@ -173,13 +152,6 @@ def _keep_freed_memory() -> None:
     """
     if jax.default_backend() == "cpu":
         np.empty((32 << 20) - (64 << 10), np.uint8)  # freed at once
-
-
-def _chosen(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """What takes these places of a sequence, as a tuple."""
-    if len(places) == 1:
-        return lambda values: (values[places[0]],)
-    return itemgetter(*places)
 
 
 _PLANS: OrderedDict[Any, Plan] = OrderedDict()
