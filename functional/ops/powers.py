@@ -12,7 +12,7 @@ from jax import lax
 
 from .._dtypes import cast, category, is_complex, is_integral, is_number, promote
 from .._op import Fault, op
-from . import _branches
+from . import _complex
 from ._elementwise import BOOL, aligned, unsupported, with_jvp
 from ._nn import wide
 
@@ -59,7 +59,11 @@ _pow_number: Callable[..., Array] = with_jvp(
 )
 
 
-_rsqrt = with_jvp(lambda x: lax.rsqrt(x), lambda r, x, dx: dx[0] * (-0.5 * (r * r * r)))
+_real_rsqrt = with_jvp(lambda x: lax.rsqrt(x), lambda r, x, dx: dx[0] * (-0.5 * (r * r * r)))
+
+
+def _rsqrt(x: Array) -> Array:
+    return _complex.rsqrt(x) if is_complex(x.dtype) else _real_rsqrt(x)
 
 
 def _static_pow(x: Array, n: Any) -> Array | None:
@@ -71,7 +75,7 @@ def _static_pow(x: Array, n: Any) -> Array | None:
     if is_integral(x.dtype) or n in (1, 2, 3, 4, -1, -2):
         return lax.integer_pow(x, int(n))
     if n == 0.5:
-        return _branches.sqrt(x)
+        return _complex.sqrt(x)
     return _rsqrt(x) if n == -0.5 else None
 
 
@@ -147,7 +151,7 @@ def reciprocal(input: Array) -> Array:
 def sqrt(input: Array) -> Array:
     """Take the square root."""
     (x,) = promote(input, to_float=True)
-    return _branches.sqrt(x)
+    return _complex.sqrt(x)
 
 
 @op(saves={"result": "*"}, inplace=True)

@@ -13,7 +13,7 @@ from jax.scipy import special
 
 from .._dtypes import cast, finfo, is_complex, promote
 from .._op import op
-from . import _branches
+from . import _complex
 from ._elementwise import BOOL, refuse, unmoved, with_jvp
 from ._nn import wide
 from .special import trigamma
@@ -101,28 +101,30 @@ _log2 = with_jvp(_log2_value, lambda r, x, dx: dx[0] / (x[0] * np.log(2).astype(
 
 def _exp2(x: Array) -> Array:
     """By a power: XLA's `exp2` multiplies the exponent first, and loses up to 80 ulps."""
+    if is_complex(x.dtype):
+        return _complex.exp2(x)
     return lax.pow(jnp.full_like(x, 2), x)
 
 
-exp = _entry("exp", lax.exp, "Raise e to it.", _RESULT)
+exp = _entry("exp", _complex.exp, "Raise e to it.", _RESULT)
 exp2 = _entry("exp2", _in_float32(_exp2), "Raise 2 to it.", _RESULT)
-expm1 = _entry("expm1", _in_float32(lax.expm1), "Take `exp(x) - 1`, exact near 0.", _RESULT)
+expm1 = _entry("expm1", _in_float32(_complex.expm1), "Take `exp(x) - 1`, exact near 0.", _RESULT)
 log = _entry("log", lax.log, "Take the natural logarithm.")
 log2 = _entry("log2", _log2, "Take the logarithm to base 2.")
 log10 = _entry("log10", _in_float32(jnp.log10), "Take the logarithm to base 10.")
-log1p = _entry("log1p", lax.log1p, "Take `log(1 + x)`, exact near 0.", backward="Log1PBackward0")
-sin = _entry("sin", lax.sin, "Take the sine.")
-cos = _entry("cos", lax.cos, "Take the cosine.")
-tan = _entry("tan", lax.tan, "Take the tangent.", _RESULT)
-asin = _entry("asin", _in_float32(_branches.asin), "Take the inverse sine.", aliases=("arcsin",))
-acos = _entry("acos", _in_float32(_branches.acos), "Take the inverse cosine.", aliases=("arccos",))
-atan = _entry("atan", lax.atan, "Take the inverse tangent.", aliases=("arctan",))
-sinh = _entry("sinh", lax.sinh, "Take the hyperbolic sine.")
-cosh = _entry("cosh", lax.cosh, "Take the hyperbolic cosine.")
-tanh = _entry("tanh", lax.tanh, "Take the hyperbolic tangent.", _RESULT)
-asinh = _entry("asinh", _in_float32(_branches.asinh), "Invert `sinh`.", aliases=("arcsinh",))
-acosh = _entry("acosh", _in_float32(_branches.acosh), "Invert `cosh`.", aliases=("arccosh",))
-atanh = _entry("atanh", _in_float32(lax.atanh), "Invert `tanh`.", aliases=("arctanh",))
+log1p = _entry("log1p", _complex.log1p, "Take `log(1 + x)` near 0 too.", backward="Log1PBackward0")
+sin = _entry("sin", _complex.sin, "Take the sine.")
+cos = _entry("cos", _complex.cos, "Take the cosine.")
+tan = _entry("tan", _complex.tan, "Take the tangent.", _RESULT)
+asin = _entry("asin", _in_float32(_complex.asin), "Take the inverse sine.", aliases=("arcsin",))
+acos = _entry("acos", _in_float32(_complex.acos), "Take the inverse cosine.", aliases=("arccos",))
+atan = _entry("atan", _complex.atan, "Take the inverse tangent.", aliases=("arctan",))
+sinh = _entry("sinh", _complex.sinh, "Take the hyperbolic sine.")
+cosh = _entry("cosh", _complex.cosh, "Take the hyperbolic cosine.")
+tanh = _entry("tanh", _complex.tanh, "Take the hyperbolic tangent.", _RESULT)
+asinh = _entry("asinh", _in_float32(_complex.asinh), "Invert `sinh`.", aliases=("arcsinh",))
+acosh = _entry("acosh", _in_float32(_complex.acosh), "Invert `cosh`.", aliases=("arccosh",))
+atanh = _entry("atanh", _in_float32(_complex.atanh), "Invert `tanh`.", aliases=("arctanh",))
 sigmoid = _entry("sigmoid", _in_float32(lax.logistic), "Take `1 / (1 + exp(-x))`.", _RESULT)
 erf = _entry("erf", lax.erf, "Take the error function.", no_complex="erf_vml_cpu")
 erfc = _entry("erfc", lax.erfc, "Take `1 - erf(x)`.", no_complex="erfc_vml_cpu")
