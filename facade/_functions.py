@@ -16,6 +16,7 @@ from ._arguments import check_lines, parsed
 from ._dtype import dtype, of
 from ._factories import placed
 from ._index_masks import nonzero as nonzero
+from ._modes import no_grad
 from ._record import apply
 from ._table import plain
 from ._tensor import Tensor
@@ -234,8 +235,9 @@ def allclose(
     """Whether all elements satisfy `|input - other| <= atol + rtol * |other|`; runs the program."""
     check_lines(("Tensor input, Tensor other",), (input, other), {}, "allclose")
     refuse("allclose", input, other)
-    near = apply(TABLE["isclose"], input, other, rtol, atol, equal_nan)
-    return builtins.bool(near.all().item())
+    with no_grad():  # no view is asked for its history
+        near = apply(TABLE["isclose"], input, other, rtol, atol, equal_nan)
+        return builtins.bool(near.all().item())
 
 
 def is_inference(input: Any) -> builtins.bool:

@@ -57,6 +57,8 @@ _CAST_FIRST = frozenset({
 
 # Comparisons: they have gradients in place alone, which are zero.
 ZEROS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+# These have none, and yet autograd asks their operands for their history.
+_BITS = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})
 
 
 @cache
@@ -209,6 +211,10 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
         if tangents:
             _dual_ops.written(t, tangents)
         return t
+    if local.mode.grad and (op.differentiable or op.name in ZEROS or op.name in _BITS):
+        for a in args:
+            if isinstance(a, Handle) and a._stale is not None:  # type: ignore[attr-defined]
+                enter(a, local.trace)  # autograd asks it for its history before all else
     before = () if _key is None else (_key,)
     if t._shares or len(args) + len(kwargs) > 1:
         try:
@@ -219,10 +225,6 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
                     record(_asking(op), (*before, t, *args), kwargs)
             elif elementwise(op, [t, *args]):
                 _check_dtypes(op, before, (t, *args), kwargs)
-            if local.mode.grad and op.differentiable:
-                for a in args:
-                    if isinstance(a, Handle) and a._stale is not None:  # type: ignore[attr-defined]
-                        enter(a, local.trace)  # autograd asks it for its history before
             if tracked:
                 _saved_first(op, t, before, args, kwargs)
             raise

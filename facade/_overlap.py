@@ -33,7 +33,7 @@ _EXAMPLES = {
 # These compute into memory of their own first, or read their operands before they write.
 _BUFFERED = frozenset({
     "masked_fill", "masked_scatter", "addmm", "addmv", "addbmm", "baddbmm", "mm", "renorm",
-    "tril", "triu", "fill", "fill_", "zero", "diag", "dot", "vdot",
+    "tril", "triu", "fill", "fill_", "zero", "diag", "dot", "vdot", "ldexp",
 })  # fmt: skip
 
 

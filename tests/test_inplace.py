@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sameness import same
+from sameness import Log, same
 
 
 def test_arithmetic_counts_versions() -> None:
@@ -227,3 +227,33 @@ def test_dtypes_are_refused_before_memory_is_looked_at(name: str, dtype: str) ->
 
 
 _OF_ONE = {"abs", "floor", "sign", "deg2rad", "neg", "erf", "relu", "signbit", "i0", "bitwise_not"}
+
+
+def test_operands_are_asked_for_their_history_before_dtypes_and_memory() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        a = torch.ones(3, requires_grad=True) * 1
+        v, u, w = a.unbind()
+        a.mul_(2)
+        for number in (torch.ones(()), torch.ones((), dtype=torch.int64)):
+            for name in ("eq_", "lt_", "bitwise_and_", "add_"):
+                log.attempt(lambda x=number, n=name: getattr(x, n)(u))
+            log(number)
+
+
+def test_a_comparison_of_views_that_lost_their_history_asks_for_none() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        a = torch.ones(3, requires_grad=True) * 1
+        v, u, w = a.unbind()
+        a.mul_(2)
+        log(torch.allclose(v, u))
+
+
+def test_ldexp_of_overlapping_memory() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        y = torch.tensor([1.0, 2.0, 3.0])
+        log.attempt(lambda: y.ldexp_(y))
+        log.attempt(lambda: y[1:].ldexp_(y[:-1]))
+        log(y)
