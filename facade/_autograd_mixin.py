@@ -16,6 +16,7 @@ from ._hook_handle import RemovableHandle
 from ._peek import peek
 from ._reading import drop_grad_fn, was_leaf
 from ._roles import alias
+from ._silent import flagged
 from ._storage import detach as _detach
 from ._storage import flag, flag_views
 from ._trace import LEAF, NODE, NOWHERE, local, resting
@@ -114,6 +115,7 @@ class AutogradMixin(DataMixin):
         elif away:  # another thread has it pending
             self._array = peek(self)
         if self._v.index >= 0 and self._trace is trace:
+            flagged(trace, self, self._v)
             value = _with_role(trace, self._v, kind)
             if leaf:
                 trace.sources[value] = self

@@ -79,9 +79,7 @@ class DataMixin(Handle):
         if not here and old.role > LEAF and self._grad_fn is None:
             self._grad_fn, self._out = _graph.gradient_edge(self)
         moved(self)
-        held = self._known()
-        if self._trace is trace and held.index >= 0:
-            replaced(trace, self, held)
+        replaced(trace, self, self._known())
         aval, strides = other._v.aval, other._v.strides
         kind = resting(aval, old.requires_grad, old.role, other._v.inference, strides)
         if here and old.role > LEAF:

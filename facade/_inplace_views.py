@@ -107,9 +107,13 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
     bump(t)
     cell = enter(store.cell, trace)
     plain = resting(cell.aval, False, NOWHERE, cell.inference)
-    version = cell.version + (1 if t._vc is store.vc else 0)  # `.data` counts its own
-    rebind(store.cell, tag(trace, cell, plain, cell.storage, version))
-    rebind(t, tag(trace, value, value, cell.storage, version))
+    if t._vc is store.vc:
+        number, version = cell.storage, cell.version + 1
+        rebind(store.cell, tag(trace, cell, plain, number, version))
+    else:  # `.data` counts its own
+        number, version = old.storage, old.version + 1
+        rebind(store.cell, tag(trace, cell, plain))
+    rebind(t, tag(trace, value, value, number, version))
     step = ((op, args, kwargs),)
     t._lens = t._lens + step if whole is None else whole._lens
     if t._base_ is not None:

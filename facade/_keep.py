@@ -176,18 +176,31 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         counter = counters.get(value.storage)
         return Saved(from_array(array), version, counter, held, mate=mate)
 
+    def renewed(value: Value, state: State, flagged: bool = False) -> Any:
+        """The tensor that `state` had as an operand and that has another value since.
+
+        Args:
+          flagged: only one whose memory is the same.
+        """
+        for silent in reversed(trace.silent):
+            if silent.held is None or silent.depth < state.depth or flagged > silent.flagged:
+                continue
+            if silent.changes(value, 0):
+                return silent.source
+        return None
+
     def holder_now(value: Value, state: State) -> Any:
         """The tensor that `state` had as an operand, also if its `.data` was set since."""
-        for silent in reversed(trace.silent):
-            if silent.held is not None and silent.depth >= state.depth and silent.changes(value, 0):
-                return silent.source
-        return holders.get(id(value), stale.get(id(value)))
+        now = renewed(value, state)
+        return holders.get(id(value), stale.get(id(value))) if now is None else now
 
     def saved(value: Value, state: State) -> Saved:
         version = trace.versions.get(value.storage, 0) + value.version
         tensor = tensors.get(value)
         if tensor is None:
             holder = holders.get(id(value))
+            if holder is None:
+                holder = renewed(value, state, flagged=True)
             if holder is not None and _readable(holder):
                 tensor = holder if value.role == LEAF or not value.requires_grad else None
             if tensor is None:

@@ -47,6 +47,13 @@ def tag(
     return _same_number(trace, key, value, kind, storage, version, kind.index >= 0)
 
 
+def apart(trace: Trace, value: Value, kind: Value) -> Value:
+    """Step to a value with the number of `value` for another tensor, detached from it."""
+    new = _same_number(trace, ("apart", value, kind), value, kind, value.storage, value.version)
+    new.apart = trace.state.depth
+    return new
+
+
 def spread(trace: Trace, value: Value, strides: tuple[int, ...] | None) -> Value:
     """Step to `value` with these strides; the tensor that holds it is the only one that does."""
     new = _same_number(trace, ("laid", value, strides), value, value, value.storage, value.version)
@@ -76,6 +83,7 @@ def _same_number(
             state=value.state, out=value.out, storage=storage, version=version,
             inference=kind.inference if inference is None else inference, strides=value.strides,
         )  # fmt: skip
+        made.apart = value.apart
         if edge:
             made.edge = kind.edge
         after.values = (made,)

@@ -13,7 +13,7 @@ from weakref import ref
 from leafax.functional import TABLE
 
 from ._dtype import of
-from ._enter import make
+from ._enter import enter, make
 from ._lens import Lens
 from ._modes import within
 from ._reading import through, without_grad
@@ -42,12 +42,14 @@ class Silent(NamedTuple):
         storages; a tensor and its views have one number.
       held: None if it went to the memory; else a tensor that held this got other memory. Saved
         results stay with the memory that they were in, operands with their tensor.
+      flagged: only whether the tensor requires grad is another, its memory is the same.
     """
 
     depth: int
     source: Any
     lenses: dict[int, Lens]
     held: Value | None
+    flagged: bool = False
 
     def changes(self, value: Value, index: int) -> bool:
         """Whether what was saved as `value`, operand `index` or result, is another now."""
@@ -56,8 +58,10 @@ class Silent(NamedTuple):
         held = self.held
         if held is None:
             return True
-        # What views it or was detached from it keeps the memory, and has another edge or number.
-        same = value.edge is held.edge and (held.edge is not None or value.index == held.index)
+        # What views it or was detached from it keeps the memory.
+        same = value.edge is held.edge
+        if same and held.edge is None:
+            same = value.index == held.index and value.apart == held.apart
         return same and _is_the_tensor(value, index)
 
 
@@ -81,14 +85,54 @@ def note(trace: Trace, store: Any, members: list[Any]) -> None:
     store.silent = True
     lenses: dict[int, Lens] = {store.cell._v.storage: ()}
     for m in members:
-        own = m if m._base_ is None else m._base_
-        lenses[(m._stale if m._stale is not None else m._v).storage] = own._lens
+        number = (m._stale if m._stale is not None else m._v).storage
+        lens = _to_root(m if m._base_ is None else m._base_)
+        if number not in lenses or len(lens) < len(lenses[number]):
+            lenses[number] = lens
     _add(trace, store.cell, lenses, None)
 
 
+def _to_root(t: Any) -> Lens:
+    """The lens of what `t` is a view of in the trace, as what was detached from a view is.
+
+    It has the number of that tensor, and `_read` goes through the views by itself.
+    """
+    lens, value = t._lens, t._stale if t._stale is not None else t._v
+    while lens and _is_view(value):
+        lens, value = lens[:-1], value.state.operands[0]
+    return lens  # type: ignore[no-any-return]
+
+
+def _is_view(value: Value) -> bool:
+    op = getattr(getattr(value.state, "call", None), "op", None)
+    return op is not None and op.view
+
+
 def replaced(trace: Trace, t: Any, held: Value) -> None:
-    """`t.data` was set: who saved `t`, which held this, reads the new one."""
-    _add(trace, t, {held.storage: ()}, held)
+    """`t.data` is set: who saved `t`, which held this, reads the new one.
+
+    What shares its counter has its old memory, and still counts the writes to `t`.
+    """
+    if t._vc is None:
+        t._vc = [0]
+    members = [] if t._store is None else [m() for m in t._store.members]
+    values = [m._known() for m in members if m is not None and m._vc is t._vc]
+    numbers = {v.storage for v in (held, *values) if v.index >= 0}
+    if numbers:
+        trace.elsewhere = {**(trace.elsewhere or {}), **dict.fromkeys(numbers, t._vc)}
+        trace.hooked += 1  # a remembered backward looks at no counter
+    if t._trace is trace and held.index >= 0:
+        _add(trace, t, {held.storage: ()}, held)
+
+
+def flagged(trace: Trace, t: Any, held: Value) -> None:
+    """`requires_grad` of `t`, which held this, is another now: who saved `t` sees it too."""
+    at: State | None = trace.state if held.index >= 0 and t._trace is trace else None
+    while at is not None and at is not held.state:
+        if held in at.operands:
+            _add(trace, t, {held.storage: ()}, held, flagged=True)
+            return
+        at = at.parent
 
 
 def moved(t: Any) -> None:
@@ -117,8 +161,10 @@ def has_been_rewritten(t: Any) -> bool:
     return id(t) not in _moved and _is_written(t)
 
 
-def _add(trace: Trace, source: Any, lenses: dict[int, Lens], held: Value | None) -> None:
-    trace.silent = (*trace.silent, Silent(trace.state.depth, source, lenses, held))
+def _add(
+    trace: Trace, source: Any, lenses: dict[int, Lens], held: Value | None, flagged: bool = False
+) -> None:
+    trace.silent = (*trace.silent, Silent(trace.state.depth, source, lenses, held, flagged))
 
 
 def changed(node: Any) -> dict[int, Fresh]:
@@ -127,7 +173,9 @@ def changed(node: Any) -> dict[int, Fresh]:
     state: State = node.state
     if node.trace is not trace:
         return _kept(node)
+    # Flags matter to gradients that are differentiated again.
     later = [s for s in trace.silent if s.depth >= state.depth]
+    later = [s for s in later if not s.flagged or local.mode.grad]
     found: dict[int, Fresh] = {}
     if not later:
         return found
@@ -141,7 +189,8 @@ def changed(node: Any) -> dict[int, Fresh]:
             silent = next((s for s in writes if s.held is not None), writes[0])
             fresh = _now(trace, silent, value)
             if fresh is not None:
-                found[index] = Fresh(make(_linked(trace, fresh, value), trace))
+                fresh = fresh if silent.flagged else _linked(trace, fresh, value)
+                found[index] = Fresh(make(fresh, trace))
     return found
 
 
@@ -166,19 +215,23 @@ def _linked(trace: Trace, fresh: Value, value: Value) -> Value:
 
 def _now(trace: Trace, silent: Silent, value: Value) -> Value | None:
     """What `value` would be if it were read from the storage now."""
+    if silent.held is not None:
+        return without_grad(lambda: _fitting(enter(silent.source, trace), value))
     return without_grad(lambda: _read(trace, silent, value))
 
 
 def _read(trace: Trace, silent: Silent, value: Value) -> Value | None:
-    call = value.state.call
-    op = getattr(call, "op", None)
-    if op is not None and op.view:
-        base = _read(trace, silent, value.state.operands[0])
+    if _is_view(value):
+        call, base = value.state.call, _read(trace, silent, value.state.operands[0])
         if base is None:
             return None
-        seen = record(op, (base, *call.args[1:]), call.kwargs, budget=False)[0]
+        seen = record(call.op, (base, *call.args[1:]), call.kwargs, budget=False)[0]
         return seen.values[value.out]
-    now = through(trace, silent.source, silent.lenses.get(value.storage, ()))
+    return _fitting(through(trace, silent.source, silent.lenses.get(value.storage, ())), value)
+
+
+def _fitting(now: Value, value: Value) -> Value | None:
+    """What stands for `value`, in its dtype; None if the shape is another."""
     if tuple(value.shape) != tuple(now.shape):
         return None
     if now.dtype == value.dtype or value.dtype.kind not in "fcV":  # no index is cast

@@ -23,7 +23,7 @@ from leafax.functional import TABLE, Op, is_differentiable
 from ._enter import enter, from_array, make, note_entry, renew_entry
 from ._lens import PICKED, Lens, Replayed, pick
 from ._reading import plain_kind, without_grad
-from ._roles import alias, keep_edge, tag
+from ._roles import alias, apart, keep_edge, tag
 from ._threads import sharing
 from ._trace import NOWHERE, local, resting
 from ._views import detached
@@ -228,6 +228,9 @@ def flag_views(base: Any) -> None:
                 if m._behind and base._tracked:
                     make_stale(m)
                 else:
+                    from ._silent import flagged
+
+                    flagged(local.trace, m, m._v)
                     flag(m, base._tracked)
 
 
@@ -265,7 +268,8 @@ def _detach(t: Any, own: bool) -> Any:
     else:
         value = without_grad(lambda: enter(t, trace))
         kind = plain_kind(value)
-        out = make(alias(trace, value, kind, True) if own else tag(trace, value, kind), trace)
+        value = alias(trace, value, kind, True) if own else apart(trace, value, kind)
+        out = make(value, trace)
     if t._duals and out._v is t._v:
         out._v = keep_edge(trace, t._v, t._v)  # tangents are known by value
     share(t, out, (), view=False)

@@ -47,13 +47,14 @@ class Value:
       storage: number of the storage it lives in, and `version` of that storage then; both count
         from the trace's beginning.
       strides: how its elements lie in memory; None if row by row, see `_layout`.
+      apart: where a tensor was detached that has the number, and no edge either; 0 if none was.
       resting: the same facts for a tensor that has left the trace.
     """
 
     __slots__ = (
         "index", "shape", "dtype", "requires_grad", "role", "edge", "state", "out", "storage",
         "version", "resting", "inference", "weak", "numel", "nbytes",
-        "strides",
+        "strides", "apart",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +86,7 @@ class Value:
         self.version = version
         self.inference = inference
         self.strides = strides
+        self.apart = 0
         kind = (aval, requires_grad, role, inference, strides)
         self.resting = self if index < 0 else resting(*kind)
 

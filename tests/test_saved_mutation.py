@@ -259,6 +259,37 @@ def test_views_of_what_was_written_to_silently_and_used_again(view: str, leaf: b
             log.gradients(c.grad, x.grad)
 
 
+DETACHED: dict[str, Callable[[Any], Any]] = {
+    "a view": lambda t: t.view(2, 2).detach(),
+    "a part": lambda t: t[1:].detach(),
+    "the data of a view": lambda t: t.view(2, 2).data,
+    "a view of a detached view": lambda t: t.view(2, 2).detach().t(),
+    "parts of parts": lambda t: t[1:].detach()[1:].detach(),
+}
+BEHIND: dict[str, Callable[[Any, Any], Any]] = {
+    "all": lambda t, v: t.data.mul_(2),
+    "one": lambda t, v: t.data.__setitem__(3, 7),
+    "itself": lambda t, v: v.data.mul_(2),
+    "a view": lambda t, v: t.view(2, 2).data.t_().exp_(),
+}
+
+
+@pytest.mark.parametrize("how", BEHIND)
+@pytest.mark.parametrize("what", DETACHED)
+def test_what_was_detached_from_a_view_is_read_anew(what: str, how: str) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for leaf in (True, False):
+            x = lib.tensor([0.5, 1.5, -2.0, 1.0], requires_grad=True)
+            c = lib.tensor([3.0, 4.0, 5.0, 6.0], requires_grad=True)
+            whole = x if leaf else x * 2
+            part = DETACHED[what](whole)
+            product = c[: part.numel()].view(part.shape) * part
+            BEHIND[how](whole, part)
+            product.sum().backward()
+            log.gradients(c.grad)
+
+
 def test_what_a_detached_tensor_resizes_was_written_to() -> None:
     """`resize_` counts for all that share the counter; `.data` has one of its own."""
 
@@ -274,3 +305,61 @@ def test_what_a_detached_tensor_resizes_was_written_to() -> None:
                     log(whole._version)
                     log.attempt(product.sum().backward)
                     log.gradients(x.grad)
+
+
+FLAGGED: dict[str, Callable[[Any, Any], Any]] = {
+    "set": lambda lib, y: y.requires_grad_(),
+    "by its base": lambda lib, y: y._base.requires_grad_(),
+    "taken away": lambda lib, y: y.requires_grad_().requires_grad_(False),
+}
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("how", FLAGGED)
+def test_what_was_saved_requires_grad_later(how: str, before: bool) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        x = lib.tensor([1.0, 2.0], requires_grad=True)
+        base = lib.tensor([3.0, 4.0, 5.0])
+        y = base[:2] if how == "by its base" else base[:2].clone()
+        if before and how != "by its base":
+            y.requires_grad_()
+        z = x * y
+        with log.catch():
+            FLAGGED[how](lib, y)
+        for create_graph in (False, True):
+            (g,) = lib.autograd.grad(z.sum(), x, create_graph=create_graph, retain_graph=True)
+            log(g, g.requires_grad, g.grad_fn, y.requires_grad)
+
+
+def test_what_got_other_memory_counts_writes_for_what_was_saved() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        for view in (False, True):
+            w = lib.tensor([1.0, 2.0], requires_grad=True)
+            x = lib.tensor([1.0, 2.0])
+            v = x.view(2) if view else x
+            loss = (w * v).sum()
+            x.data = lib.tensor([5.0, 6.0])
+            x.add_(1)
+            log(x._version, v._version, v, x)
+            log.attempt(loss.backward)
+            log.gradients(w.grad)
+
+
+def test_views_of_data_that_are_turned_count_for_themselves() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        w = lib.ones(3, 2, requires_grad=True)
+        x = lib.arange(6.0).view(2, 3)
+        d = x.data
+        d.t_()
+        loss = (w * d).sum()
+        d.t_()
+        log.attempt(loss.backward)
+        x.add_(1)
+        loss = (w * d.t()).sum()
+        x.add_(1)
+        log(d._version, x._version)
+        log.attempt(loss.backward)
+        log.gradients(w.grad)

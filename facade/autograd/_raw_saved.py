@@ -75,7 +75,7 @@ def apply_packed(
             grad = rule(result, grads[0])
         passed[wanted[0]] = fit(node.name(), 0, grad, state.operands[0])
         return passed
-    if state.call.op.qualified in INDEXED:
+    if state.call.op.qualified in INDEXED or local.mode.grad:
         from ._by_result import Unpacked
         from ._formulas import differentiate
 
