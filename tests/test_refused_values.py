@@ -63,3 +63,12 @@ def test_ndtr_is_made_of_erf() -> None:
         log(x.grad.tolist())
         for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.int64):
             log(torch.special.ndtr(torch.tensor([1, 2]).to(dtype)).tolist())
+
+
+def test_trace_of_bools_is_refused_before_its_shape() -> None:
+    for shape in (3,), (3, 3):
+        with pytest.raises(NotImplementedError) as theirs:
+            torch.ones(shape, dtype=torch.bool).trace()
+        with pytest.raises(NotImplementedError) as ours:
+            leafax.ones(shape, dtype=leafax.bool).trace()
+        assert str(ours.value) == str(theirs.value)

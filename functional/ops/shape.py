@@ -193,10 +193,10 @@ def diag(input: Array, diagonal: int = 0) -> Array:
 @op()
 def trace(input: Array) -> Array:
     """Sum of a matrix's diagonal."""
-    if input.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     if input.dtype.name == "bool":
         raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    if input.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     dtype = np.dtype("int64") if is_integral(input.dtype) else input.dtype
     return jnp.sum(jnp.diagonal(input).astype(dtype), dtype=dtype)
 
