@@ -99,7 +99,7 @@ class GraphTask:
         self.targets = {node for node, _ in self.captures or ()}
         self.captured: dict[Edge, Any] = {}
         self.effects: list[tuple[str, Any, Any]] = []
-        self.freed: list[State] = []
+        self.passed: list[State] = []  # of the running trace
         self.plain = True  # nothing but the running trace took part
         self.reached: Any = ()  # the nodes that this pass will visit
         self.running: set[Any] = set()  # with captures: the nodes that do more than hold one
@@ -242,9 +242,9 @@ class GraphTask:
                 passed = fitted(node, passed)
         if node.post_hooks:
             passed = post_hooks(node, passed, grads if had_hooks else None)
+        if node.trace is local.trace:
+            self.passed.append(node.state)
         if not self.keep_graph:
-            if node.trace is local.trace:
-                self.freed.append(node.state)
             node.free()
         if self.watch is not None:
             self.plain = False

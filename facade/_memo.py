@@ -17,6 +17,7 @@ from . import _enter
 from ._engine import GraphTask, accumulating
 from ._enter import enter, from_array, make
 from ._graph import gradient_edge
+from ._saved import active_saves
 from ._threads import sharing
 from ._trace import LEAF, NODE, State, Trace, Value, local
 from ._writes import bump, rebind
@@ -30,6 +31,7 @@ class Memo(NamedTuple):
       leaves: the leaf's value, its `.grad` after the pass, whether that was added in place.
       retained: `(state, output)` of a retaining tensor, and its gradient.
       freed: the states that it passed, unless the graph is kept.
+      reads: those that it passed and that saved something; it fails if that was freed before.
       arrays: constants that entered on the way: the gradient of the root.
     """
 
@@ -37,6 +39,7 @@ class Memo(NamedTuple):
     leaves: tuple[tuple[Value, Value, bool], ...]
     retained: tuple[tuple[Any, Value], ...]
     freed: frozenset[State]
+    reads: frozenset[State]
     arrays: tuple[Any, ...]
 
 
@@ -94,7 +97,7 @@ def run(root: Any, keep_graph: bool) -> None:
             if held is not None:
                 key = ("backward", value, keep_graph, *held)
                 memo = trace.state.next.get(key)
-                if memo is not None:
+                if memo is not None and memo.reads.isdisjoint(trace.freed):
                     _replay(trace, memo)
                     return
     start = trace.state
@@ -119,7 +122,8 @@ def run(root: Any, keep_graph: bool) -> None:
         trace.state,
         tuple((by_tensor[id(t)], g._v, id(g) in fresh) for t, g in leaf_effects),
         tuple((_place(trace, r), g._v) for kind, r, g in task.effects if kind == "retain"),
-        frozenset(task.freed),
+        frozenset() if keep_graph else frozenset(task.passed),
+        frozenset(filter(active_saves, task.passed)),
         arrays,
     )
 

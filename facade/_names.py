@@ -7,7 +7,7 @@ The op table has one entry for `x ** 2` and `x ** y`; PyTorch has two, whose nod
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from leafax.functional import Call, JvpCall, Slot, VjpCall, camel, is_differentiable
@@ -165,12 +165,13 @@ def arguments(state: State) -> Arguments:
     return {k: number(a) for k, a in [*named, *call.kwargs.items()]}
 
 
-def wraps_number(call: Any) -> bool:
-    """Whether a number among the arguments is made a tensor."""
+def wraps_number(call: Any, inputs: Sequence[Value]) -> bool:
+    """Whether a number among the arguments, or one that became an input, is made a tensor."""
     op = getattr(call, "op", None)
     if op is None or op.name not in WRAPS:
         return False
-    return any(type(a) in (int, float, complex, bool) for a in call.args)
+    given = any(type(a) in (int, float, complex, bool) for a in call.args)
+    return given or any(v.weak for v in inputs)
 
 
 def copies(call: Any) -> bool:

@@ -78,7 +78,7 @@ def _refuse_inference_first(state: State, call: Any, inputs: list[Value]) -> Non
         return
     if op.name in _LOOK_FIRST:
         return
-    kinds = {v.inference for v in inputs}
+    kinds = {v.inference for v in inputs if not v.weak}
     if len(kinds) == 2 and any(v.requires_grad for v in inputs):
         tried = State(state, None, mode)
         tried.call, tried.operands = call, tuple(inputs)
@@ -137,9 +137,9 @@ def step(
     op = getattr(call, "op", None)
     tracks = mode.grad and differentiable and (op is None or op.differentiable)
     tracks = tracks and any(v.requires_grad for v in inputs)
-    if tracks and all(v.inference for v in inputs):
+    if tracks and all(v.inference or v.weak for v in inputs):  # numbers may have become inputs
         # No operand asks autograd: what PyTorch makes first, and computes or writes with, does.
-        tracks = wraps_number(call) or copies(call)
+        tracks = wraps_number(call, inputs) or copies(call)
     shared = inputs[0] if op is not None and op.view and inputs else None
     inference = mode.inference
     if shared is not None or overwrites is not None:

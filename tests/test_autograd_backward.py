@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from sameness import same
+
+import leafax
 
 
 def test_backward() -> None:
@@ -208,3 +211,22 @@ def test_the_gradient_of_what_was_turned_in_no_grad(turn: str, backward: str) ->
         see(x.grad)
 
     same(program)
+
+
+def test_a_remembered_pass_needs_what_an_earlier_one_freed() -> None:
+    """Both loops record the same; only in the first one the graph is kept."""
+
+    def twice(lib: Any, keep: bool) -> Any:
+        if lib is leafax:
+            leafax.synchronize()
+        b = lib.tensor([1.0, 2.0], requires_grad=True)
+        d = b * 2.0
+        (d * d).sum().backward(retain_graph=keep)
+        try:
+            (d * d).sum().backward()
+        except RuntimeError as e:
+            return str(e)
+        return b.grad.tolist()
+
+    for keep in (True, True, True, True, False, False, False, True):
+        assert twice(leafax, keep) == twice(torch, keep)

@@ -281,3 +281,17 @@ def test_gradients_that_are_inference_tensors_are_not_clipped(max_norm: float) -
         log.attempt(utils.clip_grad_value_, [c], max_norm)
         log.attempt(utils.clip_grads_with_norm_, [c], max_norm, lib.tensor(1.0))
         log(c.grad)
+
+
+def test_numbers_that_became_inputs_are_no_tensors_to_autograd() -> None:
+    """An inference tensor that requires grad is recorded with none of them, outside of the mode."""
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        with torch.inference_mode():
+            x = torch.ones(2, 3, requires_grad=True)
+        for n in (2, 3, 4, 5):
+            for fn in (lambda: x**n, lambda: x * n, lambda: x + n, lambda: x.clamp(max=n)):  # noqa: B023
+                with log.catch():
+                    y = fn()
+                    log(y, y.requires_grad, y.is_inference())

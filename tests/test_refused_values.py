@@ -6,7 +6,10 @@ import math
 from typing import Any
 
 import pytest
+import torch
 from sameness import Log, same
+
+import leafax
 
 CALLS = [
     "torch.linalg.svd(bad)", "torch.linalg.svdvals(bad.expand(3, 2, 2))", "torch.svd(bad)",
