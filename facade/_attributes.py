@@ -11,7 +11,7 @@ from leafax.functional import Slot
 
 from ._enter import from_array
 from ._layout import laid
-from ._modes import enable_grad
+from ._modes import within
 from ._saved import (
     FREED,
     WRAPPING,
@@ -25,7 +25,7 @@ from ._saved_arguments import saved_argument
 from ._saved_names import may_have
 from ._saved_views import as_view
 from ._silent import changed
-from ._trace import local
+from ._trace import Mode, local
 
 if TYPE_CHECKING:
     from ._node import Node
@@ -80,7 +80,7 @@ def copied(t: Any) -> Any:
     """What an in-place op overwrites is saved as a copy, which has a node of its own."""
     if not t.requires_grad:
         return t
-    with enable_grad():
+    with within(Mode.of(True, False, local.mode.autocast)):  # it was copied when it was saved
         return t.clone()
 
 

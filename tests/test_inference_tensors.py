@@ -295,3 +295,15 @@ def test_numbers_that_became_inputs_are_no_tensors_to_autograd() -> None:
                 with log.catch():
                     y = fn()
                     log(y, y.requires_grad, y.is_inference())
+
+
+def test_what_was_overwritten_is_shown_as_it_was_saved() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        b = torch.tensor([[1.0, 2.0], [0.75, -1.5]], requires_grad=True)
+        d = b * 2
+        d.cumprod_(0)
+        for mode in (torch.no_grad(), torch.inference_mode()):
+            with mode:
+                kept = d.grad_fn._saved_self
+            log(kept.is_inference(), kept.requires_grad, kept.grad_fn, kept.tolist())
