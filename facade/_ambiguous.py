@@ -81,9 +81,9 @@ def _maker(t: Any, value: Value) -> tuple[str, int] | None:
     if value.role == NODE and value.edge is not None:
         name, out = node_name(value.edge.state), value.edge.out
     elif value.role > LEAF:
-        fn, out = t._grad_fn, t._out
+        fn, out = t._node, t._out
         if fn is None and value.edge in local.trace.sources:
             source = local.trace.sources[value.edge]
-            fn, out = source._grad_fn, source._out
+            fn, out = source._node, source._out
         name = None if fn is None else type(fn).__name__
     return None if name is None else (short(name), out)

@@ -23,10 +23,6 @@ from ._trace import LEAF, NODE, NOWHERE, local, resting
 from ._vmapped import hides_grad
 
 _backward: Any = None
-_KEPT = {
-    "_grad_fn": "Deletion of _grad_fn not allowed. Detach tensor instead!",
-    "_backward_hooks": "Deletion of _backwards_hooks not allowed!",
-}
 
 
 class AutogradMixin(DataMixin):
@@ -124,7 +120,7 @@ class AutogradMixin(DataMixin):
         else:
             self._v = kind
             self._trace = None if self._array is not None else self._trace
-        if self._grad_fn is not None:
+        if self._node is not None:
             drop_grad_fn(self)
         if not leaf and self._base_ is not None and self._base_._tracked:
             flag(self, True)
@@ -146,6 +142,23 @@ class AutogradMixin(DataMixin):
     def grad_fn(self) -> Any:
         """The node of the graph that made this tensor, None for leaves."""
         return None if _begins(self) else _graph.grad_fn(self)
+
+    # No `__delattr__` says what may not be deleted: a class that has one is asked for its stores
+    # as well, and each of the recorder's then takes seven times as long.
+
+    @property
+    def _grad_fn(self) -> Any:
+        return self.grad_fn
+
+    @_grad_fn.setter
+    def _grad_fn(self, value: None) -> None:
+        if value is not None:
+            raise RuntimeError("_grad_fn can be only set to None")
+        self.detach_()
+
+    @_grad_fn.deleter
+    def _grad_fn(self) -> None:
+        raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
 
     @property
     def grad(self) -> Any:
@@ -239,6 +252,14 @@ class AutogradMixin(DataMixin):
         hooks = self._post_accumulate_hooks
         return None if hooks is None else OrderedDict(hooks)
 
+    @_post_accumulate_grad_hooks.setter
+    def _post_accumulate_grad_hooks(self, hooks: Any) -> None:
+        self._post_accumulate_hooks = hooks
+
+    @_post_accumulate_grad_hooks.deleter
+    def _post_accumulate_grad_hooks(self) -> None:
+        raise RuntimeError("Deletion of _post_accumulate_grad_hooks not allowed!")
+
     @property
     def _backward_hooks(self) -> Any:
         """The hooks by their number; None if there never was one."""
@@ -255,6 +276,10 @@ class AutogradMixin(DataMixin):
             return
         node, out = _graph.gradient_edge(self)
         node.tensor_hooks.update({k: (out, hook) for k, hook in (hooks or {}).items()})
+
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise RuntimeError("Deletion of _backwards_hooks not allowed!")
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> Any:
         """Call `hook(tensor)` after a gradient was accumulated into this leaf."""
@@ -317,11 +342,6 @@ class AutogradMixin(DataMixin):
             self._set_role(False)
         self._duals = None
         return self
-
-    def __delattr__(self, name: str) -> None:
-        if name in _KEPT:
-            raise RuntimeError(_KEPT[name])
-        super().__delattr__(name)
 
     @property
     def volatile(self) -> bool:

@@ -68,7 +68,7 @@ def _let_go(trace: Trace) -> None:
     for value, source in sources:
         del trace.sources[value]
         is_leaf = value.role == LEAF
-        kept = source if is_leaf else source._grad_fn
+        kept = source if is_leaf else source._node
         _loose.append((ref(trace), value, ref(kept), -1 if is_leaf else source._out))
 
 

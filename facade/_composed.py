@@ -56,8 +56,7 @@ def _made(op: Op, compose: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     trace = local.trace
     key = ("composed", op, *[key_part(a, trace) for a in args])
     key += tuple([(k, key_part(a, trace)) for k, a in kwargs.items()])
-    alone = mode.dual or mode.hooks or mode.counted or mode.autocast is not None
-    if alone or over_budget(trace):
+    if not mode.plain or over_budget(trace):
         return _recorded(op, compose, args, kwargs)
     before, inputs = trace.state, len(trace.arrays)
     state = before.next.get(key)

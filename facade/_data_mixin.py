@@ -76,8 +76,8 @@ class DataMixin(Handle):
         old, trace = self._v, local.trace
         local.turned |= old.shape != other._v.shape
         here = self._trace is trace and old.index >= 0
-        if not here and old.role > LEAF and self._grad_fn is None:
-            self._grad_fn, self._out = _graph.gradient_edge(self)
+        if not here and old.role > LEAF and self._node is None:
+            self._node, self._out = _graph.gradient_edge(self)
         moved(self)
         replaced(trace, self, self._known())
         aval, strides = other._v.aval, other._v.strides
@@ -93,9 +93,9 @@ class DataMixin(Handle):
             trace.entered.pop(id(self), None)
         else:
             value = tag(trace, self._entered(other), kind)
-            history = self._grad_fn, self._out
+            history = self._node, self._out
             rebind(self, value)
-            self._grad_fn, self._out = history
+            self._node, self._out = history
             if value.role:
                 trace.sources[value] = self if value.role == LEAF else Source(*history)
 

@@ -31,11 +31,11 @@ def register(cls: type) -> None:
 class Source:
     """Where the gradient of an EXTERNAL value goes; stands among a trace's sources."""
 
-    __slots__ = ("_grad_fn", "_out")
+    __slots__ = ("_node", "_out")
     _grad = _v = None
 
     def __init__(self, node: Any, out: int) -> None:
-        self._grad_fn, self._out = node, out
+        self._node, self._out = node, out
 
 
 def make(value: Value, trace: Trace) -> Any:
@@ -67,6 +67,9 @@ def enter(t: Any, trace: Trace) -> Value:
             wait_for(t)
         value = t._v
         known = trace.entered.get(id(t))
+        if known is None and t._trace is None and not t._shares and not trace.together:
+            if t._array is not None:
+                return _enter_at_rest(t, value.resting, trace)
         if known is not None and known[0]() is t and known[2] == _held(t):
             same = known[1].resting is value.resting  # else its flag was changed elsewhere
             if same and (t._array is not None or not t._shares):
@@ -79,7 +82,7 @@ def enter(t: Any, trace: Trace) -> Value:
         edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
         if t._shares and t._store is not None:
             if edge is not None:  # it moves to this trace
-                t._grad_fn, t._out = edge
+                t._node, t._out = edge
             from ._reading import read
 
             value = read(t, trace)
@@ -96,8 +99,8 @@ def enter(t: Any, trace: Trace) -> Value:
                 trace.versions[value.storage] = t._vc[0]
         if value.role and value.role != NODE:
             # A leaf's gradient goes to itself; of others the graph only needs the edge.
-            if edge is None and t._grad_fn is not None:
-                edge = t._grad_fn, t._out
+            if edge is None and t._node is not None:
+                edge = t._node, t._out
             trace.sources[value] = t if value.role == LEAF or edge is None else Source(*edge)
         trace.entered[id(t)] = (ref(t), value, _held(t))
         if t._array is not None or t._store is not None:
@@ -105,6 +108,29 @@ def enter(t: Any, trace: Trace) -> Value:
             t._v, t._trace = value, trace
             trace.refs.append(ref(t))
         return value
+
+
+def _enter_at_rest(t: Any, kind: Value, trace: Trace) -> Value:
+    """What `enter` does for a tensor on an array of its own that is in no trace: for most."""
+    array = t._array if type(t._array) is not np.ndarray else entering(t)
+    state = trace.state.next.get(kind)
+    if state is None:
+        value = add_input(trace, kind, array)
+    else:
+        trace.state, value = state, state.value
+        trace.arrays.append(array)
+        trace.nbytes += kind.nbytes
+    counter = t._vc
+    if counter is not None:
+        trace.versions[value.storage] = counter[0]
+    if value.role:
+        leads = value.role == LEAF or t._node is None
+        trace.sources[value] = t if leads else Source(t._node, t._out)
+    me = ref(t)
+    trace.entered[id(t)] = (me, value, id(t._array))
+    t._v, t._trace = value, trace
+    trace.refs.append(me)
+    return value
 
 
 def _held(t: Any) -> Any:

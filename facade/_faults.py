@@ -11,23 +11,28 @@ from ._trace import local
 
 
 class Pending(NamedTuple):
-    """Fault flags of a run that nobody has looked at yet."""
+    """What the checks of a run found, which nobody has looked at yet.
 
-    flags: Any
-    values: Any
+    Attributes:
+      found: an array `(2, checks)` as `functional._lower.lower` gives it.
+      sites: where the checks stand, and what they say.
+    """
+
+    found: Any
     sites: Any
 
 
 def check_faults() -> None:
     """Raise the first data-dependent error of the runs so far, with the user's line."""
     while local.faults:
-        flags, values, sites = local.faults.popleft()
-        if not any(raw(flags)):
+        found, sites = local.faults.popleft()
+        if not any(raw(found)):
             continue
-        first = int(np.argmax(flags))
+        bad, values = np.asarray(found)
+        first = int(np.argmax(bad))
         site = sites[first]
         local.faults.clear()
-        message = site.message.format(value=int(np.asarray(values)[first]))
+        message = site.message.format(value=int(values[first]))
         error = site.error(message)
         if site.where is not None:
             error.add_note(f"recorded at {site.where[0]}:{site.where[1]}")
@@ -37,6 +42,6 @@ def check_faults() -> None:
 def check_ready_faults() -> None:
     """Raise the errors of runs that are over, without waiting for those that are not."""
     for pending in local.faults:
-        if hasattr(pending.flags, "is_ready") and not pending.flags.is_ready():
+        if hasattr(pending.found, "is_ready") and not pending.found.is_ready():
             return
     check_faults()

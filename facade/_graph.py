@@ -60,9 +60,9 @@ def edge_of(trace: Trace, value: Value) -> Any:
     source = trace.sources[edge]
     if edge.role == LEAF:
         return (accumulator(source), 0)
-    if source._grad_fn is None:  # another thread's trace has it pending
+    if source._node is None:  # another thread's trace has it pending
         return gradient_edge(source)
-    return (source._grad_fn, source._out)
+    return (source._node, source._out)
 
 
 def node_of(trace: Trace, state: State) -> Node:
@@ -97,7 +97,7 @@ def grad_fn(t: Any) -> Any:
     if value.index >= 0 and not t._trace.done:
         edge = edge_of(t._trace, value)
         return edge[0] if edge is not None else None
-    return t._grad_fn
+    return t._node
 
 
 def renew(t: Any) -> None:
@@ -160,7 +160,7 @@ def unretain(t: Any) -> None:
         for place, holder in list(trace.retains.items()):
             if holder() is t:
                 del trace.retains[place]
-    node = t._grad_fn
+    node = t._node
     if node is None and t._stale is None:  # written to in no_grad since an earlier program
         node = grad_fn(t)
     if node is not None and node.retains:

@@ -27,7 +27,7 @@ class Handle:
       _ended: it is an argument of a transformed function that has returned: to other transforms
         a constant.
       _stale: set when the storage was written through another tensor: what `_v` was before.
-      _grad_fn: its graph node once an earlier trace is done; `_out` is its output number.
+      _node: its graph node once an earlier trace is done; `_out` is its output number.
       _grad: `.grad`.
       _duals: its tangents by level, see `_dual.py`; `_dual_root` is `(tensor, length of its
         lens)` of that whose tangent a view of it shares, with None for the tensor itself; None
@@ -46,7 +46,7 @@ class Handle:
     _base_: Any = None
     _blens: Any = Shared("_blens", ())
     _stale: Any = None
-    _grad_fn: Any = None
+    _node: Any = None
     _out: int = 0
     _grad: Any = None
     _vc: Any = Shared("_vc", None)

@@ -79,7 +79,7 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
                 with _dual.seeing(_dual.below(level)):
                     _view_in_place(name, along, args, kwargs)
         return t
-    op, lost = TABLE[name], (t._stale, t._grad_fn, t._out)
+    op, lost = TABLE[name], (t._stale, t._node, t._out)
     if name == "t" and t.dim() > 2:
         raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {t.dim()}D")
     others = _views(t)
@@ -121,7 +121,7 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
         if not recorded:
             make_stale(t)
             if t._creation and lost[0] is not None:  # errors name the node that it had
-                t._stale, t._grad_fn, t._out = lost
+                t._stale, t._node, t._out = lost
     for other in others:
         other._blens = back + other._blens
     for member in store.members:

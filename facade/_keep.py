@@ -215,7 +215,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
                         tensor = leaf if _readable(leaf) else tensor
                     else:
                         tensor._v = resting(value.aval, True, EXTERNAL, strides=value.strides)
-                        tensor._grad_fn, tensor._out = edge
+                        tensor._node, tensor._out = edge
             if trace.duals and value in trace.duals:
                 tensor._duals = trace.duals[value]
             tensors[value] = tensor

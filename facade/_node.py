@@ -256,7 +256,7 @@ class Node:
             if not tracked:
                 return out
             out._v = resting(out._v.aval, True, EXTERNAL)
-            out._grad_fn, out._out = self, -1 - index
+            out._node, out._out = self, -1 - index
             return out
         trace = self.trace
         frames = trace.frames if trace is not None else None

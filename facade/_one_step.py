@@ -26,8 +26,8 @@ def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
       name: of the function in the trie: its op, and what else there is but operands.
       composed: records its ops; what it records depends on the operands' values alone.
     """
-    mode, trace = local.mode, local.trace
-    if mode.dual or mode.hooks or mode.counted or mode.autocast is not None or over_budget(trace):
+    trace = local.trace
+    if not local.mode.plain or over_budget(trace):
         return composed(*operands)
     key = (name, *[enter(x, trace) for x in operands])
     before, inputs = trace.state, len(trace.arrays)

@@ -88,8 +88,8 @@ def peek(t: Any) -> Any:
     outcome = plan.run(inputs)
     known.update(zip(rest, outcome.outputs[1:], strict=True))
     if trace is not local.trace:
-        if outcome.flags is not None:  # that thread may raise them later, or never
-            local.faults.append(Pending(outcome.flags[0], outcome.flags[1], plan.side.faults))
+        if outcome.faults is not None:  # that thread may raise them later, or never
+            local.faults.append(Pending(outcome.faults, plan.side.faults))
         told = ("tensor of another thread", user_line(), len(plan.nodes), *outcome[3:])
         history.append(Run(*told, inputs=len(inputs), outputs=len(rest) + 1, saved=0, donated=0))
     return outcome.outputs[0]
@@ -165,7 +165,7 @@ def glance(t: Any, reason: str) -> Any:
     asked = range(first, first + len(entry.avals))
     program = picked([(first, first, entry) for first, entry, _ in needed], tuple(asked))
     outcome = plan_for(program).run(arrays, host=True)
-    if outcome.flags is not None and any(raw(outcome.flags[0])):
+    if outcome.faults is not None and any(raw(outcome.faults)):
         return None  # it raises in the program, once
     glanced.update(zip(asked, outcome.outputs, strict=True))
     nodes = len(needed) - len(arrays)

@@ -11,7 +11,7 @@ def onward(trace: Trace, edge: Value) -> list[State]:
     """The states of `trace` that the gradient at an edge goes on to."""
     if edge.role == NODE:
         return [edge.state]
-    node = trace.sources[edge]._grad_fn if edge in trace.sources else None
+    node = trace.sources[edge]._node if edge in trace.sources else None
     if edge.role != EXTERNAL or node is None or node.trace is not None:
         return []
     return [n[0].state for n in node.next_edges() if n is not None and n[0].trace is trace]

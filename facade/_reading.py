@@ -30,12 +30,12 @@ def read(t: Any, trace: Trace) -> Value:
         kind = old.resting
         if old.role == NODE:
             kind = value = keep_edge(trace, value, old)
-        elif old.role == EXTERNAL and t._grad_fn is None:
+        elif old.role == EXTERNAL and t._node is None:
             from ._graph import edge_of
 
             edge = edge_of(trace, old)
             assert edge is not None
-            t._grad_fn, t._out = edge
+            t._node, t._out = edge
         return tag(trace, value, kind, old.storage, _version(t, trace, old.storage))
     kind = t._v.resting
     if old is not None and base is not None and old.role != LEAF:
@@ -63,7 +63,7 @@ def _regenerate(t: Any, trace: Trace) -> Value:
             value = record(op, (value, *args), kwargs, budget=False)[0].value
     assert value is not None
     move_retain(t, value, trace)
-    if t._grad_fn is not None:
+    if t._node is not None:
         drop_grad_fn(t)
     return value
 
@@ -106,8 +106,8 @@ def drop_grad_fn(t: Any) -> None:
     for value, source in list(sources.items()):
         if source is t and value.role > LEAF:
             sources[value] = old = Handle()
-            old._v, old._grad_fn, old._out = value, t._grad_fn, t._out
-    t._grad_fn = None
+            old._v, old._node, old._out = value, t._node, t._out
+    t._node = None
 
 
 def move_retain(t: Any, value: Value, trace: Trace) -> None:

@@ -29,16 +29,23 @@ from ._step import user_line
 from ._storage import unshare
 from ._threads import ended, running, sharing
 from ._together import tell
-from ._trace import EXTERNAL, LEAF, NODE, State, Trace, local
+from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, local
 from ._views import settle_all
 
 
 class Recipe(NamedTuple):
-    """How to run the program of one state for one set of live tensors."""
+    """How to run the program of one state for one set of live tensors.
+
+    Attributes:
+      places: value number -> position among the outputs.
+      saves: what the graph keeps, see `_keep.Keep`.
+      sizes: of the program, for `explain()`: ops, inputs, outputs that tensors hold.
+    """
 
     plan: Plan
-    places: dict[int, int]  # value number -> position among the outputs
-    saves: Any  # what the graph keeps, see `_keep.Keep`
+    places: dict[int, int]
+    saves: Any
+    sizes: tuple[int, int, int]
 
 
 def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None = None) -> None:
@@ -59,8 +66,10 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
 
 def _give_up(trace: Trace) -> None:
     """Leave a program whose gradients cannot be prepared, with its values where those can be."""
-    live, arrays = _alive(trace), trace.arrays
-    pending, _ = _sorted(live, frozenset())
+    settle_all(trace)
+    found, arrays = _sorted(trace, frozenset()), trace.arrays
+    assert found is not None
+    live, pending, _ = found
     trace.arrays = []
     _renew(trace)
     with suppress(Exception):  # the error that is on its way tells more
@@ -77,109 +86,121 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
         begun = _begin(trace, want)
     if begun is None:
         return
-    live, pending, outputs, recipe, arrays = begun
+    live, pending, recipe, arrays = begun
+    plan = recipe.plan
     try:
-        outcome = recipe.plan.run(arrays)
-        # From here on the device computes, so what remains costs no time.
+        outcome = plan.run(arrays)
+        # From here on the device computes, so what remains costs little time.
         del arrays, begun
         local.clock += 1
         trace.state.used = local.clock
-        where = where or user_line()
         with sharing:
-            _end(trace, recipe, outcome, live, pending, outputs)
+            _end(trace, recipe, outcome, live, pending)
     finally:
         with sharing:
             running.pop(trace)
             ended.notify_all()
     bound(local)
+    nodes, inputs, held = recipe.sizes
     record = Run(
-        reason, where, len(recipe.plan.nodes), outcome.how, outcome.seconds,
-        len(recipe.plan.program.entries) - len(recipe.plan.nodes), len(set(outputs)),
-        len(outcome.residuals) + len(recipe.places) - len(set(outputs)),
-        len(recipe.plan.donate) if outcome.how != "op by op" else 0,
+        reason, where or user_line(), nodes, outcome.how, outcome.seconds, inputs, held,
+        len(outcome.residuals) + len(recipe.places) - held,
+        len(plan.donate) if outcome.how != "op by op" else 0,
     )  # fmt: skip
     history.append(record)
-    plans.append((record, recipe.plan))
-    if outcome.flags is not None:
-        flags, values = outcome.flags
-        local.faults.append(Pending(flags, values, recipe.plan.side.faults))
+    plans.append((record, plan))
+    if outcome.faults is not None:
+        local.faults.append(Pending(outcome.faults, plan.side.faults))
 
 
 def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     """Take the program from the thread; what it takes to run it, or None if nothing is wanted."""
-    live = _alive(trace)
-    for t in live:
-        if t._viewed is not None:
-            settle_all(trace)
-            live = _alive(trace)
-            break
+    wanted = {id(t) for t in want} if want else frozenset()
+    found = _sorted(trace, wanted)
+    if found is None:
+        settle_all(trace)
+        found = _sorted(trace, wanted)
+        assert found is not None
+    live, pending, graph = found
     state = trace.state
     local.budget = 0
-    pending, graph = _sorted(live, {id(t) for t in want} if want else frozenset())
-    asked = _keep.asked()
-    keep = _keep.to_keep(trace, graph) if graph or trace.grad_fns else None
-    if _keep.asked() != asked:  # other threads may have taken tensors meanwhile
-        return _begin(trace, want)
-    if keep and trace.together:  # it asks which tensors hold what it keeps
-        tell(trace)
-        live = _alive(trace)
+    keep = None
+    if graph or trace.grad_fns:
+        asked = _keep.asked()
+        keep = _keep.to_keep(trace, graph)
+        if _keep.asked() != asked:  # other threads may have taken tensors meanwhile
+            return _begin(trace, want)
+        if keep and trace.together:  # it asks which tensors hold what it keeps
+            tell(trace)
+            live = _alive(trace)
     if not pending and not keep:
         _leave(trace, live)
         return None
     if state.plans is None:
         state.plans = {}
-    outputs = tuple([t._v.index for t in pending])
-    donate = state.plans.get(outputs)  # what could be donated last time
-    if not donate or not _still_donatable(trace, donate):
-        donate = state.plans[outputs] = _donatable(trace, pending)
-    key = (outputs, keep, donate)
+    key = (tuple([t._v.index for t in pending]), keep)
     recipe = state.plans.get(key)
-    if recipe is None:
-        recipe = state.plans[key] = _recipe(state, pending, keep, donate)
+    if recipe is None or not _donates(trace, recipe.plan.donate):
+        donate = _donatable(trace, pending)
+        recipe = state.plans.get((key, donate))
+        if recipe is None:
+            recipe = state.plans[key, donate] = _recipe(state, pending, keep, donate)
+        state.plans[key] = recipe  # next time the same is asked for first
     arrays = trace.arrays
     trace.arrays = []
     _renew(trace)
     running[trace] = threading.get_ident()
-    return live, pending, outputs, recipe, arrays
+    return live, pending, recipe, arrays
 
 
-def _end(
-    trace: Trace, recipe: Recipe, outcome: Any, live: list[Any], pending: list[Any],
-    outputs: tuple[int, ...],
-) -> None:  # fmt: skip
+def _end(trace: Trace, recipe: Recipe, outcome: Any, live: list[Any], pending: list[Any]) -> None:
     """Give the tensors their arrays and what later gradients need of the graph."""
-    for t, index in zip(pending, outputs, strict=True):
-        if t._trace is trace and t._v.index == index:  # no other thread gave it a value meanwhile
-            t._array = outcome.outputs[recipe.places[index]]
+    outputs, places = outcome.outputs, recipe.places
+    for t in pending:
+        if t._trace is trace and (k := places.get(t._v.index)) is not None:
+            t._array = outputs[k]  # else another thread gave it a value meanwhile
     if recipe.saves:
         _keep.keep(trace, recipe, outcome, live)
     _leave(trace, live)
 
 
-def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Any]]:
-    """The tensors to compute, and the values whose history somebody holds.
+def _sorted(
+    trace: Trace, wanted: Set[int]
+) -> tuple[list[Any], list[Any], list[Value]] | None:  # fmt: skip
+    """The tensors of `_alive`, those to compute, and the values whose history somebody holds.
 
     Args:
       wanted: ids of those that are computed also where they share memory with another.
+
+    Returns:
+      None if one is a view whose sharing has not been worked out: that comes first.
     """
-    pending, graph = [], []
-    for t in live:
-        value = t._v
-        if t._stale is not None:
-            graph.append(t._stale)
+    live: list[Any] = []
+    pending: list[Any] = []
+    graph: list[Value] = []
+    for r in trace.refs:
+        t = r()
+        if t is None or t._trace is not trace:
             continue
+        live.append(t)
+        value = t._v
+        if t._shares:
+            if t._viewed is not None:
+                return None
+            if t._stale is not None:
+                graph.append(t._stale)
+                continue
         if value.role == NODE:
             graph.append(value)
         if t._array is None and value.index >= 0:
             if not t._shares or t._store is None or t is t._store.cell or id(t) in wanted:
                 pending.append(t)
-    return pending, graph
+    return live, pending, graph
 
 
 def _alive(trace: Trace) -> list[Any]:
-    """The tensors in the trace that somebody holds."""
-    found = [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
-    return list(dict.fromkeys(found))  # each once: one may have entered twice
+    """The tensors in the trace that somebody holds; one that entered twice comes twice."""
+    return [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
 
 
 def _renew(trace: Trace) -> None:
@@ -197,14 +218,14 @@ def _leave(trace: Trace, live: list[Any]) -> None:
         if t._trace is not trace:  # another thread took it
             continue
         value = t._v
-        if t._array is not None and not t._shares and value.role <= LEAF:
+        if value.role <= LEAF and not t._shares and t._array is not None:
             t._v, t._trace = value.resting, None  # most: data, parameters, results without history
             continue
         value = t._stale if t._stale is not None else value
-        if value.role == NODE and t._grad_fn is None:
-            t._grad_fn, t._out = _graph.later(trace, value), value.edge.out
-        elif value.role == EXTERNAL and t._grad_fn is None:
-            t._grad_fn, t._out = _graph.edge_of(trace, value)
+        if value.role == NODE and t._node is None:
+            t._node, t._out = _graph.later(trace, value), value.edge.out
+        elif value.role == EXTERNAL and t._node is None:
+            t._node, t._out = _graph.edge_of(trace, value)
         if t._stale is not None:
             t._stale = value.resting
         t._v = t._v.resting
@@ -223,7 +244,7 @@ def _leave(trace: Trace, live: list[Any]) -> None:
 
 def _nodes_leave(trace: Trace) -> None:
     """Let the nodes that the trace's sources lead to no longer hold the trace, which holds them."""
-    roots = [s._grad_fn for s in trace.sources.values() if type(s) is Source]
+    roots = [s._node for s in trace.sources.values() if type(s) is Source]
     stack = [n for n in roots if n.trace is trace]
     stack += [e[0] for n in roots if n.trace is None for e in n.next_edges() if e is not None]
     while stack:
@@ -234,15 +255,16 @@ def _nodes_leave(trace: Trace) -> None:
 
 
 def _recipe(state: State, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:
-    numbers = {t._v.index for t in pending}
-    if keep:
-        numbers.update(v.index for v in keep.values)
+    held = {t._v.index for t in pending}
+    numbers = held.union([v.index for v in keep.values]) if keep else held
     entries, index_of = entries_to(state)
     # Sorted: where a step is recorded for the first time, tensors may come in another order.
     outputs, donate = pair(entries, tuple(sorted(numbers)), donate)
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
     program = Program(tuple(entries), outputs, residuals)
-    return Recipe(plan_for(program, donate), {n: k for k, n in enumerate(outputs)}, keep)
+    plan = plan_for(program, donate)
+    sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)
+    return Recipe(plan, {n: k for k, n in enumerate(outputs)}, keep, sizes)
 
 
 def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
@@ -291,13 +313,14 @@ def _donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _still_donatable(trace: Trace, donate: tuple[int, ...]) -> bool:
+def _donates(trace: Trace, donate: tuple[int, ...]) -> bool:
+    """Whether these inputs can be donated again, if any were."""
     arrays, count = trace.arrays, sys.getrefcount
     for i in donate:
         array = arrays[i]
         if count(array) > _NOBODY:
             return False
-    return True
+    return bool(donate)
 
 
 def observe(t: Any, reason: str) -> Any:

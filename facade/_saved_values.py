@@ -46,7 +46,7 @@ def same(saved: Saved) -> Any:
 
 def is_result(t: Any, node: Node, out: int) -> bool:
     """Whether `t` still is what the node made."""
-    return t._grad_fn is node and t._out == out and t._stale is None
+    return t._node is node and t._out == out and t._stale is None
 
 
 def history(t: Any, node: Node, out: int) -> Any:

@@ -63,14 +63,13 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
 
     def item(self) -> Any:
         """The value of a tensor of one element, as a Python number; runs the program."""
-        if self.numel() != 1:
+        if self._v.numel != 1:
             if local.look is not None:
                 observe(self, "item()")  # `vmap` refuses it whatever its size is
             raise RuntimeError(
-                f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
+                f"a Tensor with {self._v.numel} elements cannot be converted to Scalar"
             )
-        array = observe(self, "item()")
-        return np.frombuffer(raw(array), array.dtype).item()
+        return np.frombuffer(raw(observe(self, "item()")), self._v.dtype).item()
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers; runs the program."""

@@ -127,6 +127,7 @@ class Mode:
 
     __slots__ = (
         "enabled", "grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted", "floats",
+        "plain",
     )  # fmt: skip
     _made: dict[Any, Mode] = {}
 
@@ -141,6 +142,8 @@ class Mode:
         self.anomaly = anomaly  # anomaly detection is on
         self.counted = counted  # `Local.recorded` is told of each op
         self.floats = floats  # the default dtype
+        # Nothing else takes part in an op: no cast, hook, tangent or count.
+        self.plain = autocast is None and not (hooks or dual or counted)
 
     @classmethod
     def of(

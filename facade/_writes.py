@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def rebind(t: Any, value: Value) -> None:
     """Let `t` hold `value` of the running trace from now on, as after a write."""
     trace = local.trace
-    if t._grad_fn is not None:
+    if t._node is not None:
         drop_grad_fn(t)
     t._trace = None
     t._v, t._trace, t._array, t._stale = value, trace, None, None
@@ -44,7 +44,7 @@ def write(t: Any, value: Value, tracked: bool = False, counts: bool = True) -> N
         return
     # A view whose history nobody can tell keeps what it had: errors name the node.
     before, base = t._stale, t._base_
-    lost = (before, t._grad_fn, t._out) if t._creation and before is not None else None
+    lost = (before, t._node, t._out) if t._creation and before is not None else None
     # One of a base that was cut off still has a node, which leads nowhere.
     cut = before is not None and base is not None and before.role > LEAF and not base._tracked
     rebind(t, value)
@@ -55,7 +55,7 @@ def write(t: Any, value: Value, tracked: bool = False, counts: bool = True) -> N
     if repeats(t) or cut or base is not None and (value.requires_grad or base._tracked):
         make_stale(t)  # the version of its history is no longer the base's
         if lost is not None:
-            t._stale, t._grad_fn, t._out = lost
+            t._stale, t._node, t._out = lost
         elif cut:
             t._stale = before
 
@@ -137,9 +137,9 @@ def _reread(t: Any) -> None:
     old = enter(t, trace)
     value = without_grad(lambda: through(trace, t._store.cell, t._lens))
     value = keep_edge(trace, value, old) if old.role else value
-    history = t._grad_fn, t._out
+    history = t._node, t._out
     rebind(t, tag(trace, value, value if old.role else old, old.storage, old.version))
-    t._grad_fn, t._out = history
+    t._node, t._out = history
 
 
 def make_stale(t: Any) -> None:

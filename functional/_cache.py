@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
     outputs: tuple[Any, ...]
     residuals: tuple[Any, ...]
-    flags: Any  # (fault flags, values) arrays, or None without checks
+    faults: Any  # what checks found, an array as `lower` gives it; None without checks
     how: str  # "compiled", "cached" or "op by op"
     seconds: float  # spent compiling and dispatching
 
@@ -99,8 +99,8 @@ class Plan:
             flat = jitted(*args)
         _wide.append(wide)
         n, r = self._sizes
-        flags = flat[-2:] if self._checked else None
-        return Outcome(flat[:n], flat[n : n + r], flags, how, time.perf_counter() - start)
+        faults = flat[-1] if self._checked else None
+        return Outcome(flat[:n], flat[n : n + r], faults, how, time.perf_counter() - start)
 
     def forget(self) -> None:
         """Let go of the executable; the next run compiles it again."""
@@ -115,9 +115,9 @@ class Plan:
         n = len(self.program.outputs)
 
         def flat(*args: Any) -> tuple[Any, ...]:
-            outs, residuals, flags, values = fn(*args)
+            outs, residuals, faults = fn(*args)
             self._sizes = (n, len(residuals))
-            return (*outs, *residuals, flags, values) if self._checked else (*outs, *residuals)
+            return (*outs, *residuals, faults) if self._checked else (*outs, *residuals)
 
         self._flat = flat
         options: Any = {"keep_unused": bool(self.donate), **options_of(self.nodes)}

@@ -128,8 +128,9 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
     Args:
       program: what to lower.
       side: filled with what tracing learns (residual structures, checks). If it is given, the
-        function returns `(outputs, residual arrays, fault flags, fault values)`, else only the
-        outputs.
+        function returns `(outputs, residual arrays, faults)`, else only the outputs. `faults` is
+        an int64 array `(2, checks)`: 1 where a check found something, and the value that it found;
+        all zeros if none did.
 
     Returns:
       A function of one array an `Input`, in order.
@@ -148,8 +149,7 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
         leaves = Leaves()
         residuals: list[Residual] = []
         sites: list[FaultSite] = []
-        flags: list[Any] = []
-        values: list[Any] = []
+        faults: list[Any] = []
         for e, entry in enumerate(program.entries):
             if isinstance(entry, Input):
                 env.append(next(supply))
@@ -169,15 +169,13 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
                 for fault in call.faults(*args):
                     sites.append(FaultSite(fault.error, fault.message, entry.where))
                     flag, value = summarise(fault)
-                    flags.append(flag)
-                    values.append(value)
+                    faults.append(jnp.stack([flag.astype("int64"), jnp.where(flag, value, 0)]))
         results = tuple(env[i] for i in program.outputs)
         if side is None:
             return results
         side.residuals, side.faults = residuals, sites
-        none = jnp.zeros((0,), "bool"), jnp.zeros((0,), "int64")
-        packed = (jnp.stack(flags), jnp.stack(values)) if flags else none
-        return results, tuple(leaves.arrays), *packed
+        found = jnp.stack(faults, 1) if faults else jnp.zeros((2, 0), "int64")
+        return results, tuple(leaves.arrays), found
 
     assert len(firsts) == len(program.entries)
     return run

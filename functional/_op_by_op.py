@@ -37,7 +37,7 @@ class OpByOp:
     def run(
         self, args: Sequence[Any], side: Side, make_room: Callable[[], None], host: bool = False
     ) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
-        """The outputs, the leaves of residuals, and `(fault flags, values)` or None.
+        """The outputs, the leaves of residuals, and the faults (as `lower` gives them) or None.
 
         Args:
           side: is told of the residuals and the fault sites.
@@ -89,8 +89,8 @@ class OpByOp:
         residuals = tuple(leaves)  # some still NumPy's: what takes them may run op by op as well
         if not self.checked:
             return outputs, residuals, None
-        bad = np.array([bool(f) for f, _ in flags], bool)
-        return outputs, residuals, (bad, np.array([int(v) for _, v in flags], np.int64))
+        found = [(1, int(value)) if flag else (0, 0) for flag, value in flags]
+        return outputs, residuals, np.array(found, np.int64).reshape(-1, 2).T.copy()
 
     @functools.cached_property
     def _uses(self) -> tuple[dict[int, int], set[int], set[int]]:

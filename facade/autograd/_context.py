@@ -237,7 +237,7 @@ class FunctionCtx(SavesTensors):
         if t._retains:
             retain_at(t, self, k)
         write(t, external(value, self, k))
-        t._grad_fn, t._out = self, k
+        t._node, t._out = self, k
 
     # ------------------------------------------------------------ in the engine's walk
 

@@ -74,4 +74,4 @@ def rebase(ctx: Any, t: Any, place: int) -> None:
     value = enter(base, trace)
     value = tag(trace, value, value, value.storage, value.version + 1)
     write_view(t, external(value, node, 0))
-    base._grad_fn, base._out = node, 0
+    base._node, base._out = node, 0

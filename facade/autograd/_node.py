@@ -139,7 +139,7 @@ def set_history(t: Any, node: Any, out: int) -> Any:
         value = keep_edge(trace, value, node.state.values[out])
     else:
         value = external(value, node, out)
-        t._grad_fn, t._out = node, out
+        t._node, t._out = node, out
     t._v, t._trace = value, trace
     renew_entry(trace, t, value)
     return t

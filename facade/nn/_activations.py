@@ -24,7 +24,7 @@ def with_inplace(op: Op, name: str) -> Callable[..., Any]:
             *rest, inplace = args
             args = tuple(rest)
         if not inplace:
-            out = known(op, (input, *args), kwargs)
+            out = known(op, (input, *args), kwargs) if args or kwargs else known(op, (input,))
             if out is not None:
                 return out
         args, kwargs = uniform(op, (input, *args), kwargs)

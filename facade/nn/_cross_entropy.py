@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from leafax.functional import TABLE, scalar_name
 
 from .._autocast import float32
 from .._creation import full
+from .._one_step import in_one_step
 from .._record import apply
 from .._scalars import over, plus, times
 from .._trace import local
@@ -69,6 +71,10 @@ def cross_entropy(
     dim = 0 if len(shape) == 1 else 1
     if shape == target._v.shape:
         return _probabilities(input, target, weight, reduction, ignore_index, label_smoothing, dim)
+    if weight is None and type(label_smoothing) is float and not label_smoothing:
+        if type(ignore_index) is int:  # what else it may be is no part of a step's name
+            settings = dim, reduction, ignore_index
+            return in_one_step((_NLL, *settings), partial(_of_classes, *settings), input, target)
     logs = apply(_LOG_SOFTMAX, input, dim, input._v.dtype)
     loss = _nll(logs, target, weight, reduction, ignore_index)
     if label_smoothing <= 0.0:
@@ -77,6 +83,11 @@ def cross_entropy(
     smooth = _smooth(logs, target, weight, reduction, ignore_index, dim)
     share = label_smoothing / logs.shape[dim]
     return times(loss, 1 - label_smoothing) + times(smooth, share)
+
+
+def _of_classes(dim: int, reduction: str, ignore_index: int, input: Any, target: Any) -> Any:
+    logs = apply(_LOG_SOFTMAX, input, dim, input._v.dtype)
+    return _nll(logs, target, None, reduction, ignore_index)
 
 
 _in_float32 = float32(cross_entropy)

@@ -46,7 +46,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         from .._autocast import operands
 
         input, weight, bias = operands(_LINEAR, (input, weight, bias))
-    shape = tuple(input._v.shape)
+    shape = input._v.shape
     if not shape or not weight._v.shape:
         raise RuntimeError(
             "both arguments to linear need to be at least 1D, but they are "

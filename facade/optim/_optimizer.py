@@ -161,7 +161,9 @@ class Optimizer(Saved):
 
     def _step_groups(self) -> None:
         for group in self.param_groups:
-            self._step_group(group)
+            params = self.trainable(group)
+            if params:
+                self._step_params(group, params)
 
     def _step_recorded(self) -> None:
         for group in self.param_groups:
@@ -180,11 +182,6 @@ class Optimizer(Saved):
     def trainable(self, group: ParamGroup) -> list[Any]:
         """The parameters that a step updates: those with a gradient that require one."""
         return [p for p in group["params"] if p._grad is not None and p._v.requires_grad]
-
-    def _step_group(self, group: ParamGroup) -> None:
-        params = self.trainable(group)
-        if params:
-            self._step_params(group, params)
 
     def _step_params(self, group: ParamGroup, params: list[Any]) -> None:
         with sharing:  # other threads may read the parameters: before the step or after it

@@ -81,19 +81,18 @@ class SGD(Optimizer):
         names = self.held_names(group)
         if not names:
             return [[]] * len(params)
-        dampened = len(names) > 1
+        dampened, known, held = len(names) > 1, self.state, []
         for p in params:
-            fresh = self.state[p].get("momentum_buffer") is None  # old state dicts hold None
-            if dampened and (fresh or p not in self._started):
-                self._started[p] = tensor(not fresh)
+            buffer = known[p].get("momentum_buffer")  # old state dicts hold None
+            fresh = buffer is None
             if fresh:
                 with jax.enable_x64(True):
-                    zeros = laid_as(p, from_array(jnp.zeros(tuple(p.shape), p._v.dtype)))
-                self.state[p]["momentum_buffer"] = zeros
-        buffers = [self.state[p]["momentum_buffer"] for p in params]
-        if not dampened:
-            return [[buf] for buf in buffers]
-        return [[buf, self._started[p]] for p, buf in zip(params, buffers, strict=True)]
+                    buffer = laid_as(p, from_array(jnp.zeros(tuple(p.shape), p._v.dtype)))
+                known[p]["momentum_buffer"] = buffer
+            if dampened and (fresh or p not in self._started):
+                self._started[p] = tensor(not fresh)
+            held.append([buffer, self._started[p]] if dampened else [buffer])
+        return held
 
     def update_recorded(self, p: Any, group: ParamGroup) -> None:
         g, momentum = -p.grad if group["maximize"] else p.grad, group["momentum"]
