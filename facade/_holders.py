@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ._together import tell
-from ._trace import Value, local
+from ._trace import NODE, Value, local
 
 
 class Holders:
@@ -14,6 +14,8 @@ class Holders:
 
     A tensor that was written to holds another value, which was made of the one asked for. Where
     none does it is what shares storage and shape, by preference with the same `requires_grad`.
+    A tensor with the history of the write comes before one that only shares the memory, as what a
+    pack hook saw does.
     """
 
     def __init__(self, living: Iterable[Any]) -> None:
@@ -37,8 +39,9 @@ class Holders:
             tell(local.trace)
         made: dict[Value, Any] = {}
         self.places: dict[Any, dict[bool, Any]] = {}
-        for t in self.living:
-            if t is None or (t._store is not None and t is t._store.cell):
+        living = [t for t in self.living if t is not None]
+        for t in sorted(living, key=lambda t: t._v.role != NODE):
+            if t._store is not None and t is t._store.cell:
                 continue
             v = t._stale if t._stale is not None else t._v
             for before in _made_of(v):

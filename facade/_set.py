@@ -93,13 +93,11 @@ def set_(
             "set_() of a view that takes part in autograd is not supported: its gradient would "
             "go to memory that it no longer reads. Call it in torch.no_grad(), or on a clone."
         )
+    if self._v.role == LEAF and not local.mode.inference:  # where autograd is not asked
+        part(self)
     if source is self and not tracked:
-        if self._v.role == LEAF:
-            part(self)
         touch(self)
         return self
-    if self._v.role == LEAF:
-        part(self)
     old = enter(self, local.trace)
     if source is None:
         state, trace = record(_EMPTY, (self,), {})

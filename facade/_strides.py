@@ -72,10 +72,13 @@ def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
         and after(op, layout(t), args, kwargs) is None
     ):
         raise RuntimeError(NOT_VIEWABLE)
-    if op.name not in COPYING or op.backward == _ALIASED or is_contiguous(t):
+    if op.name not in COPYING or op in _aliases or is_contiguous(t):
         return None
     if not must_copy(op, t, args, kwargs):
-        return apply(_aliasing(op), t, *args, **kwargs)
+        # PyTorch's watch over what is saved is a dispatch mode, under which this is a `view`.
+        watched = local.guard is not None
+        alias = _aliasing(op, "ViewBackward0" if watched else "ReshapeAliasBackward0")
+        return apply(alias, t, *args, **kwargs)
     made = op if op.name == "ravel" else _unsafe(op)  # `ravel` is `contiguous().view(-1)`
     return apply(made, apply(TABLE["contiguous"], t), *args, **kwargs)
 
@@ -222,13 +225,15 @@ def _from_storage(node: str) -> Op:
     return Op(_read_storage, name="as_strided", backward=node)
 
 
-_ALIASED = "ReshapeAliasBackward0"
+_aliases: set[Op] = set()
 
 
 @cache
-def _aliasing(op: Op) -> Op:
+def _aliasing(op: Op, node: str) -> Op:
     """`reshape` of what is not contiguous, where it can be a view."""
-    return Op(op.fn, name=op.name, backward=_ALIASED, view=True, write=op.write)
+    alias = Op(op.fn, name=op.name, backward=node, view=True, write=op.write)
+    _aliases.add(alias)
+    return alias
 
 
 @cache

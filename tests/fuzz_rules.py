@@ -347,6 +347,18 @@ def _halved_pivots(form: str, given: list[Any], space: Any) -> bool:
     return "with hooks()" in form and "linalg.det" in form
 
 
+def _float32_in_wider_memory(form: str, given: list[Any], space: Any) -> bool:
+    """The last bit of what is computed in float32, of integers, and written to float64 memory."""
+    x, y = given[:2]
+    integers = not (y.is_floating_point() or y.is_complex())
+    return "torch.sin({y}, out={x})" in form and integers and x.dtype.itemsize > 4
+
+
+def _vmap_over_nothing(form: str, given: list[Any], space: Any) -> bool:
+    """PyTorch looks for the first of no examples: kept, see docs/differences.md."""
+    return "vmap(" in form and given[0].shape[:1] == (0,)
+
+
 RULES = (
     _bits, _side_of_a_cut, _rounded_to_nothing, _logit_of_nothing, _integers_with_history,
     _taken_over, _periodic, _index_of_a_number, _endless,
@@ -354,5 +366,5 @@ RULES = (
     _gradient_saved, _tied,
     _overlapping,
     _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
-    _not_finite, _frozen, _halved_pivots,
+    _not_finite, _frozen, _halved_pivots, _float32_in_wider_memory, _vmap_over_nothing,
 )  # fmt: skip

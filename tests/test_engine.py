@@ -369,18 +369,46 @@ def test_functions_in_the_old_way() -> None:
 
 
 @pytest.mark.parametrize("lib", [torch, leafax])
-@pytest.mark.parametrize("name", ["data", "requires_grad", "_grad_fn", "_backward_hooks"])
+@pytest.mark.parametrize(
+    "name",
+    ["data", "requires_grad", "_grad_fn", "_backward_hooks", "_post_accumulate_grad_hooks"],
+)
 def test_what_cannot_be_deleted(lib: Any, name: str) -> None:
     words = {
         "data": "Deleting tensor data is not allowed. Delete tensor instead!",
         "requires_grad": "requires_grad must be a bool",
         "_grad_fn": "Deletion of _grad_fn not allowed. Detach tensor instead!",
         "_backward_hooks": "Deletion of _backwards_hooks not allowed!",
+        "_post_accumulate_grad_hooks": "Deletion of _post_accumulate_grad_hooks not allowed!",
     }
     x = lib.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError) as info:
         delattr(x, name)
     assert str(info.value) == words[name]
+
+
+def test_a_tensor_stores_its_fields_as_any_object_does() -> None:
+    """With a `__setattr__` or `__delattr__` every store takes seven times as long."""
+    for name in ("__setattr__", "__delattr__", "__getattribute__"):
+        assert getattr(leafax.Tensor, name) is getattr(object, name), name
+
+
+def test_the_private_name_of_grad_fn() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        w = torch.ones(2, requires_grad=True)
+        x = w * 2
+        log([t._grad_fn is None for t in (w, x, x.detach())])
+        log(x._grad_fn.name())
+        log.attempt(setattr, x, "_grad_fn", x.grad_fn)
+        x._grad_fn = None
+        log([x.requires_grad, x.grad_fn is None, x.is_leaf])
+        hooks = {0: lambda t: None}
+        w._post_accumulate_grad_hooks = hooks
+        (w * 3).sum().backward()
+        log(w.grad)
+        w._post_accumulate_grad_hooks = None
+        return w._post_accumulate_grad_hooks
 
 
 def test_hooks_may_switch_the_saved_tensor_hooks() -> None:

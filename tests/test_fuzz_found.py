@@ -11,6 +11,7 @@ SEEING = (
     "lambda t: (see(t.shape, t._version, t._is_view(), t.detach()), t)[1], lambda t: t)"
 )
 KEEPING = "with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)"
+WATCHED = "with torch.autograd.graph.allow_mutation_on_saved_tensors()"
 FOUND = {
     "comparisons in place have a node whose gradient is zero": (
         ("d.eq_(c)", "d.sum().backward()"),
@@ -990,6 +991,21 @@ FOUND = {
          "(y * w).sum().backward()"),
         ("x = (z * 2).conj()", "y, w = x.unsafe_split_with_sizes([1, 1], 1)", "y *= 2",
          "see(x, y, w, y.is_conj())", "(y * w).abs().sum().backward()"),
+    ],
+    "other memory in inference mode leaves a leaf's end of older graphs where it is": [
+        ("with torch.inference_mode(): b.set_(b.detach().clone())",
+         "d.sum().backward(inputs=[b], retain_graph=True)", "see(b.grad)"),
+        ("with torch.inference_mode(): b.set_(b)", "d.sum().backward(inputs=[b])", "see(b.grad)"),
+        ("with torch.no_grad(): b.set_(b)", "d.sum().backward(inputs=[b])", "see(b.grad)"),
+    ],
+    "an error names who wrote to what was saved, not the tensor that a pack hook holds": [
+        (f"{KEEPING}: x = d.exp()", "x.addcmul_(x, x)", "x.sum().backward()"),
+        (f"{KEEPING}: x = torch.linalg.norm(d)", "x.mul_(x)", "x.sum().backward()"),
+    ],
+    "reshape is a view where writes to what was saved are watched": [
+        (f"{WATCHED}: x = d.diagonal(1).reshape(-1, 1)", "see(x)"),
+        (f"{WATCHED}: x = torch.matmul(d.t()[None], d)", "see(x)"),
+        ("x = d.diagonal(1).reshape(-1, 1)", "see(x)"),
     ],
 }  # fmt: skip
 
