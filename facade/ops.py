@@ -86,6 +86,10 @@ class OpOverloadPacket:
             from .nn._linear import linear
 
             return linear(*args, **kwargs)
+        if self.__name__ == "convolution_backward":
+            from .nn._convolution_backward import convolution_backward
+
+            return convolution_backward(*args, **kwargs)
         op = TABLE.get(self.__name__) or TABLE.get(f"nn.functional.{self.__name__}")
         if op is None:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{self.__name__}'")

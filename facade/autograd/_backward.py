@@ -20,7 +20,8 @@ class GradientEdge(NamedTuple):
     """A place in the graph: an output of a node.
 
     Attributes:
-      ownership_token: whatever keeps the graph alive in PyTorch; nodes do that by themselves.
+      ownership_token: a node that keeps the graph of a `Function` alive in PyTorch; here nodes do
+        that by themselves.
     """
 
     node: Any

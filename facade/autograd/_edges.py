@@ -7,8 +7,11 @@ from typing import Any
 
 from .._graph import true_edge
 from .._handle import Handle
+from .._modes import within
+from .._trace import Mode, local
 from .._writes import touch
 from ._backward import GradientEdge
+from ._context import FunctionCtx
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
@@ -18,7 +21,12 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require "
             "gradients"
         )
-    return GradientEdge(*true_edge(tensor))
+    node, out = true_edge(tensor)
+    if not isinstance(node, FunctionCtx):
+        return GradientEdge(node, out)
+    with within(Mode.of(True, local.mode.inference, local.mode.autocast)):
+        token = tensor.view_as(tensor).grad_fn  # PyTorch's nodes of Functions own no graph
+    return GradientEdge(node, out, token)
 
 
 def increment_version(tensor: Any | Iterable[Any]) -> None:

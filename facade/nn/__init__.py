@@ -2,6 +2,7 @@
 
 from .. import _missing
 from . import functional as functional
+from . import grad as grad
 from . import init as init
 from . import utils as utils
 from ._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
