@@ -29,6 +29,7 @@ from ._silent import by_result, changed
 from ._step import step
 from ._trace import State, Trace, Value, local
 from ._underived import refuse
+from ._ungiven import ungiven
 
 
 def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any]:
@@ -42,6 +43,14 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
     if custom is not None:
         task.plain = False
         return list(custom(grads, needed))
+    passed = _apply(task, node, grads, needed)
+    wanted = [k for k, grad in enumerate(passed) if grad is not None]
+    for k in ungiven(node.state.call, node.state.operands, wanted):
+        passed[k] = None
+    return passed
+
+
+def _apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any]:
     if node.is_freed():
         raise RuntimeError(FREED)
     state = node.state

@@ -37,18 +37,20 @@ class Holders:
     def _look(self) -> dict[Value, Any]:
         if local.trace.together:
             tell(local.trace)
-        made: dict[Value, Any] = {}
+        living = [
+            t for t in self.living
+            if t is not None and not (t._store is not None and t is t._store.cell)
+        ]  # fmt: skip
         self.places: dict[Any, dict[bool, Any]] = {}
-        living = [t for t in self.living if t is not None]
-        for t in sorted(living, key=lambda t: t._v.role != NODE):
-            if t._store is not None and t is t._store.cell:
-                continue
+        for t in living:
             v = t._stale if t._stale is not None else t._v
-            for before in _made_of(v):
+            self.places.setdefault((v.storage, v.shape), {}).setdefault(v.requires_grad, t)
+        made: dict[Value, Any] = {}
+        for t in sorted(living, key=lambda t: t._v.role != NODE):
+            for before in _made_of(t._stale if t._stale is not None else t._v):
                 if before in made:  # and so is all that this was made of
                     break
                 made[before] = t
-            self.places.setdefault((v.storage, v.shape), {}).setdefault(v.requires_grad, t)
         return made
 
 

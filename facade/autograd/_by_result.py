@@ -16,8 +16,10 @@ from .._record import apply
 from .._scalars import times
 from .._slopes import SELU_ALPHA, SELU_SCALE
 from .._trace import local
+from .._type_info import finfo
 from ._formula_tools import Formula, NoFormula, dims_of
 from ._formulas import FORMULAS, Saved
+from ._matrix_formulas import OF_RESULT
 from ._moved_formulas import of_variance, summed_up, with_mean
 
 
@@ -229,6 +231,15 @@ def _erfcx(s: Saved) -> Any:
     return s.g * (2 * s["input"] * s.result - 2 / math.sqrt(math.pi))
 
 
+def _bessel(s: Saved, zeroth: str, below: Any) -> Any:
+    """Of the modified Bessel functions of order 1: I0(x) - I1(x) / x, and 1/2 at 0."""
+    x = s["input"]
+    tiny = x.abs() <= finfo(x.dtype).eps
+    safe = x.where(~tiny, finfo(x.dtype).eps)
+    slope = apply(TABLE[zeroth], safe) - s.result * below(safe)
+    return s.g * slope.where(~tiny, 0.5)
+
+
 def _leaky(s: Saved) -> Any:
     slope = s["negative_slope"] if "negative_slope" in s.given else 0.01
     return s.g.where(s.result > 0, s.g * slope)
@@ -255,6 +266,24 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
     "logcumsumexp": {"input": _logcumsumexp},
     "dist": {"input": _dist, "other": lambda s: -_dist(s)},
     "special.erfcx": {"input": _erfcx},
+    "special.i0e": {
+        "input": lambda s: (
+            s.g * (apply(TABLE["special.i1e"], s["input"]) - s["input"].sgn() * s.result)
+        )
+    },
+    "special.i1": {"input": partial(_bessel, zeroth="i0", below=lambda x: 1 / x)},
+    "special.i1e": {
+        "input": partial(_bessel, zeroth="special.i0e", below=lambda x: x.sgn() + 1 / x)
+    },
+    "special.ndtri": {
+        "input": lambda s: s.g * math.sqrt(2 * math.pi) * (s.result * s.result / 2).exp()
+    },
+    "special.log_ndtr": {
+        "input": lambda s: (
+            s.g / (s.result + s["input"] * s["input"] / 2).exp() / math.sqrt(2 * math.pi)
+        )
+    },
+    **OF_RESULT,
     "nn.functional.leaky_relu": {"input": _leaky},
     "nn.functional.elu": {"input": _elu},
     "celu": {"input": _elu},

@@ -23,6 +23,7 @@ from .._saved_names import may_have
 from .._storage import share
 from .._trace import Mode, State, Value, local
 from .._underived import refuse, refuse_arguments, refuse_complex, refuse_integers
+from .._ungiven import ungiven
 from ._fit import fit
 from ._index_formulas import FORMULAS as INDEXED
 from ._node import CustomNode, external
@@ -156,6 +157,13 @@ class HookedNode(CustomNode):
     def apply_custom(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any]:
         if self.freed:
             raise RuntimeError(FREED)
+        passed = self._apply(grads, needed_nodes)
+        wanted = [k for k, grad in enumerate(passed) if grad is not None]
+        for k in ungiven(self.call, self.avals, wanted):
+            passed[k] = None
+        return passed
+
+    def _apply(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any]:
         wanted = tuple(
             k for k, e in enumerate(self._edges) if e is not None and e[0] in needed_nodes
         )
@@ -282,8 +290,13 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     mode = local.mode
     if not mode.grad or not op.saves or op.view or not op.differentiable:
         return None
-    with within(Mode.of(False, mode.inference, mode.autocast, False)):
-        state, trace = record(op, args, kwargs, budget=False)
+    try:
+        with within(Mode.of(False, mode.inference, mode.autocast, False)):
+            state, trace = record(op, args, kwargs, budget=False)
+    except Exception:
+        with within(Mode.of(True, mode.inference, mode.autocast, False)):
+            record(op, args, kwargs, budget=False)  # what autograd says comes first
+        raise
     if not any(v.requires_grad for v in state.operands):
         return _as_is(state), trace
     refuse_arguments(state.call, state.operands)  # which nobody asked without grad mode
@@ -292,8 +305,9 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     if not given_of(state):
         return _as_is(state), trace
     node = hooked_node(state, trace)
+    tracked = set(node.given).difference(op.constant_outputs or ())
     outs = [
-        make(external(v, node, k) if k in node.given else v, trace)
+        make(external(v, node, k) if k in tracked else v, trace)
         for k, v in enumerate(state.values)
     ]
     pack(node, operands(node, state, args, kwargs, trace))

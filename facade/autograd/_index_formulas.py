@@ -41,6 +41,13 @@ def _running(s: Any) -> Any:
     return _zeros(s).scatter_add(s.static("dim"), s.output(1), s.g)
 
 
+def _gathered(s: Any) -> Any:
+    index = s["index"]
+    if not index.numel():  # of any dtype
+        return _zeros(s)
+    return _zeros(s).scatter_add(s.static("dim"), index, s.g)
+
+
 def _rows(s: Any) -> Any:
     """The gradient of `source`: the rows that it went to."""
     source = s.shape("source")
@@ -148,7 +155,7 @@ FORMULAS: dict[str, dict[str, Any]] = {
     "cummin": _RUNNING,
     "amax": _EXTREME,
     "amin": _EXTREME,
-    "gather": {"input": lambda s: _zeros(s).scatter_add(s.static("dim"), s["index"], s.g)},
+    "gather": {"input": _gathered},
     "scatter": _BY_INDEX,
     "scatter_add": {"input": lambda s: s.g, "src": _BY_INDEX["src"]},
     "index_select": {"input": lambda s: _zeros(s).index_add(s.static("dim"), s["index"], s.g)},

@@ -42,6 +42,17 @@ def _of_inverse(s: Any) -> Any:
     return -back.matmul(s.g.matmul(back))
 
 
+def _cholesky(s: Any) -> Any:
+    """PyTorch's `cholesky_backward`; with the factor L it is L^-H h(tril(L^H g)) L^-1 / 2, where h
+    mirrors a triangle."""
+    solve, upper = TABLE["linalg.solve_triangular"], bool(s.static("upper", False))
+    factor, g = (s.result.mH, s.g.mH) if upper else (s.result, s.g)
+    lower = factor.mH.matmul(g).tril()
+    whole = 0.5 * (lower + lower.tril(-1).mH)
+    left = apply(solve, factor.mH, whole, upper=True)
+    return apply(solve, factor, left, upper=False, left=False)
+
+
 def _of_factor(s: Any, factor: Any, symmetric: Any) -> Any:
     """The gradient of a triangular factor, of all of its elements as PyTorch has it.
 
@@ -72,6 +83,16 @@ def _batches(s: Any) -> Any:
 _CROSS: dict[str, Formula] = {
     "input": lambda s: _cross(s, conj(s["other"]), s.g),
     "other": lambda s: _cross(s, s.g, conj(s["input"])),
+}
+
+# By the result alone, which hooks may have changed.
+OF_RESULT: dict[str, dict[str, Formula]] = {
+    "linalg.inv": {"A": _of_inverse},
+    "linalg.inv_ex": {"A": _of_inverse},
+    "inverse": {"input": _of_inverse},
+    "linalg.cholesky": {"A": _cholesky},
+    "linalg.cholesky_ex": {"A": _cholesky},
+    "cholesky": {"input": _cholesky},
 }
 
 FORMULAS: dict[str, dict[str, Formula]] = {

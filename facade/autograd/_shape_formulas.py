@@ -55,9 +55,12 @@ def _pieces(s: Any) -> list[Any]:
     """The gradient of `cat`, cut into its operands'."""
     dim, start, found = s.static("dim", 0), 0, []
     for a in s.given["tensors"]:
-        n = s.node.state.operands[a.index].shape[dim]
-        found.append(s.g.narrow(dim, start, n))
-        start += n
+        shape = s.node.state.operands[a.index].shape
+        if shape == (0,):  # such a one is left out, whatever the rank of the others
+            found.append(s.g.new_zeros(shape))
+            continue
+        found.append(s.g.narrow(dim, start, shape[dim]))
+        start += shape[dim]
     return found
 
 
