@@ -32,6 +32,11 @@ _INV_OF_FLAT = Op(
 )  # fmt: skip
 
 
+@composes("lu_solve")
+def _lu_solve(B: Any, LU: Any, pivots: Any) -> Any:  # noqa: N803
+    return apply(TABLE["linalg.lu_solve"], LU, pivots, B)
+
+
 @composes("linalg.matrix_norm")
 def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:  # noqa: N803
     if ord == "fro" or not A.numel():

@@ -206,6 +206,8 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
             if tensor is None:
                 array = outcome.outputs[recipe.places[value.index]]
                 tensor = from_array(array)
+                if version:  # it is what so many writes left
+                    tensor._vc = [version]
                 if value.strides is not None:
                     tensor._v = resting(value.aval, strides=value.strides)
                 edge = edge_of(trace, value)

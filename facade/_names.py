@@ -124,7 +124,6 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
     "clamp_max": _tensor("max", "ClampMaxBackward0", "ClampMaxBackward1"),
     "copysign": _tensor("other", "CopysignBackward1", "CopysignBackward0"),
     "div": lambda a: "DivBackward2" if "rounding_mode" in a else "DivBackward0",  # None, too
-    "_max_unpool": lambda a: f"MaxUnpool{len(a['size'])}DBackward0",
     "fmod": _tensor("other", "FmodBackward0", "FmodBackward1"),
     "lerp": _tensor("weight", "LerpBackward0", "LerpBackward1"),
     "masked_fill": _tensor("value", "MaskedFillBackward0", "MaskedFillBackward1"),
@@ -191,6 +190,10 @@ def node_name(state: State) -> str:
             return _interpolate(state)
         if op.name == "pad":
             return _pad(arguments(state))
+        if op.name == "_max_unpool":
+            return f"MaxUnpool{len(arguments(state)['size'])}DBackward0"
+        if op.name == "squeeze_copy":
+            return f"{_squeeze(arguments(state))}_copy"
         if op.backward in ("SplitBackward0", "UnsafeSplitBackward0") and "chunk" in op.name:
             return _chunk(state)
         if op.name == "movedim" and not state.operands[0].shape:

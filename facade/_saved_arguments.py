@@ -23,8 +23,9 @@ _ALIASES = {
 }  # fmt: skip
 _SEVERAL = frozenset({  # whose `dim` may be several
     "sum", "mean", "var", "std", "amax", "amin", "logsumexp", "var_mean", "std_mean", "nansum",
-    "norm", "linalg.vector_norm",
+    "norm", "vector_norm",
 })  # fmt: skip
+_VARIANCES = ("var", "std", "var_mean", "std_mean")
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _SPATIAL = frozenset({"kernel_size", "stride", "padding", "dilation", "output_padding"})
 _UNSIGNED = frozenset({"ignore_index", "index", "start", "padding_idx", "source_dim"})
@@ -128,10 +129,10 @@ def _as_kept(kept: _Kept, name: str, value: Any) -> Any:
     if name == "dim" and kept.op in _SEVERAL and isinstance(value, int):
         return (unsigned(value),)
     if name in ("shifts", "dims") and isinstance(value, int):
-        return (value,)
+        return (unsigned(value),)
     if name in ("dims", "shifts") and value is None:
         return ()
-    if name.startswith("dim") or name in _UNSIGNED:
+    if name.startswith("dim") or name == "shifts" or name in _UNSIGNED:
         return unsigned(value)
     if name == "p" and isinstance(value, int) and kept.op in ("pdist", "cdist"):
         return float(value)
@@ -241,10 +242,25 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ("grid_sample", "interpolation_mode"): lambda k: _MODES[k.static("mode")],
     ("grid_sample", "padding_mode"): lambda k: _MODES[k.static("padding_mode")],
     ("grid_sample", "align_corners"): lambda k: bool(k.static("align_corners")),
-    ("norm", "ord"): lambda k: 2 if k.static("p") in ("fro", None) else k.static("p"),
-    ("var", "correction"): lambda k: _correction(k),
-    ("std", "correction"): lambda k: _correction(k),
-    ("var", "dim"): lambda k: _dim_of_variance(k), ("std", "dim"): lambda k: _dim_of_variance(k),
+    ("norm", "ord"): lambda k: _order(k), ("matrix_norm", "ord"): lambda k: 2,
+    **{(name, "correction"): lambda k: _correction(k) for name in _VARIANCES},
+    **{(name, "dim"): lambda k: _dim_of_variance(k) for name in _VARIANCES},
+    ("matrix_norm", "dim"): lambda k: tuple(
+        d % len(k.shape("self") or k.shape("A") or ()) for d in k.static("dim")
+    ),
+    ("pad", "padding"): lambda k: unsigned(tuple(k.static("pad"))),
+    ("fliplr", "dims"): lambda k: (1,), ("flipud", "dims"): lambda k: (0,),
+    ("diag", "offset"): lambda k: k.static("diagonal"),
+    ("diag", "dim1"): lambda k: unsigned(-2) if len(k.shape("self") or ()) == 1 else 0,
+    ("diag", "dim2"): lambda k: unsigned(-1) if len(k.shape("self") or ()) == 1 else 1,
+    ("rot90", "k"): lambda k: unsigned(k.static("k")),
+    ("qr", "mode"): lambda k: (
+        k.static("mode") if "mode" in k.call.op.parameters
+        else "reduced" if k.static("some") else "complete"
+    ),
+    **{(name, "S_sym_argsize_minus_1"): lambda k: min((k.shape("self") or k.shape("A") or ())[-2:])
+       for name in ("svd", "svdvals")},
+    ("as_strided_scatter", "storage_offset"): lambda k: k.static("storage_offset"),
 }  # fmt: skip
 
 
@@ -257,6 +273,12 @@ def _repeats(kept: _Kept) -> tuple[int, ...]:
 def _split_size(kept: _Kept) -> int:
     size, chunks = (kept.shape("self") or ())[kept.static("dim")], kept.static("chunks")
     return -(-size // int(chunks))
+
+
+def _order(kept: _Kept) -> Any:
+    """Of a norm, by whichever name its order has."""
+    order = kept.static("p" if "p" in kept.call.op.parameters else "ord")
+    return 2 if order in ("fro", None) else order
 
 
 def _dim_of_variance(kept: _Kept) -> Any:

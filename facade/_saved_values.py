@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 def tensor_of(trace: Trace, value: Any) -> Any:
     """The tensor of a value of the running trace; a new one if nobody holds one."""
     found = find(trace, value)
-    return make(value, trace) if found is None else found
+    if found is not None:
+        return found
+    made = make(value, trace)
+    writes = trace.versions.get(value.storage, 0) + value.version
+    if writes:  # it is what those left
+        made._vc = [writes]
+    return made
 
 
 def find(trace: Trace, value: Any) -> Any:

@@ -359,6 +359,19 @@ def _vmap_over_nothing(form: str, given: list[Any], space: Any) -> bool:
     return "vmap(" in form and given[0].shape[:1] == (0,)
 
 
+def _saved_part(form: str, given: list[Any], space: Any) -> bool:
+    """A cut keeps no base of a view of a part of it: kept, see docs/differences.md."""
+    if "saved(" not in form or not any("cut()" in line for line in space["lines"]):
+        return False
+    node = given[0].grad_fn
+    for name in dir(node):
+        found = getattr(node, name) if name.startswith("_saved_") else None
+        if isinstance(found, torch.Tensor) and found._is_view():
+            if found._base.numel() != found.numel():
+                return True
+    return False
+
+
 RULES = (
     _bits, _side_of_a_cut, _rounded_to_nothing, _logit_of_nothing, _integers_with_history,
     _taken_over, _periodic, _index_of_a_number, _endless,
@@ -366,5 +379,5 @@ RULES = (
     _gradient_saved, _tied,
     _overlapping,
     _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
-    _not_finite, _frozen, _halved_pivots, _float32_in_wider_memory, _vmap_over_nothing,
+    _not_finite, _frozen, _halved_pivots, _float32_in_wider_memory, _vmap_over_nothing, _saved_part,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional import TABLE, Op
 
 from .._composed import composes, under_grad
 from .._record import apply
@@ -14,6 +14,20 @@ from .._trace import local
 _F = "nn.functional."
 _SQUEEZE, _UNSQUEEZE = TABLE["squeeze"], TABLE["unsqueeze"]
 _PAD = TABLE["constant_pad_nd"]
+
+
+# Padding that repeats what is there: unlike zeros, it saves its input.
+_PADDING = TABLE[_F + "pad"]
+_REPEATING = Op(
+    _PADDING.fn, name=_PADDING.name, namespace=_PADDING.namespace, backward=_PADDING.backward,
+    saves={"self": "*"}, fits=_PADDING.fits,
+)  # fmt: skip
+
+
+@composes(_F + "pad")
+def _pad(input: Any, pad: Any, mode: Any, value: Any) -> Any:
+    repeats = mode in ("reflect", "replicate")
+    return apply(_REPEATING, input, pad, mode, value) if repeats else None
 
 
 def _one(size: Any) -> Any:

@@ -189,14 +189,14 @@ def det(input: Array) -> Array:
 
 
 @op(name="slogdet", **LINALG, backward="LinalgSlogdetBackward0",
-    saves={"A": "*"}, residuals=True)  # fmt: skip
+    saves={"A": "*", "sign": "*"}, residuals=True)  # fmt: skip
 def linalg_slogdet(A: Array) -> Slogdet:  # noqa: N803
     """Sign and logarithm of the absolute determinant."""
     need_square("linalg.slogdet", A, low=False)
     return Slogdet(*jnp.linalg.slogdet(A))
 
 
-@op(backward="LinalgSlogdetBackward0", saves={"self": "*"}, residuals=True)
+@op(backward="LinalgSlogdetBackward0", saves={"self": "*", "sign": "*"}, residuals=True)
 def slogdet(input: Array) -> OldSlogdet:
     """Sign and logarithm of the absolute determinant."""
     return OldSlogdet(*linalg_slogdet(input))

@@ -110,7 +110,7 @@ def cholesky_ex(
     name="solve_ex",
     check=_check_solve_ex,
     backward="LinalgSolveExBackward0",
-    saves={"result": "*"},
+    saves={"A": "*", "result": "*"},
     residuals=True,
     **LINALG,
 )
@@ -151,7 +151,8 @@ class TriangularSolve(NamedTuple):
     cloned_coefficient: Array
 
 
-@op(backward="TriangularSolveBackward0", residuals=True, saves={"self": "*", "A": "*"})
+@op(backward="TriangularSolveBackward0", residuals=True,
+    saves={"self": "*", "A": "*", "solution": "*"})  # fmt: skip
 def triangular_solve(
     input: Array, A: Array, upper: bool = True, transpose: bool = False,  # noqa: N803
     unitriangular: bool = False,

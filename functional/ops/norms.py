@@ -139,7 +139,7 @@ def _matrix_norm(x: Array, order: Any, dim: Sequence[int], keepdim: bool) -> Arr
 
 
 @op(name="matrix_norm", **LINALG, backward="LinalgVectorNormBackward0",
-    saves={"self": "*"}, residuals=True)  # fmt: skip
+    saves=_RESULT, residuals=True)  # fmt: skip
 def matrix_norm(
     A: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False,  # noqa: N803
     dtype: np.dtype | None = None,

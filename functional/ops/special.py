@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +26,10 @@ _KERNELS = {"i0": "i0_vml_cpu", "ndtr": "erf_vml_cpu"}
 _WIDE = frozenset({"log_ndtr", "ndtri"})
 
 
-def _unary(name: str, fn: Callable[[Array], Array], doc: str, **columns: Any) -> None:
+def _unary(
+    name: str, fn: Callable[[Array], Array], doc: str, saves: Sequence[str] = ("self",),
+    **columns: Any,
+) -> None:  # fmt: skip
     kernel, halves = _KERNELS.get(name, f"{name}_cpu"), name not in _WIDE
 
     def body(input: Array) -> Array:
@@ -37,9 +40,10 @@ def _unary(name: str, fn: Callable[[Array], Array], doc: str, **columns: Any) ->
 
     body.__name__ = body.__qualname__ = name
     body.__doc__ = doc
-    op(saves={"self": "*"}, **columns)(body)
+    op(saves=dict.fromkeys(saves, "*"), **columns)(body)
 
 
+_BOTH = ("self", "result")
 _SPECIAL: dict[str, Any] = {"namespace": "special", "method": False}
 
 
@@ -68,18 +72,18 @@ _i1e: Callable[..., Array] = with_jvp(
 )
 _unary("i0", _i0, "Modified Bessel function of order 0.", inplace=True)
 _unary("i0e", _i0e, "`i0` scaled by `exp(-|x|)`.", backward="SpecialI0EBackward0",
-       **_SPECIAL)  # fmt: skip
+       saves=_BOTH, **_SPECIAL)  # fmt: skip
 _unary("i1", _i1, "Modified Bessel function of order 1.", backward="SpecialI1Backward0",
-       **_SPECIAL)  # fmt: skip
+       saves=_BOTH, **_SPECIAL)  # fmt: skip
 _unary("i1e", _i1e, "`i1` scaled by `exp(-|x|)`.", backward="SpecialI1EBackward0",
-       **_SPECIAL)  # fmt: skip
+       saves=_BOTH, **_SPECIAL)  # fmt: skip
 _ndtri = with_jvp(
     special.ndtri, lambda r, x, dx: dx[0] * (math.sqrt(2 * math.pi) * jnp.exp(r * r / 2))
 )
 _unary("ndtri", _ndtri, "Inverse of the normal distribution function.",
-       backward="SpecialNdtriBackward0", **_SPECIAL)  # fmt: skip
+       backward="SpecialNdtriBackward0", saves=("result",), **_SPECIAL)  # fmt: skip
 _unary("log_ndtr", special.log_ndtr, "Logarithm of the normal distribution function.",
-       backward="SpecialLogNdtrBackward0", **_SPECIAL)  # fmt: skip
+       backward="SpecialLogNdtrBackward0", saves=_BOTH, **_SPECIAL)  # fmt: skip
 _unary("ndtr", special.ndtr, "Normal distribution function.", backward="MulBackward0", **_SPECIAL)
 
 
