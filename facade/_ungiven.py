@@ -30,7 +30,9 @@ def ungiven(call: Any, operands: Sequence[Any], wanted: Sequence[int]) -> Sequen
       RuntimeError: if PyTorch's formula computes with the gradient that it does not have.
     """
     op = getattr(call, "op", None)
-    name = "" if op is None else op.qualified
+    if op is None:
+        return ()
+    name = op.qualified
     if name in _NORMS:
         given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
         order = given.get(_NORMS[name])

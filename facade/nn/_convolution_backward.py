@@ -9,8 +9,10 @@ from typing import Any
 from ..autograd import grad
 from . import functional
 
-_PLAIN = (functional.conv1d, functional.conv2d, functional.conv3d)
-_TRANSPOSED = (
+_PLAIN: tuple[Callable[..., Any], ...] = (
+    functional.conv1d, functional.conv2d, functional.conv3d,
+)  # fmt: skip
+_TRANSPOSED: tuple[Callable[..., Any], ...] = (
     functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d,
 )  # fmt: skip
 
