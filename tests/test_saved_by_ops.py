@@ -88,6 +88,25 @@ def test_gradients_of_what_hooks_unpack(call: str, changed: str) -> None:
         log(operand.grad.clone())
 
 
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("call", ["x.logcumsumexp(1)", *BY_RESULT])
+def test_second_derivatives_under_hooks(call: str, hooked: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        space: dict[str, Any] = {"torch": torch}
+        exec(OPERANDS, space)
+        operand = space["B" if "B" in call else "x"]
+        if hooked:
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                out = eval(call, space)
+        else:
+            out = eval(call, space)
+        weights = torch.linspace(0.5, 2, out.numel(), dtype=torch.float64).reshape(out.shape)
+        first = torch.autograd.grad((out * weights).sum(), operand, create_graph=True)[0]
+        second = torch.autograd.grad((first * operand.detach().sin()).sum(), operand)[0]
+        log([first.detach().clone(), second.clone()])
+
+
 @pytest.mark.parametrize(
     "call",
     [

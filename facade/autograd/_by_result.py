@@ -209,6 +209,8 @@ def _aminmax(s: Saved) -> Any:
 def _logcumsumexp(s: Saved) -> Any:
     if s.result.is_complex():
         raise NoFormula("logarithms of signs")
+    if local.mode.grad:
+        raise NoFormula("the logarithm of no gradient has no derivative")
     x, result, grad, dim = s["input"], s.result, s.g, s.static("dim")
     if not x.dim():
         return grad
