@@ -328,13 +328,18 @@ def _taken_over(form: str, given: list[Any], space: Any) -> bool:
     if "{x}.backward({y}" not in form:
         return False
     views = ("View", "queeze", "Alias", "Transpose", "Permute", "TBackward")
-    seen, stack = set(), [given[0].grad_fn]
+    return any(word in name for name in _graph_of(given[0]) for word in views)
+
+
+def _graph_of(x: torch.Tensor) -> set[str]:
+    """The names of the nodes that made `x`."""
+    seen, stack = set(), [x.grad_fn]
     while stack:
         node = stack.pop()
         if node is not None and node not in seen:
             seen.add(node)
             stack += [n for n, _ in node.next_functions]
-    return any(word in node.name() for node in seen for word in views)
+    return {node.name() for node in seen}
 
 
 def _endless(form: str, given: list[Any], space: Any) -> bool:
@@ -345,6 +350,13 @@ def _endless(form: str, given: list[Any], space: Any) -> bool:
 def _halved_pivots(form: str, given: list[Any], space: Any) -> bool:
     """`det` saves pivots too, and what hooks make of integers by `/ 2` it refuses to solve with."""
     return "with hooks()" in form and "linalg.det" in form
+
+
+def _gradient_of_products(form: str, given: list[Any], space: Any) -> bool:
+    """PyTorch's gradient of `prod` asks for zeros and then is one graph or another: kept."""
+    if "grad_fn" not in form or not any("create_graph" in line for line in space["lines"]):
+        return False
+    return any("ProdBackward" in name for name in _graph_of(given[0]))
 
 
 def _float32_in_wider_memory(form: str, given: list[Any], space: Any) -> bool:
@@ -380,4 +392,5 @@ RULES = (
     _overlapping,
     _unsafe, _looked_at_by_hooks, _crashes, _grows, _set_of_view, _no_integer,
     _not_finite, _frozen, _halved_pivots, _float32_in_wider_memory, _vmap_over_nothing, _saved_part,
+    _gradient_of_products,
 )  # fmt: skip
