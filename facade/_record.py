@@ -36,6 +36,12 @@ BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
 # Named arguments of these types are the same in a key as the caller wrote them.
 _IN_KEYS = frozenset({int, bool, float, str, tuple, type(None)})
 
+# Which errors of these PyTorch raises before it asks a view for its history.
+_LOOKING_FIRST: dict[str, type[Exception]] = {
+    **dict.fromkeys(("nll_loss", "nll_loss2d"), ValueError),
+    **dict.fromkeys(("pad", "interpolate", "max_pool1d", "_native_batch_norm"), Exception),
+}
+
 _tensor_class: Any = Handle  # what results are; `register` says
 _share_views: Any = None
 
@@ -59,6 +65,7 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
     try:
         out = known(op, args, kwargs)
     except AmbiguousView:
+        _look_first(op, args, kwargs)
         if op.differentiable and not (op.name == "_to_copy" and not is_differentiable(args[1])):
             raise
         return _without_grad(op, args, kwargs)
@@ -79,6 +86,17 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
         with sharing:  # what is viewed is read, and tied to its views, in one go
             return results(op, args, kwargs, *record(op, args, kwargs))
     return results(op, args, kwargs, *record(op, args, kwargs))
+
+
+def _look_first(op: Op, args: Any, kwargs: Any) -> None:
+    if op.name in _LOOKING_FIRST:
+        from ._composed import check
+
+        try:
+            check(op, args, kwargs)
+        except Exception as error:
+            if isinstance(error, _LOOKING_FIRST[op.name]):
+                raise
 
 
 def _without_grad(op: Op, args: Any, kwargs: Any) -> Any:

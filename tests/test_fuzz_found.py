@@ -11,6 +11,7 @@ SEEING = (
     "lambda t: (see(t.shape, t._version, t._is_view(), t.detach()), t)[1], lambda t: t)"
 )
 KEEPING = "with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)"
+LOST = "with torch.inference_mode(): x = d[1:]", "d.pow_(2)"
 WATCHED = "with torch.autograd.graph.allow_mutation_on_saved_tensors()"
 FOUND = {
     "comparisons in place have a node whose gradient is zero": (
@@ -1001,6 +1002,14 @@ FOUND = {
     "an error names who wrote to what was saved, not the tensor that a pack hook holds": [
         (f"{KEEPING}: x = d.exp()", "x.addcmul_(x, x)", "x.sum().backward()"),
         (f"{KEEPING}: x = torch.linalg.norm(d)", "x.mul_(x)", "x.sum().backward()"),
+    ],
+    "some look at shapes before a view is asked for its history": [
+        (*LOST, "y = F.nll_loss(x, torch.tensor([1, 0]))"),
+        (*LOST, "y = F.nll_loss(x, torch.tensor([1.0]))"),
+        (*LOST, "y = F.max_pool1d(x, 9)"),
+        (*LOST, "y = F.pad(x, (1,))"),
+        (*LOST, "y = F.interpolate(x, 2)"),
+        (*LOST, "y = F.batch_norm(x, None, None)"),
     ],
     "reshape is a view where writes to what was saved are watched": [
         (f"{WATCHED}: x = d.diagonal(1).reshape(-1, 1)", "see(x)"),
