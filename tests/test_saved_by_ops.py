@@ -145,6 +145,17 @@ def test_inference_tensors_are_refused_before_shapes_under_hooks(call: str) -> N
             log.attempt(eval, call, {"torch": torch, "b": b, "i": i, "j": j})
 
 
+@pytest.mark.parametrize("call", ["x.exp()", "x * x", "x.sgn()", "x * 2"])
+def test_inference_leaves_ask_nobody_under_hooks(call: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        with torch.inference_mode():
+            x = torch.tensor([1.5, -0.5, 2.0], requires_grad=True)
+        log(eval(call, {"x": x}))
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            log.attempt(eval, call, {"x": x})
+
+
 UNGIVEN = [
     "torch.linalg.vector_norm(x, 0)", "torch.linalg.norm(x.flatten(), 0)", "x.norm(0)",
     "x.norm(0, 1)", "torch.norm(x, 0.0)", "torch.dist(x, y.detach(), 0)", "torch.dist(x, y, 0)",

@@ -15,7 +15,7 @@ from .._graph import edge_of
 from .._handle import Handle
 from .._keep import given_of
 from .._modes import within
-from .._names import node_name, places, qualified
+from .._names import copies, node_name, places, qualified, wraps_number
 from .._node import Node
 from .._record import record
 from .._saved import FREED, WRAPPING, argument, saved_places, wraps
@@ -297,7 +297,7 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
         with within(Mode.of(True, mode.inference, mode.autocast, False)):
             record(op, args, kwargs, budget=False)  # what autograd says comes first
         raise
-    if not any(v.requires_grad for v in state.operands):
+    if not any(v.requires_grad for v in state.operands) or _asks_nobody(state):
         return _as_is(state), trace
     refuse_arguments(state.call, state.operands)  # which nobody asked without grad mode
     refuse_complex(op, state.values)
@@ -317,6 +317,13 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     values = tuple(enter(t, trace) for t in outs)
     packed = tuple([o if is_held(o) else None for o in outs])
     return Recorded(state.call, values, values[0], state.operands, packed), trace
+
+
+def _asks_nobody(state: State) -> bool:
+    """Whether no operand asks autograd, since all were made in inference mode."""
+    if not all(v.inference or v.weak for v in state.operands):
+        return False
+    return not (wraps_number(state.call, list(state.operands)) or copies(state.call))
 
 
 @contextmanager
