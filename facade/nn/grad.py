@@ -14,10 +14,7 @@ def _by_input(dims: int) -> Callable[..., Any]:
         padding: Any = 0, dilation: Any = 1, groups: int = 1,
     ) -> Any:  # fmt: skip
         input = grad_output.new_empty(1).expand(input_size)
-        settings = (_each(stride, dims), _each(padding, dims), _each(dilation, dims))
-        return convolution_backward(
-            grad_output, input, weight, None, *settings, False, [0], groups, (True, False, False)
-        )[0]
+        return _gradient(0, dims, grad_output, input, weight, (stride, padding, dilation), groups)
 
     return _named(by_input, f"conv{dims}d_input", dims, "input", "input_size")
 
@@ -28,12 +25,21 @@ def _by_weight(dims: int) -> Callable[..., Any]:
         padding: Any = 0, dilation: Any = 1, groups: int = 1,
     ) -> Any:  # fmt: skip
         weight = grad_output.new_empty(1).expand(weight_size)
-        settings = (_each(stride, dims), _each(padding, dims), _each(dilation, dims))
-        return convolution_backward(
-            grad_output, input, weight, None, *settings, False, [0], groups, (False, True, False)
-        )[1]
+        return _gradient(1, dims, grad_output, input, weight, (stride, padding, dilation), groups)
 
     return _named(by_weight, f"conv{dims}d_weight", dims, "weight", "weight_size")
+
+
+def _gradient(
+    place: int, dims: int, grad_output: Any, input: Any, weight: Any, settings: Sequence[Any],
+    groups: int,
+) -> Any:  # fmt: skip
+    """The gradient of the input (place 0) or of the weight (1), whose values do not matter."""
+    mask = (place == 0, place == 1, False)
+    stride, padding, dilation = (_each(value, dims) for value in settings)
+    return convolution_backward(
+        grad_output, input, weight, None, stride, padding, dilation, False, [0], groups, mask
+    )[place]
 
 
 def _each(value: Any, dims: int) -> tuple[int, ...]:
