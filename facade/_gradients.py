@@ -29,7 +29,7 @@ from ._silent import by_result, changed
 from ._step import step
 from ._trace import State, Trace, Value, local
 from ._underived import refuse
-from ._ungiven import ungiven
+from ._ungiven import drop_ungiven
 
 
 def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any]:
@@ -44,10 +44,7 @@ def apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any
         task.plain = False
         return list(custom(grads, needed))
     passed = _apply(task, node, grads, needed)
-    wanted = [k for k, grad in enumerate(passed) if grad is not None]
-    for k in ungiven(node.state.call, node.state.operands, wanted):
-        passed[k] = None
-    return passed
+    return drop_ungiven(node.state.call, node.state.operands, passed)
 
 
 def _apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[Any]:

@@ -179,6 +179,16 @@ def copies(call: Any) -> bool:
     return op is not None and op.name in ("clone", "_to_copy")
 
 
+def asks_nobody(call: Any, inputs: Sequence[Value]) -> bool:
+    """Whether no operand asks autograd, since all were made in inference mode.
+
+    What PyTorch makes first, and computes or writes with, does; numbers may have become inputs.
+    """
+    if not all(v.inference or v.weak for v in inputs):
+        return False
+    return not (wraps_number(call, inputs) or copies(call))
+
+
 def node_name(state: State) -> str:
     """The name of a state's node, `"AddBackward0"`."""
     call = state.call

@@ -260,7 +260,6 @@ _RULES: dict[tuple[str, str], Callable[[_Kept], Any]] = {
     ),
     **{(name, "S_sym_argsize_minus_1"): lambda k: min((k.shape("self") or k.shape("A") or ())[-2:])
        for name in ("svd", "svdvals")},
-    ("as_strided_scatter", "storage_offset"): lambda k: k.static("storage_offset"),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import jax
 from leafax.functional import Node, is_differentiable
 
 from ._layout import strides_of
-from ._names import copies, wraps_number
+from ._names import asks_nobody
 from ._trace import NODE, NOWHERE, State, Trace, Value, local
 from ._underived import refuse_arguments, refuse_complex, refuse_integers
 
@@ -137,9 +137,7 @@ def step(
     op = getattr(call, "op", None)
     tracks = mode.grad and differentiable and (op is None or op.differentiable)
     tracks = tracks and any(v.requires_grad for v in inputs)
-    if tracks and all(v.inference or v.weak for v in inputs):  # numbers may have become inputs
-        # No operand asks autograd: what PyTorch makes first, and computes or writes with, does.
-        tracks = wraps_number(call, inputs) or copies(call)
+    tracks = tracks and not asks_nobody(call, inputs)
     shared = inputs[0] if op is not None and op.view and inputs else None
     inference = mode.inference
     if shared is not None or overwrites is not None:

@@ -20,7 +20,15 @@ _NORMS = {
 _REFLECTIONS = frozenset({"linalg.householder_product", "householder_product", "ormqr", "orgqr"})
 
 
-def ungiven(call: Any, operands: Sequence[Any], wanted: Sequence[int]) -> Sequence[int]:
+def drop_ungiven(call: Any, operands: Sequence[Any], passed: list[Any]) -> list[Any]:
+    """`passed`, one gradient an operand, with None for those that get none; see `_ungiven`."""
+    wanted = [k for k, grad in enumerate(passed) if grad is not None]
+    for k in _ungiven(call, operands, wanted):
+        passed[k] = None
+    return passed
+
+
+def _ungiven(call: Any, operands: Sequence[Any], wanted: Sequence[int]) -> Sequence[int]:
     """Those of the `wanted` operands of a call that get no gradient.
 
     Args:

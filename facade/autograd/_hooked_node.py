@@ -15,7 +15,7 @@ from .._graph import edge_of
 from .._handle import Handle
 from .._keep import given_of
 from .._modes import within
-from .._names import copies, node_name, places, qualified, wraps_number
+from .._names import asks_nobody, node_name, places, qualified
 from .._node import Node
 from .._record import record
 from .._saved import FREED, WRAPPING, argument, saved_places, wraps
@@ -23,7 +23,7 @@ from .._saved_names import may_have
 from .._storage import share
 from .._trace import Mode, State, Value, local
 from .._underived import refuse, refuse_arguments, refuse_complex, refuse_integers
-from .._ungiven import ungiven
+from .._ungiven import drop_ungiven
 from ._fit import fit
 from ._index_formulas import FORMULAS as INDEXED
 from ._node import CustomNode, external
@@ -157,11 +157,7 @@ class HookedNode(CustomNode):
     def apply_custom(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any]:
         if self.freed:
             raise RuntimeError(FREED)
-        passed = self._apply(grads, needed_nodes)
-        wanted = [k for k, grad in enumerate(passed) if grad is not None]
-        for k in ungiven(self.call, self.avals, wanted):
-            passed[k] = None
-        return passed
+        return drop_ungiven(self.call, self.avals, self._apply(grads, needed_nodes))
 
     def _apply(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any]:
         wanted = tuple(
@@ -297,7 +293,7 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
         with within(Mode.of(True, mode.inference, mode.autocast, False)):
             record(op, args, kwargs, budget=False)  # what autograd says comes first
         raise
-    if not any(v.requires_grad for v in state.operands) or _asks_nobody(state):
+    if not any(v.requires_grad for v in state.operands) or asks_nobody(state.call, state.operands):
         return _as_is(state), trace
     refuse_arguments(state.call, state.operands)  # which nobody asked without grad mode
     refuse_complex(op, state.values)
@@ -317,13 +313,6 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     values = tuple(enter(t, trace) for t in outs)
     packed = tuple([o if is_held(o) else None for o in outs])
     return Recorded(state.call, values, values[0], state.operands, packed), trace
-
-
-def _asks_nobody(state: State) -> bool:
-    """Whether no operand asks autograd, since all were made in inference mode."""
-    if not all(v.inference or v.weak for v in state.operands):
-        return False
-    return not (wraps_number(state.call, list(state.operands)) or copies(state.call))
 
 
 @contextmanager

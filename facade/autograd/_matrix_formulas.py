@@ -96,8 +96,7 @@ OF_RESULT: dict[str, dict[str, Formula]] = {
 }
 
 FORMULAS: dict[str, dict[str, Formula]] = {
-    "linalg.inv": {"A": _of_inverse},
-    "inverse": {"input": _of_inverse},
+    **{name: OF_RESULT[name] for name in ("linalg.inv", "inverse")},
     "cholesky_inverse": {"input": _factor_of_inverse},
     "cholesky_solve": {"input": _solved, "input2": _factor_of_solution},
     "linalg.cross": _CROSS,
