@@ -39,7 +39,7 @@ class AutogradMixin(DataMixin):
             raise RuntimeError("requires_grad must be a bool")
         if self._tracked and _begins(self):
             return  # PyTorch has a flag of the example's own, that nobody but the function sees
-        if value and self._known().role > LEAF:
+        if value and self._interior():
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self._set_requires_grad(value, "floating point and complex")
 
@@ -74,7 +74,7 @@ class AutogradMixin(DataMixin):
 
     def _set_requires_grad(self, requires_grad: bool, dtypes: str = "floating point") -> Any:
         v = self._v
-        if self._known().role > LEAF and not requires_grad:
+        if self._interior() and not requires_grad:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
                 "computed variable in a subgraph that doesn't require differentiation use "
@@ -163,8 +163,7 @@ class AutogradMixin(DataMixin):
     @property
     def grad(self) -> Any:
         """The accumulated gradient, None before the first `backward()`."""
-        # A view whose base got a history is still asked for what it was.
-        if self._grad is None and self._known().role > LEAF and not self.retains_grad:
+        if self._grad is None and self._interior() and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
                 ".grad attribute won't be populated during autograd.backward(). If you indeed "

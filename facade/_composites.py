@@ -99,6 +99,8 @@ def mT(self: Any) -> Any:  # noqa: N802
     if not self.dim():
         warn_once(_IDENTITY.format("Tensor.mT"))
         return self
+    if self.dim() == 1:
+        return _refused("mT", self)
     return apply(TABLE["mT"], self)
 
 
@@ -127,7 +129,11 @@ def _conjugated(name: str, input: Any) -> Any:
         return conj(input)
     if input.dim() == 2 or input.dim() > 2 and name != "H":
         return conj(input.transpose(-2, -1))
-    # Its words, before anybody asks whether a view may still be used.
+    return _refused(name, input)
+
+
+def _refused(name: str, input: Any) -> Any:
+    """Raise the op's words for its dims, before anybody asks whether a view may still be used."""
     return jax.eval_shape(TABLE[name].fn, input._v.aval.struct())
 
 

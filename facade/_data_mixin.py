@@ -8,6 +8,7 @@ from typing import Any
 from . import _graph
 from ._enter import Source, enter
 from ._handle import Handle
+from ._reading import was_leaf
 from ._roles import alias, keep_edge, tag
 from ._silent import moved, replaced
 from ._storage import adopt, detach, leave
@@ -70,6 +71,17 @@ class DataMixin(Handle):
     def _known(self) -> Any:
         """What this tensor is; of a view whose base was written to, what it was before."""
         return self._v if self._stale is None else self._stale
+
+    def _interior(self) -> bool:
+        """Whether autograd knows this tensor as no leaf.
+
+        A view whose base got a history is a leaf still until it is asked for its own, or written
+        to itself.
+        """
+        if self._known().role > LEAF:
+            return True
+        base = self._base_
+        return self._stale is not None and base is not None and base._tracked and not was_leaf(self)
 
     def _replace(self, other: Any) -> None:
         """Hold the value of `other`; the way of the gradient stays."""

@@ -30,7 +30,7 @@ from ._roles import alias, spread
 from ._saved import check_versions, latest_versions
 from ._storage import detach
 from ._strides import stride
-from ._trace import LEAF, NOWHERE, Mode, State, local, resting
+from ._trace import NOWHERE, Mode, State, local, resting
 
 Edge = tuple[Any, int]
 _numbers = itertools.count()
@@ -281,7 +281,7 @@ class GraphTask:
     def _accumulate(self, node: AccumulateGrad, grads: list[Any]) -> None:
         leaf = node.variable
         grad = grads[0] if grads else None
-        if grad is not None and node.left is None and leaf._known().role > LEAF:
+        if grad is not None and node.left is None and leaf._interior():
             raise RuntimeError("leaf variable has been moved into the graph interior")
         if grad is not None and leaf._tracked:
             grad = _as_grad_dtype(leaf, grad, node.left)

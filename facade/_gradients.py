@@ -256,7 +256,7 @@ def _fit(grad: Any, value: Value) -> Any:
 
 def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
     """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
-    if _is_zero(call, values):
+    if is_zero(call, values):
         return False
     if any(c._tracked for c in cts):
         return True
@@ -300,7 +300,7 @@ _SHAPED = frozenset({"gather", "take"})  # these save their input for its shape
 _STEPS = frozenset({"round", "floor", "ceil", "trunc", "fix", "sign", "bernoulli", "sgn", "angle"})
 
 
-def _is_zero(call: Any, values: Sequence[Any]) -> bool:
+def is_zero(call: Any, values: Sequence[Any]) -> bool:
     """Whether PyTorch's gradient is new zeros, which depend on nothing."""
     op = getattr(getattr(call, "call", None), "op", None)
     if op is None or op.backward == "CopySlices":
@@ -371,7 +371,7 @@ def _record_one(
     differentiable = any(c._tracked for c in cts)
     if not linear(call):
         differentiable = differentiable or any(v.requires_grad for v in present)
-    differentiable = differentiable and not _is_zero(call, [*present, *[c._v for c in cts]])
+    differentiable = differentiable and not is_zero(call, [*present, *[c._v for c in cts]])
     values = [*present, *[enter(c, trace) for c in cts]]
     outs = record_gradient(trace, call, values, None, differentiable)
     if local.mode.dual:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -239,3 +240,32 @@ def test_a_checkpoint_in_a_dual_level_whose_function_takes_no_dual(written: bool
         if written:
             k.copy_(k.clone())  # nothing was saved
         log.gradients(*torch.autograd.grad(y.sum(), [x]))
+
+
+@pytest.mark.parametrize("outer", [None, [], ["mm"]])
+@pytest.mark.parametrize("inner", [[], ["mm"], ["sin"]])
+@pytest.mark.parametrize("early", [True, False])
+def test_a_policy_inside_a_checkpoint_that_stops_early(
+    outer: list[str] | None, inner: list[str], early: bool
+) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        module = torch.utils.checkpoint
+
+        def contexts(names: list[str] | None) -> Any:
+            if names is None:
+                return module.noop_context_fn
+            ops = [getattr(torch.ops.aten, name).default for name in names]
+            return functools.partial(module.create_selective_checkpoint_contexts, ops)
+
+        def block(x: Any) -> Any:
+            return module.checkpoint(
+                lambda x: (x @ x).sin().cos(), x, use_reentrant=False, context_fn=contexts(inner)
+            )
+
+        for create_graph in (False, True):
+            x = torch.tensor([[0.5, 1.0], [2.0, -1.0]], requires_grad=True)
+            with module.set_checkpoint_early_stop(early):
+                y = module.checkpoint(block, x, use_reentrant=False, context_fn=contexts(outer))
+            (g,) = torch.autograd.grad(y.sum(), x, create_graph=create_graph)
+            log.gradients(g)

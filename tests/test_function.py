@@ -363,3 +363,42 @@ def test_retained_gradients_and_versions_of_what_is_marked_dirty() -> None:
             with pytest.raises(RuntimeError) as e:
                 Double.apply(z, False)
             log(str(e.value), z.tolist(), z._version, z.grad_fn.name())
+
+
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize("tracked", [False, True])
+def test_what_forward_sets_must_be_of_its_kind(separate: bool, tracked: bool) -> None:
+    """Each alone, and two at a time: which PyTorch looks at first."""
+    names = ["dirty_tensors", "non_differentiable", "to_save", "saved_for_forward"]
+    values: list[Any] = ["a", 3, ["a"], [], (), None, ("a",), True, (1,)]
+    cases: list[dict[str, Any]] = [
+        {name: value} for name in [*names, "materialize_grads"] for value in values
+    ]
+    cases += [{a: "x", b: 3} for a in names for b in names if a != b]
+    cases += [{a: ("x",), b: (3,)} for a in names for b in names if a != b]
+
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        def mark(ctx: Any, given: dict[str, Any]) -> None:
+            for name, value in given.items():
+                setattr(ctx, name, value)
+
+        for given in cases:
+
+            class Apart(torch.autograd.Function):
+                @staticmethod
+                def forward(x: Any) -> Any:
+                    return x.clone()
+
+                @staticmethod
+                def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                    mark(ctx, given)  # noqa: B023
+
+            class Together(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx: Any, x: Any) -> Any:
+                    mark(ctx, given)  # noqa: B023
+                    return x.clone()
+
+            x = torch.ones(2, requires_grad=tracked)
+            log.attempt((Apart if separate else Together).apply, x)

@@ -1016,6 +1016,27 @@ FOUND = {
         (f"{WATCHED}: x = torch.matmul(d.t()[None], d)", "see(x)"),
         ("x = d.diagonal(1).reshape(-1, 1)", "see(x)"),
     ],
+    "a real number's sign gives new zeros under hooks, too": [
+        ("with hooks(): d.sgn_()", "(d * d).sum().backward(create_graph=True)",
+         "see(b.grad.requires_grad)"),
+        ("with hooks(): x = d.sgn()", "(x * x).sum().backward(create_graph=True)",
+         "see(b.grad.requires_grad)"),
+    ],
+    "a view that was written to is no leaf, though nobody asked it yet": [
+        ("x = a[:1]", "x.addcmul_(c, c)", "x.grad"),
+        ("x = a[:1]", "x.addcmul_(c, c)", "x.requires_grad = False"),
+        ("x, y = a[:1], a[1:]", "x.addcmul_(c, c)", "y.grad", "y.requires_grad = False"),
+    ],
+    "backward asks the inputs for their history before it retains their gradients": [
+        ("x, y = a.tensor_split(2)", "a[torch.tensor([True, False])] = c",
+         "d.sum().backward(inputs=[y], retain_graph=True)", "see(y)", "y.sum().backward()"),
+        ("x, y = a[:1], a[1:]", "x.mul_(c)",
+         "y.retain_grad()", "see(y)", "y.retain_grad()", "see(y)"),
+    ],
+    "mT looks at dims before a view is asked for its history": [
+        ("x, y = z", "with torch.inference_mode(): x.mul_(y)", "w = x.mT"),
+        ("x, y = z * 1", "with torch.no_grad(): x.mul_(y)", "w = x.mH"),
+    ],
 }  # fmt: skip
 
 

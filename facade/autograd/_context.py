@@ -84,7 +84,19 @@ class FunctionCtx(SavesTensors):
         )
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether missing gradients reach backward as zeros (the default) or as None."""
+        """Whether missing gradients reach backward as zeros (the default) or as None.
+
+        Raises:
+          TypeError: for what is no bool.
+        """
+        if not isinstance(value, bool):
+            given = (
+                ", ".join(f"!{type(v).__name__}!" for v in value) if type(value) is tuple else ""
+            )
+            raise TypeError(
+                "set_materialize_grads received an invalid combination of arguments - got "
+                f"({given}), but expected (bool)"
+            )
         self._materialize = value
 
     materialize_grads = property(None, set_materialize_grads)
@@ -101,6 +113,40 @@ class FunctionCtx(SavesTensors):
             self._edges = [edge_from(t) for t in tensors]
             self._inputs = [t._v.resting for t in tensors]
         return records
+
+    def check_marks(self, separate: bool, records: bool) -> None:
+        """Look at what forward set or marked, in PyTorch's order.
+
+        Args:
+          separate: there is a `setup_context`; without one `saved_for_forward` is not looked at.
+          records: there will be a node; without one nothing is saved.
+
+        Raises:
+          RuntimeError: for what is no tuple, and marks of what is no tensor.
+          TypeError: for what is saved and no tensor.
+        """
+        if separate:
+            self._marked("saved_for_forward")
+        for i, t in enumerate(self._marked("to_save")):
+            if records and t is not None and not isinstance(t, Handle):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {i} is of type "
+                    f"{type(t).__name__}"
+                )
+        if not all(isinstance(t, Handle) for t in self._marked("non_differentiable")):
+            raise RuntimeError("mark_non_differentiable only accepts variable arguments, but got ")
+        if not all(isinstance(t, Handle) for t in self._marked("dirty_tensors")):
+            raise RuntimeError("mark_dirty can only accept variables, but argument ")
+
+    def _marked(self, name: str) -> tuple[Any, ...]:
+        marked = getattr(self, name)
+        if marked is None:
+            return ()
+        if not isinstance(marked, tuple):
+            raise RuntimeError(
+                f"autograd internal error: {name} attribute is expected to be a tuple but is "
+            )
+        return marked
 
     def refuse_inputs_saved(self, outputs: tuple[Any, ...], tensors: list[Any]) -> None:
         """With a `setup_context`, an input that is an output must not be saved.
@@ -121,14 +167,6 @@ class FunctionCtx(SavesTensors):
 
     def _prepare(self, outputs: tuple[Any, ...], tensors: list[Any]) -> list[Any]:
         """The outputs, none of them an untouched input: those are viewed."""
-        for t in self.dirty_tensors or ():
-            if not isinstance(t, Handle):
-                raise RuntimeError("mark_dirty can only accept variables, but argument ")
-        for t in self.non_differentiable or ():
-            if not isinstance(t, Handle):
-                raise RuntimeError(
-                    "mark_non_differentiable only accepts variable arguments, but got "
-                )
         inputs = {id(t) for t in tensors}
         dirty = {id(t) for t in self.dirty_tensors or ()}
         plain = {id(t) for t in self.non_differentiable or ()}
@@ -165,12 +203,6 @@ class FunctionCtx(SavesTensors):
             for t in self.dirty_tensors or ():
                 touch(t)
             return outs
-        for i, t in enumerate(self.to_save or ()):  # what has no node saves nothing
-            if t is not None and not isinstance(t, Handle):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but argument {i} is of type "
-                    f"{type(t).__name__}"
-                )
         self._outputs = [o._v.resting if isinstance(o, Handle) else None for o in outs]
         made = 0
         self._plain_places = {k for k, o in enumerate(outs) if id(o) in plain}

@@ -174,6 +174,7 @@ class Function(metaclass=FunctionMeta):
             else:
                 output = cls.forward(ctx, *args)
             outputs = output if isinstance(output, tuple) else (output,)
+            ctx.check_marks(separate, records)
             if separate:
                 ctx.refuse_inputs_saved(outputs, tensors)
             outs = ctx._prepare(outputs, tensors)

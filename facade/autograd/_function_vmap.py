@@ -119,6 +119,7 @@ def _history(cls: Any, args: tuple[Any, ...], output: Any) -> Any:
     plain = tuple(o.detach() if isinstance(o, Handle) else o for o in outs)  # type: ignore[attr-defined]
     with no_grad():
         cls.setup_context(ctx, args, plain if isinstance(output, tuple) else plain[0])
+    ctx.check_marks(True, True)
     made = ctx._finish(list(plain), [], True)
     for out, o in zip(made, outs, strict=True):
         if isinstance(out, Handle):

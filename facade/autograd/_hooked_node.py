@@ -192,12 +192,13 @@ class HookedNode(CustomNode):
         trace = local.trace
         values = [enter(present[i], trace) for i in sorted(present)]
         values += [enter(c, trace) for c in cts]
-        from .._gradients import linear, record_gradient
+        from .._gradients import is_zero, linear, record_gradient
 
         # Gradients that are differentiated again are one node an input, as in PyTorch.
         for group in [(k,) for k in wanted] if local.mode.grad else [wanted]:
             call = vjp_of(self.call, len(self.avals), group, given, absent)
             tracked = local.mode.grad and (not linear(call) or any(c._tracked for c in cts))
+            tracked = tracked and not is_zero(call, values)
             outs = record_gradient(trace, call, values, None, tracked)
             for k, out in zip(group, outs, strict=True):
                 passed[k] = out
@@ -303,8 +304,7 @@ def recorded(op: Any, args: Any, kwargs: Any) -> Any:
     node = hooked_node(state, trace)
     tracked = set(node.given).difference(op.constant_outputs or ())
     outs = [
-        make(external(v, node, k) if k in tracked else v, trace)
-        for k, v in enumerate(state.values)
+        make(external(v, node, k) if k in tracked else v, trace) for k, v in enumerate(state.values)
     ]
     pack(node, operands(node, state, args, kwargs, trace))
     with _counted(op, args, outs):

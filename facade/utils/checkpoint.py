@@ -140,8 +140,7 @@ def checkpoint(
             with unhooked(), forward, saving(frame):
                 completed.append(function(*args, **kwargs))
         except StopRecomputation:  # of a checkpoint around this one
-            if frame.region.intact():
-                frame.close()
+            _close(frame, forward)
             raise
     if not completed:
         raise RuntimeError(
@@ -149,11 +148,16 @@ def checkpoint(
             "exception raised during the checkpointed forward. This is not supported because "
             "checkpoint cannot return a value for a failed forward."
         )
+    _close(frame, forward)
+    return completed[0]
+
+
+def _close(frame: Frame, forward: Any) -> None:
+    """End the forward of a checkpoint: what it recorded is computed again, or kept by policy."""
     if frame.region.intact() and not frame.took_duals():
         frame.close()
         if isinstance(forward, Caching):
             forward.decide(frame.steps, local.trace)
-    return completed[0]
 
 
 def checkpoint_sequential(
