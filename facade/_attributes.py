@@ -41,7 +41,7 @@ def saved_attribute(node: Node, name: str) -> Any:
     call = node.state.call
     op = getattr(call, "op", None)
     if op is None or not may_have(node.name(), name):
-        raise AttributeError(f"'{node.name()}' object has no attribute '_saved_{name}'")
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
     if name not in op.saves:
         return _kept(node, name)
     given = argument(call, name)
@@ -98,7 +98,7 @@ def _kept(node: Node, name: str) -> Any:
         return saved_argument(name, node.state.call, shapes, unpack, strides)
     except KeyError:
         pass
-    raise AttributeError(f"'{node.name()}' object has no attribute '_saved_{name}'")
+    raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
 
 
 def wrapped(number: Any) -> Any:

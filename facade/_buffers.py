@@ -14,6 +14,7 @@ import numpy as np
 from ._dtype import as_dtype
 from ._from_data import _leaf, from_numpy, wrap
 from ._handle import Handle
+from ._once import warn_once
 
 _INVALID = (
     "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
@@ -65,7 +66,16 @@ def frombuffer(
             f"requested buffer length ({count} * {each} bytes) after offset ({offset} bytes) must "
             f"not be greater than actual buffer length ({size} bytes)"
         )
-    out = from_numpy(np.frombuffer(buffer, np_dtype, count, offset).copy())
+    found = np.frombuffer(buffer, np_dtype, count, offset)
+    if not found.flags.writeable:
+        warn_once(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. "
+            "This means you can write to the underlying (supposedly non-writable) buffer using the "
+            "tensor. You may want to copy the buffer to protect its data or make it writable "
+            "before converting it to a tensor. This type of warning will be suppressed for the "
+            "rest of this program."
+        )
+    out = from_numpy(found.copy())
     return _leaf(out) if requires_grad else out
 
 

@@ -16,6 +16,7 @@ from ._handle import Handle
 from ._memory_format import RANKS
 from ._once import warn_once
 from ._record import apply
+from ._step import bare
 from ._trace import local
 from ._vmapped import refuse
 from ._writes import written_once
@@ -134,7 +135,7 @@ def _conjugated(name: str, input: Any) -> Any:
 
 def _refused(name: str, input: Any) -> Any:
     """Raise the op's words for its dims, before anybody asks whether a view may still be used."""
-    return jax.eval_shape(TABLE[name].fn, input._v.aval.struct())
+    return _shapes(TABLE[name].fn, input._v.aval.struct())
 
 
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
@@ -185,4 +186,12 @@ def _pieces(input: Any, where: Any, dim: int) -> Any:
 
     with jax.enable_x64(True):
         aval = jax.ShapeDtypeStruct(tuple(input.shape), input._v.dtype)
-        return jax.eval_shape(lambda x: TABLE["tensor_split"].fn(x, where, dim), aval)
+        return _shapes(lambda x: TABLE["tensor_split"].fn(x, where, dim), aval)
+
+
+def _shapes(fn: Any, aval: Any) -> Any:
+    """What `fn` gives for an array; its errors without JAX's notes."""
+    try:
+        return jax.eval_shape(fn, aval)
+    except Exception as error:
+        raise bare(error) from None

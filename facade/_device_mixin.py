@@ -40,6 +40,11 @@ class DeviceMixin(Handle):
         return self.device.type == "cuda"
 
     @property
+    def name(self) -> None:
+        """None: PyTorch has it from the days when variables had names."""
+        return None
+
+    @property
     def is_cpu(self) -> bool:
         return self.device.type == "cpu"
 

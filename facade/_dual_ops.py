@@ -294,6 +294,8 @@ def taken(t: Any, args: Any) -> None:
 
 def written(t: Any, tangents: dict[int, Any]) -> None:
     """After a write: `t` carries these tangents, and so do its base and that base's views."""
+    from ._bits import same_meta
+
     for level, new in tangents.items():
         old = tangent(t, level)
         if old is not None:
@@ -301,7 +303,9 @@ def written(t: Any, tangents: dict[int, Any]) -> None:
                 old.copy_(new)
             continue
         base, lens = base_of(t)
-        if base is not None:
+        if base is not None and same_meta(new, base) and same_meta(new, t):
+            hold(base, level, new)  # one tensor for both
+        elif base is not None:
             from ._creation import batched_as
             from .autograd._fit import zeros
 

@@ -14,6 +14,7 @@ from ._dual import carries
 from ._handle import Handle
 from ._index_masks import at, check_bool, check_mask, marks, places_of
 from ._inplace import apply_inplace, check_inplace, frozen, written_anyway
+from ._lengths import check_strides
 from ._memory_format import preserve_format
 from ._modes import within
 from ._once import warn_once
@@ -179,6 +180,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
         if count >= 1 << 63 or any(n < 0 for n in shape):
             raise RuntimeError("numel: integer multiplication overflow")
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    check_strides(shape)
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
     strides = strides_in(shape, memory_format) or contiguous_strides(shape)

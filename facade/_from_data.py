@@ -135,6 +135,8 @@ def as_tensor(data: Any, *, dtype: dtype_class | None = None, device: Any = None
     elif isinstance(data, jax.Array):
         out = wrap(data)
     else:
+        if isinstance(data, np.ndarray):
+            _warn_of_readonly(data)
         return tensor(data, dtype=dtype, device=device)
     if dtype is not None and out.dtype is not dtype:
         out = out.to(dtype)
@@ -196,6 +198,14 @@ def from_numpy(array: np.ndarray) -> Any:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {name_of_type(array)})")
     _check_dtype(array)
+    _warn_of_readonly(array)
+    if getrefcount(array) == TEMPORARY and is_own(array):
+        return wrap(array)
+    return _laid(array, wrap(snapshot(array)))
+
+
+def _warn_of_readonly(array: np.ndarray) -> None:
+    """Warn as PyTorch does, where tensors share an array's memory; here they have their own."""
     if not array.flags.writeable:
         warn_once(
             "The given NumPy array is not writable, and PyTorch does not support non-writable "
@@ -203,9 +213,6 @@ def from_numpy(array: np.ndarray) -> Any:
             "want to copy the array to protect its data or make it writable before converting it "
             "to a tensor. This type of warning will be suppressed for the rest of this program."
         )
-    if getrefcount(array) == TEMPORARY and is_own(array):
-        return wrap(array)
-    return _laid(array, wrap(snapshot(array)))
 
 
 def _laid(array: np.ndarray, made: Any) -> Any:

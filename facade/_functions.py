@@ -172,14 +172,27 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     return of(_promote_types(type1.np, type2.np))
 
 
-def result_type(tensor1: Any, tensor2: Any) -> dtype:
-    """The dtype of an arithmetic op on tensors and numbers."""
+_OF_RESULT_TYPE = frozenset({"tensor", "other", "scalar", "scalar1", "scalar2"})
+
+
+def result_type(*args: Any, **kwargs: Any) -> dtype:
+    """The dtype of an arithmetic op on two tensors or numbers.
+
+    PyTorch has names for them by their kinds: `tensor, other`, `scalar, tensor`,
+    `scalar1, scalar2`.
+    """
+    for name in kwargs:
+        if name not in _OF_RESULT_TYPE:
+            raise TypeError(f"result_type() got an unexpected keyword argument '{name}'")
+    given = (*args, *kwargs.values())
+    if len(given) != 2:
+        raise TypeError(f"result_type() takes 2 positional arguments but {len(given)} were given")
 
     class _Fact:
         def __init__(self, t: Any) -> None:
             self.dtype, self.ndim = t._v.dtype, t.dim()
 
-    facts = [_Fact(t) if isinstance(t, Tensor) else plain(t) for t in (tensor1, tensor2)]
+    facts = [_Fact(t) if isinstance(t, Tensor) else plain(t) for t in given]
     return of(_result_type(*facts, default_float=default_float()))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
-from leafax.functional import Aval, Residual, ResidualCall, fingerprint, vjp_of
+from leafax.functional import Aval, Call, Residual, ResidualCall, fingerprint, vjp_of
 
 from ._budget import cut_for_budget
 from ._dtype import of
@@ -20,6 +20,7 @@ from ._handle import Handle
 from ._inplace import ZEROS
 from ._keep import given_of, needed, reads, takes_input
 from ._layout import strides_of
+from ._names import by_name
 from ._node import Node
 from ._opaque import reached
 from ._phases import WATCHED, watch
@@ -89,7 +90,7 @@ def _apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[An
         outs = _apply_again(task, again, wanted, given, cts)
     elif node.trace is trace and task.create_graph and _splits(state):
         cts = [_fit(grads[k], state.values[k]) for k in given]
-        outs = [_record_one(trace, state, k, given, cts, state.operands) for k in wanted]
+        outs = _record_each(trace, state, wanted, given, cts, state.operands)
     elif node.trace is trace:
         cts = [_fit(grads[k], state.values[k]) for k in given]
         values = [*state.operands, *[enter(c, trace) for c in cts]]
@@ -191,7 +192,7 @@ def record_saved(
     """
     trace = local.trace
     if create_graph and _splits(state):
-        return [_record_one(trace, state, k, given, cts, present) for k in wanted]
+        return _record_each(trace, state, wanted, given, cts, present)
     missing = tuple((i, v.aval) for i, v in enumerate(state.operands) if i not in present)
     call = vjp_of(state.call, len(state.operands), wanted, given, missing)
     own = [present[i] for i in sorted(present)]
@@ -353,6 +354,15 @@ def _splits(state: State) -> bool:
         return False
     op = getattr(state.call, "op", None)
     return op is not None and op.namespace != "opaque" and op.backward not in _WHOLE
+
+
+def _record_each(
+    trace: Trace, state: State, wanted: Any, given: Any, cts: list[Any], operands: Any
+) -> list[Any]:
+    """The gradients of the `wanted` operands, a node each."""
+    order = by_name(state.call, wanted) if isinstance(state.call, Call) else wanted
+    made = {k: _record_one(trace, state, k, given, cts, operands) for k in order}
+    return [made[k] for k in wanted]
 
 
 def _record_one(

@@ -5,7 +5,6 @@ Backward saves the masks themselves, as PyTorch's does: ops at masks are given b
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import cache
 from inspect import Parameter
@@ -17,6 +16,7 @@ from leafax.functional import Op
 
 from ._bits import held
 from ._handle import Handle
+from ._once import warn
 from ._python_data import name_of_type
 from ._run import cut
 from ._step import user_line
@@ -105,11 +105,9 @@ def check_bool(mask: Any) -> None:
 def warn_of_bytes(mask: Any) -> None:
     """Warn as PyTorch does of a mask of uint8."""
     if mask._v.dtype.name == "uint8":
-        warnings.warn(
+        warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
-            "instead.",
-            UserWarning,
-            stacklevel=6,
+            "instead."
         )
 
 
@@ -147,7 +145,7 @@ def _held_at_line(x: Any) -> np.ndarray:
     return values
 
 
-def nonzero(input: Any, as_tuple: bool = False, *, out: Any = None) -> Any:
+def nonzero(input: Any, *, as_tuple: bool = False, out: Any = None) -> Any:
     """Where `input` is not zero, `(n, input.dim())` int64, or one index tensor a dimension.
 
     The number of results depends on the data, so this runs the program.

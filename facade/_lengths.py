@@ -26,9 +26,16 @@ def size_of(args: tuple[Any, ...], name: str) -> tuple[int, ...]:
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {n}: {list(sizes)}"
             )
+    check_strides(sizes)
     if math.prod(sizes) >= 1 << 60:  # XLA would end the process
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(sizes)}")
     return sizes
+
+
+def check_strides(sizes: tuple[int, ...]) -> None:
+    """Raise if the strides of rows of this size, which may be empty, do not fit."""
+    if 0 in sizes and math.prod([max(n, 1) for n in sizes[1:]]) >= 1 << 63:
+        raise RuntimeError("Stride calculation overflowed")
 
 
 def _is_length(x: Any, place: int) -> bool:

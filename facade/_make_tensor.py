@@ -13,6 +13,7 @@ from ._dtype import bool as bool_dtype
 from ._dtype import float32, int64
 from ._record import apply
 from ._type_info import finfo, iinfo
+from ._writes import written_once
 
 
 def make_tensor(
@@ -72,7 +73,7 @@ def _evenly(sizes: Any, low: float, high: float, dtype: Any) -> Any:
     parts = [
         (rand(sizes, dtype=wide) * (high - low) + low).to(real) for _ in range(1 + dtype.is_complex)
     ]
-    return apply(TABLE["complex"], *parts) if dtype.is_complex else parts[0]
+    return written_once(apply(TABLE["complex"], *parts) if dtype.is_complex else parts[0])
 
 
 def _bounds(low: float | None, high: float | None, dtype: Any) -> tuple[float, float]:

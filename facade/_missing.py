@@ -47,6 +47,13 @@ TOP: dict[str, str] = {
     ),
     **dict.fromkeys(["complex32", "chalf"], "JAX has no such dtype"),
     **dict.fromkeys(
+        [
+            "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+            "float8_e8m0fnu", "float4_e2m1fn_x2",
+        ],
+        "there are no floats of 8 bits",
+    ),
+    **dict.fromkeys(
         ["Stream", "Event"], "JAX orders what runs on a device: leave the streams out"
     ),
     "profiler": _PROFILER,

@@ -189,6 +189,20 @@ def asks_nobody(call: Any, inputs: Sequence[Value]) -> bool:
     return not (wraps_number(call, inputs) or copies(call))
 
 
+# Whose gradients one function makes, in an order of its own.
+_TOGETHER = {"atan2": ("self", "other"), "solve": ("B", "A"), "solve_ex": ("B", "A")}
+
+
+def by_name(call: Any, operands: Sequence[int]) -> list[int]:
+    """These operands in the order in which PyTorch's nodes take their gradients: by name."""
+    slots = [*zip(call.op.parameters, call.args, strict=False), *call.kwargs.items()]
+    names = {a.index: "self" if p == "input" else p for p, a in slots if isinstance(a, Slot)}
+    own = _TOGETHER.get(call.op.name)
+    if own is not None:
+        names = {k: str(own.index(p)) for k, p in names.items() if p in own}
+    return sorted(operands, key=lambda k: (names.get(k, ""), k))
+
+
 def node_name(state: State) -> str:
     """The name of a state's node, `"AddBackward0"`."""
     call = state.call
@@ -235,14 +249,17 @@ def node_name(state: State) -> str:
         inner_op = getattr(call.call, "op", None)
         return (camel(inner_op.name) if inner_op is not None else "Vjp") + "JvpBackward"
     inner = call.call if isinstance(call, VjpCall) else call.source
-    inner_op = getattr(inner, "op", None)
+    inner_op, times = getattr(inner, "op", None), "Backward"
+    while inner_op is None and getattr(inner, "call", None) is not None:  # of a gradient
+        inner, times = inner.call, times + "Backward"
+        inner_op = getattr(inner, "op", None)
     if inner_op is None:
         return "VjpBackwardBackward0"
     plain = isinstance(call, VjpCall) and isinstance(inner, Call)
     first = node_name(_differentiated(state)) if plain else inner_op.backward
     named = _NAMED_BACKWARD.match(first)
     name = named[1] if named is not None else camel(inner_op.name)
-    return _DIFFERENTIATED_BY.get(name, name) + "BackwardBackward0"
+    return f"{_DIFFERENTIATED_BY.get(name, name)}{times}Backward0"
 
 
 _NAMED_BACKWARD = re.compile(r"(\w+)Backward\d+(_copy)?$")

@@ -227,7 +227,7 @@ class Node:
             from ._attributes import saved_attribute
 
             return saved_attribute(self, name[len("_saved_") :])
-        raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
         tensors = frozenset(getattr(getattr(self.state.call, "op", None), "saves", ()))

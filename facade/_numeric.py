@@ -109,8 +109,10 @@ def _places(input: Any, dim: int, index: Any, source: Any, reduce: str) -> Any:
             "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
             f"{reduce}."
         )
-    if input._v.dtype == bool and input.dim() < 2:
-        raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
+    if input._v.dtype.kind in "bc" and input.dim() < 2:
+        kind = scalar_name(input._v.dtype)
+        warn_once(_BETA)
+        raise NotImplementedError(f"\"index_func_\" not implemented for '{kind}'")
     known = [jax.ShapeDtypeStruct(tuple(x.shape), x._v.dtype) for x in (input, index, source)]
     dim = need_slices("index_reduce_", known[0], dim, *known[1:])
     shape = [-1 if axis == dim else 1 for axis in range(source.dim())]

@@ -40,7 +40,7 @@ def newer(
         if len(args) != 2 + len(names) or not _is_number(args[1]):
             return None
         _warn(method or name, not method, (key,), names, key)
-        return (args[0], *args[2:]), {key: args[1]}
+        return (args[0], *args[2:]), {key: _number(args[1])}
     if name not in _PRODUCTS or len(args) not in (4, 5):
         return None
     first, second = (args[1], args[0]) if method else (args[0], args[1])
@@ -49,11 +49,18 @@ def newer(
         return None
     keys = ("beta", "alpha")[: len(numbers)]
     _warn(method or name, not method, keys, _PRODUCTS[name], "beta", "alpha")
-    return (second, *args[-2:]), dict(zip(keys, numbers, strict=True))
+    return (second, *args[-2:]), dict(zip(keys, map(_number, numbers), strict=True))
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, (int, float, complex, np.number)) and not isinstance(x, bool)
+    """What PyTorch takes for a `Number`: a tensor of one number is one, too."""
+    if isinstance(x, Handle):
+        return not x.dim() and not x.requires_grad  # type: ignore[attr-defined]
+    return isinstance(x, (int, float, complex, np.number))
+
+
+def _number(x: Any) -> Any:
+    return x.item() if isinstance(x, Handle) else x  # type: ignore[attr-defined]
 
 
 def _warn(

@@ -15,6 +15,7 @@ from typing import Any
 from leafax.functional import Slot
 
 from ._saved import slots_of, static_argument
+from ._saved_results import hidden_result
 from ._slopes import SELU_ALPHA, SELU_SCALE
 
 _SIZE = re.compile(r"(\w+)_sym_(?:(sizes_opt|sizes|numel|strides)|argsize_(minus_)?(\d))")
@@ -93,7 +94,7 @@ def saved_argument(
         return _size(kept, sized)
     parameter = kept.parameter(name)
     if parameter is None:
-        raise KeyError(name)
+        return hidden_result(name, kept)
     if (kept.op, name) in _ALIASES:
         return unpack(kept.slots[parameter][0])
     return _as_kept(kept, name, kept.static(parameter))

@@ -95,7 +95,7 @@ dim other self: LinalgCross
 dim result: LogSoftmax Softmax
 dim result self: Cumprod Logcumsumexp
 dim self: Glu
-dim self_sym_sizes: Squeeze1 Squeeze4
+dim self_sym_sizes: Squeeze1 Squeeze2 Squeeze4
 dim self_sym_sizes split_size: Split UnsafeSplit
 dim self_sym_sizes split_sizes: SplitWithSizes UnsafeSplitWithSizes
 dim0 dim1: Transpose Transpose1
@@ -117,6 +117,7 @@ groups: ChannelShuffle
 ignore_index reduction self target total_weight weight: NllLoss NllLoss2D
 imag real: Complex
 index self: Take
+dim include_self index reduce result self source: IndexReduce
 indices: MaxUnpool2D MaxUnpool3D
 indices padding_idx scale_grad_by_freq sparse weight_sym_argsize_0: Embedding
 indices self_sym_sizes: Index
@@ -158,6 +159,8 @@ p result x1 x2: Cdist
 p result1: NativeDropout
 p self: Mvlgamma
 pad: ConstantPadNd
+padding self: ReflectionPad1D ReflectionPad2D ReflectionPad3D ReplicationPad1D ReplicationPad2D
+  ReplicationPad3D
 pos_weight reduction self target weight: BinaryCrossEntropyWithLogits
 reduction self target: MseLoss SoftMarginLoss
 reduction self target weight: BinaryCrossEntropy
@@ -196,7 +199,7 @@ def _kept() -> dict[str, frozenset[str]]:
 
 def names_of(node: str) -> frozenset[str] | None:
     """The names that nodes of this name save; None if PyTorch has no such node."""
-    node = node.rpartition(":")[2]
+    node = node.rpartition(":")[2].removesuffix("_copy")
     head, found, number = node.rpartition("Backward")
     return _kept().get(head + ("" if number == "0" else number) if found else node)
 

@@ -34,6 +34,11 @@ def empty_strided(
             f"strides={list(stride)}"
         )
     span = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    if span >= 1 << 60:  # XLA would end the process
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and "
+            f"strides={list(stride)}"
+        )
     memory = empty(span, dtype=dtype, device=device)
     with no_grad():
         out = apply(TABLE["as_strided"], memory, size, stride, 0)

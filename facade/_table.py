@@ -23,7 +23,7 @@ from ._dtype import dtype as dtype_class
 from ._dtype import python_number
 from ._handle import Handle
 from ._layout import elementwise
-from ._older import newer
+from ._older import OLDER, newer
 from ._out import check_out as check_out
 from ._out import write_out as write_out
 from ._out_kinds import check_kind
@@ -172,6 +172,9 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
                 if meant is None:
                     raise
                 return fn(*meant[0], **meant[1])
+        older = newer(op.name, args, kwargs) if op.name in OLDER else None
+        if older is not None:
+            return fn(*older[0], out=out, **older[1])
         check_kind(op, out, (args, kwargs))
         if op.name in _FORMS:
             admit(asked, args, {**kwargs, "out": out}, op.name)

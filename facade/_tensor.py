@@ -157,7 +157,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                 f"{type(x)}."
             )
-        return bool(self.eq(x).any())  # type: ignore[attr-defined]
+        return bool(self.eq(x).any().item())  # type: ignore[attr-defined]
 
     __hash__ = object.__hash__  # not Python's `id`: optimizers look their state up every step
 

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ._handle import Handle
-from .func import vmap as _mapped
 from .func._trees import flatten
-from .func._vmap import _name, broadcast
+from .func._vmap import _name, broadcast, mapped
 
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:
@@ -63,7 +62,7 @@ def _vmap(
             missing = [out is None for out in outs]
             return tuple(out for out in outs if out is not None)
 
-        given = iter(_mapped(plain, in_dims)(*args))
+        given = iter(mapped(plain, in_dims, older=True)(*args))
         places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(missing)
         if len(places) != len(missing):
             raise ValueError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import TABLE, Slot
+from leafax.functional import Slot
 
 # What PyTorch calls the overload, where it is not "default".
 _TENSOR = frozenset({"add", "sub", "mul", "div", "true_divide"})  # for numbers, too
@@ -76,24 +76,12 @@ class OpOverloadPacket:
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from ._table import call
+        from ._aten import find
 
-        if self.__name__ == "matmul":  # made of others
-            from ._products import matmul
-
-            return matmul(*args, **kwargs)
-        if self.__name__ == "linear":
-            from .nn._linear import linear
-
-            return linear(*args, **kwargs)
-        if self.__name__ == "convolution_backward":
-            from .nn._convolution_backward import convolution_backward
-
-            return convolution_backward(*args, **kwargs)
-        op = TABLE.get(self.__name__) or TABLE.get(f"nn.functional.{self.__name__}")
-        if op is None:
+        fn = find(self.__name__)
+        if fn is None:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{self.__name__}'")
-        return call(op, args, kwargs)
+        return fn(*args, **kwargs)
 
     def __str__(self) -> str:
         return f"aten.{self.__name__}"

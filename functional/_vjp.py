@@ -129,7 +129,8 @@ class Pullback:
         for k in self.meta.floats:
             shape, dtype = self.meta.avals[k]
             if cotangents[k] is not None:
-                filled.append(there(cotangents[k]))
+                # What was saved may be of another dtype than when the gradient was asked for.
+                filled.append(there(cotangents[k]).astype(dtype))
             elif self.meta.steep:
                 filled.append(Zero(jax.core.ShapedArray(shape, dtype)))
             else:

@@ -11,6 +11,7 @@ from .._tasks import task_number as _current_graph_task_id
 from .._tasks import will_execute as _will_engine_execute_node
 from . import _autograd as _autograd
 from . import _functions as _functions
+from . import _nn as _nn
 from ._cached import add as _add_cached_tensor
 from ._cached import is_cached as _is_cached_tensor
 from ._cached import remove as _remove_cached_tensor
@@ -27,7 +28,7 @@ __all__ = [
     "_WeakTensorRef", "_add_cached_tensor", "_autograd", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
     "_get_obj_in_tls", "_is_cached_tensor", "_is_grad_layout_enforcement_enabled", "_is_key_in_tls",
-    "_remove_cached_tensor", "_remove_obj_from_tls", "_set_cached_tensors_enabled",
+    "_nn", "_remove_cached_tensor", "_remove_obj_from_tls", "_set_cached_tensors_enabled",
     "_set_fwd_grad_enabled", "_set_grad_layout_enforcement_enabled", "_stash_obj_in_tls",
     "_will_engine_execute_node", "has_lapack", "is_grad_enabled", "is_inference_mode_enabled",
 ]  # fmt: skip

@@ -326,7 +326,7 @@ def _batched(
     outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
 ) -> list[Any]:
     """One walk, mapped over the rows of `grads`: hooks are called once, as in PyTorch."""
-    from ..func import vmap
+    from ..func._vmap import mapped
 
     tensors = [g for g in grads if g is not None]
 
@@ -345,5 +345,5 @@ def _batched(
         return [g for g in found if g is not None]
 
     there: list[bool] = []
-    results = iter(vmap(vjp)(*tensors))
+    results = iter(mapped(vjp, 0, older=True)(*tensors))
     return [next(results) if held else None for held in there]

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import Call, Input, Slot
+from leafax.functional import Call, Input, Slot, VjpCall
 
+from .._names import by_name
 from .._node import Node
+from .._record import apply
 from .._scalars import times
 from .._underived import refuse_parts
 from . import (
@@ -123,6 +125,8 @@ def differentiate(
     """
     state = node.state
     call = state.call
+    if isinstance(call, VjpCall) and table is None and not views:
+        return _forth(node, call, grads, needed)
     if not isinstance(call, Call) or call.op.backward == "CopySlices":
         return None
     if views and call.op.qualified not in _shape_formulas.VIEWING:
@@ -162,8 +166,26 @@ def differentiate(
         slots = {a.index: name for name, a in s.given.items() if isinstance(a, Slot)}
         if not all(slots.get(k) in formulas for k in wanted):
             return None
-        for k in sorted(wanted):
+        for k in by_name(call, sorted(wanted)):
             put(k, formulas[slots[k]](s))
     except NoFormula:
         return None
+    return passed
+
+
+def _forth(node: Any, call: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None:
+    """The gradient of a view's gradient, which is linear: the view of what arrives."""
+    inner, edges = call.call, node.next_edges()
+    if not isinstance(inner, Call) or not inner.op.view or inner.op.overwrites:
+        return None
+    if call.wanted != (0,) or len(edges) != len(node.state.operands) or grads[0] is None:
+        return None
+    if any(isinstance(a, Slot) for a in (*inner.args[1:], *inner.kwargs.values())):
+        return None
+    last = len(edges) - 1
+    if edges[last] is None or edges[last][0] not in needed:
+        return None
+    passed: list[Any] = [None] * len(edges)
+    seen = apply(inner.op, grads[0], *inner.args[1:], **inner.kwargs)
+    passed[last] = fit(node.name(), last, seen, node.state.operands[last])
     return passed

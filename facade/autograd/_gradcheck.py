@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,10 +107,13 @@ def gradcheck(
             if check_undefined_grad:
                 check_undefined(lambda: _differentiable(func(*args)), args)
     except Mismatch as e:
-        if raise_exception:
-            raise GradcheckError(str(e)) from None
-        return False
-    return True
+        if not raise_exception:
+            return False
+        wrong, cause = GradcheckError(str(e)), e.__cause__
+    else:
+        return True
+    wrong.__context__ = cause  # the user's error, if one was raised
+    raise wrong from cause
 
 
 def _check_inputs(args: tuple[Any, ...]) -> None:
@@ -123,7 +127,7 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
                 f"Input #{i} requires gradient and is not a double precision floating point or "
                 "complex. This check will likely fail if all the inputs are not of double "
                 "precision floating point or complex. ",
-                stacklevel=4,
+                stacklevel=3,
             )
         if any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape, strict=True)):
             raise RuntimeError(
@@ -147,6 +151,8 @@ def _backward(
     func: Any, args: Any, outputs: Any, fast: bool, eps: float, atol: float, rtol: float,
     nondet_tol: float, dtypes: bool,
 ) -> None:  # fmt: skip
+    for o in outputs_of(outputs):
+        o.requires_grad  # noqa: B018 # or raise, of what is no tensor
     complex_outs = any(o._v.dtype.kind == "c" for o in outputs_of(outputs))
     which = [o._v.dtype.kind == "c" for o in _differentiable(outputs)]
     for part in ("imaginary", "real") if complex_outs else (None,):
@@ -159,7 +165,9 @@ def _backward(
         found = numerical(partial(fn, *args), args, eps)
         flags = [needs(o) for o in outputs_of(got)]
         if not any(flags):
-            if any((n != 0).any() for per_input in found for n in per_input):
+            floats = [o._v.dtype.kind not in "biu" for o in outputs_of(got)]
+            real = [list(compress(per_input, floats)) for per_input in found]
+            if any((n != 0).any() for per_input in real for n in per_input):
                 raise Mismatch("Numerical gradient for function expected to be zero")
             continue
         kept = [k for k, flag in enumerate(flags) if flag]

@@ -20,11 +20,6 @@ If the test
   module_test entry to have `gradcheck_nondet_tol=<tol>`
 """
 
-RANDOM_INSIDE = (
-    "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
-    "operations outside of vmap as a workaround"
-)
-
 BATCHED = """
 gradcheck or gradgradcheck failed while testing batched gradient computation.
 This could have been invoked in a number of ways (via a test that calls

@@ -167,6 +167,7 @@ FORMULAS: dict[str, dict[str, Any]] = {
         "input": lambda s: s.g.index_fill(s.static("dim"), s["index"], 0), "value": _filled_rows,
     },
     "index": {"input": _put_back},
+    "_index_put_impl_": {"values": _put_values},
     "index_put": {
         "input": _put_over, "values": _put_values,
     },

@@ -130,6 +130,11 @@ def _ends(call: Callable[[], Any], x: Any, along: Any, eps: float, where: str) -
                     f"Expected `func` to return outputs with the same {what} when inputs are "
                     f"perturbed {where}by {eps}, but got: {what}s {a} and {b}."
                 )
+    if any(out.dtype == bool for _, _, out in ends[0]):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
     return [(b[2] - a[2]) / (2 * eps) for a, b in zip(*ends, strict=True)]
 
 

@@ -39,7 +39,7 @@ def attribute(node: Any, name: str) -> Any:
                 SavedTensor.at(AtNode(node, None if a is None else next(places))) for a in given
             )
         return SavedTensor.at(AtNode(node, found[0] if found else None))
-    raise AttributeError(f"'{node.name()}' object has no attribute '{name}'")
+    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
 
 
 def _of_part(node: Any, rule: Any, result: Any, grad: Any) -> Any:

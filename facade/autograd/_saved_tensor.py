@@ -202,9 +202,10 @@ class Loose:
     """A tensor that is saved nowhere else."""
 
     def __init__(self, t: Any, own: bool) -> None:
+        own = own and not t._leaf  # a leaf is saved as it is
         self._packed = pack_one(t, 0 if own else None)
         self._t, self._own = t.detach() if own else t, own
-        self._version, self._requires_grad = t._version, t._tracked
+        self._version = t._version
         if self._packed is not None:
             self._t = None
 
@@ -220,7 +221,7 @@ class Loose:
         return self._t
 
     def unpack(self) -> Any:
-        if self._own and self._requires_grad:  # there is no node that it would be the result of
+        if self._own:  # there is no node that it would be the result of
             raise RuntimeError(DETACHED)
         if self._packed is not None:
             return self._packed.unpack(None)

@@ -71,6 +71,27 @@ def alias(out: Any, examples: list[Example]) -> Alias | None:
     return None
 
 
+def tied(outs: list[Any], own: list[int]) -> dict[int, tuple[int, Alias]]:
+    """Which of these results can be had from another one: that one's place, and how.
+
+    Args:
+      own: the places of those that are no views of the arguments.
+    """
+    places: dict[int, int] = {}
+    for k in own:
+        places.setdefault(id(outs[k]), k)
+    found = {}
+    for k in own:
+        out = outs[k]
+        if places[id(out)] < k:
+            found[k] = places[id(out)], Alias(None, 0, out, (), False)
+        elif id(out._base_) in places:
+            how = alias(out, [Example(None, 0, out._base_, None, None)])
+            if how is not None:
+                found[k] = places[id(out._base_)], how
+    return found
+
+
 class Views:
     """Makes views of batches; several results of one `split` come from one call."""
 

@@ -10,6 +10,7 @@ from .._active import transform
 from .._bits import storage_numel
 from .._handle import Handle
 from .._memory_format import contiguous_format
+from .._record import apply
 from ..autograd._context_saved import snapshot
 from ._trees import flatten, unflatten
 
@@ -53,18 +54,18 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         with transform(differentiates=False):
             own_args, own_kwargs = unflatten(treedef, work)
             output = func(*own_args, **own_kwargs)
-        back = {}
+        back: list[tuple[Any, Any]] = []
         for x, w, was in zip(leaves, work, before, strict=True):
             if was is None:
                 continue
             if w._version == was[0]:
-                back[id(w)] = x
+                back.append((w, x))
                 continue
             if (w.shape, w.stride()) != was[1:]:
                 _reshape(x, w, was[2])
             x.copy_(w)  # type: ignore[attr-defined]
         outs, structure = flatten(output)
-        made = [back.get(id(o), o) for o in outs]
+        made = [_of_argument(o, back) for o in outs]
         if remove == "mutations_and_views":
             # PyTorch's `{view}_copy` gives its copies rows.
             made = [
@@ -76,6 +77,27 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         return unflatten(structure, made)
 
     return wrapped
+
+
+def _of_argument(out: Any, back: list[tuple[Any, Any]]) -> Any:
+    """A result; one that is, or views, the stand-in of an unwritten argument is so of that.
+
+    Args:
+      back: those stand-ins, each with its argument.
+    """
+    if not isinstance(out, Handle):
+        return out
+    for w, x in back:
+        if out is w:
+            return x
+        if out._store is None or out._store is not w._store:
+            continue
+        detached = out._base_ is not w
+        seen = x.detach() if detached and out._base_ is not None else x
+        for op, args, kwargs in out._lens if detached else out._blens:
+            seen = apply(op, seen, *args, **kwargs)
+        return seen.detach() if detached and out._base_ is None else seen
+    return out
 
 
 def _reshape(x: Any, written: Any, strides: tuple[int, ...]) -> None:

@@ -41,6 +41,11 @@ RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' "
     "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
 )
+# PyTorch's older vmap (`_vmap_internals`, and `grad(is_grads_batched=True)`) has its own words.
+RANDOM_IN_OLDER = (
+    "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
+    "operations outside of vmap as a workaround"
+)
 SAME = (
     "Vmap does not currently support same randomness with a batched tensor input. Please file an "
     "issue with functorch"
@@ -85,14 +90,15 @@ class Level:
     Attributes:
       size: how many examples there are.
       randomness: "error", "different" or "same".
+      older: it is PyTorch's older vmap, which refuses other things and in other words.
       number: its depth among the running ones, from 1; `depth` that among all transforms.
       differentiating: how many of those around it take derivatives.
       mapped: `(batch, dimension)` of each hole; `holes` are the values of the first examples.
       examples: what the first examples are of; tangents, which `mapped` has too, are not there.
     """
 
-    def __init__(self, size: int, randomness: str) -> None:
-        self.size, self.randomness = size, randomness
+    def __init__(self, size: int, randomness: str, older: bool = False) -> None:
+        self.size, self.randomness, self.older = size, randomness, older
         self.number = len(running.levels) + 1
         self.depth = active.depth
         self.differentiating = active.differentiating
@@ -102,6 +108,11 @@ class Level:
         self._batched: set[int] = set()
         self.region: Region
         self._seen: State
+
+    @property
+    def refusal_of_random(self) -> str:
+        """What is said of random ops in randomness error mode."""
+        return RANDOM_IN_OLDER if self.older else RANDOM
 
     def begin(self) -> None:
         """From here on, steps belong to the mapped function."""
@@ -173,7 +184,7 @@ class Level:
         if any(_op_name(s) == "rrelu" for s in region.steps()):
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
         if self.randomness == "error" and any(draws(s) for s in region.steps()):
-            raise RuntimeError(RANDOM)
+            raise RuntimeError(self.refusal_of_random)
         if self.randomness == "same":
             self._check_same(region)
         if not outs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from .._active import active
 from .._handle import Handle
 from .._trace import Value, local
 from .._vmapped import hides_grad
-from ._levels import RANDOM, SAME, innermost, running
+from ._levels import SAME, innermost, running
 
 CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
@@ -92,6 +93,7 @@ _REFUSED: dict[str, tuple[type[Exception], str]] = {
     },
     **{op: (RuntimeError, _NO_VIEW.format(op)) for op in ("_make_dual", "_unpack_dual")},
 }  # fmt: skip
+_FINE_IN_OLDER = frozenset({"_make_dual", "_unpack_dual"})
 # How PyTorch refuses to write something batched into what is not, by op: as what these have in
 # common, by their own names, as shapes that do not fit, or (all others) as its fallback does.
 _ARITHMETIC = frozenset({
@@ -126,9 +128,14 @@ def look(t: Any, reason: str) -> Any:
     """
     from .._peek import compute
 
-    if innermost(t) is not None:
+    level = innermost(t)
+    if level is not None:
+        if level.older and reason == "numpy()":
+            raise RuntimeError(_NO_VIEW.format("detach"))
         if reason in ("numpy()", "tolist()"):
             raise RuntimeError(_NO_POINTER)
+        if level.older:
+            raise RuntimeError(_NO_FALLBACK.format("is_nonzero" if "bool" in reason else "item"))
         if not hides_grad(t):  # a transform that takes derivatives asked for it
             raise RuntimeError(_EITHER)
         if "bool" in reason:
@@ -147,12 +154,13 @@ def spell(t: Any, plain: Any) -> str | None:
     del running.levels[level.number - 1 :]
     local.look = look  # without a cut
     try:
-        text = plain(level.whole(t))
+        given = next((e for e in level.examples if e.first is t), None)
+        dim = 0 if given is None else given.dim
+        text = plain(level.whole(t, dim) if given is None or given.writes else given.batch)
     finally:
         running.levels += after
         local.look = before
-    inner = "\n".join("    " + line for line in text.split("\n"))
-    return f"BatchedTensor(lvl={level.number}, bdim=0, value=\n{inner}\n)"
+    return f"BatchedTensor(lvl={level.number}, bdim={dim}, value=\n{indent(text, '    ')}\n)"
 
 
 def check_inplace(op: Op, t: Any, others: list[Any]) -> None:
@@ -166,7 +174,7 @@ def check_inplace(op: Op, t: Any, others: list[Any]) -> None:
         if not level.region.intact():
             continue
         if op.random and level.randomness == "error":
-            raise RuntimeError(RANDOM)
+            raise RuntimeError(level.refusal_of_random)
         given = [x for x in others if isinstance(x, Handle) and level.batched(x)]
         if op.name == "bernoulli" and given and level.randomness == "same":
             raise RuntimeError(SAME)
@@ -181,13 +189,15 @@ def check_inplace(op: Op, t: Any, others: list[Any]) -> None:
                 "file an issue with functorch."
             )
         for x in given:
-            if op.name in _BY_SHAPE:
+            if op.name in _BY_SHAPE and not level.older:
                 shape = [level.size, *jnp.broadcast_shapes(tuple(t.shape), tuple(x.shape))]  # type: ignore[attr-defined]
                 raise RuntimeError(
                     f"output with shape {list(t.shape)} doesn't match the broadcast shape {shape}"
                 )
             name, where = f"aten::{op.name}_", f"at level {level.number}"
-            if op.name in _ARITHMETIC:
+            if level.older:
+                pass  # always its fallback
+            elif op.name in _ARITHMETIC:
                 name, where = "inplace arithmetic", "in a vmap"
             elif op.name in _NAMED:
                 name, where = f"{op.name}_", "in a vmap"
@@ -208,9 +218,13 @@ def refuse_op(op: str, tensors: Any) -> None:
     if op in ("data", "set_data") and active.depth != running.levels[-1].depth:
         return
     for t in tensors:
-        if isinstance(t, Handle) and innermost(t) is not None:
-            error, message = _REFUSED[op]
-            raise error(message)
+        level = innermost(t) if isinstance(t, Handle) else None
+        if level is None or level.older and op in _FINE_IN_OLDER:
+            continue
+        error, message = _REFUSED[op]
+        if level.older and op == "allclose":
+            message = _NO_FALLBACK.format(op)
+        raise error(message)
 
 
 def reworded(op: Op, operands: list[Value], call: Any, error: Exception) -> Exception:

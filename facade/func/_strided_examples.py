@@ -15,7 +15,7 @@ from ._aliases import Views, alias
 from ._levels import innermost, running, suspended
 
 _REWRITE = (
-    "This is not supported inside of vmap, please try to rewrite the `as_strided` call as a "
+    "This is not supported inside of vmap, please try to{}rewrite the `as_strided` call as a "
     "sequence of PyTorch view operations"
 )
 
@@ -49,7 +49,7 @@ def as_strided(t: Any, size: Any, stride: Any, storage_offset: int | None) -> An
                 "Tensor.as_strided(size, stride, ...): size and stride must have the same length! "
                 f"Got size {list(size)} and stride {list(stride)}"
             )
-        _check(Layout(have.shape[1:], have.strides[1:], begin), size, stride, offset)
+        _check(Layout(have.shape[1:], have.strides[1:], begin), size, stride, offset, level.older)
         start = int(layout(t).offset) + offset - begin
         if _own(layout(t if t._base_ is None else t._base_), Layout(size, stride, start)):
             with unlooked():  # a view of the example, so that writes reach it
@@ -98,25 +98,25 @@ def _own(memory: Layout, wanted: Layout) -> bool:
     return np.unique(own).size == own.size and bool(np.isin(places(wanted), own).all())
 
 
-def _check(example: Layout, size: Any, stride: Any, offset: int) -> None:
-    """Raise if a view sees more than the example does."""
+def _check(example: Layout, size: Any, stride: Any, offset: int, older: bool) -> None:
+    """Raise if a view sees more than the example does; PyTorch's older vmap forgets spaces."""
     wanted = reach(size, stride)
     if not wanted:
         return
-    head = (
-        f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
-        "outside of `tensor`. "
-    )
+    gap = "" if older else " "
+    given = f",{gap}".join([str(list(size)), str(list(stride)), str(offset)])
+    head = f"result = tensor.as_strided({given}){gap}can access memory outside of `tensor`. "
+    rewrite = _REWRITE.format(gap)
     own = reach(example.shape, example.strides)
     if not own:
         raise RuntimeError(
             head + "`tensor` has no storage but the passed-in (size, stride, storage_offset) imply "
-            "a result with some storage. " + _REWRITE
+            "a result with some storage. " + rewrite
         )
     begin = example.offset
     last, end = offset + wanted, begin + own  # PyTorch says one more in its message
     if last > end or offset < begin:
         raise RuntimeError(
-            head + f"`result` can access some memory in range [{offset}, {last}], but `tensor` can "
-            f"only access some memory in range [{begin}, {end}]. " + _REWRITE
+            head + f"`result` can access some{gap}memory in range [{offset}, {last}], but `tensor` "
+            f"can only access some memory in range [{begin}, {end}]. " + rewrite
         )

@@ -22,9 +22,9 @@ from .._random import default_generator
 from .._record import apply
 from .._storage import of_mode
 from .._trace import Mode, local
-from ._aliases import Alias, Views, alias
+from ._aliases import Alias, Views, alias, tied
 from ._example_writes import Write
-from ._levels import Level, entered, rebuild, tower
+from ._levels import Level, entered, innermost, rebuild, tower
 from ._trees import flatten, flatten_up_to, spell, unflatten
 
 
@@ -115,6 +115,14 @@ def vmap(
     >>> leafax.func.vmap(leafax.dot)(leafax.ones(3, 2), leafax.ones(3, 2))
     tensor([2., 2., 2.])
     """
+    return mapped(func, in_dims, out_dims, randomness, chunk_size)
+
+
+def mapped(
+    func: Callable[..., Any], in_dims: Any, out_dims: Any = 0, randomness: str = "error",
+    chunk_size: int | None = None, older: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """`vmap`, or PyTorch's older one."""
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
             "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
@@ -128,7 +136,9 @@ def vmap(
         _check_out_dims(func, out_dims)
         leaves, dims, treedef = _in_dims(func, in_dims, args)
         size = _size(leaves, dims)
-        call = functools.partial(_map, func, treedef, dims, out_dims, randomness, kwargs)
+        call = functools.partial(
+            _map, func, treedef, dims, out_dims, (randomness, older), kwargs
+        )
         sizes = [size] if chunk_size is None else _chunk_sizes(size, chunk_size)
         if len(sizes) < 2:
             return call(leaves, size)
@@ -150,7 +160,7 @@ def _size(leaves: list[Any], dims: list[Any]) -> int:
 
 
 def _map(
-    func: Any, treedef: Any, dims: list[Any], out_dims: Any, randomness: str, kwargs: Any,
+    func: Any, treedef: Any, dims: list[Any], out_dims: Any, kind: tuple[str, bool], kwargs: Any,
     leaves: list[Any], size: int,
 ) -> Any:  # fmt: skip
     for x, d in zip(leaves, dims, strict=True):
@@ -158,7 +168,7 @@ def _map(
             enter(x, local.trace)
     mode = local.mode  # saved-tensor hooks see no single examples: they stay outside
     with uncut(), transform(differentiates=False):
-        level = Level(size, randomness)
+        level = Level(size, *kind)
         firsts = [
             level.example(x, d) if d is not None else x for x, d in zip(leaves, dims, strict=True)
         ]
@@ -175,26 +185,29 @@ def _map(
                 None if d is None else _alias(o, d, level)
                 for o, d in zip(outs, places, strict=True)
             ]
-        parts, part_dims = [], []
-        for o, d, a in zip(outs, places, aliases, strict=True):
-            if d is not None and a is None:
-                _check_place(o, d)
-                for part in tower(o):
-                    parts.append(part)
-                    part_dims.append(0)
-        made = iter(level.map(parts, part_dims))
+            own = [k for k, d in enumerate(places) if d is not None and aliases[k] is None]
+            of_others = tied(outs, own) if len(own) > 1 else {}
+        parts: list[Any] = []
+        for k in own:
+            _check_place(outs[k], places[k])
+            if k not in of_others:
+                parts += tower(outs[k])
+        made = iter(level.map(parts, [0] * len(parts)))
         # Each by itself: it may be that it, and its batch, do not differ in outer maps.
         written = [Write(e, level) for e in level.examples if e.writes]
-    results = [
-        of_mode(rebuild(o, made), o._v.inference) if d is not None and a is None else o
-        for o, d, a in zip(outs, places, aliases, strict=True)
-    ]
+    batches = {
+        k: of_mode(rebuild(outs[k], made), outs[k]._v.inference)
+        for k in own
+        if k not in of_others
+    }
+    for k, (of, how) in of_others.items():
+        aliases[k] = how._replace(batch=batches[of])
     for w in written:
         w.carry()
     views = Views()
     results = [
-        _placed(r, d) if a is None else views.view(a, d, size)
-        for r, d, a in zip(results, places, aliases, strict=True)
+        _placed(batches.get(k, o), d) if a is None else views.view(a, d, size)
+        for k, (o, d, a) in enumerate(zip(outs, places, aliases, strict=True))
     ]
     return unflatten(structure, results)
 
@@ -226,7 +239,7 @@ def _check_outputs(func: Any, outs: list[Any], places: list[Any], level: Level) 
     name = _name(func)
     for o, d in zip(outs, places, strict=True):
         if d is None:
-            if isinstance(o, Handle) and level.batched(o):
+            if isinstance(o, Handle) and innermost(o) is not None:
                 raise ValueError(
                     f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is "
                     "None"

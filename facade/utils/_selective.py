@@ -10,12 +10,23 @@ from leafax.functional import Slot
 
 from .._enter import make
 from .._trace import State, Trace
-from ..ops import OpOverload, OpOverloadPacket, overload_of
+from ..ops import OpOverload, OpOverloadPacket, aten, overload_of
 
 _MISMATCH = (
     "This can happen if the operations in the checkpointed region are nondeterministic or depend "
     "on global state that changed between forward and backward."
 )
+
+# Ops that policies are not asked of: what only looks at a tensor, and `detach`.
+SAC_IGNORED_OPS = {
+    aten.detach.default,
+    *(getattr(getattr(aten, name), "default") for name in (  # noqa: B009
+        "dim", "is_contiguous", "is_non_overlapping_and_dense", "is_strides_like_format", "numel",
+        "size", "storage_offset", "stride", "sym_numel", "sym_size", "sym_storage_offset",
+        "sym_stride",
+    )),
+    aten.is_contiguous.memory_format,
+}  # fmt: skip
 
 
 class CheckpointPolicy(enum.Enum):

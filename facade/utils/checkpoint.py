@@ -22,6 +22,7 @@ from ._group import GraphExecGroup as GraphExecGroup
 from ._mismatch import CheckpointError as CheckpointError
 from ._mismatch import metadata_of
 from ._reentrant import CheckpointFunction as CheckpointFunction
+from ._selective import SAC_IGNORED_OPS as SAC_IGNORED_OPS
 from ._selective import Caching
 from ._selective import CheckpointPolicy as CheckpointPolicy
 from ._selective import SelectiveCheckpointContext as SelectiveCheckpointContext

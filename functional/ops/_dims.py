@@ -134,7 +134,7 @@ def expand_size(shape: Shape, size: Sequence[int], dtype_name: str = "Float") ->
                 f"Tensor sizes: {list(shape)}"
             )
         out.append(want)
-    if any(n < 0 for n in out):
+    if any(n < 0 for n in out) or math.prod(out) >= 1 << 63:
         raise RuntimeError("numel: integer multiplication overflow")
     return tuple(reversed(out))
 

@@ -168,13 +168,13 @@ def index_select(input: Array, dim: int, index: Array) -> Array:
     dim = _dims.wrap_dim(dim, input.ndim)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
+    if not input.ndim and index.size != 1:
+        raise RuntimeError(
+            f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
+        )
     if index.dtype.name not in INT32_INT64:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not input.ndim:
-        if index.size != 1:
-            raise RuntimeError(
-                f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
-            )
         return input
     if input.shape[dim] == 0 and index.size:
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
@@ -235,17 +235,21 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
 
     Along a dim, indices wrap.
     """
-    if indices.dtype.name != "int64":
-        raise RuntimeError(
-            "torch.take_along_dim(): dtype of indices should be Long but got "
-            + scalar_name(indices.dtype)
-        )
     if dim is None:
+        if not indices.size:
+            return jnp.zeros((0,), input.dtype)
+        if indices.dtype.name not in INT32_INT64:
+            raise RuntimeError("gather(): Expected dtype int32/int64 for index")
         return lax.reshape(input, (input.size,)).at[indices.reshape(-1)].get(mode=IN_BOUNDS)
     if indices.ndim != input.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, "
             f"but got {input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    if indices.dtype.name != "int64":
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            + scalar_name(indices.dtype)
         )
     dim = _dims.wrap_dim(dim, input.ndim)
 

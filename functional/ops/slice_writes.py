@@ -26,9 +26,15 @@ def _check_slices(input: Array, dim: int, index: Array, *args: Any, **kwargs: An
     return [outside(index, size, message, RuntimeError)]
 
 
-def _check_rows(input: Array, dim: int, index: Array, *args: Any, **kwargs: Any) -> list[Fault]:
+def _check_rows(
+    input: Array, dim: int, index: Array, source: Array, alpha: Any = 1
+) -> list[Fault]:
+    if not source.size:
+        return []
     axis = _dims.wrap_dim(dim, input.ndim)
-    if input.ndim > 1 and axis in (0, input.ndim - 1):  # PyTorch scatters along an outer dim
+    # PyTorch scatters along an outer dim where it can.
+    plain = isinstance(alpha, int) and alpha == 1 and index.dtype.name == "int64"
+    if plain and input.ndim > 1 and axis in (0, input.ndim - 1):
         return _check_slices(input, dim, index)
     size = input.shape[axis] if input.ndim else 1
     bad = (index < 0) | (index >= size)

@@ -303,6 +303,11 @@ def _strided_index(input: Array, size: Any, stride: Any, storage_offset: int | N
             f"strides={list(stride)}"
         )
     reach = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
+    if 0 not in size and reach * input.dtype.itemsize >= 1 << 63:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and "
+            f"strides={list(stride)}"
+        )
     if 0 not in size and reach > input.size:
         item = input.dtype.itemsize
         raise RuntimeError(

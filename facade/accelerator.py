@@ -1,0 +1,116 @@
+"""`torch.accelerator`: the device that programs run on if it is not the CPU, without its name.
+
+>>> import leafax
+>>> where = leafax.accelerator.current_accelerator()
+>>> leafax.accelerator.is_available() == (where is not None)
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import cuda as _cuda
+from ._dtype import ALL as _ALL
+from ._dtype import device as _device
+
+__all__ = [
+    "current_accelerator", "current_device_idx", "current_device_index", "device_count",
+    "device_index", "empty_cache", "get_device_capability", "is_available",
+    "max_memory_allocated", "memory_allocated", "memory_reserved", "set_device_idx",
+    "set_device_index", "synchronize",
+]  # fmt: skip
+
+
+def is_available() -> bool:
+    """Whether JAX has a GPU in this process."""
+    return _cuda.is_available()
+
+
+def device_count() -> int:
+    """How many GPUs JAX has in this process."""
+    return _cuda.device_count()
+
+
+def current_accelerator(check_available: bool = False) -> Any:
+    """The accelerator as a `device` without a number; None if there is none.
+
+    Args:
+      check_available: accepted for PyTorch's sake: JAX only tells of devices that are there.
+    """
+    return _device("cuda") if is_available() else None
+
+
+def _need() -> None:
+    if not is_available():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+def current_device_index() -> int:
+    """The number of the GPU that new tensors are made on.
+
+    Raises:
+      RuntimeError: if there is none, as all that follows.
+    """
+    _need()
+    return _cuda.current_device()
+
+
+def set_device_index(device: Any, /) -> None:
+    """Make new tensors on this GPU."""
+    _need()
+    _cuda.set_device(device)
+
+
+current_device_idx, set_device_idx = current_device_index, set_device_index
+
+
+class device_index:  # noqa: N801 # PyTorch's name
+    """A block in which new tensors are made on another GPU; None changes nothing."""
+
+    def __init__(self, device: int | None, /) -> None:
+        self._index = self._before = device
+
+    def __enter__(self) -> None:
+        if self._index is not None:
+            self._before = current_device_index()
+            set_device_index(self._index)
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._index is not None:
+            set_device_index(self._before)
+
+
+def synchronize(device: Any = None, /) -> None:
+    """Run what is pending and wait for it."""
+    _need()
+    _cuda.synchronize(device)
+
+
+def empty_cache() -> None:
+    """Nothing to do: freed memory stays with XLA, whose arrays all take from it."""
+    _need()
+
+
+def get_device_capability(device: Any = None, /) -> dict[str, Any]:
+    """What the GPU can compute with: all dtypes that leafax has."""
+    _need()
+    return {"supported_dtypes": set(_ALL)}
+
+
+def memory_allocated(device: Any = None, /) -> int:
+    """Bytes that arrays take on a GPU now."""
+    _need()
+    return _cuda.memory_allocated(device)
+
+
+def max_memory_allocated(device: Any = None, /) -> int:
+    """Bytes that arrays took at most since the process started."""
+    _need()
+    return _cuda.max_memory_allocated(device)
+
+
+def memory_reserved(device: Any = None, /) -> int:
+    """Bytes that XLA took from the GPU."""
+    _need()
+    return _cuda.memory_reserved(device)
