@@ -16,16 +16,16 @@ from ._budget import cut_for_budget
 from ._dtype import of
 from ._dual_ops import attach
 from ._enter import enter, from_array, make
+from ._gradient_reads import WHOLE, depends, is_zero, linear
 from ._handle import Handle
-from ._inplace import ZEROS
-from ._keep import given_of, needed, reads, takes_input
+from ._keep import given_of, needed
 from ._layout import strides_of
 from ._names import by_name
 from ._node import Node
 from ._opaque import reached
 from ._phases import WATCHED, watch
 from ._record import over_budget
-from ._saved import FREED, argument, slots_of
+from ._saved import FREED
 from ._silent import by_result, changed
 from ._step import step
 from ._trace import State, Trace, Value, local
@@ -95,7 +95,7 @@ def _apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[An
         cts = [_fit(grads[k], state.values[k]) for k in given]
         values = [*state.operands, *[enter(c, trace) for c in cts]]
         call = vjp_of(state.call, len(state.operands), wanted, given)
-        differentiable = task.create_graph and _depends(call, values, cts)
+        differentiable = task.create_graph and depends(call, values, cts)
         outs = record_gradient(trace, call, values, state, differentiable)
         if local.mode.dual:
             attach(call, [*state.operands, *cts], outs)
@@ -150,7 +150,7 @@ def _apply_again(task: Any, node: Any, wanted: Any, given: Any, cts: list[Any]) 
     trace = local.trace
     values = [*node.operands, *[enter(c, trace) for c in cts]]
     call = vjp_of(node.state.call, len(node.operands), wanted, given)
-    differentiable = task.create_graph and _depends(call, values, cts)
+    differentiable = task.create_graph and depends(call, values, cts)
     return record_gradient(trace, call, values, node.recorded, differentiable)
 
 
@@ -197,7 +197,7 @@ def record_saved(
     call = vjp_of(state.call, len(state.operands), wanted, given, missing)
     own = [present[i] for i in sorted(present)]
     values = [enter(x, trace) for x in (*own, *cts)]
-    differentiable = create_graph and _depends(call, values, cts)
+    differentiable = create_graph and depends(call, values, cts)
     outs = record_gradient(trace, call, values, None, differentiable, strides)
     if local.mode.dual:
         attach(call, [*own, *cts], outs)
@@ -255,80 +255,6 @@ def _fit(grad: Any, value: Value) -> Any:
     return grad
 
 
-def _depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
-    """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
-    if is_zero(call, values):
-        return False
-    if any(c._tracked for c in cts):
-        return True
-    op = getattr(getattr(call, "call", None), "op", None)
-    if op is not None and op.backward in _WHOLE:
-        slots = slots_of(call.call)
-        names = {*op.saves, *op.parameters[: "self" in op.saves]}
-        saved = {i for name in names for i in slots.get(name, ())}
-        present = [i for i in range(call.n) if i not in dict(call.missing)]
-        return any(v.requires_grad and i in saved for i, v in zip(present, values, strict=False))
-    if takes_input(call):
-        return any(v.requires_grad for v in values)
-    if linear(call):
-        return False
-    read = reads(call, tuple(v.aval for v in values))
-    return any(values[i].requires_grad for i in read)
-
-
-# PyTorch's gradients of these are one node for all operands.
-_WHOLE = frozenset({
-    "ConvolutionBackward0", "NativeBatchNormBackward0", "NativeLayerNormBackward0",
-    "PreluKernelBackward0",
-})  # fmt: skip
-
-
-# What tells where, and takes no part in differentiating again.
-_PLACES = frozenset({"mask", "condition", "index", "indices"})
-
-
-# Their formulas make of what they save masks, which have no derivative.
-_MASKED = frozenset({
-    "amax", "amin", "aminmax", "max", "min", "median", "nanmedian", "cummax", "cummin", "nansum",
-    "nanmean", "clamp", "clamp_min", "clamp_max", "fmax", "fmin", "nan_to_num", "embedding",
-    "hinge_embedding_loss", "frexp", "nextafter",
-})  # fmt: skip
-_COMPOSED = frozenset({"tanhshrink", "rrelu"})  # of ops that save what they are given
-_SHAPED = frozenset({"gather", "take"})  # these save their input for its shape
-
-
-# The gradients of these are zeros for real numbers, whatever arrives.
-_STEPS = frozenset({"round", "floor", "ceil", "trunc", "fix", "sign", "bernoulli", "sgn", "angle"})
-
-
-def is_zero(call: Any, values: Sequence[Any]) -> bool:
-    """Whether PyTorch's gradient is new zeros, which depend on nothing."""
-    op = getattr(getattr(call, "call", None), "op", None)
-    if op is None or op.backward == "CopySlices":
-        return False
-    if op.overwrites and op.name == "copy":
-        return bool(call.wanted == (0,))
-    if op.overwrites and op.name in ZEROS:
-        return True
-    if op.name == "div" and argument(call.call, "rounding_mode") is not None:
-        return True
-    if op.name == "copysign" and call.wanted == (1,):
-        return True
-    return op.name in _STEPS and not any(v.dtype.kind == "c" for v in values)
-
-
-def linear(call: Any) -> bool:
-    """Whether PyTorch's gradient reads no values: of what it saves, at most places."""
-    op = getattr(getattr(call, "call", None), "op", None)
-    if op is None or op.namespace in ("opaque", "linalg") or op.name in _COMPOSED:
-        return False
-    if op.name in ("std_mean", "var_mean") and call.given == (1,):  # the gradient of the mean
-        return True
-    if op.name in ("scatter_reduce", "index_reduce"):
-        return argument(call.call, "reduce") in ("amax", "amin")
-    return _PLACES.issuperset(op.saves) or op.name in _SHAPED or op.name in _MASKED
-
-
 def record_gradient(
     trace: Trace, call: Any, values: list[Value], primal: State | None, differentiable: bool,
     strides: Any = None,
@@ -353,7 +279,7 @@ def _splits(state: State) -> bool:
     if sum(v.requires_grad for v in state.operands) < 2:
         return False
     op = getattr(state.call, "op", None)
-    return op is not None and op.namespace != "opaque" and op.backward not in _WHOLE
+    return op is not None and op.namespace != "opaque" and op.backward not in WHOLE
 
 
 def _record_each(

@@ -192,7 +192,8 @@ class HookedNode(CustomNode):
         trace = local.trace
         values = [enter(present[i], trace) for i in sorted(present)]
         values += [enter(c, trace) for c in cts]
-        from .._gradients import is_zero, linear, record_gradient
+        from .._gradient_reads import is_zero, linear
+        from .._gradients import record_gradient
 
         # Gradients that are differentiated again are one node an input, as in PyTorch.
         for group in [(k,) for k in wanted] if local.mode.grad else [wanted]:
