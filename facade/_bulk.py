@@ -75,6 +75,8 @@ def apply_many(op: Op, leaves: Leaves, others: list[Any]) -> Any:
     if over_budget(local.trace):
         cut_for_budget(local.trace)
     trace = local.trace
+    if leaves:
+        trace.bulk = (*trace.bulk, leaves)
     start = trace.state
     key = ("many", op, *map(_VALUE, tensors))
     memo = start.next.get(key)

@@ -28,7 +28,7 @@ from ._inside import refuse_constant
 from ._step import user_line
 from ._storage import unshare
 from ._threads import ended, running, sharing
-from ._together import tell
+from ._together import still, tell
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, local
 from ._views import settle_all
 
@@ -73,7 +73,7 @@ def _give_up(trace: Trace) -> None:
     trace.arrays = []
     _renew(trace)
     with suppress(Exception):  # the error that is on its way tells more
-        recipe = _recipe(trace.state, pending, None, ())
+        recipe = _recipe(trace, pending, None, ())
         outputs = recipe.plan.run(arrays).outputs
         with sharing:
             for t in pending:
@@ -144,10 +144,10 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
         donate = _donatable(trace, pending)
         recipe = state.plans.get((key, donate))
         if recipe is None:
-            recipe = state.plans[key, donate] = _recipe(state, pending, keep, donate)
+            recipe = state.plans[key, donate] = _recipe(trace, pending, keep, donate)
         state.plans[key] = recipe  # next time the same is asked for first
     arrays = trace.arrays
-    trace.arrays = []
+    trace.arrays, trace.bulk = [], ()
     _renew(trace)
     running[trace] = threading.get_ident()
     return live, pending, recipe, arrays
@@ -254,7 +254,10 @@ def _nodes_leave(trace: Trace) -> None:
             stack += [e[0] for e in node.next_edges() if e is not None]
 
 
-def _recipe(state: State, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:
+def _recipe(
+    trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ...]
+) -> Recipe:
+    state = trace.state
     held = {t._v.index for t in pending}
     numbers = held.union([v.index for v in keep.values]) if keep else held
     entries, index_of = entries_to(state)
@@ -262,7 +265,7 @@ def _recipe(state: State, pending: list[Any], keep: Any, donate: tuple[int, ...]
     outputs, donate = pair(entries, tuple(sorted(numbers)), donate)
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
     program = Program(tuple(entries), outputs, residuals)
-    plan = plan_for(program, donate)
+    plan = plan_for(program, donate, still(trace))
     sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)
     return Recipe(plan, {n: k for k, n in enumerate(outputs)}, keep, sizes)
 

@@ -80,6 +80,16 @@ def has(trace: Trace, t: Any) -> bool:
     return any(t in entry.leaves for entry in trace.together)
 
 
+def still(trace: Trace) -> tuple[int, ...]:
+    """Those inputs of the trace that are frozen leaves of models, which it did not write to."""
+    if not trace.bulk:
+        return ()
+    places = {id(array): i for i, array in enumerate(trace.arrays)}
+    frozen = [t for leaves in trace.bulk for t in leaves if not t._v.role]
+    held = {id(t._array) for t in frozen if t._array is not None}
+    return tuple(sorted(places[array] for array in held & places.keys()))
+
+
 def tell(trace: Trace) -> None:
     """Let all those tensors know that they are in the trace."""
     entries, trace.together = trace.together, ()

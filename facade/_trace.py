@@ -242,6 +242,7 @@ class Trace:
       freed: states that a backward passed without keeping the graph.
       silent: writes that version counters did not see, see `_silent`.
       together: leaves of models that entered it without being told, see `_together`.
+      bulk: leaves of models that calls were given, told or not.
       detached: values of tensors that `detach_()` cut off.
       elsewhere: version counters, by storage, of tensors that another thread took out of it.
       peeked: what other threads computed from here, see `_peek.Peeked`.
@@ -252,7 +253,8 @@ class Trace:
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
-        "silent", "detached", "noted", "together", "elsewhere", "peeked", "glanced", "__weakref__",
+        "silent", "detached", "noted", "together", "bulk", "elsewhere", "peeked", "glanced",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -274,6 +276,7 @@ class Trace:
         self.hooked = 0
         self.silent: tuple[Any, ...] = ()
         self.together: tuple[Any, ...] = ()
+        self.bulk: tuple[Any, ...] = ()
         self.elsewhere: dict[int, Any] | None = None
         self.detached: frozenset[Value] = frozenset()
         self.peeked: Any = None

@@ -25,6 +25,7 @@ from ._lower import Side, lower, prune
 from ._lowerings import lowerings
 from ._mappings import too_many
 from ._op_by_op import OpByOp
+from ._packed import Packing
 from ._products import turned
 from ._program import Node, Program
 from ._vjp import ResidualCall, VjpCall
@@ -49,12 +50,15 @@ class Plan:
     Attributes:
       program: pruned of what nothing needs.
       donate: the inputs whose buffers the outputs take.
+      packing: how inputs that stay the same enter it, None if each does by itself.
       side: residual structures and fault sites, known once the program was traced.
       runs: how often it ran.
       used: when it ran last, by `time.perf_counter`.
     """
 
-    def __init__(self, program: Program, donate: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, program: Program, donate: tuple[int, ...] = (), still: tuple[int, ...] = ()
+    ) -> None:
         self.program = prune(program)
         self.side = Side()
         self.donate = donate
@@ -64,7 +68,9 @@ class Plan:
         self._checked = any(
             getattr(getattr(e.call, "op", None), "check", None) is not None for e in self.nodes
         )
-        self._jitted: Any = None
+        # The executable, and how its arguments are made of the inputs: set at once.
+        self._ready: tuple[Any, Packing | None] | None = None
+        self._packing = Packing.of(self.program, still, donate) if still else None
         self._sizes: tuple[int, int] = (len(self.program.outputs), 0)
         self._flat: Any = None
         self._lock = threading.Lock()
@@ -84,51 +90,76 @@ class Plan:
         except IndexError:
             wide = jax.enable_x64(True)
         with wide:
-            if self._jitted is None and self._alone.choice.op_by_op(self.donate, self.runs > 1):
+            ready = self._ready
+            if ready is None and self._alone.choice.op_by_op(self.donate, self.runs > 1):
                 found = self._alone.run(args, self.side, _make_room, host)
                 return Outcome(*found, "op by op", time.perf_counter() - start)
-            how, jitted = "cached", self._jitted
-            if jitted is None:
+            how = "cached"
+            if ready is None:
                 _make_room()
                 with self._lock:
-                    if self._jitted is None:
+                    if self._ready is None:
                         self._compile(args)
                         self._alone.choice.compiled(self)
                         how = "compiled"
-                    jitted = self._jitted
-            flat = jitted(*args)
+                    ready = self._ready
+            assert ready is not None
+            jitted, given = ready[0], self._given(ready, args)
+            if given is None:  # they change, after all
+                with self._lock:
+                    if self._packing is not None:
+                        self._packing = None
+                        self._compile(args)
+                        how = "compiled"
+                    jitted, given = self._ready[0], args  # type: ignore[index]
+            flat = jitted(*given)
         _wide.append(wide)
         n, r = self._sizes
         faults = flat[-1] if self._checked else None
         return Outcome(flat[:n], flat[n : n + r], faults, how, time.perf_counter() - start)
 
+    @staticmethod
+    def _given(ready: tuple[Any, Packing | None], args: Sequence[Any]) -> Sequence[Any] | None:
+        """What the executable is called with; None if it cannot be with these inputs."""
+        packing = ready[1]
+        return args if packing is None else packing.packed(args)
+
     def forget(self) -> None:
         """Let go of the executable; the next run compiles it again."""
         with self._lock:
-            jitted, self._jitted, self._flat = self._jitted, None, None
-        if jitted is not None:
-            jitted.clear_cache()
+            ready, self._ready, self._flat = self._ready, None, None
+        if ready is not None:
+            ready[0].clear_cache()
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it holds an executable."""
+        return self._ready is not None
 
     def _compile(self, args: Sequence[Any]) -> None:
         _keep_freed_memory()
-        fn = lower(self.program, self.side)
+        fn, packing = lower(self.program, self.side), self._packing
         n = len(self.program.outputs)
+        given = args if packing is None else packing.packed(args)
+        if given is None:
+            given, packing, self._packing = args, None, None
 
-        def flat(*args: Any) -> tuple[Any, ...]:
-            outs, residuals, faults = fn(*args)
+        def flat(*given: Any) -> tuple[Any, ...]:
+            outs, residuals, faults = fn(*(packing.unpacked(given) if packing else given))
             self._sizes = (n, len(residuals))
             return (*outs, *residuals, faults) if self._checked else (*outs, *residuals)
 
         self._flat = flat
-        options: Any = {"keep_unused": bool(self.donate), **options_of(self.nodes)}
-        jitted: Any = jax.jit(flat, donate_argnums=self.donate, **options)
+        donate = packing.donated(self.donate) if packing else self.donate
+        options: Any = {"keep_unused": bool(donate), **options_of(self.nodes)}
+        jitted: Any = jax.jit(flat, donate_argnums=donate, **options)
         turns = jax.default_backend() == "cpu" and lowerings()["products"] == "auto"
         if turns and self._has_gradients():
-            program = jitted.trace(*args).jaxpr
+            program = jitted.trace(*given).jaxpr
             quicker = turned(program)
             if quicker is not program:
-                jitted = jax.jit(jaxpr_as_fun(quicker), donate_argnums=self.donate, **options)
-        self._jitted = jitted  # at last: other threads run it at once
+                jitted = jax.jit(jaxpr_as_fun(quicker), donate_argnums=donate, **options)
+        self._ready = jitted, packing  # at last: other threads run it at once
 
     def _has_gradients(self) -> bool:
         return any(isinstance(node.call, (VjpCall, ResidualCall)) for node in self.nodes)
@@ -136,9 +167,10 @@ class Plan:
     def lowered(self, args: Sequence[Any]) -> Any:
         """The `jax.stages.Lowered` of the program, for its text and memory analysis."""
         with jax.enable_x64(True):
-            if self._jitted is None:
+            if self._ready is None:
                 self._compile(args)
-            return self._jitted.lower(*args)
+            jitted, packing = self._ready  # type: ignore[misc]
+            return jitted.lower(*(packing.packed(args) or args if packing else args))
 
 
 @functools.cache
@@ -162,7 +194,7 @@ def _make_room() -> None:
     """Forget the programs that ran least recently, and all of single ops, if they are too many."""
     if too_many():
         with _LOCK:
-            held = [plan for plan in _PLANS.values() if plan._jitted is not None]
+            held = [plan for plan in _PLANS.values() if plan.compiled]
         held.sort(key=lambda plan: plan.used)
         for plan in held[: len(held) // 2 + 1]:
             plan.forget()
@@ -170,17 +202,20 @@ def _make_room() -> None:
         forget_choices()
 
 
-def plan_for(program: Program, donate: tuple[int, ...] = ()) -> Plan:
+def plan_for(
+    program: Program, donate: tuple[int, ...] = (), still: tuple[int, ...] = ()
+) -> Plan:
     """The plan of a program: the same one for equal structure.
 
     Args:
       donate: inputs whose buffers the outputs may take.
+      still: inputs that are likely to be the same arrays in every run, see `_packed.py`.
     """
-    key = (program.key, donate)
+    key = (program.key, donate, still)
     with _LOCK:
         plan = _PLANS.get(key)
         if plan is None:
-            plan = _PLANS[key] = Plan(program, donate)
+            plan = _PLANS[key] = Plan(program, donate, still)
             if len(_PLANS) > _MAX_PLANS:
                 _PLANS.popitem(last=False)
         else:
