@@ -24,6 +24,7 @@ from ._enter import from_array, make
 from ._handle import Handle
 from ._host import failures, wait
 from ._record import record
+from ._vmapped import refuse_random
 
 DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val
 _STATE_BYTES = 16
@@ -151,7 +152,12 @@ class Generator:
             self._held = None
 
     def key(self) -> Any:
-        """Record the key of the next random op."""
+        """Record the key of the next random op.
+
+        Raises:
+          RuntimeError: inside a `vmap` that refuses them.
+        """
+        refuse_random()
         with self._lock:
             if _lost(self._held) or self._failures != failures[0]:
                 self._recover()

@@ -33,6 +33,16 @@ def refuse_statistics(input: Any, *buffers: Any) -> None:
             )
 
 
+def refuse_random() -> None:
+    """Raise PyTorch's error for a random op while a `vmap` is running that allows none."""
+    if local.look is not None:
+        from .func._levels import running
+
+        for level in reversed(running.levels):
+            if level.randomness == "error" and level.region.intact():
+                raise RuntimeError(level.refusal_of_random)
+
+
 def refuse_random_out() -> None:
     """Raise PyTorch's error for a random op that writes into `out=` while a `vmap` is running."""
     if local.look is not None:

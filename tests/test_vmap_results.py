@@ -145,3 +145,70 @@ def test_out_dims_none_refuses_what_differs_in_an_outer_map() -> None:
         vmap = torch.vmap
         log.attempt(vmap(lambda t: vmap(lambda u: t * 2, out_dims=None)(t)), x)
         log.attempt(vmap(lambda t: vmap(lambda u: (t, u), out_dims=(None, 0))(t)), x)
+
+
+RANDOM: dict[str, Callable[[Any, Any], Any]] = {
+    "caught inside": lambda t, a: _caught(t, a),  # noqa: PLW0108
+    "bernoulli": lambda t, a: t.bernoulli(a, 2.0),
+    "randperm": lambda t, a: t.randperm(-1),
+    "multinomial": lambda t, a: t.multinomial(a, 9),
+    "normal": lambda t, a: t.normal(a, -1.0),
+    "dropout of all": lambda t, a: t.nn.functional.dropout(a, 1.0),
+    "torch.dropout of all": lambda t, a: t.dropout(a, 1.0, True),
+    "alpha_dropout of all": lambda t, a: t.nn.functional.alpha_dropout(a, 1.0, True),
+    "feature_alpha_dropout of all": lambda t, a: t.nn.functional.feature_alpha_dropout(
+        a, 1.0, True
+    ),
+}
+
+
+def _caught(t: Any, a: Any) -> Any:
+    try:
+        return a + t.rand_like(a)
+    except RuntimeError:
+        return a
+
+
+@pytest.mark.parametrize("what", RANDOM)
+def test_random_ops_are_refused_where_they_are_called(what: str) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        before = torch.get_rng_state()
+        with log.catch():
+            log(torch.vmap(lambda a: RANDOM[what](torch, a))(torch.ones(3, 4)).tolist())
+        log(torch.equal(before, torch.get_rng_state()))
+
+
+def test_dropout_of_everything() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        f = torch.nn.functional
+        for drop in (f.dropout, f.alpha_dropout, f.feature_alpha_dropout):
+            x = torch.ones(2, 3, requires_grad=True)
+            y = drop(x, 1.0, True)
+            log(y.grad_fn.name(), y.tolist())
+            y.sum().backward()
+            log.gradients(x.grad)
+        log(f.dropout(torch.ones(2), 1.0, inplace=True).tolist())
+        log(type(torch.native_dropout(torch.ones(2), 0.0, True)) is tuple)
+
+
+def test_windows_of_examples_without_dims() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        for dim in (0, -1):
+            log(torch.vmap(lambda a, dim=dim: a.unfold(dim, 1, 1))(torch.ones(3)).tolist())
+
+
+def test_windows_that_fractional_pools_have_no_room_for() -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        pool = torch.nn.functional.fractional_max_pool3d
+        cases = [
+            ((1, 2, 3, 3), 1, (2, 2, 2)), ((1, 3, 3, 3), 1, (1, 3, 3)),
+            ((1, 3, 3, 3), 2, (2, 2, 2)), ((1, 1, 1, 1), 1, (1, 1, 1)),
+        ]  # fmt: skip
+        for shape, size, output in cases:
+            with log.catch():
+                pool(torch.ones(shape), size, output)
+        log(tuple(pool(torch.ones(1, 3, 3, 3), 1, (2, 2, 2)).shape))

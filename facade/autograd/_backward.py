@@ -220,9 +220,10 @@ def backward(
         captures = []
         for t in wanted:
             _check_input(t)
-            captures.append(_edge(t, 0, False))  # asks a view of what was written for its history
             if not isinstance(t, GradientEdge):
+                t.grad_fn  # noqa: B018 # a view of what was written to is asked for its history
                 t.retain_grad()
+            captures.append(_edge(t, 0, False))
     task = GraphTask(
         roots, keep_graph=keep, create_graph=create_graph, captures=captures,
         accumulate_captured=inputs is not None,

@@ -144,6 +144,12 @@ def _view(x: Any, size: Any) -> Any:
     return x.view(x.shape[0], *_whole(x, size))
 
 
+def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
+    if x.dim() == 1:  # examples of no dims: one window of one element, or of none
+        return x.unsqueeze(1).unfold(1, size, step).select(1, 0)
+    return x.unfold(_up(dimension), size, step)
+
+
 def _whole(x: Any, size: Any) -> list[int]:
     """A size without -1."""
     rest = math.prod(s for s in size if s != -1)
@@ -249,7 +255,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "split": lambda x, split_size_or_sections, dim=0: x.split(split_size_or_sections, _up(dim)),
     "split_with_sizes": lambda x, split_sizes, dim=0: x.split_with_sizes(split_sizes, _up(dim)),
     "chunk": lambda x, chunks, dim=0: x.chunk(chunks, _up(dim)),
-    "unfold": lambda x, dimension, size, step: x.unfold(_up(dimension), size, step),
+    "unfold": _unfold,
     "movedim": _movedim,
     "moveaxis": _movedim,
     "unflatten": lambda x, dim, sizes: x.unflatten(_up(dim), sizes),

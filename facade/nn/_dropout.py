@@ -27,9 +27,17 @@ def or_input(fn: Callable[..., Any]) -> Callable[..., Any]:
                 raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
             if not train or p == 0 or 0 in input.shape:  # type: ignore[attr-defined]
                 return input
+            if p == 1:
+                return _none(input, fn.__name__.endswith("_"))
         return fn(*args, **kwargs)
 
     return dropout
+
+
+def _none(input: Any, inplace: bool) -> Any:
+    """All elements dropped; nothing is drawn."""
+    zero = input.new_zeros(())
+    return input.mul_(zero) if inplace else input * zero
 
 
 def _drop(name: str, input: Any, p: float, training: bool, inplace: bool) -> Any:
@@ -37,6 +45,8 @@ def _drop(name: str, input: Any, p: float, training: bool, inplace: bool) -> Any
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0 or not input.numel():
         return input
+    if p == 1:
+        return _none(input, inplace)
     op = TABLE[name]
     if inplace:
         return apply_inplace(op, input, p, True, _key=key())

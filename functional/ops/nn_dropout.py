@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +16,6 @@ Array = jax.Array
 
 # torch.dropout and its like take (input, p, train); nn.functional wraps them.
 ALSO_FUNCTIONAL = ()
-
-
-class native_dropout_result(NamedTuple):  # noqa: N801
-    """Results of `torch.native_dropout`."""
-
-    result0: Array
-    result1: Array
 
 
 def kept(key: Array, p: Any, shape: tuple[int, ...]) -> Array:
@@ -88,11 +81,11 @@ def feature_dropout(key: Array, input: Array, p: Any, train: bool) -> Array:
 def native_dropout(key: Array, input: Array, p: Any, train: bool | None) -> Any:
     """Dropout that also returns which elements were kept."""
     if train is False:
-        return native_dropout_result(input, jnp.ones(input.shape, bool))
+        return input, jnp.ones(input.shape, bool)
     _check(input, p)
     keep = kept(key, p, input.shape)
     # The same key draws the same bits: XLA computes them once.
-    return native_dropout_result(dropped(key, input, p, input.shape), keep)
+    return dropped(key, input, p, input.shape), keep
 
 
 def _alpha(key: Array, input: Array, p: Any, shape: tuple[int, ...]) -> Array:

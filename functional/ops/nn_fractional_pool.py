@@ -87,10 +87,12 @@ def _errors(
             f"has sizes {size_list(x.shape)}"
         )
     axes = ("height", "width") if dims == 2 else ("time", "height", "width")
-    for axis, size, k, o in zip(axes, shape[1:], kernel, out, strict=True):
-        if o + k - 1 > size:
+    asked = [*zip(axes, shape[1:], kernel, out, strict=True)]
+    for axis, size, k, o in asked if dims == 2 else (asked[0], asked[2], asked[1]):
+        if o + k - 1 > size - (dims == 3):
+            said = name + "_out" * (dims == 3)
             raise RuntimeError(
-                f"{name}(): pool {axis} {k} too large relative to input {axis} {size}"
+                f"{said}(): pool {axis} {k} too large relative to input {axis} {size}"
             )
     need_float(x, f"{name}_out_frame")
     if samples.dtype != x.dtype:
