@@ -169,8 +169,12 @@ class Plan:
         with jax.enable_x64(True):
             if self._ready is None:
                 self._compile(args)
-            jitted, packing = self._ready  # type: ignore[misc]
-            return jitted.lower(*(packing.packed(args) or args if packing else args))
+            assert self._ready is not None
+            given = self._given(self._ready, args)
+            if given is None:
+                given, self._packing = args, None
+                self._compile(args)
+            return self._ready[0].lower(*given)
 
 
 @functools.cache

@@ -119,8 +119,8 @@ class Packing:
                 packing._sets.pop(key, None)
 
         alive = tuple([ref(x, gone) for x in little])
-        while len(self._sets) >= _SETS:
-            self._sets.pop(next(iter(self._sets)), None)
+        for old in list(self._sets)[: max(0, len(self._sets) - _SETS + 1)]:
+            self._sets.pop(old, None)
         made = self._sets[key] = _Set(packs, alive)
         return made
 

@@ -7,6 +7,7 @@ import threading
 import weakref
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -134,6 +135,31 @@ def test_models_of_one_kind_take_turns() -> None:
     for _ in range(3):
         for model in models:
             _close(_train(model, 2))
+
+
+def test_sets_are_forgotten_oldest_first() -> None:
+    models = [Model(0.1 * k, width=6) for k in range(_packed._SETS + 3)]
+    for model in models:
+        _close(_train(model, 2))
+    sets = [p._sets for p in _packings() if p._avals[p._places[0]].shape == (6,)]
+    assert sets
+    assert max(map(len, sets)) == _packed._SETS
+    assert all(r() is not None for s in sets for made in s.values() for r in made.alive)
+    _close(_train(models[0], 2))
+
+
+def test_what_its_text_and_memory_are_asked_of() -> None:
+    model = Model(width=7)
+    _train(model, 3)
+    plan = next(
+        plan for plan in _PLANS.values()
+        if plan._ready is not None and plan._ready[1] in _packings()
+        and plan._ready[1]._avals[plan._ready[1]._places[0]].shape == (7,)
+    )  # fmt: skip
+    ready = plan._ready[1]
+    with jax.enable_x64(True):
+        args = [jnp.zeros(a.shape, a.dtype) for a in ready._avals]
+    assert "7" in plan.lowered(args).as_text()
 
 
 def test_threads_with_models_of_their_own() -> None:
