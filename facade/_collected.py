@@ -26,10 +26,11 @@ _holding: list[Any] = []  # references to the tensors that hold their nodes
 def _around(phase: str, info: dict[str, int]) -> None:
     if info["generation"] < 2 or sys.is_finalizing():
         return
+    trace = getattr(local, "trace", None)  # none while the thread's recorder is being made
     if phase == "stop":
         _hold_again()
-    elif not local.trace.weak and not _at_work(2):
-        _let_go(local.trace)
+    elif trace is not None and not trace.weak and not _at_work(2):
+        _let_go(trace)
 
 
 def drop_unreached() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 from typing import Any
 
@@ -12,6 +14,7 @@ from at_once import in_threads
 from sameness import Log, same
 
 import leafax
+from leafax import _trace
 
 
 def test_ten_threads_train() -> None:
@@ -126,3 +129,21 @@ def test_looking_at_a_tensor_of_another_thread_keeps_its_history() -> None:
             log(made[0].detach().clone().tolist(), repr(made[0]), made[0].grad_fn.name())
         made[0].sum().backward()
         log(x.grad)
+
+
+def test_a_collection_while_a_threads_recorder_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+    plain = _trace.Mode.of
+
+    def collecting(*args: Any, **kwargs: Any) -> Any:
+        gc.collect()
+        return plain(*args, **kwargs)
+
+    monkeypatch.setattr(_trace.Mode, "of", collecting)
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(_trace.local.trace))
+    thread.start()
+    thread.join()
+    assert found
+    assert not raised, raised
