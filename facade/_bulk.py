@@ -93,11 +93,8 @@ def apply_many(op: Op, leaves: Leaves, others: list[Any]) -> Any:
 
 
 def _distinct(leaves: Leaves, others: list[Any]) -> bool:
-    return (
-        leaves.distinct
-        and not any(t in leaves for t in others)
-        and len({*map(id, others)}) == len(others)
-    )
+    ids = {*map(id, others)}
+    return leaves.distinct and len(ids) == len(others) and leaves._ids.isdisjoint(ids)
 
 
 def _are_plain(trace: Trace, tensors: list[Any]) -> bool:
@@ -122,12 +119,13 @@ def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) ->
         # Hundreds of tensors: loops that Python's C code runs.
         resting = memo.pick(tensors)
         arrays = list(map(_ARRAY, resting))
-        kinds = list(map(type, arrays))
+        kinds = set(map(type, arrays))
         if _NOTHING in kinds or any(map(_SHARES, resting)):
             return False
-        for _ in range(kinds.count(np.ndarray)):
-            k = kinds.index(np.ndarray)
-            arrays[k], kinds[k] = entering(resting[k]), _NOTHING
+        if np.ndarray in kinds:
+            for k, array in enumerate(arrays):
+                if type(array) is np.ndarray:
+                    arrays[k] = entering(resting[k])
         first = len(trace.arrays)
         told = memo.pick_told(tensors)
         for t, value in zip(told, memo.told, strict=True):

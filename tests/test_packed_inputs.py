@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -14,8 +15,16 @@ import pytest
 import leafax
 from leafax.functional import _packed
 from leafax.functional._cache import _PLANS
+from leafax.functional._choice import forget_choices
 
 N = 20
+
+
+@pytest.fixture(autouse=True)
+def _no_part_of_the_history() -> Iterator[None]:
+    """What is compiled here does not count where other tests ask what is worth compiling."""
+    yield
+    forget_choices()
 
 
 def _layers(ws: Any, x: Any) -> Any:
