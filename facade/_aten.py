@@ -47,7 +47,7 @@ def _recorded(name: str) -> Callable[..., Any]:
 def _method(name: str) -> Callable[..., Any] | None:
     from ._tensor import Tensor
 
-    return getattr(Tensor, name, None) if hasattr(Tensor, name) else None
+    return getattr(Tensor, name, None)
 
 
 def _key(indices: Any) -> tuple[Any, ...]:
