@@ -107,7 +107,7 @@ class Plan:
             jitted, given = ready[0], self._given(ready, args)
             if given is None:  # they change, after all
                 with self._lock:
-                    if self._packing is not None:
+                    if self._packing is not None or self._ready is None:  # or it was forgotten
                         self._packing = None
                         self._compile(args)
                         how = "compiled"
