@@ -6,6 +6,7 @@ read through its lens; `alias` and `keep_edge` give a value another role in auto
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from weakref import ref
 
@@ -19,6 +20,7 @@ from ._threads import running, sharing, wait_for
 from ._together import has, tell
 from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
 
+_ndarray = np.ndarray
 _tensor_class: Any = Handle
 
 
@@ -106,31 +108,54 @@ def enter(t: Any, trace: Trace) -> Value:
         if t._array is not None or t._store is not None:
             t._trace = None
             t._v, t._trace = value, trace
+            trace.viewed |= t._shares
             trace.refs.append(ref(t))
         return value
 
 
+def enter_all(tensors: Iterable[Any], trace: Trace) -> list[Value]:
+    """What `enter` gives for each of several tensors, under one lock."""
+    with sharing:
+        return [
+            t._v if t._v.index >= 0 and t._trace is trace else enter(t, trace) for t in tensors
+        ]
+
+
+def rests(t: Any, trace: Trace) -> bool:
+    """Whether a tensor is in no trace, on an array of its own, and was not in this one either."""
+    at_rest = t._trace is None and t._array is not None and not t._shares
+    return at_rest and id(t) not in trace.entered
+
+
 def _enter_at_rest(t: Any, kind: Value, trace: Trace) -> Value:
     """What `enter` does for a tensor on an array of its own that is in no trace: for most."""
-    array = t._array if type(t._array) is not np.ndarray else entering(t)
     state = trace.state.next.get(kind)
-    if state is None:
-        value = add_input(trace, kind, array)
-    else:
-        trace.state, value = state, state.value
-        trace.arrays.append(array)
-        trace.nbytes += kind.nbytes
+    value: Value = step_to_input(trace, kind) if state is None else state.value
+    trace.state = value.state
+    trace.nbytes += kind.nbytes
+    put(t, value, trace)
+    return value
+
+
+def put(t: Any, value: Value, trace: Trace) -> None:
+    """Let a tensor at rest be the input of this value, to which the trace's state has come."""
+    held = array = t._array
+    if type(array) is _ndarray:
+        array = entering(t)
+        held = t._array
+    trace.arrays.append(array)
     counter = t._vc
     if counter is not None:
         trace.versions[value.storage] = counter[0]
-    if value.role:
-        leads = value.role == LEAF or t._node is None
+    role = value.role
+    if role:
+        leads = role == LEAF or t._node is None
         trace.sources[value] = t if leads else Source(t._node, t._out)
     me = ref(t)
-    trace.entered[id(t)] = (me, value, id(t._array))
-    t._v, t._trace = value, trace
+    trace.entered[id(t)] = (me, value, id(held))
+    t._v = value
+    t._trace = trace
     trace.refs.append(me)
-    return value
 
 
 def _held(t: Any) -> Any:
@@ -190,23 +215,28 @@ def _edge_elsewhere(t: Any) -> Any:
 
 def add_input(trace: Trace, kind: Value, array: Any) -> Value:
     """Step to an `Input` of this kind (a resting value)."""
-    state = trace.state
-    after = state.next.get(kind)
-    if after is None:
-        after = State(state, Input(kind.aval), state.mode)
-        after.value = value = Value(
-            after.count, kind.aval, requires_grad=kind.requires_grad, role=kind.role, state=after,
-            inference=kind.inference, strides=kind.strides,
-        )  # fmt: skip
-        after.values = (value,)
-        after.count += 1
-        after.where = None
-        local.states += 1
-        state.next[kind] = after
-    trace.state = after
+    after = trace.state.next.get(kind)
+    value: Value = step_to_input(trace, kind) if after is None else after.value
+    trace.state = value.state
     trace.arrays.append(array)
     trace.nbytes += kind.nbytes
-    return after.value
+    return value
+
+
+def step_to_input(trace: Trace, kind: Value) -> Value:
+    """The value of an `Input` of this kind, which was not met here before."""
+    state = trace.state
+    after = State(state, Input(kind.aval), state.mode)
+    value = Value(
+        after.count, kind.aval, requires_grad=kind.requires_grad, role=kind.role, state=after,
+        inference=kind.inference, strides=kind.strides,
+    )  # fmt: skip
+    after.value, after.values = value, (value,)
+    after.count += 1
+    after.where = None
+    local.states += 1
+    state.next[kind] = after
+    return value
 
 
 def _foreign(t: Any) -> Any:

@@ -46,24 +46,28 @@ def _numpy(data: Any, dtype: Any) -> np.ndarray:
 
 
 def _check_dtype(array: np.ndarray) -> None:
-    if not array.flags.c_contiguous and array.size and min(array.strides) < 0:
+    strides, size = array.strides, array.itemsize
+    if not array.flags.c_contiguous and array.size and min(strides) < 0:
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative "
             "strides are not currently supported. (You can probably work around this by making a "
             "copy of your array  with array.copy().) "
         )
-    if any(step % array.itemsize for step in array.strides):
+    for step in strides:
+        if not step % size:
+            continue
         raise ValueError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy "
             "array to reallocate the memory."
         )
-    if not array.dtype.isnative:
+    dtype = array.dtype
+    if not dtype.isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion "
             "between byte orders is currently not supported."
         )
     try:
-        of(array.dtype)
+        of(dtype)
     except KeyError:
         raise TypeError(
             f"can't convert np.ndarray of type {array.dtype.type.__module__}."

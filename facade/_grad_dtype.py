@@ -50,7 +50,7 @@ def put(leaf: Any, value: Any) -> None:
             "(.grad = None) before changing grad_dtype, or ensure the new grad_dtype matches the "
             "existing gradient's dtype."
         )
-    leaf._grad_dtype = (want,)
+    leaf._grad_dtype, leaf._eventful = (want,), True
 
 
 def check(leaf: Any, grad: Any) -> None:

@@ -27,7 +27,7 @@ def accumulator(t: Any) -> AccumulateGrad:
             node = t._accumulator() if t._accumulator is not None else None
             if node is None:
                 node = AccumulateGrad(t)
-                t._accumulator = ref(node)
+                t._accumulator, t._eventful = ref(node), True
     return node  # type: ignore[no-any-return]
 
 

@@ -36,6 +36,8 @@ class Handle:
       _vc: version counter, a list of one int shared with views; None stands for 0.
       _counts: an inference tensor that counts versions all the same: `detach()` and `.data` of one
         give such a tensor outside of the mode, and it may be written to there.
+      _eventful: a gradient that is accumulated into it may meet a hook, a node that somebody holds
+        or a dtype to be checked; False if there is none of them, for sure.
       _viewed, _viewers: what a view is of, and who views a tensor, until what they share is asked
         for: see `_views.py`. Fields of the kind `Shared` are never set to their defaults.
     """
@@ -62,6 +64,7 @@ class Handle:
     _behind: bool = False
     _counts: bool = False
     _shares: bool = False
+    _eventful: bool = False
     _viewed: Any = None
     _viewers: Any = None
 

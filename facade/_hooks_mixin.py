@@ -24,7 +24,7 @@ class HooksMixin(DataMixin):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.is_leaf:
             if self._hooks is None:
-                self._hooks = {}
+                self._hooks, self._eventful = {}, True
             handle = RemovableHandle(self._hooks)
             self._hooks[handle.id] = hook
             return handle
@@ -41,7 +41,7 @@ class HooksMixin(DataMixin):
 
     @_post_accumulate_grad_hooks.setter
     def _post_accumulate_grad_hooks(self, hooks: Any) -> None:
-        self._post_accumulate_hooks = hooks
+        self._post_accumulate_hooks, self._eventful = hooks, True
 
     @_post_accumulate_grad_hooks.deleter
     def _post_accumulate_grad_hooks(self) -> None:
@@ -59,7 +59,7 @@ class HooksMixin(DataMixin):
     @_backward_hooks.setter
     def _backward_hooks(self, hooks: Any) -> None:
         if self._leaf:
-            self._hooks = hooks
+            self._hooks, self._eventful = hooks, True
             return
         node, out = _graph.gradient_edge(self)
         node.tensor_hooks.update({k: (out, hook) for k, hook in (hooks or {}).items()})
@@ -77,7 +77,7 @@ class HooksMixin(DataMixin):
                 "post accumulate grad hooks cannot be registered on non-leaf tensors"
             )
         if self._post_accumulate_hooks is None:
-            self._post_accumulate_hooks = {}
+            self._post_accumulate_hooks, self._eventful = {}, True
         handle = RemovableHandle(self._post_accumulate_hooks)
         self._post_accumulate_hooks[handle.id] = hook
         return handle

@@ -6,6 +6,7 @@ What an earlier backward has freed is not kept; such nodes can still be walked.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -29,7 +30,7 @@ class Keep(NamedTuple):
     read: tuple[frozenset[int], ...]  # by each state's gradient, among its operands
 
 
-def to_keep(trace: Trace, live: list[Value]) -> Keep | None:
+def to_keep(trace: Trace, live: Sequence[Value]) -> Keep | None:
     """What the graph's live part needs to be differentiated after this cut."""
     edges = [v.edge for v in live if v.role == NODE and v.edge is not None]
     stack: list[State] = [edge.state for edge in edges if edge.state not in trace.freed]

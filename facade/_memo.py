@@ -28,7 +28,7 @@ class Memo(NamedTuple):
 
     Attributes:
       state: the state after it.
-      leaves: the leaf's value, its `.grad` after the pass, whether that was added in place.
+      grads: for each leaf its `.grad` after the pass, whether that was added in place.
       retained: `(state, output)` of a retaining tensor, and its gradient.
       freed: the states that it passed, unless the graph is kept.
       reads: those that it passed and that saved something; it fails if that was freed before.
@@ -36,7 +36,7 @@ class Memo(NamedTuple):
     """
 
     state: State
-    leaves: tuple[tuple[Value, Value, bool], ...]
+    grads: tuple[tuple[Value, bool], ...]
     retained: tuple[tuple[Any, Value], ...]
     freed: frozenset[State]
     reads: frozenset[State]
@@ -85,8 +85,7 @@ def run(root: Any, keep_graph: bool) -> None:
             ):
                 held, leaves = None, []
             for t in leaves:
-                hooks = t._hooks is t._accumulator is t._post_accumulate_hooks is None
-                if t._grad is None and hooks and t._grad_dtype is None:
+                if t._grad is None and not t._eventful:
                     held.append(None)  # type: ignore[union-attr]
                 elif _is_plain(t):
                     grad = t._grad
@@ -95,10 +94,10 @@ def run(root: Any, keep_graph: bool) -> None:
                     held = None
                     break
             if held is not None:
-                key = ("backward", value, keep_graph, *held)
+                key = ("backward", head, keep_graph, *held)
                 memo = trace.state.next.get(key)
                 if memo is not None and memo.reads.isdisjoint(trace.freed):
-                    _replay(trace, memo)
+                    _replay(trace, memo, leaves)
                     return
     start = trace.state
     entered = len(trace.arrays)
@@ -115,12 +114,13 @@ def run(root: Any, keep_graph: bool) -> None:
     arrays = tuple(trace.arrays[entered:])
     if not all(any(a is one for one in _ones.values()) for a in arrays):
         return  # a gradient, which another thread had taken meanwhile, came back with its data
-    before.next[("leaves", value, keep_graph)] = tuple(by_tensor[id(t)] for t, _ in leaf_effects)
-    if key is None:
+    reached = tuple(by_tensor[id(t)] for t, _ in leaf_effects)
+    before.next[("leaves", value, keep_graph)] = reached
+    if key is None or reached != head:
         return
     start.next[key] = Memo(
         trace.state,
-        tuple((by_tensor[id(t)], g._v, id(g) in fresh) for t, g in leaf_effects),
+        tuple((g._v, id(g) in fresh) for t, g in leaf_effects),
         tuple((_place(trace, r), g._v) for kind, r, g in task.effects if kind == "retain"),
         frozenset() if keep_graph else frozenset(task.passed),
         frozenset(filter(active_saves, task.passed)),
@@ -146,22 +146,28 @@ def _is_plain(leaf: Any) -> bool:
         leaf._accumulator = None  # gone: not to be asked again
     elif node.pre_hooks or node.post_hooks:
         return False
+    # First that there is nothing, then the look: another thread sets the field, then the flag.
+    leaf._eventful = False
+    if leaf._hooks is not None or leaf._post_accumulate_hooks is not None or leaf._grad_dtype:
+        leaf._eventful = True
+    elif leaf._accumulator is not None:
+        leaf._eventful = True
     return leaf._grad is None or not leaf._grad._shares
 
 
-def _replay(trace: Trace, memo: Memo) -> None:
+def _replay(trace: Trace, memo: Memo, leaves: list[Any]) -> None:
     trace.state = memo.state
     trace.arrays += memo.arrays
     new, kind = object.__new__, _enter._tensor_class
-    sources, refs = trace.sources, trace.refs
-    for leaf_value, grad_value, in_place in memo.leaves:
-        leaf = sources[leaf_value]
+    refs = trace.refs
+    for leaf, (value, in_place) in zip(leaves, memo.grads, strict=True):
         if in_place:
             bump(leaf._grad)
-            rebind(leaf._grad, grad_value)
+            rebind(leaf._grad, value)
         else:
             leaf._grad = grad = new(kind)
-            grad._v, grad._trace = grad_value, trace
+            grad._v = value
+            grad._trace = trace
             refs.append(ref(grad))
     for place, grad_value in memo.retained:
         holder = trace.retains[place]()

@@ -10,13 +10,46 @@ the caches.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from ._enter import enter, make
+from ._enter import enter, enter_all, make, put, rests
 from ._lens import Lens
 from ._record import apply, over_budget
-from ._trace import State, local
+from ._threads import running, sharing
+from ._trace import State, Trace, Value, local
 from ._views import view_of
+
+
+class Entering(NamedTuple):
+    """A step for which some of the operands, parameters most often, enter the trace first.
+
+    Attributes:
+      state: the state after it.
+      inputs: for each operand that enters, its place among the operands and its value.
+      nbytes: what these weigh.
+    """
+
+    state: State
+    inputs: tuple[tuple[int, Value], ...]
+    nbytes: int
+
+    def take(self, trace: Trace, operands: tuple[Any, ...]) -> bool:
+        """Let the operands enter; False if one of them is not at rest."""
+        with sharing:
+            if running or trace.together:
+                return False
+            entered = trace.entered
+            for i, value in self.inputs:  # `rests`, without a call for each
+                t = operands[i]
+                if t._trace is not None or t._shares or t._array is None or id(t) in entered:
+                    return False
+                if t._v is not value.resting:  # another thread has changed it just now
+                    return False
+            for i, value in self.inputs:
+                put(operands[i], value, trace)
+        trace.nbytes += self.nbytes
+        trace.state = self.state
+        return True
 
 
 def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
@@ -29,18 +62,36 @@ def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
     trace = local.trace
     if not local.mode.plain or over_budget(trace):
         return composed(*operands)
-    key = (name, *[enter(x, trace) for x in operands])
+    start = trace.state
+    first = (name, *[t._v for t in operands])
+    state = start.next.get(first)
+    if state is not None and uncut(state):
+        trace.state = state
+        return make(state.value, trace)
+    entering = start.next.get((Entering, first))
+    if entering is not None and uncut(entering.state) and entering.take(trace, operands):
+        return make(entering.state.value, trace)
+    new = [t for t in operands if t._v.index < 0]
+    plain = not trace.together and all(rests(t, trace) for t in new)
+    key = (name, *enter_all(operands, trace))
     before, inputs = trace.state, len(trace.arrays)
     state = before.next.get(key)
     if state is not None and uncut(state):
         trace.state = state
-        return make(state.value, trace)
-    out = composed(*operands)
-    plain = out._v is trace.state.value and not out._shares and out._vc is None
-    if len(trace.arrays) != inputs:  # a number has become an input: it differs from call to call
-        return out
-    if plain and local.trace is trace and all(x._stale is None for x in operands):
-        before.next[key] = trace.state
+        out = make(state.value, trace)
+    else:
+        out = composed(*operands)
+        made = out._v is trace.state.value and not out._shares and out._vc is None
+        if len(trace.arrays) != inputs:  # a number has become an input, another at each call
+            return out
+        if not made or local.trace is not trace or any(x._stale is not None for x in operands):
+            return out
+        state = before.next[key] = trace.state
+    if plain and new and len({v for v in first if type(v) is Value and v.index < 0}) == len(new):
+        # Of two that are alike, one could be both.
+        entered = [(i, v) for i, v in enumerate(key[1:]) if first[1 + i].index < 0]
+        nbytes = sum(v.nbytes for _, v in entered)
+        start.next[Entering, first] = Entering(state, tuple(entered), nbytes)
     return out
 
 

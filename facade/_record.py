@@ -198,6 +198,18 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
     return out
 
 
+def known_of_one(op: Op, t: Any) -> Any:
+    """What `known` gives for an op, no view, of one tensor alone."""
+    if type(t) is not _tensor_class:
+        return None
+    trace = local.trace
+    state = trace.state.next.get((op, t._v))
+    if state is None:
+        return known(op, (t,))  # it may have to enter
+    trace.state = state
+    return make(state.value, trace)
+
+
 def _is_stale(x: Any) -> bool:
     return type(x) is _tensor_class and x._stale is not None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import jax
 
 from leafax.functional import Node, Plan, Program, pair, plan_for
 
-from . import _graph, _keep
+from . import _keep
 from ._bound import bound
 from ._enter import Source
 from ._faults import Pending, check_faults
@@ -26,11 +26,11 @@ from ._history import Run, history, plans
 from ._host import placed
 from ._inside import refuse_constant
 from ._step import user_line
-from ._storage import unshare
 from ._threads import ended, running, sharing
 from ._together import still, tell
-from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, local
+from ._trace import NODE, State, Trace, Value, local
 from ._views import settle_all
+from ._walks import Walk, alive, known, leave, remember
 
 
 class Recipe(NamedTuple):
@@ -67,9 +67,10 @@ def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None =
 def _give_up(trace: Trace) -> None:
     """Leave a program whose gradients cannot be prepared, with its values where those can be."""
     settle_all(trace)
-    found, arrays = _sorted(trace, frozenset()), trace.arrays
+    live, arrays = alive(trace), trace.arrays
+    found = _sorted(live, frozenset())
     assert found is not None
-    live, pending, _ = found
+    pending, _ = found
     trace.arrays = []
     _renew(trace)
     with suppress(Exception):  # the error that is on its way tells more
@@ -86,7 +87,7 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
         begun = _begin(trace, want)
     if begun is None:
         return
-    live, pending, recipe, arrays = begun
+    live, walk, pending, recipe, arrays = begun
     plan = recipe.plan
     try:
         outcome = plan.run(arrays)
@@ -95,7 +96,7 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
         local.clock += 1
         trace.state.used = local.clock
         with sharing:
-            _end(trace, recipe, outcome, live, pending)
+            _end(trace, recipe, outcome, live, walk, pending)
     finally:
         with sharing:
             running.pop(trace)
@@ -115,13 +116,23 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
 
 def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     """Take the program from the thread; what it takes to run it, or None if nothing is wanted."""
-    wanted = {id(t) for t in want} if want else frozenset()
-    found = _sorted(trace, wanted)
-    if found is None:
-        settle_all(trace)
-        found = _sorted(trace, wanted)
-        assert found is not None
-    live, pending, graph = found
+    live = alive(trace)
+    walk = known(trace, live)
+    pending: list[Any] = []  # worked out where no walk says all that is asked of them
+    graph: Sequence[Value]
+    if walk is not None:
+        numbers, graph = walk.numbers, walk.graph
+    else:
+        wanted = {id(t) for t in want} if want else frozenset()
+        found = _sorted(live, wanted)
+        if found is None:
+            settle_all(trace)
+            live = alive(trace)
+            found = _sorted(live, wanted)
+            assert found is not None
+        pending, graph = found
+        numbers = tuple([t._v.index for t in pending])
+        remember(trace, live)
     state = trace.state
     local.budget = 0
     keep = None
@@ -130,17 +141,21 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
         keep = _keep.to_keep(trace, graph)
         if _keep.asked() != asked:  # other threads may have taken tensors meanwhile
             return _begin(trace, want)
+        if keep and walk is not None:
+            pending, walk = [live[i] for i in walk.pending], None
         if keep and trace.together:  # it asks which tensors hold what it keeps
             tell(trace)
-            live = _alive(trace)
-    if not pending and not keep:
+            live = alive(trace)
+    if not numbers and not keep:
         _leave(trace, live)
         return None
     if state.plans is None:
         state.plans = {}
-    key = (tuple([t._v.index for t in pending]), keep)
+    key = (numbers, keep)
     recipe = state.plans.get(key)
-    if recipe is None or not _donates(trace, recipe.plan.donate):
+    if recipe is None or not _donates(trace.arrays, recipe.plan.donate):
+        if walk is not None:
+            pending = [live[i] for i in walk.pending]
         donate = _donatable(trace, pending)
         recipe = state.plans.get((key, donate))
         if recipe is None:
@@ -150,24 +165,37 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     trace.arrays, trace.bulk = [], ()
     _renew(trace)
     running[trace] = threading.get_ident()
-    return live, pending, recipe, arrays
+    return live, walk, pending, recipe, arrays
 
 
-def _end(trace: Trace, recipe: Recipe, outcome: Any, live: list[Any], pending: list[Any]) -> None:
+def _end(
+    trace: Trace, recipe: Recipe, outcome: Any, live: list[Any], walk: Walk | None, pending: Any
+) -> None:
     """Give the tensors their arrays and what later gradients need of the graph."""
     outputs, places = outcome.outputs, recipe.places
+    if walk is not None:
+        for t, k, rest in zip(live, walk.outs_of(recipe, live), walk.rests, strict=True):
+            if t._trace is not trace:  # another thread took it
+                continue
+            if k >= 0:
+                t._array = outputs[k]
+            if rest is None:
+                leave(trace, t)
+            else:
+                t._v = rest
+                t._trace = None
+        _clear(trace)
+        return
     for t in pending:
-        if t._trace is trace and (k := places.get(t._v.index)) is not None:
-            t._array = outputs[k]  # else another thread gave it a value meanwhile
+        if t._trace is trace and (place := places.get(t._v.index)) is not None:
+            t._array = outputs[place]  # else another thread gave it a value meanwhile
     if recipe.saves:
         _keep.keep(trace, recipe, outcome, live)
     _leave(trace, live)
 
 
-def _sorted(
-    trace: Trace, wanted: Set[int]
-) -> tuple[list[Any], list[Any], list[Value]] | None:  # fmt: skip
-    """The tensors of `_alive`, those to compute, and the values whose history somebody holds.
+def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Value]] | None:
+    """Of the live tensors those to compute, and the values whose history somebody holds.
 
     Args:
       wanted: ids of those that are computed also where they share memory with another.
@@ -175,14 +203,9 @@ def _sorted(
     Returns:
       None if one is a view whose sharing has not been worked out: that comes first.
     """
-    live: list[Any] = []
     pending: list[Any] = []
     graph: list[Value] = []
-    for r in trace.refs:
-        t = r()
-        if t is None or t._trace is not trace:
-            continue
-        live.append(t)
+    for t in live:
         value = t._v
         if t._shares:
             if t._viewed is not None:
@@ -195,12 +218,7 @@ def _sorted(
         if t._array is None and value.index >= 0:
             if not t._shares or t._store is None or t is t._store.cell or id(t) in wanted:
                 pending.append(t)
-    return live, pending, graph
-
-
-def _alive(trace: Trace) -> list[Any]:
-    """The tensors in the trace that somebody holds; one that entered twice comes twice."""
-    return [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
+    return pending, graph
 
 
 def _renew(trace: Trace) -> None:
@@ -215,23 +233,13 @@ def _leave(trace: Trace, live: list[Any]) -> None:
     if not trace.done:
         _renew(trace)
     for t in live:
-        if t._trace is not trace:  # another thread took it
-            continue
-        value = t._v
-        if value.role <= LEAF and not t._shares and t._array is not None:
-            t._v, t._trace = value.resting, None  # most: data, parameters, results without history
-            continue
-        value = t._stale if t._stale is not None else value
-        if value.role == NODE and t._node is None:
-            t._node, t._out = _graph.later(trace, value), value.edge.out
-        elif value.role == EXTERNAL and t._node is None:
-            t._node, t._out = _graph.edge_of(trace, value)
-        if t._stale is not None:
-            t._stale = value.resting
-        t._v = t._v.resting
-        t._trace = None  # its node is known, and what a Function saved must not hold the trace
-        if t._shares and t._store is not None and not t._lens:
-            unshare(t)
+        if t._trace is trace:  # else another thread took it
+            leave(trace, t)
+    _clear(trace)
+
+
+def _clear(trace: Trace) -> None:
+    """Let go of what a trace that ran holds."""
     trace.refs.clear()
     trace.frames = None
     trace.entered.clear()
@@ -316,14 +324,17 @@ def _donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _donates(trace: Trace, donate: tuple[int, ...]) -> bool:
+def _most_held(arrays: list[Any], places: tuple[int, ...]) -> int:
+    """How many references there are to that one of these arrays that most hold."""
+    return max(map(sys.getrefcount, map(arrays.__getitem__, places)))
+
+
+_MOST_IF_NOBODY = _most_held([object()], (0,))
+
+
+def _donates(arrays: list[Any], donate: tuple[int, ...]) -> bool:
     """Whether these inputs can be donated again, if any were."""
-    arrays, count = trace.arrays, sys.getrefcount
-    for i in donate:
-        array = arrays[i]
-        if count(array) > _NOBODY:
-            return False
-    return bool(donate)
+    return bool(donate) and _most_held(arrays, donate) <= _MOST_IF_NOBODY
 
 
 def observe(t: Any, reason: str) -> Any:
@@ -366,7 +377,7 @@ def synchronize() -> None:
     >>> x = leafax.ones(3) + 1
     >>> leafax.synchronize()
     """
-    live = _alive(local.trace)
+    live = alive(local.trace)
     cut("synchronize()")
     jax.block_until_ready([t._array for t in live if t._array is not None])
     check_faults()

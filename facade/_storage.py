@@ -80,6 +80,8 @@ def _make_storage(t: Any) -> None:
 
 def _join(t: Any, store: Storage) -> None:
     t._store, t._shares = store, True
+    if t._trace is not None:
+        t._trace.viewed = True
     members = store.members
     if len(members) >= store.room:  # `x.detach()` in a loop that never writes to `x`
         members[:] = [m for m in members if m() is not None]

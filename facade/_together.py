@@ -100,6 +100,7 @@ def tell(trace: Trace) -> None:
             if t._v is value.resting and t._array is trace.arrays[first + k]:
                 t._trace = None
                 t._v, t._trace = value, trace
+                trace.viewed |= t._shares
                 trace.refs.append(ref(t))
                 if t._vc is not None:
                     trace.versions[value.storage] = t._vc[0]

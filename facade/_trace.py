@@ -178,6 +178,7 @@ class State:
       mode: grad mode and kin from here on.
       where: the user's file and line that recorded it.
       plans: how to run the program that ends here, by what is alive.
+      walks: how the tensors leave that are alive here, see `_walks.py`.
       operands: the values that the entry's call takes; with their edges they are the graph.
       saves: what PyTorch would save of the op, see `_saved.saved_places`.
       lens: how the view that this step makes reads its source, see `_views.py`.
@@ -188,7 +189,7 @@ class State:
 
     __slots__ = (
         "__weakref__", "next", "parent", "entry", "values", "value", "count", "nodes", "depth",
-        "mode", "where", "plans", "numbers", "operands", "used", "call", "saves", "lens",
+        "mode", "where", "plans", "walks", "numbers", "operands", "used", "call", "saves", "lens",
         "node_class",
     )  # fmt: skip
 
@@ -204,6 +205,7 @@ class State:
         self.mode = mode
         self.where: tuple[str, int] | None = None
         self.plans: dict[Any, Any] | None = None
+        self.walks: dict[Any, Any] | None = None
         self.numbers: Any = None
         self.operands: tuple[Value, ...] = ()
         self.used = 0
@@ -246,6 +248,7 @@ class Trace:
       detached: values of tensors that `detach_()` cut off.
       elsewhere: version counters, by storage, of tensors that another thread took out of it.
       peeked: what other threads computed from here, see `_peek.Peeked`.
+      viewed: tensors in it share memory, or did.
       glanced: arrays of values that were looked at beside the program, by number.
       serial: traces in the order of their making.
     """
@@ -254,7 +257,7 @@ class Trace:
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
         "silent", "detached", "noted", "together", "bulk", "elsewhere", "peeked", "glanced",
-        "__weakref__",
+        "viewed", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -282,6 +285,7 @@ class Trace:
         self.peeked: Any = None
         self.glanced: dict[int, Any] | None = None
         self.weak = False
+        self.viewed = False
 
     def node(self, state: State) -> Any:
         """The graph node of a state, if there is one."""

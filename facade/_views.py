@@ -84,7 +84,7 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
         out._trace = trace
         out._base_ = root
         out._viewed = root, lens
-        out._shares = True
+        out._shares = trace.viewed = True
         if source._creation or not state.mode.grad:
             kept = state.mode.grad or source._creation == "inference"
             out._creation = source._creation if kept else "no_grad"
@@ -101,7 +101,7 @@ def view_of(source: Any, lens: Any, state: State, trace: Trace) -> Any:
     out._trace = trace
     out._base_ = source
     out._viewed = source, lens
-    out._shares = source._shares = True
+    out._shares = source._shares = trace.viewed = True
     if not state.mode.grad:
         out._creation = "no_grad"
     me = ref(out)
@@ -137,6 +137,8 @@ def detached(t: Any) -> Any:
     out._trace = None
     out._viewed = ref(t), None
     out._shares = t._shares = True
+    if t._trace is not None:
+        t._trace.viewed = True
     if t._vc is not None:
         out._vc = t._vc
     t._viewers = [ref(out)]

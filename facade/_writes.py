@@ -23,6 +23,7 @@ def rebind(t: Any, value: Value) -> None:
         drop_grad_fn(t)
     t._trace = None
     t._v, t._trace, t._array, t._stale = value, trace, None, None
+    trace.viewed |= t._shares
     trace.refs.append(ref(t))
 
 

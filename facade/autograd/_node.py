@@ -132,6 +132,7 @@ def set_history(t: Any, node: Any, out: int) -> Any:
         trace.sources[value] = t
         trace.hooked += 1
         t._v, t._trace, t._accumulator = value, trace, lambda: node
+        t._eventful = True
         renew_entry(trace, t, value)
         return t
     value = enter(t, trace)

@@ -10,7 +10,7 @@ from leafax.functional import TABLE, Op
 
 from .._inplace import apply_inplace
 from .._random import key as random_key
-from .._record import apply, known
+from .._record import apply, known, known_of_one
 from .._slopes import sloped
 from .._table import named, uniform
 
@@ -24,7 +24,8 @@ def with_inplace(op: Op, name: str) -> Callable[..., Any]:
             *rest, inplace = args
             args = tuple(rest)
         if not inplace:
-            out = known(op, (input, *args), kwargs) if args or kwargs else known(op, (input,))
+            more = args or kwargs
+            out = known(op, (input, *args), kwargs) if more else known_of_one(op, input)
             if out is not None:
                 return out
         args, kwargs = uniform(op, (input, *args), kwargs)

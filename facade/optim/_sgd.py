@@ -81,7 +81,15 @@ class SGD(Optimizer):
         names = self.held_names(group)
         if not names:
             return [[]] * len(params)
-        dampened, known, held = len(names) > 1, self.state, []
+        dampened, known = len(names) > 1, self.state
+        if not dampened:
+            held = [[known[p].get("momentum_buffer")] for p in params]
+            for (buffer,) in held:
+                if buffer is None:
+                    break
+            else:
+                return held
+        held = []
         for p in params:
             buffer = known[p].get("momentum_buffer")  # old state dicts hold None
             fresh = buffer is None
