@@ -9,6 +9,7 @@ from . import _composed_reductions as _composed_reductions
 from . import _composed_special as _composed_special
 from . import _composed_steps as _composed_steps
 from . import _missing as _missing
+from . import _named_places as _named_places
 from . import _vmap_internals as _vmap_internals
 from . import accelerator as accelerator
 from . import amp as amp
@@ -189,4 +190,5 @@ from .func import vmap as vmap
 from .random import thread_safe_generator as thread_safe_generator
 from .version import __version__ as __version__
 
+_named_places.name_places(("fft", "linalg", "nn.functional", "special", ""))
 __getattr__ = _missing.missing("leafax", _missing.TOP.get)

@@ -69,6 +69,8 @@ def _check_tensor_all(cond: Any, message: Callable[[], Any] | None = None) -> No
     """Raise `RuntimeError` unless all elements are true; runs the program."""
     if not isinstance(cond, Handle):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond._v.dtype != bool:  # type: ignore[attr-defined]
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")  # type: ignore[attr-defined]
     _check(bool(cond.all().item()), message)  # type: ignore[attr-defined]
 
 

@@ -29,10 +29,12 @@ from ._cautions import drops_imaginary
 from ._dtype import float32, float64
 from ._dual import carries
 from ._from_data import from_numpy
+from ._handle import Handle
 from ._index_masks import nonzero
 from ._memory_format import contiguous_format
 from ._no_forward import missing, refuse_any
 from ._out import write_out
+from ._python_data import name_of_type
 from ._record import apply
 from ._strided import lie
 from ._trace import local
@@ -103,6 +105,10 @@ def unique(
 
     A result of what requires grad requires grad, as in PyTorch, where backward raises.
     """
+    if not isinstance(input, Handle):
+        kernel = "_unique2" if dim is None else "unique_dim"
+        kind = name_of_type(input)
+        raise TypeError(f"{kernel}(): argument 'input' (position 1) must be Tensor, not {kind}")
     _refuse_complex(input, dim)
     refuse("_unique2" if dim is None else "unique_dim", input)
     if dim is not None and not input.numel():
@@ -266,7 +272,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
             raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{name}'")
         min, max = x.min(), x.max()
         if input.is_floating_point():  # PyTorch's search begins at the ends of what is finite
-            ends = np.finfo(x.dtype)
+            ends = jnp.finfo(x.dtype)  # type: ignore[no-untyped-call]
             min, max = np.minimum(ends.max, min), np.maximum(ends.min, max)
     if not np.isfinite([float(min), float(max)]).all():
         raise RuntimeError(f"torch.histc: range of [{float(min):g}, {float(max):g}] is not finite")

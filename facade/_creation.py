@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -194,7 +195,9 @@ def eye(
     """Ones on the diagonal, zeros elsewhere."""
     if isinstance(n, bool) or isinstance(m, bool):
         raise TypeError("eye(): argument 'n' (position 1) must be int, not bool")
-    made = apply(TABLE["eye"], n, n if m is None else m, _np(dtype))
+    n = index(n) if isinstance(n, Handle) else n
+    m = n if m is None else index(m) if isinstance(m, Handle) else m
+    made = apply(TABLE["eye"], n, m, _np(dtype))
     return finish(made, requires_grad, device)
 
 
@@ -264,6 +267,7 @@ def randperm(
 ) -> Any:  # fmt: skip
     """The numbers 0 to n - 1 in random order, int64 by default."""
     np_dtype = int64.np if dtype is None else _np(dtype, "randperm")
+    n = index(n) if isinstance(n, Handle) else n
     return finish(
         apply(TABLE["randperm"], random_key(generator), n, np_dtype), requires_grad, device
     )

@@ -235,6 +235,8 @@ class device:
             raise TypeError(
                 f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}"
             )
+        if not type:
+            raise RuntimeError("Device string must not be empty")
         if ":" in type:
             type, _, number = type.partition(":")
             if index is not None:

@@ -83,8 +83,12 @@ class FactsMixin(Handle):
 
     def is_set_to(self, tensor: Any) -> bool:
         """Whether both are the same part of the same storage, with the same strides."""
-        same = self.shape == tensor.shape and self.data_ptr() == tensor.data_ptr()
-        return bool(same and self.stride() == tensor.stride())
+        if self is tensor:
+            return True
+        of_one = self._store is not None and self._store is tensor._store
+        if not of_one or self.shape != tensor.shape or self.stride() != tensor.stride():
+            return False
+        return bool(self.storage_offset() == tensor.storage_offset())
 
     def contiguous(self, memory_format: Any = None) -> Any:
         """This tensor, or a copy in the memory format, row by row by default.

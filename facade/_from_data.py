@@ -170,6 +170,10 @@ def asarray(
                 "instead of False. Pass requires_grad=False explicitly to get the old behavior and "
                 "silence this warning."
             )
+    if type(obj).__name__ == "PyCapsule":
+        from ._buffers import from_dlpack
+
+        obj = from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
         from ._buffers import frombuffer
 

@@ -15,8 +15,10 @@ from . import _parsed, _table, _table_methods
 from ._arguments import check_lines, parsed
 from ._dtype import dtype, of
 from ._factories import placed
+from ._handle import Handle
 from ._index_masks import nonzero as nonzero
 from ._modes import no_grad
+from ._out import resize_output
 from ._record import apply
 from ._table import plain
 from ._tensor import Tensor
@@ -213,7 +215,26 @@ def normal(
       mean, std: numbers, or tensors that broadcast with each other.
       size: the result's shape, where both are numbers.
     """
+    if kwargs.get("out") is not None:
+        return _normal_into(*args, **kwargs)
     return _finish(_TABLE_FUNCTIONS["normal"](*args, **kwargs), requires_grad, device)
+
+
+def _normal_into(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, out: Any, generator: Any = None,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """`normal` with `out`, whose dtype may be any that the draws have a kernel for."""
+    with no_grad():
+        if isinstance(std, Handle):
+            shape = broadcast_shapes(std.shape, mean.shape if isinstance(mean, Handle) else ())  # type: ignore[attr-defined]
+            resize_output(out, tuple(shape))
+            return out.normal_(0.0, 1.0, generator=generator).mul_(std).add_(mean)
+        if isinstance(mean, Handle):  # it is added to what is there, of whatever shape
+            return out.normal_(0.0, std, generator=generator).add_(mean)
+        if size is not None:
+            out.resize_(size)
+        return out.normal_(mean, std, generator=generator)
 
 
 def get_default_dtype() -> dtype:

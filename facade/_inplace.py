@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from leafax.functional import TABLE, Op, cast, category
+from leafax.functional import TABLE, Op, cast, category, cpp_name
 
 from . import _dual, _dual_ops
 from ._active import active
@@ -75,6 +75,13 @@ def inplace_of(op: Op) -> Op:
                 check_cast(TABLE["add"].fn(*args[:2]).dtype, args[0].dtype, op.name)
             raise
         self = args[1] if op.random else args[0]
+        if op.name in ("cumsum", "cumprod"):
+            asked = kwargs.get("dtype", args[2] if len(args) > 2 else None)
+            if asked is not None and asked != self.dtype:
+                raise RuntimeError(
+                    f"Bad in-place call: input tensor dtype {cpp_name(self.dtype)} and output "
+                    f"tensor dtype {cpp_name(asked)} should match"
+                )
         if op.name in ("cumsum", "cumprod") and self.dtype == bool:
             if not self.ndim or not self.size:  # which PyTorch has no kernel for
                 return self

@@ -10,6 +10,7 @@ from leafax.functional import TABLE, cpp_name, default_float, scalar_name
 
 from . import _dtype, _enter
 from ._handle import Handle
+from ._memory_format import strided
 from ._python_data import is_sequence, name_of_type
 from ._record import apply
 
@@ -142,6 +143,8 @@ class TensorType(type):
     """The metaclass of `FloatTensor` and its kin: types that tensors of one dtype belong to."""
 
     dtype: Any
+    layout = strided
+    is_cuda = is_sparse = False
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, Handle) and x._v.dtype == cls.dtype.np

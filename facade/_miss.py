@@ -50,7 +50,24 @@ def key_part(x: Any, trace: Trace) -> Any:
     if isinstance(x, dict):
         return (dict, *[(k, key_part(v, trace)) for k, v in x.items()])
     if isinstance(x, np.ndarray):
-        raise TypeError("an array cannot be a static argument of an op: make it a tensor")
+        raise StaticArray("an array cannot be a static argument of an op: make it a tensor")
+    return x
+
+
+class StaticArray(TypeError):
+    """An array of NumPy among arguments that are no tensors."""
+
+
+def with_ints(x: Any) -> Any:
+    """Arguments in which arrays that are one integer, as NumPy computes sizes, are ints."""
+    if isinstance(x, np.ndarray) and not x.ndim and x.dtype.kind in "iu":
+        return int(x)
+    if type(x) is tuple or type(x) is list:
+        return type(x)(map(with_ints, x))
+    if type(x) is dict:
+        return {k: with_ints(v) for k, v in x.items()}
+    if isinstance(x, np.ndarray):
+        raise StaticArray("an array cannot be a static argument of an op: make it a tensor")
     return x
 
 

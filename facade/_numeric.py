@@ -25,6 +25,7 @@ from ._inplace import apply_inplace, check_inplace
 from ._modes import no_grad
 from ._once import warn_once
 from ._out import write_out
+from ._python_data import name_of_type
 from ._record import apply
 from ._scalars import over, times
 from ._strided import lie
@@ -219,6 +220,34 @@ def _differences(x: Any, dim: int, step: Any, edge_order: int) -> Any:
     return apply(TABLE["cat"], (start, over(inner, 2), end), dim)
 
 
+def _check_steps(input: Any, spacing: Any, steps: list[Any]) -> None:
+    """Numbers, also in tensors without dims, or a list of coordinates: all of one kind."""
+    if not isinstance(spacing, (list, tuple)):
+        if isinstance(spacing, Handle) and spacing.dim() == 0:  # type: ignore[attr-defined]
+            steps[:] = [spacing.item()] * len(steps)  # type: ignore[attr-defined]
+        elif not isinstance(spacing, (int, float, complex)):
+            from ._overloads import OVERLOADS
+
+            lines = "".join(f" * ({line})\n" for line in OVERLOADS["gradient"].splitlines())
+            raise TypeError(
+                "gradient() received an invalid combination of arguments - got (Tensor, spacing="
+                f"{name_of_type(spacing)}), but expected one of:\n{lines}"
+            )
+        return
+    if all(isinstance(s, (int, float, complex)) for s in steps):
+        return
+    for k, s in enumerate(steps):
+        if not isinstance(s, Handle):
+            raise TypeError(
+                f"expected Tensor as element {k} in argument 1, but got {name_of_type(s)}"
+            )
+        if s.dim() != 1:  # type: ignore[attr-defined]
+            raise RuntimeError(
+                "torch.gradient expected each element of spacing to have one dimension, but got "
+                f"an element with {s.dim()} dimensions!"  # type: ignore[attr-defined]
+            )
+
+
 def gradient(
     input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
 ) -> tuple[Any, ...]:
@@ -228,6 +257,7 @@ def gradient(
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else [*dim]
     spacing = 1 if spacing is None else spacing
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    _check_steps(input, spacing, steps)
     if len(steps) != len(dims) and dim is not None:
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "
@@ -237,7 +267,8 @@ def gradient(
     if len(steps) != len(dims):
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar, or a list of length "
-            f"{len(dims)}, but got a list of length {len(steps)}"
+            f"equal to 'self.dim() = {len(dims)}', since dim argument was not given, but got a "
+            f"list of length {len(steps)}"
         )
     rank = input.dim()
     for d in dims:

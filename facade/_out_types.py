@@ -187,7 +187,7 @@ def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> N
     if op.name in _BOOLS:
         raise RuntimeError(f"{op.name} does not support non-boolean outputs.")
     if op.name in ("any", "all"):
-        if have.name == "uint8":
+        if have.name in ("uint8", "bool"):
             return
         kind = scalar_name(have)
         raise RuntimeError(f"{op.name} only supports bool tensor for result, got: {kind}")

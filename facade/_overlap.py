@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from leafax.functional import Op
+from leafax.functional import TABLE, Op
 
 from ._handle import Handle
 from ._strides import layout
@@ -32,7 +32,7 @@ _EXAMPLES = {
 }  # fmt: skip
 # These compute into memory of their own first, or read their operands before they write.
 _BUFFERED = frozenset({
-    "masked_fill", "masked_scatter", "addmm", "addmv", "addbmm", "baddbmm", "mm", "renorm",
+    "masked_scatter", "addmm", "addmv", "addbmm", "baddbmm", "mm", "renorm",
     "tril", "triu", "fill", "fill_", "zero", "diag", "dot", "vdot", "ldexp",
 })  # fmt: skip
 
@@ -76,7 +76,9 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
             if _fills(op, args):  # it goes on to `masked_fill_`
                 _internal("masked_fill", t)
     made = op.name in _BUFFERED or op.name.endswith("_out")  # in memory of its own
-    if not made and not _fills(op, args):
+    if _fills(op, args):
+        args, op = args[0], TABLE["masked_fill"]
+    if not made:
         for a in _tensors(args):
             if a is t and op.name in _NO_OVERLAP:
                 raise RuntimeError(PARTIAL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from leafax.functional import default_float
 
+from ._dtype import bool as bool_dtype
 from ._dtype import of
 from ._factories import takes_out
 from ._from_data import _np, finish, from_numpy
@@ -40,6 +42,7 @@ def _window(
 ) -> Any:  # fmt: skip
     """A window of `length` points; a periodic one is the symmetric one of one more, cut."""
     np_dtype = None if dtype is None else _np(dtype, name)
+    length = length if isinstance(length, (int, float)) else operator.index(length)
     if layout is not None and "sparse" in str(layout):
         raise RuntimeError(
             f"{name} is not implemented for sparse types, got: {_options(np_dtype, layout)}"
@@ -134,6 +137,8 @@ def range(
         "values in [start, end)."
     )
     start, end, step = (x.item() if hasattr(x, "item") else x for x in (start, end, step))
+    if dtype is bool_dtype:
+        raise NotImplementedError("\"range_cpu\" not implemented for 'Bool'")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):

@@ -22,7 +22,7 @@ from ._enter import enter, make
 from ._enter import register as _register
 from ._handle import Handle
 from ._inside import refuse_arrays
-from ._miss import key_part, miss, number_part
+from ._miss import StaticArray, key_part, miss, number_part, with_ints
 from ._modes import within
 from ._prepared import prepared_anew
 from ._threads import sharing
@@ -62,6 +62,13 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
 
     Raises what the op's body raises for these shapes and dtypes, at the user's line.
     """
+    try:
+        return _applied(op, args, kwargs)
+    except StaticArray:
+        return _applied(op, with_ints(args), with_ints(kwargs))
+
+
+def _applied(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         out = known(op, args, kwargs)
     except AmbiguousView:
@@ -166,7 +173,10 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
             parts.append(int)
             parts.append("0")
         elif kind is tuple:
-            parts.append(key_part(a, trace))
+            try:
+                parts.append(key_part(a, trace))
+            except StaticArray:  # `apply` knows more of it
+                return None
         else:
             return None
     if kwargs:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE, Op, default_float, scalar_name
+from leafax.functional import TABLE, Op, default_float, scalar_name, wrap_dim
 
 from ._arguments import parsed, refuse_wide
 from ._dtype import of
 from ._handle import Handle
-from ._once import warn_once
+from ._once import warn, warn_once
 from ._out_kinds import check_tensor
 from ._record import apply
 from ._scalars import over, times
@@ -188,6 +187,15 @@ def diff(
     parts = [x for x in (prepend, input, append) if x is not None]
     if any(x.dim() != input.dim() for x in parts):
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    dim = wrap_dim(dim, input.dim())
+    for x in parts:
+        for d, (n_given, n_own) in enumerate(zip(x.shape, input.shape, strict=True)):
+            if d != dim and n_given != n_own:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input "
+                    f"except along the differencing dimension; input.size({d}) = {n_own}, but got "
+                    f"tensor.size({d}) = {n_given}"
+                )
     made = apply(TABLE["cat"], tuple(parts), dim) if len(parts) > 1 else input
     for _ in range(n if n <= made.shape[dim] else made.shape[dim]):
         size = made.shape[dim] - 1
@@ -247,11 +255,9 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     else:
         factor = total - correction
     if not isinstance(factor, Handle) and factor <= 0:  # weights would have to be observed
-        warnings.warn(
+        warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
-            "of observations.",
-            UserWarning,
-            stacklevel=2,
+            "of observations."
         )
     factor = factor.clamp(min=0) if isinstance(factor, Handle) else _larger(factor, 0)
     x = x - mean

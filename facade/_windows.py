@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -20,14 +21,15 @@ def _window(
 ) -> Any:  # fmt: skip
     """A window of `M` points of a function of positions and the last position."""
     requires_grad = options.pop("requires_grad", False)
+    M = M if isinstance(M, (int, float)) else operator.index(M)  # noqa: N806
     for key in options:
-        if key not in _OPTIONS:
+        if key not in _OPTIONS and key != "center":
             raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
     np_dtype = _np(dtype)
     _check(name, M, np_dtype, options.get("layout"))
     if M == 0:
         made = np.zeros(0)
-    elif M == 1:
+    elif M == 1 and options.get("center") is None:
         made = np.ones(1)
     else:
         made = values(np.arange(M, dtype=np.float64), M - 1 if sym else M)
@@ -129,6 +131,7 @@ def exponential(
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
+    options["center"] = center  # by which also a single point is weighed
     return _window("exponential", M, sym, dtype, options, lambda t, n: np.exp(
         -np.abs(t - (n / 2 if center is None else center)) / tau
     ))  # fmt: skip

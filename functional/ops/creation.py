@@ -30,6 +30,10 @@ Array = jax.Array
 
 def need_size(name: str, size: Sequence[int]) -> tuple[int, ...]:
     """A size without negative lengths."""
+    for n in size:
+        if n < 0 and name == "normal":
+            sizes = list(size)
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {sizes}")
     if any(n < 0 for n in size):
         raise RuntimeError(f"{name}: Dimension size must be non-negative.")
     return tuple(size)
@@ -174,7 +178,7 @@ def logspace(
         start, end = start.astype(wide), end.astype(wide)
     rounded = steps > 1 and is_floating(dtype) and width is None
     exponents = _linspace(start, end, steps, dtype if rounded else wide, width)
-    return jnp.power(cast(base, wide), exponents.astype(wide)).astype(dtype)
+    return cast(jnp.power(cast(base, wide), exponents.astype(wide)), dtype)  # integers wrap
 
 
 @op(differentiable=False, method=False)

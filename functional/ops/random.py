@@ -42,6 +42,8 @@ def _uniform(key: Array, shape: Sequence[int], dtype: np.dtype) -> Array:
 
 
 def _normal(key: Array, shape: Sequence[int], dtype: np.dtype) -> Array:
+    if 0 in shape:  # PyTorch comes to no kernel
+        return jnp.zeros(shape, dtype)
     need_float("normal_kernel_cpu", dtype)
     return jax.random.normal(key, shape, dtype)
 
@@ -116,6 +118,10 @@ def bernoulli(key: Array, input: Array, p: Any = None) -> Array:
 _BAD_WEIGHTS = "probability tensor contains either `inf`, `nan` or element < 0"
 _NO_WEIGHT = "invalid multinomial distribution (sum of probabilities <= 0)"
 
+_NO_EXTREMES = (
+    "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+)
+
 
 def _check_multinomial(
     key: Array, input: Array, num_samples: int, replacement: bool = False
@@ -153,6 +159,10 @@ def multinomial(key: Array, input: Array, num_samples: int, replacement: bool = 
     if input.shape[-1] > 1 << 24:
         raise RuntimeError("number of categories cannot exceed 2^24")
     logits = jnp.log(input.astype(jnp.float32) if input.dtype.itemsize < 4 else input)
+    if not input.size:
+        if input.ndim == 1 or input.shape[0]:
+            raise RuntimeError(_NO_WEIGHT if replacement and num_samples > 1 else _NO_EXTREMES)
+        return jnp.zeros((*input.shape[:-1], num_samples), jnp.int64)
     if replacement:
         shape = (num_samples, *input.shape[:-1])
         drawn = jnp.moveaxis(jax.random.categorical(key, logits, shape=shape), 0, -1)

@@ -129,6 +129,8 @@ def _whole_turns(x: Array, sums: Array, dim: int) -> Array:
 
 def _extreme(name: str, fn: Callable[..., Array], input: Array, dim: int) -> tuple[Array, Array]:
     """Running extremum and the last index that it is found at."""
+    if not input.ndim and dim not in (0, -1):
+        raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     dim = wrap_dim(dim, input.ndim)
     refuse(f"{name}_cpu", input.dtype, 3)
     if input.ndim == 0:
