@@ -29,7 +29,7 @@ from ._step import user_line
 from ._threads import ended, running, sharing
 from ._together import still, tell
 from ._trace import NODE, State, Trace, Value, local
-from ._views import settle_all
+from ._views import is_unsettled, settle_all
 from ._walks import Walk, alive, known, leave, remember
 
 
@@ -208,7 +208,7 @@ def _sorted(live: list[Any], wanted: Set[int]) -> tuple[list[Any], list[Value]] 
     for t in live:
         value = t._v
         if t._shares:
-            if t._viewed is not None:
+            if is_unsettled(t):
                 return None
             if t._stale is not None:
                 graph.append(t._stale)

@@ -179,5 +179,10 @@ def settle_all(trace: Trace) -> None:
     """Settle the views in `trace` that are still alive."""
     for r in list(trace.refs):
         t = r()
-        if t is not None and t._viewed is not None:
+        if t is not None and is_unsettled(t):
             settle(t)
+
+
+def is_unsettled(t: Any) -> bool:
+    """Whether a cut has to know what `t` shares: it is a view, or to be computed and viewed."""
+    return t._viewed is not None or (t._viewers is not None and t._array is None)
