@@ -1,5 +1,7 @@
 """What code written for PyTorch takes from `torch._C`: few names, about the autograd engine."""
 
+from leafax.functional.ops.linalg import LinAlgError as _LinAlgError
+
 from .._dual import switch as _set_fwd_grad_enabled
 from .._modes import is_grad_enabled as is_grad_enabled
 from .._modes import is_grad_layout_enforced as _is_grad_layout_enforcement_enabled
@@ -25,7 +27,7 @@ from ._weak import WeakTensorRef as _WeakTensorRef
 has_lapack = True  # what PyTorch's tests ask before they factorise: JAX has its own
 
 __all__ = [
-    "_WeakTensorRef", "_add_cached_tensor", "_autograd", "_current_autograd_node",
+    "_LinAlgError", "_WeakTensorRef", "_add_cached_tensor", "_autograd", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
     "_get_obj_in_tls", "_is_cached_tensor", "_is_grad_layout_enforcement_enabled", "_is_key_in_tls",
     "_nn", "_remove_cached_tensor", "_remove_obj_from_tls", "_set_cached_tensors_enabled",
