@@ -1,7 +1,5 @@
 """What code written for PyTorch takes from `torch._C`: few names, about the autograd engine."""
 
-from leafax.functional.ops.linalg import LinAlgError as _LinAlgError
-
 from .._dual import switch as _set_fwd_grad_enabled
 from .._modes import is_grad_enabled as is_grad_enabled
 from .._modes import is_grad_layout_enforced as _is_grad_layout_enforcement_enabled
@@ -11,6 +9,7 @@ from .._tasks import current_node as _current_autograd_node
 from .._tasks import execution_order as _current_graph_task_execution_order
 from .._tasks import task_number as _current_graph_task_id
 from .._tasks import will_execute as _will_engine_execute_node
+from ..linalg import LinAlgError as _LinAlgError  # type: ignore[attr-defined]  # stub: functions
 from . import _autograd as _autograd
 from . import _functions as _functions
 from . import _nn as _nn

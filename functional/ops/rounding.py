@@ -264,7 +264,7 @@ def nan_to_num(
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
     with np.errstate(over="ignore"):  # what is too large for the dtype is infinite
-        nan, high, low = (np.asarray(v, input.dtype) for v in (nan or 0.0, high, low))
-    x = jnp.where(input != input, nan, input)
-    x = jnp.where(input == jnp.inf, high, x)
-    return jnp.where(input == -jnp.inf, low, x)
+        none, most, least = (np.asarray(v, input.dtype) for v in (nan or 0.0, high, low))
+    x = jnp.where(input != input, none, input)
+    x = jnp.where(input == jnp.inf, most, x)
+    return jnp.where(input == -jnp.inf, least, x)
