@@ -24,6 +24,15 @@ SESSIONS = {
         a = D.clone().requires_grad_(); b = o.clone().requires_grad_(); x = L.lstsq(a, b, rcond=0.1)
         torch.autograd.grad(x.solution.sum(), (a, b))
     """,
+    "residuals where rank is lacking": """
+        U = torch.stack([W, W * 0 + 1]); V = torch.stack([A, A]); B = W * 0 + 1
+        L.lstsq(W, A, driver="gelsd").residuals[2]; L.lstsq(B, A, driver="gelsd")[1:3]
+        L.lstsq(U, V, driver="gelss")[1:3]; L.lstsq(U[:1], V[:1], driver="gelss").residuals[0, 2]
+        L.lstsq(W, A, 0.99, driver="gelss")[1:3]; L.lstsq(input=B, b=A, driver="gelss")[1:3]
+        L.lstsq(1, A, driver="gelsd"); L.lstsq(driver="gelsd"); L.lstsq(W.mT, W.mT, driver="gelss")
+        a = B.clone().requires_grad_(); x = L.lstsq(a, A, driver="gelsd"); x.residuals.shape
+        [t.grad_fn and t.grad_fn.name() for t in x]; torch.autograd.grad(x[0][0].sum(), a)[0].sum(0)[1]
+    """,
     "as far as a Cholesky factor goes": """
         L.cholesky_ex(A); L.cholesky_ex(A, upper=True); L.cholesky_ex(S).info; L.cholesky_ex(S[:3])
         L.cholesky_ex(S, upper=True).info; L.cholesky_ex(A + 0j).info; L.cholesky_ex(S[:0]).info

@@ -34,7 +34,8 @@ SESSIONS = {
         P.round(i); P.round(i, decimals=1); P.round(x > 0); P.round(x * 1.5)
         P.round(x * 1.55, decimals=1)
         torch.round(i); torch.round(i, decimals=0); i.clone().round_(); i.clone().round_(decimals=0)
-        i.round(decimals=1); P.round(i.int(), out=i.int()); x.round(decimals=0); P.round(input=x)
+        P.round(x.clone().requires_grad_()).grad_fn.name(); i.round(decimals=1)
+        P.round(i.int(), out=i.int()); x.round(decimals=0); P.round(input=x)
     """,
     "powers of two": """
         s = torch.ones((), dtype=torch.cdouble); torch.ldexp(s, i); torch.ldexp(s, i.int())

@@ -56,11 +56,10 @@ def trunc(input: Array) -> Array:
 
 
 @op(inplace=True)
-def round(input: Array, *, decimals: int | None = None) -> Array:
+def round(input: Array, *, decimals: int = False) -> Array:
     """Round to nearest, ties to even; whole numbers only where no `decimals` are asked for."""
-    if decimals == 0:
+    if decimals == 0 and decimals is not False:  # asked for, though it be none
         refuse("round_vml_cpu", input.dtype, 1)
-    decimals = decimals or 0
     refuse("round_cpu" if decimals else "round_vml_cpu", input.dtype, 0, 3)
     if is_integral(input.dtype):
         if decimals:
