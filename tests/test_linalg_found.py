@@ -31,7 +31,8 @@ SESSIONS = {
         L.lstsq(W, A, 0.99, driver="gelss")[1:3]; L.lstsq(input=B, b=A, driver="gelss")[1:3]
         L.lstsq(1, A, driver="gelsd"); L.lstsq(driver="gelsd"); L.lstsq(W.mT, W.mT, driver="gelss")
         a = B.clone().requires_grad_(); x = L.lstsq(a, A, driver="gelsd"); x.residuals.shape
-        [t.grad_fn and t.grad_fn.name() for t in x]; torch.autograd.grad(x[0][0].sum(), a)[0].sum(0)[1]
+        [t.grad_fn and t.grad_fn.name() for t in x]
+        torch.autograd.grad(x[0][0].sum(), a)[0].sum(0)[1]
     """,
     "as far as a Cholesky factor goes": """
         L.cholesky_ex(A); L.cholesky_ex(A, upper=True); L.cholesky_ex(S).info; L.cholesky_ex(S[:3])
