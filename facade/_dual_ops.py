@@ -25,6 +25,7 @@ from ._enter import enter, make
 from ._handle import Handle
 from ._no_forward import refuse
 from ._trace import Trace, Value, local
+from ._underived import refuse_qr
 
 
 class _Call(NamedTuple):
@@ -57,6 +58,8 @@ def recorded(op: Op, args: Any, kwargs: Any) -> Any:
         if not carries:
             return state, trace
         result = results(op, args, kwargs, state, trace)
+    if op.name == "qr":
+        refuse_qr(op, args, kwargs, tensors[0].shape)
     outs = list(result) if state.call.many else [result]
     if op.view:
         _view_tangents(op, args, kwargs, outs)

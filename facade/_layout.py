@@ -100,6 +100,8 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return None
     if op.name in _COPYING:
         return (copied(laid(inputs[0])),)
+    if op.name == "angle" and inputs[0].dtype.kind == "c":
+        return None  # written into what is empty at first
     if op.name == "pow" and (type(call.args[0]) is not Slot or inputs[0].weak):
         return None  # PyTorch makes the power of a number row by row
     operands = [laid(v) for v in (reversed(inputs) if op.name == "rsub" else inputs)]

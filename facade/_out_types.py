@@ -38,6 +38,8 @@ _SAME_TYPE = {
     "solve_triangular": "expected scalar type {0} but found {1}",
     "quantile": "quantile() out tensor must be same dtype as the input tensor",
     "nanquantile": "quantile() out tensor must be same dtype as the input tensor",
+    "float_power": "the output given to float_power has dtype {1} but the operation's result "
+    "requires dtype {0}",
     "polar": "Expected object of scalar type {0} but got scalar type {1} for argument 'out'",
     "vecdot": "linalg.vecdot: Expected out of dtype{0} but found {1}",
     "matrix_norm": "linalg.matrix_norm expected out tensor dtype {0} but got: {1}",
@@ -81,19 +83,21 @@ _SAFE = {
     "linalg.householder_product": ("torch.linalg.householder_product", "result"),
     "linalg.lstsq": ("torch.linalg.lstsq", "solution", "residuals", "rank", "singular_values"),
     "linalg.matrix_power": ("matrix_power", "result"),
+    "linalg.matrix_rank": ("torch.linalg.matrix_rank", "result"),
     "linalg.pinv": ("linalg.pinv", "result"),
     "linalg.tensorinv": ("tensorinv", "result"),
     "linalg.tensorsolve": ("tensorsolve", "result"),
+    "matrix_power": ("matrix_power", "result"),
 }
 _ANY_TYPE = frozenset({
-    "sum", "prod", "nansum", "cumsum", "cumprod", "bernoulli", "matrix_rank", "split_copy",
+    "sum", "prod", "nansum", "cumsum", "cumprod", "bernoulli", "split_copy",
 })  # fmt: skip
 # Without an in-place form of their own, and yet they cast to the type of `out`.
 _CASTING = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "mean", "std", "var", "any", "all", "maximum", "minimum",
     "norm", "amax", "amin", "sub",
     "logical_and", "logical_or", "logical_xor", "logical_not", "fmax", "fmin", "logaddexp",
-    "bitwise_and", "bitwise_or", "float_power", "true_divide", "outer", "logsumexp",
+    "bitwise_and", "bitwise_or", "true_divide", "outer", "logsumexp",
     "nanmean", "angle", "inner", "logaddexp2",
 })  # fmt: skip
 
@@ -102,18 +106,22 @@ _CASTING = frozenset({
 _UNCAST = {
     "result": "result type {0} can't be cast to the desired output type {1}",
     "ldexp": "ldexp can't be cast to the desired output type {1}",
-    "mvlgamma": "mvlgamma: result type {0} can't be cast to the desired output type {0}",
+    "mvlgamma": "mvlgamma: result type {2} can't be cast to the desired output type {0}",
     "logsumexp": "logsumexp(): Expected floating point type for result tensor, but got: {1}",
-    "float_power": "the output given to float_power has dtype {1} but the operation's result "
-    "requires dtype {0}",
 }
 
 
-def check_cast(want: Any, have: Any, name: str) -> None:
-    """Raise if numbers of one dtype do not go into another, as this op says it."""
+def check_cast(want: Any, have: Any, name: str, given: Any = None) -> None:
+    """Raise if numbers of one dtype do not go into another, as this op says it.
+
+    Args:
+      given: the dtype of its first operand, where that is not what is written into.
+    """
     if category(want) > category(have):
+        name = "result" if name == "ldexp" and category(have) > 1 else name  # which is a product
         text = _UNCAST.get(name, _UNCAST["result"])
-        raise RuntimeError(text.format(scalar_name(want), scalar_name(have)))
+        dtypes = (want, have, have if given is None else given)
+        raise RuntimeError(text.format(*map(scalar_name, dtypes)))
 
 
 _BOOLS = frozenset({"isposinf", "isneginf", "signbit"})
@@ -180,6 +188,9 @@ def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> N
     if op.qualified in _SAFE:
         names = _SAFE[op.qualified]
         _check_safe(have, want, names[0], names[1 + part])
+        # Powers from the second on are written by a product, which writes its own type alone.
+        if op.name == "matrix_power" and not {0, 1} & {x for x in operands if type(x) is int}:
+            raise other_type(want, have)
         return
     if op.namespace == "fft":
         _check_fft(op, have, want)
@@ -205,6 +216,11 @@ def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> N
     if op.name in _ONE_TYPE and not parted:
         raise RuntimeError(f"Found dtype {scalar_name(have)} but expected {scalar_name(want)}")
     message = _SAME_TYPE.get(op.qualified) or _SAME_TYPE.get(op.name)
+    if op.name == "heaviside" and have.kind == "c":
+        message = "heaviside is not yet implemented for complex tensors."
+    # `mv` adds to what is in `out`, unless that must be resized.
+    if op.name == "mv" and (out.dim() > 1 or out.numel() not in (1, result.numel())):
+        message = None
     if op.name in _SAME_TYPES:
         message = _SAME_TYPES[op.name][part]
     if op.name in ("searchsorted", "bucketize"):
@@ -214,9 +230,14 @@ def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> N
         raise RuntimeError(message.format(*names))
     casts = op.inplace or op.qualified in _CASTING or op.namespace == "special"
     if casts and op.qualified not in _EXACT:
-        check_cast(want, have, op.name)
+        check_cast(want, have, op.name, given[0]._v.dtype if given else None)
         return
-    raise RuntimeError(
+    raise other_type(want, have)
+
+
+def other_type(want: Any, have: Any) -> RuntimeError:
+    """What kernels say that write into tensors of one dtype alone."""
+    return RuntimeError(
         f"Expected out tensor to have dtype {cpp_name(want)}, but got {cpp_name(have)} instead"
     )
 

@@ -93,7 +93,7 @@ def norm(
     if p != "nuc":
         _need_dims(dim)
     np_dtype = None if dtype is None else dtype.np
-    p = p if p is None or isinstance(p, str) else float(p)
+    p = p if p is None or isinstance(p, (str, complex)) else float(p)
     if p == "nuc":
         dims = tuple(range(input.dim())) if dim is None else (dim,) if isinstance(dim, int) else dim
         made = apply(TABLE["linalg.matrix_norm"], input, "nuc", dims, keepdim, np_dtype)
@@ -183,7 +183,10 @@ def diff(
         raise RuntimeError(f"order must be non-negative but got {n}")
     if n == 0:
         made = input.new_zeros(input.shape).copy_(input)
-        return made if out is None else write_out(TABLE["sub"], made, out)
+        if out is not None and out.dtype != made.dtype:
+            names = (scalar_name(x._v.dtype) for x in (made, out))
+            raise RuntimeError("expected scalar_type {} but found {}".format(*names))
+        return made if out is None else write_out(TABLE["sub"], made, out, (made,))
     parts = [x for x in (prepend, input, append) if x is not None]
     if any(x.dim() != input.dim() for x in parts):
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
@@ -201,7 +204,10 @@ def diff(
         size = made.shape[dim] - 1
         after, before = made.narrow(dim, 1, size), made.narrow(dim, 0, size)
         made = after.logical_xor(before) if str(made.dtype) == "torch.bool" else after - before
-    return made if out is None else write_out(TABLE["sub"], made, out)
+    if out is None:
+        return made
+    kind = "logical_xor" if made._v.dtype == bool else "sub"
+    return write_out(TABLE[kind], made, out, (made,))
 
 
 def _weights(name: str, x: Any, count: int, what: str, kinds: str) -> Any:

@@ -133,6 +133,8 @@ def refuse(state: Any, wanted: tuple[int, ...], name: str = "") -> None:
         _refuse_repeating(state)
     if op.name in _BY_INDEX:
         _refuse_short_index(state, wanted, name)
+    if op.name == "qr":
+        refuse_qr(op, state.call.args, state.call.kwargs, state.operands[0].shape)
     if _leads_nowhere(state):
         said = f"aten::{op.name}{'_' if op.overwrites else ''}"
         said = op.name if op.name == "set_" else said
@@ -161,6 +163,21 @@ def _refuse_short_index(state: Any, wanted: tuple[int, ...], name: str) -> None:
     have, want = (state.operands[a.index].shape for a in (given["index"], src))
     if have != want:
         raise RuntimeError(invalid_gradient(name or node_name(state), 1, have, want))
+
+
+def refuse_qr(op: Any, args: Any, kwargs: dict[str, Any], shape: Any) -> None:
+    """Raise if PyTorch has no derivative of `qr` in this mode, of matrices of this shape."""
+    given = dict(zip(op.parameters, args, strict=False)) | kwargs
+    mode = given.get("mode", "reduced" if given.get("some", True) else "complete")
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
+            "use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
+        )
+    if mode == "complete" and shape[-2] > shape[-1]:
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
+        )
 
 
 def invalid_gradient(name: str, place: int, have: Any, want: Any) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from leafax.functional.ops.linalg import LinAlgError as LinAlgError
 
 from ._autocast import product as _product
+from ._least_squares import ranked as _ranked
 from ._products import linalg_matmul as _linalg_matmul
 from ._table import in_namespace as _in_namespace
 
 _made = _in_namespace("linalg")
 _made["pinv"] = _product(_made["pinv"])
+_made["lstsq"] = _ranked(_made["lstsq"])
 _made["matmul"] = _linalg_matmul
 globals().update(_made)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps as _wraps
 from typing import Any as _Any
 
 from leafax.functional import TABLE as _TABLE
@@ -15,11 +16,24 @@ _OTHER_NAMES = {
     "expit": "sigmoid", "digamma": "digamma", "psi": "digamma", "gammaln": "lgamma",
     "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expm1": "expm1",
     "log1p": "log1p", "logit": "logit", "logsumexp": "logsumexp", "multigammaln": "mvlgamma",
-    "gammainc": "igamma", "gammaincc": "igammac", "i0": "i0", "round": "round", "sinc": "sinc",
+    "gammainc": "igamma", "gammaincc": "igammac", "i0": "i0", "sinc": "sinc",
     "softmax": "softmax", "log_softmax": "log_softmax", "xlogy": "xlogy",
 }  # fmt: skip
+
+
+def _decimal(round_: _Any) -> _Any:
+    """`special.round`, which always asks for decimals, if none: not so for whole numbers."""
+
+    @_wraps(round_)
+    def round(*args: _Any, **kwargs: _Any) -> _Any:
+        return round_(*args, **{"decimals": 0, **kwargs})
+
+    return round
+
+
 _made = _in_namespace("special")
 _made |= {name: _function(_TABLE[other], f"special.{name}") for name, other in _OTHER_NAMES.items()}
+_made["round"] = _decimal(_function(_TABLE["round"], "special.round"))
 globals().update(_made)
 
 

@@ -9,6 +9,7 @@ from .._tasks import current_node as _current_autograd_node
 from .._tasks import execution_order as _current_graph_task_execution_order
 from .._tasks import task_number as _current_graph_task_id
 from .._tasks import will_execute as _will_engine_execute_node
+from ..linalg import LinAlgError as _LinAlgError  # type: ignore[attr-defined]  # stub: functions
 from . import _autograd as _autograd
 from . import _functions as _functions
 from . import _nn as _nn
@@ -25,7 +26,7 @@ from ._weak import WeakTensorRef as _WeakTensorRef
 has_lapack = True  # what PyTorch's tests ask before they factorise: JAX has its own
 
 __all__ = [
-    "_WeakTensorRef", "_add_cached_tensor", "_autograd", "_current_autograd_node",
+    "_LinAlgError", "_WeakTensorRef", "_add_cached_tensor", "_autograd", "_current_autograd_node",
     "_current_graph_task_execution_order", "_current_graph_task_id", "_functions",
     "_get_obj_in_tls", "_is_cached_tensor", "_is_grad_layout_enforcement_enabled", "_is_key_in_tls",
     "_nn", "_remove_cached_tensor", "_remove_obj_from_tls", "_set_cached_tensors_enabled",

@@ -8,11 +8,24 @@ from typing import Any
 
 from leafax.functional import TABLE, Op
 
+from .._handle import Handle
 from .._inplace import apply_inplace
 from .._random import key as random_key
 from .._record import apply, known, known_of_one
 from .._slopes import sloped
 from .._table import named, uniform
+
+
+def need_tensor(name: str, input: Any, place: str = " (position 1)") -> None:
+    """Raise PyTorch's words if the input of an activation is no tensor.
+
+    Args:
+      place: where the argument stands; "" where it was given by its name.
+    """
+    if not isinstance(input, Handle):
+        raise TypeError(
+            f"{name}(): argument 'input'{place} must be Tensor, not {type(input).__name__}"
+        )
 
 
 def with_inplace(op: Op, name: str) -> Callable[..., Any]:
@@ -28,6 +41,7 @@ def with_inplace(op: Op, name: str) -> Callable[..., Any]:
             out = known(op, (input, *args), kwargs) if more else known_of_one(op, input)
             if out is not None:
                 return out
+        need_tensor(name + "_" if inplace else name, input)
         args, kwargs = uniform(op, (input, *args), kwargs)
         if inplace:
             return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
@@ -40,6 +54,11 @@ def inplace(op: Op, name: str) -> Callable[..., Any]:
     """The in-place function of an op, `relu_`."""
 
     def fn(*args: Any, **kwargs: Any) -> Any:
+        if not args and "input" in kwargs:
+            args = (kwargs.pop("input"),)
+            need_tensor(name, *args, place="")
+        elif args:
+            need_tensor(name, args[0])
         args, kwargs = uniform(op, args, kwargs)
         return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
 
@@ -98,6 +117,7 @@ def rrelu(
     inplace: bool = False,
 ) -> Any:  # fmt: skip
     """Leaky relu with slopes drawn from [lower, upper) while training."""
+    need_tensor("rrelu_" if inplace else "rrelu", input)
     op = TABLE["rrelu"]
     if inplace:
         op = sloped(op, input, lower, upper, training)

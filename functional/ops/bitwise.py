@@ -107,7 +107,7 @@ def logical_not(input: Array) -> Array:
 
 
 def _two_integers(name: str, a: Array, b: Array) -> list[Array]:
-    a, b = promote(a, b)
+    a, b = aligned(a, b)
     if not is_integral(a.dtype) or a.dtype == bool:
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(a.dtype)}'")
     return [a, b]

@@ -13,7 +13,17 @@ from jax import lax
 from .._dtypes import real_of
 from .._op import Fault, op
 from ._linalg_checks import need_equal_sides, need_float, need_kernel, need_matrix, need_square
-from .linalg import LINALG, QR, SVD, Eigh, OldQR, _cholesky_failures, _failures, _t
+from .linalg import (
+    LINALG,
+    QR,
+    SVD,
+    Eigh,
+    OldQR,
+    _cholesky_failures,
+    _failures,
+    _t,
+    as_far_as_it_goes,
+)
 
 Array = jax.Array
 
@@ -33,14 +43,41 @@ def _lower_factor(x: Array) -> Array:
 
 @_lower_factor.defjvp
 def _lower_factor_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    factor = _lower_factor(*primals)
+    return factor, _along(factor, tangents[0])
+
+
+def _along(factor: Array, tangent: Array) -> Array:
     # The gradient is spread over both triangles, as PyTorch's, though values come from one; on
     # the diagonal of complex matrices it keeps the imaginary part.
-    factor = _lower_factor(*primals)
-    inner = lax.linalg.triangular_solve(factor, tangents[0], left_side=True, lower=True)
+    inner = lax.linalg.triangular_solve(factor, tangent, left_side=True, lower=True)
     inner = lax.linalg.triangular_solve(
         factor, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=True
     )
-    return factor, factor @ (0.5 * (jnp.tril(inner) + jnp.tril(_t(inner), -1)))
+    return factor @ (0.5 * (jnp.tril(inner) + jnp.tril(_t(inner), -1)))
+
+
+@jax.custom_jvp
+def _part_of_factor(x: Array) -> Array:
+    """The lower factor, of matrices that have none what LAPACK leaves where it stops."""
+    return as_far_as_it_goes(jnp.tril(x) + _t(jnp.tril(x, -1)))[0]
+
+
+@_part_of_factor.defjvp
+def _part_of_factor_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    factor = _part_of_factor(*primals)
+    return factor, _along(factor, tangents[0])
+
+
+def cholesky_as_far(x: Array, upper: bool) -> tuple[Array, Array]:
+    """The factor as far as LAPACK comes, and the order of the leading minor it stops at, or 0."""
+    if not x.size:
+        return x, jnp.zeros(x.shape[:-2], np.int32)
+    seen = x + lax.stop_gradient(_t(x) - x) if upper else x
+    still = lax.stop_gradient(seen)
+    order = as_far_as_it_goes(jnp.tril(still) + _t(jnp.tril(still, -1)))[1].astype(np.int32)
+    factor = _part_of_factor(seen)
+    return (_t(factor) if upper else factor), order
 
 
 def _cholesky(x: Array, upper: bool) -> Array:

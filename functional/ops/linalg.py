@@ -31,7 +31,9 @@ class LinAlgError(RuntimeError):
     """A matrix without the property that an op needs, `torch.linalg.LinAlgError`."""
 
 
-LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # PyTorch's own name for it
+# PyTorch's own names for it.
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
+LinAlgError.__module__ = "leafax._C"
 
 
 class QR(NamedTuple):
@@ -92,13 +94,14 @@ def _failures(name: str, text: str, failed: Array, order: Array, size: int) -> l
     ]  # fmt: skip
 
 
-def _singular(name: str, text: str, x: Array) -> list[Fault]:
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or not x.size:
+def _singular(name: str, text: str, x: Array, square: bool = True) -> list[Fault]:
+    """Faults for matrices with a pivot of 0; `square`: of another shape the op itself refuses."""
+    if x.ndim < 2 or square and x.shape[-1] != x.shape[-2] or not x.size:
         return []
     zero = jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0
     numbered = "{order}" in text
     order = jnp.argmax(zero, axis=-1) + 1 if numbered else jnp.ones(zero.shape[:-1], jnp.int64)
-    return _failures(name, text, jnp.any(zero, axis=-1), order, x.shape[-1] if numbered else 1)
+    return _failures(name, text, jnp.any(zero, axis=-1), order, zero.shape[-1] if numbered else 1)
 
 
 def _check_inv(input: Array, name: str = "linalg.inv") -> list[Fault]:
@@ -117,35 +120,56 @@ def _check_power(input: Array, n: int) -> list[Fault]:
     return _check_inv(input) if n < 0 else []
 
 
-def _first_bad_minor(x: Array) -> Array:
-    """Order of the first leading minor that is not positive, by elimination."""
+def _by_columns(x: Array) -> tuple[Array, Array]:
+    """The Cholesky factor as far as LAPACK comes, and the order of the first bad leading minor.
 
-    def eliminate(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        rest, found = state
+    At a pivot that is not positive LAPACK stops: that is left in the factor, and what is to the
+    right of its column is left as it was. The order is 0 where there is no such pivot.
+    """
+    below = jnp.arange(x.shape[-1])
+
+    def eliminate(k: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        rest, factor, found = state
         pivot = jnp.real(rest[..., k, k])
-        bad = ~(pivot > 0) & (found == 0)
+        good, going = (pivot > 0)[..., None], (found == 0)[..., None]
         column = rest[..., :, k] / jnp.where(pivot > 0, pivot, 1)[..., None]
+        root = jnp.sqrt(jnp.where(pivot > 0, pivot, 1))[..., None]
+        stopped = jnp.where(below == k, pivot[..., None], factor[..., :, k])
+        whole = jnp.where(below == k, root, jnp.where(below > k, column * root, 0))
+        kept = jnp.where(good, whole, stopped)
+        factor = factor.at[..., :, k].set(jnp.where(going, kept, factor[..., :, k]))
         rest -= column[..., :, None] * jnp.conj(rest[..., None, :, k])
-        return rest, jnp.where(bad, k + 1, found)
+        return rest, factor, jnp.where(~(pivot > 0) & (found == 0), k + 1, found)
 
-    start = (x, jnp.zeros(x.shape[:-2], jnp.int64))
-    return lax.fori_loop(0, x.shape[-1], eliminate, start)[1]
+    start = (x, jnp.tril(x), jnp.zeros(x.shape[:-2], jnp.int64))
+    return lax.fori_loop(0, x.shape[-1], eliminate, start)[1:]
+
+
+def as_far_as_it_goes(lower: Array) -> tuple[Array, Array]:
+    """`_by_columns` of matrices that may have a factor: only where one has none it is slow."""
+    factor = lax.linalg.cholesky(lower, symmetrize_input=False)
+    failed = jnp.any(~jnp.isfinite(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+
+    def stopped(m: Array) -> tuple[Array, Array]:
+        part, order = _by_columns(m)
+        return jnp.where(failed[..., None, None], part, factor), jnp.where(failed, order, 0)
+
+    def whole(m: Array) -> tuple[Array, Array]:
+        return factor, jnp.zeros(m.shape[:-2], jnp.int64)
+
+    found: tuple[Array, Array] = lax.cond(jnp.any(failed), stopped, whole, lower)
+    return found
 
 
 def _cholesky_failures(name: str, x: Array) -> list[Fault]:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2] or not x.size:
         return []
-    lower = jnp.tril(x) + _t(jnp.tril(x, -1))
-    factor = lax.linalg.cholesky(lower, symmetrize_input=False)
-    failed = jnp.any(~jnp.isfinite(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
-    order = lax.cond(
-        jnp.any(failed), _first_bad_minor, lambda m: jnp.zeros(m.shape[:-2], jnp.int64), lower
-    )
+    order = as_far_as_it_goes(jnp.tril(x) + _t(jnp.tril(x, -1)))[1]
     text = (
         "The factorization could not be completed because the input is not positive-definite (the "
         "leading minor of order {order} is not positive-definite)."
     )
-    return _failures(name, text, failed, order, x.shape[-1])
+    return _failures(name, text, order > 0, order, x.shape[-1])
 
 
 def _check_solve(A: Array, B: Array, left: bool = True) -> list[Fault]:  # noqa: N803

@@ -65,7 +65,7 @@ def _check_lu_factor(
         "If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
         "linalg.lu_factor_ex(A, pivot)"
     )
-    found = _singular(name, text, A)
+    found = _singular(name, text, A, square=False)
     return [Fault(f.bad, RuntimeError, f.message, f.value) for f in found]
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._dtypes import cast, real_of, scalar_name
+from .._dtypes import cast, finfo, real_of, scalar_name
 from .._op import Fault, op
 from . import _dims
 from ._linalg_checks import (
@@ -26,7 +26,8 @@ from ._linalg_checks import (
     need_solvable,
     need_square,
 )
-from .linalg import LINALG, _check_inv, _cholesky_failures, _t, _unsolvable, solve
+from .linalg import LINALG, _check_inv, _cholesky_failures, _failures, _t, _unsolvable, solve
+from .linalg_pinv import linalg_pinv
 from .linalg_spectra import matrix_rank
 
 Array = jax.Array
@@ -96,14 +97,12 @@ def cholesky_ex(
     upper: bool = False,
     check_errors: bool = False,  # noqa: N803
 ) -> CholeskyEx:
-    """The Cholesky factor, and 0 for each matrix that has one."""
-    from .decompositions import _cholesky
+    """The Cholesky factor, and 0 (or the order of the first bad minor) for each matrix."""
+    from .decompositions import cholesky_as_far
 
     need_square("linalg.cholesky", A)
     need_kernel("cholesky_cpu", A)
-    factor = _cholesky(A, upper)
-    bad = jnp.isnan(factor).any((-2, -1)) if A.size else _info(A)
-    return CholeskyEx(factor, bad.astype(np.int32))
+    return CholeskyEx(*cholesky_as_far(A, upper))
 
 
 @op(
@@ -221,7 +220,20 @@ def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
     return _by_factor(a, b, upper)
 
 
-@op(backward="CholeskyInverseBackward0", residuals=True, saves={"self": "*", "result": "*"})
+def _check_cholesky_inverse(input: Array, upper: bool = False) -> list[Fault]:
+    if input.ndim < 2 or input.shape[-1] != input.shape[-2] or not input.size:
+        return []
+    zero = jnp.diagonal(input, axis1=-2, axis2=-1) == 0
+    text = (
+        "The diagonal element {order} is zero, the inversion could not be completed because the "
+        "input matrix is singular."
+    )
+    order = jnp.argmax(zero, axis=-1) + 1
+    return _failures("cholesky_inverse", text, zero.any(-1), order, zero.shape[-1])
+
+
+@op(backward="CholeskyInverseBackward0", residuals=True, check=_check_cholesky_inverse,
+    saves={"self": "*", "result": "*"})  # fmt: skip
 def cholesky_inverse(input: Array, upper: bool = False) -> Array:
     """The inverse of the matrix whose Cholesky factor is `input`."""
     need_equal_sides("cholesky_inverse", input)
@@ -289,7 +301,7 @@ class Lstsq(NamedTuple):
     saves={"self": "*", "b": "*", "solution": "*"}, **LINALG,
 )  # fmt: skip
 def lstsq(input: Array, b: Array, rcond: Any = None, *, driver: str | None = None) -> Lstsq:
-    """The least squares solution of `input @ X = b`, for matrices of full rank."""
+    """The least squares solution of `input @ X = b`, by the singular values above `rcond`."""
     _lstsq_errors(input, b, rcond, driver)
     driver = driver or "gelsy"
     vector = is_vector_rhs(input, b)
@@ -298,18 +310,47 @@ def lstsq(input: Array, b: Array, rcond: Any = None, *, driver: str | None = Non
     batch = _dims.broadcast_shapes(input.shape[:-2], b.shape[: input.ndim - 2])
     need_kernel("linalg_lstsq_cpu", input, empty=True)
     b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
-    x = jnp.linalg.pinv(input) @ b
+    tolerance = _tolerance(input, rcond, driver)
+    x = _least_squares(input, b, tolerance)
     none = jnp.zeros(0, real_of(input.dtype))
     rows, columns = input.shape[-2:]
     residuals = none
     if rows > columns and driver != "gelsy":
         off = input @ x - b
         residuals = (off * jnp.conj(off)).real.sum(-2)
-    rank = matrix_rank(lax.stop_gradient(input)) if driver != "gels" else jnp.zeros(0, np.int64)
+    rank = jnp.zeros(0, np.int64)
+    if driver != "gels":
+        rank = matrix_rank(lax.stop_gradient(input), rtol=tolerance)
     values = none
     if driver in ("gelsd", "gelss"):
         values = jnp.linalg.svd(lax.stop_gradient(input), compute_uv=False)
     return Lstsq(x[..., 0] if vector else x, residuals, rank, values)
+
+
+def _tolerance(A: Array, rcond: float | None, driver: str) -> float:  # noqa: N803
+    """Which part of the largest singular value counts as 0, as LAPACK's drivers read `rcond`."""
+    epsilon = float(finfo(A.dtype).eps)
+    if driver == "gels":  # it takes each matrix for one of full rank
+        return 0.0
+    if rcond is None:
+        return epsilon * max(A.shape[-2:])
+    if driver == "gelsy":  # the largest always counts
+        return min(max(rcond, 0.0), 1 - epsilon)
+    if rcond < 0 or driver == "gelsd" and not 0 < rcond < 1:
+        return epsilon
+    return rcond
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _least_squares(A: Array, b: Array, tolerance: float) -> Array:  # noqa: N803
+    return linalg_pinv(A, rtol=tolerance) @ b
+
+
+@_least_squares.defjvp
+def _least_squares_jvp(tolerance: float, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    # PyTorch's gradient is that of the pseudo-inverse by its own tolerance, whatever `rcond` was.
+    along = jax.jvp(lambda a, b: linalg_pinv(a) @ b, primals, tangents)[1]
+    return _least_squares(*primals, tolerance), along
 
 
 def _lstsq_errors(A: Array, B: Array, rcond: Any, driver: str | None) -> None:  # noqa: N803

@@ -277,7 +277,9 @@ def addr(input: Array, vec1: Array, vec2: Array, beta: Any = 1, alpha: Any = 1) 
     _need_1d("vec2", vec2)
     input, vec1, vec2 = promote(input, vec1, vec2)
     for name, x in (("beta", beta), ("alpha", alpha)):
-        if is_integral(input.dtype) and np.result_type(x).kind == "f":
+        if input.dtype != bool and np.result_type(x).kind == "b":
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+        if is_integral(input.dtype) and np.result_type(x).kind in "fc":
             raise RuntimeError(
                 f"For integral input tensors, argument {name} must not be a floating point number."
             )

@@ -72,7 +72,7 @@ def rrelu(
             raise RuntimeError(f"rrelu: {side} bound must be finite, got {bound}")
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    need_float(input, "rrelu_with_noise_out_cpu")
+    need_float(input, "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")
     if training:
         slope = jax.random.uniform(key, input.shape, np.float32, lower, upper)
     else:

@@ -48,6 +48,12 @@ def _need_float(name: str, input: Array, dtype: np.dtype | None) -> Array:
     return cast(input, dtype)
 
 
+def need_real_order(name: str, order: Any) -> None:
+    """An order of a norm that is no complex number."""
+    if isinstance(order, complex):
+        raise RuntimeError(f"linalg.{name}: Expected a non-complex scalar as the order of norm.")
+
+
 def _abs(x: Array) -> Array:
     """Absolute value whose gradient is 0 at 0."""
     if not is_complex(x.dtype):
@@ -86,16 +92,29 @@ def vector_norm(
     dtype: np.dtype | None = None,
 ) -> Array:  # fmt: skip
     """The `ord`-norm of the elements, all or those along dims."""
+    need_real_order("vector_norm", ord)
     x = _need_float("vector_norm", x, dtype)
     axes = tuple(range(x.ndim))
     if dim is not None and (isinstance(dim, int) or len(dim)):
         axes = tuple(axis for axis in _dims.wrap_dims(dim, x.ndim) if x.ndim)
-    if (ord < 0 or math.isinf(ord)) and math.prod(x.shape[axis] for axis in axes) == 0:
-        raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the "
-            "operation does not have an identity"
-        )
+    if ord < 0 or math.isinf(ord):
+        _need_elements(x, ord, () if dim is None else (dim,) if isinstance(dim, int) else dim)
     return _vector_norm(x, float(ord), axes, keepdim)
+
+
+def _need_elements(x: Array, order: float, dims: Sequence[int]) -> None:
+    """An element along each of the dims, as they were given; none are all."""
+    name = f"linalg.vector_norm cannot compute the {order:g} norm on"
+    if not dims and not x.size:
+        raise RuntimeError(
+            f"{name} an empty tensor because the operation does not have an identity"
+        )
+    for dim in dims if x.ndim else ():
+        if not x.shape[dim]:
+            raise RuntimeError(
+                f"{name} the dimension {dim}because this dimension is empty and the operation does "
+                "not have an identity"
+            )
 
 
 def _largest(x: Array, axis: int, keepdims: bool = False) -> Array:
@@ -145,6 +164,7 @@ def matrix_norm(
     dtype: np.dtype | None = None,
 ) -> Array:  # fmt: skip
     """The norm of matrices: "fro", "nuc", 1, 2, inf or their negatives."""
+    need_real_order("matrix_norm", ord)
     if isinstance(ord, str) and ord not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
@@ -168,7 +188,7 @@ def norm(
 ) -> Array:  # fmt: skip
     """The norm of vectors or of matrices, by the rank or the number of dims."""
     dims = (dim,) if isinstance(dim, int) else dim
-    if dims is not None and ord is not None and len(dims) not in (1, 2):
+    if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(
             "linalg.norm: If dim is specified, it must be of length 1 or 2. Got " + str(list(dims))
         )

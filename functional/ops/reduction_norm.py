@@ -12,7 +12,7 @@ import numpy as np
 from .._dtypes import cast, category, is_complex, promote_types, scalar_name
 from .._op import op
 from ._nn import wide
-from .norms import vector_norm
+from .norms import need_real_order, vector_norm
 from .reduction import Dims, axes
 
 Array = jax.Array
@@ -24,6 +24,7 @@ def norm(
     dtype: Any = None,
 ) -> Array:  # fmt: skip
     """Take the p-norm of all or along dims; "fro" is 2, "nuc" the sum of singular values."""
+    need_real_order("vector_norm", p)
     if p == "nuc":
         x = input if dtype is None else cast(input, dtype)
         return jnp.linalg.norm(x, "nuc", axis=axes(dim, x.ndim), keepdims=keepdim)

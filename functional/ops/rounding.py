@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from .._dtypes import (
@@ -55,8 +56,10 @@ def trunc(input: Array) -> Array:
 
 
 @op(inplace=True)
-def round(input: Array, *, decimals: int = 0) -> Array:
-    """Round to nearest, ties to even."""
+def round(input: Array, *, decimals: int = False) -> Array:
+    """Round to nearest, ties to even; whole numbers only where no `decimals` are asked for."""
+    if decimals == 0 and decimals is not False:  # asked for, though it be none
+        refuse("round_vml_cpu", input.dtype, 1)
     refuse("round_cpu" if decimals else "round_vml_cpu", input.dtype, 0, 3)
     if is_integral(input.dtype):
         if decimals:
@@ -257,8 +260,10 @@ def nan_to_num(
             nan_to_num(jnp.imag(input), nan, posinf, neginf),
         )
     limits = finfo(input.dtype)
-    x = jnp.where(input != input, jnp.asarray(nan or 0.0, input.dtype), input)
     high = limits.max if posinf is None else posinf
     low = limits.min if neginf is None else neginf
-    x = jnp.where(input == jnp.inf, jnp.asarray(high, input.dtype), x)
-    return jnp.where(input == -jnp.inf, jnp.asarray(low, input.dtype), x)
+    with np.errstate(over="ignore"):  # what is too large for the dtype is infinite
+        none, most, least = (np.asarray(v, input.dtype) for v in (nan or 0.0, high, low))
+    x = jnp.where(input != input, none, input)
+    x = jnp.where(input == jnp.inf, most, x)
+    return jnp.where(input == -jnp.inf, least, x)

@@ -308,6 +308,8 @@ def pdist(input: Array, p: float = 2.0) -> Array:
 @op(backward="RenormBackward0", inplace=True, saves={"self": "*"})
 def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     """Scale slices along `dim` whose p-norm exceeds `maxnorm` down to it."""
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if isinstance(maxnorm, complex):

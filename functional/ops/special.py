@@ -12,7 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy import special
 
-from .._dtypes import cast, is_complex, is_floating, is_integral, promote, scalar_name
+from .._dtypes import (
+    cast,
+    finfo,
+    is_complex,
+    is_floating,
+    is_integral,
+    promote,
+    scalar_name,
+)
 from .._op import op
 from ._dims import broadcast_shapes
 from ._elementwise import aligned, refuse, unsupported, with_jvp
@@ -117,7 +125,7 @@ _xlog1py = with_jvp(_xlog1py_value, _xlog1py_tangent)
     saves={"self": "other", "other": "*"})  # fmt: skip
 def xlog1py(input: Any, other: Any) -> Array:
     """`input * log1p(other)`, 0 where `input` is 0."""
-    a, b = promote(input, other, to_float=True)
+    a, b = aligned(input, other, to_float=True)
     if is_complex(a.dtype):
         raise unsupported("xlog1py_cpu", a.dtype)
     return _xlog1py(*jnp.broadcast_arrays(a, b))
@@ -127,7 +135,7 @@ def xlog1py(input: Any, other: Any) -> Array:
     saves={"self": "other", "other": "other"})  # fmt: skip
 def zeta(input: Any, other: Any) -> Array:
     """Hurwitz zeta function."""
-    a, b = promote(input, other, to_float=True)
+    a, b = aligned(input, other, to_float=True)
     if is_complex(a.dtype) or a.dtype.itemsize == 2:
         raise unsupported("zeta_cpu", a.dtype)
     return _zeta(a, b)
@@ -205,6 +213,9 @@ def mvlgamma(input: Array, p: int) -> Array:
     """The multivariate log-gamma function of dimension `p`."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    if input.dtype == bool:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    refuse("arange_cpu", input.dtype, 3)  # which makes the steps
     (x,) = promote(input, to_float=True)
     steps = jnp.arange(p, dtype=x.dtype) * -0.5
     constant = p * (p - 1) * 0.25 * np.log(np.pi)
@@ -212,23 +223,36 @@ def mvlgamma(input: Array, p: int) -> Array:
 
 
 def _two_floats(kernel: str, a: Any, b: Any) -> list[Array]:
-    a, b = promote(a, b)
+    a, b = aligned(a, b)
     refuse(kernel, a.dtype, 0, 1, 3)
     return [a, b]
+
+
+def _at_limits(value: Array, a: Array, x: Array, whole: int) -> Array:
+    """An incomplete gamma function, where `a` is 0 or infinite as well.
+
+    Args:
+      whole: what it is where all lies below `x`.
+    """
+    value = jnp.where((a == 0) & (x > 0), whole, value)
+    far = jnp.where(x == jnp.inf, jnp.nan, 1 - whole).astype(value.dtype)
+    return jnp.where((a == jnp.inf) & (x >= 0), far, value)
 
 
 @op(inplace=True, backward="IgammaBackward0", saves={"self": "other", "other": "other"})
 def igamma(input: Array, other: Array) -> Array:
     """The lower regularized incomplete gamma function."""
     a, b = _two_floats("igamma_cpu", input, other)
-    return special.gammainc(jax.lax.stop_gradient(a), b)
+    a = jax.lax.stop_gradient(a)
+    return _at_limits(special.gammainc(a, b), a, b, 1)
 
 
 @op(inplace=True, backward="IgammacBackward0", saves={"self": "other", "other": "other"})
 def igammac(input: Array, other: Array) -> Array:
     """The upper regularized incomplete gamma function."""
     a, b = _two_floats("igammac_cpu", input, other)
-    return special.gammaincc(jax.lax.stop_gradient(a), b)
+    a = jax.lax.stop_gradient(a)
+    return _at_limits(special.gammaincc(a, b), a, b, 0)
 
 
 def _nextafter_tangent(result: Array, primals: Any, tangents: Any) -> Array:
@@ -267,9 +291,12 @@ def ldexp(input: Array, other: Array) -> Array:
             raise unsupported("ldexp_cpu_exp", other.dtype)
         x = repeated(input, broadcast_shapes(input.shape, other.shape))
         return cast(_scaled(wide(x), other), input.dtype)
+    broadcast_shapes(input.shape, other.shape)
     (power,) = promote(other, to_float=True)
     exact = 2**power if is_complex(power.dtype) else (2 ** wide(power)).astype(power.dtype)
     a, b = aligned(input, exact)
+    if is_complex(input.dtype) and is_integral(other.dtype):  # which tell nothing of precision
+        return cast(input, input.dtype) * cast(exact, input.dtype)
     return a * b
 
 
@@ -285,10 +312,28 @@ def frexp(input: Array) -> frexp_return:
     """Mantissas in [0.5, 1) and exponents of 2."""
     if not is_floating(input.dtype):
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    exponent = jnp.frexp(jax.lax.stop_gradient(input))[1].astype(np.int32)
+    still = jax.lax.stop_gradient(input)
+    exponent = jnp.frexp(still)[1].astype(np.int32)
     half, one = exponent // 2, jnp.ones((), input.dtype)  # in two steps: no power overflows
     mantissa = input * jnp.ldexp(one, -half) * jnp.ldexp(one, half - exponent)
-    return frexp_return(mantissa, exponent)
+    tiny, part, below = _of_subnormal(still)
+    return frexp_return(jnp.where(tiny, part, mantissa), jnp.where(tiny, below, exponent))
+
+
+def _of_subnormal(x: Array) -> tuple[Array, Array, Array]:
+    """Where numbers are subnormal, and their mantissas and exponents there.
+
+    XLA takes them for 0, so they are read from the bits: a whole number of the smallest of them.
+    """
+    limits = finfo(x.dtype)
+    kind = np.dtype(f"int{8 * x.dtype.itemsize}")
+    bits = jax.lax.bitcast_convert_type(x, kind)
+    count = bits & np.asarray(np.iinfo(kind).max, kind)
+    tiny = (count != 0) & (count < 1 << limits.nmant)
+    whole = jnp.where(tiny, count, 0).astype(np.float64)
+    part, exponent = jnp.frexp(jnp.where(bits < 0, -whole, whole))
+    below = exponent.astype(np.int32) + (limits.minexp - limits.nmant)
+    return tiny, part.astype(x.dtype), below
 
 
 def _float_power_in_place(input: Array, exponent: Any) -> None:
@@ -335,6 +380,7 @@ def polar(abs: Array, angle: Array) -> Array:
             f"Expected object of scalar type {scalar_name(abs.dtype)} but got scalar type "
             f"{scalar_name(angle.dtype)} for second argument"
         )
+    broadcast_shapes(abs.shape, angle.shape)
     if abs.dtype.itemsize < 4:
         raise NotImplementedError(f"\"polar_cpu\" not implemented for '{scalar_name(abs.dtype)}'")
     return jax.lax.complex(abs * jnp.cos(angle), abs * jnp.sin(angle))
