@@ -6,12 +6,12 @@ the order in which its kernel goes through memory, and most of its ops refuse to
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from leafax.functional import TABLE, Op
 
 from ._handle import Handle
+from ._once import warn
 from ._strides import layout
 from ._writes import repeats
 
@@ -135,12 +135,10 @@ def _internal(name: str, t: Any) -> None:
     method = _WARNING.get(name)
     if method is None:
         raise RuntimeError(INTERNAL)
-    warnings.warn(
+    warn(
         f"Use of {method} on expanded tensors is deprecated. Please clone() the tensor before "
         f"performing this operation. This also applies to advanced indexing e.g. "
-        f"{_EXAMPLES[method]}",
-        UserWarning,
-        stacklevel=5,
+        f"{_EXAMPLES[method]}"
     )
 
 

@@ -128,6 +128,13 @@ def test_a_warning_of_cov_is_given_where_it_is_called() -> None:
     assert caught[0].filename == __file__
 
 
+def test_a_warning_of_expanded_tensors_is_given_where_they_are_written() -> None:
+    x = leafax.zeros(1).expand(3)
+    with pytest.warns(UserWarning, match="index_put_ on expanded tensors") as caught:
+        x.index_put_((leafax.tensor([1]),), leafax.tensor(1.0))
+    assert caught[0].filename == __file__
+
+
 PICKLED = (
     "tanh", "cat", "zeros", "add", "nn.functional.relu", "nn.functional.conv2d",
     "nn.functional.gelu", "nn.functional.softmax", "special.erf", "linalg.inv", "fft.fft",

@@ -142,6 +142,12 @@ def test_a_parameter_that_is_used_twice_enters_once() -> None:
         assert w.grad.tolist() == [[12.0 * turn] * 3] * 3
 
 
+def test_a_view_whose_base_nobody_holds_is_read_again_and_again() -> None:
+    view = leafax.arange(4.0).view(2, 2)
+    for _ in range(4):
+        assert (view + 1).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
 def test_what_a_turn_remembers_holds_no_tensors() -> None:
     import gc
     from weakref import ref
