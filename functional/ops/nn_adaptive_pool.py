@@ -13,6 +13,7 @@ from .._dtypes import cast
 from .._op import op
 from ._nn import wide
 from ._pool_shapes import Windows, adaptive_sizes
+from ._taps import make, weighted
 from .nn_pool import F, Pooled, _maxima, _maxima_indexed
 
 Array = jax.Array
@@ -36,12 +37,10 @@ def _adaptive_avg(dims: int, input: Array, output_size: Any) -> Array:
             shape = x.shape[:axis] + (out, size // out) + x.shape[axis + 1 :]
             x = x.reshape(shape).mean(axis + 1)
             continue
-        # Windows overlap: the averages are a small matrix product.
-        start, end = _bounds(size, out)
-        places = np.arange(size)
-        rows = (places >= start[:, None]) & (places < end[:, None])
-        matrix = jnp.asarray(rows / (end - start)[:, None], x.dtype)
-        x = jnp.moveaxis(jnp.tensordot(x, matrix, ((axis,), (1,))), -1, axis)
+        start, end = _bounds(size, out)  # of windows that overlap
+        index = start[:, None] + np.arange((end - start).max())
+        weights = 1 / (end - start)[:, None]
+        x = weighted(x, axis, make(size, index, weights, index < end[:, None]))
     return cast(x, input.dtype)
 
 
