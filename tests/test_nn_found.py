@@ -56,3 +56,91 @@ def test_resampling_maps_and_differentiates_twice() -> None:
         total = (F.adaptive_avg_pool2d(x, (2, 3)) ** 3).sum()
         (grad,) = lib.autograd.grad(total, x, create_graph=True)
         log.gradients(lib.autograd.grad((grad**2).sum(), x)[0])
+
+
+def test_embedding_bag_takes_the_first_maximum() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        bag = lib.nn.functional.embedding_bag
+        w = lib.tensor([[1.0, 5.0], [3.0, 5.0], [3.0, 2.0]], requires_grad=True)
+        out = bag(lib.tensor([[0, 1, 2], [2, 1, 1], [0, 0, 0]]), w, mode="max", padding_idx=0)
+        log(out.detach())
+        bag(lib.tensor([[0, 1, 2], [2, 1, 1]]), w, mode="max").sum().backward()
+        log(w.grad)
+        bad = lib.tensor([[NAN, 1.0], [2.0, NAN], [-INF, 3.0]])
+        for rows in ([[0, 1]], [[1, 0]], [[2, 1, 0]]):
+            log(bag(lib.tensor(rows), bad, mode="max"))
+        log(bag(lib.tensor([0, 1, 2, 0]), bad, lib.tensor([0, 2, 2]), mode="max"))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("offsets", [(0, 3, 3), (0, 2, 4), (0, 0)])
+def test_embedding_bag_that_ends_early(mode: str, dtype: str, offsets: tuple[int, ...]) -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        w = lib.arange(10, dtype=getattr(lib, dtype)).reshape(5, 2).requires_grad_()
+        for padding in (None, 1):
+            out = lib.nn.functional.embedding_bag(
+                lib.arange(5), w, lib.tensor(offsets), mode=mode, include_last_offset=True,
+                padding_idx=padding,
+            )  # fmt: skip
+            log(out.detach())
+
+
+def test_attention_with_a_mask_beside_causality() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        attend = lib.nn.functional.scaled_dot_product_attention
+        q = lib.arange(24.0).reshape(1, 2, 3, 4).sin()
+        mask = lib.tensor([[0.0, 1, 2], [1, 0, -INF], [1, 2, 3]])
+        log(attend(q, q, q * 2, mask, is_causal=True), attend(q, q, q, mask > 0.5, is_causal=True))
+        log.attempt(attend, q[0], q[0], q[0], mask, is_causal=True)
+        log.attempt(attend, q, q, q[..., :2], mask, is_causal=True)
+        log.attempt(attend, q, q, q, mask.clone().requires_grad_(), is_causal=True)
+        log(attend(q[..., :0], q[..., :0], q), attend(q[0, :, :, :0], q[0, :, :, :0], q[0]))
+
+
+def test_gradient_of_softplus_of_no_slope() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        for beta in (0, 1, -2, 0.5):
+            x = lib.tensor([-1.0, 0.0, 2.0, 50.0, NAN], requires_grad=True)
+            y = lib.nn.functional.softplus(x, beta=beta)
+            (grad,) = lib.autograd.grad(y.sum(), x, create_graph=beta == 0.5)
+            log(y.detach(), grad.detach())
+        log.gradients(lib.autograd.grad(grad.sum(), x)[0])
+
+
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_gradient_of_an_impossible_alignment(zero: bool, reduction: str) -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        logs = lib.arange(48, dtype=lib.float64).reshape(6, 2, 4).sin().log_softmax(2)
+        logs.requires_grad_()
+        loss = lib.nn.functional.ctc_loss(
+            logs, lib.tensor([[3, 1, 1], [1, 2, 3]]), (3, 5), (3, 3), reduction=reduction,
+            zero_infinity=zero,
+        )  # fmt: skip
+        log(loss.detach())
+        loss.sum().backward()
+        log.gradients(logs.grad)
+
+
+def test_embedding_leaves_rows_of_nan_alone() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        w = lib.tensor([[NAN, 5.0], [3.0, 4.0], [INF, 1.0], [0.1, 0.1], [NAN, 9.0]])
+        log(lib.nn.functional.embedding(lib.tensor([0, 1, 2, 3]), w, max_norm=1.0), w)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_cross_entropy_with_the_probabilities_of_no_batch(reduction: str) -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        x = lib.zeros(0, 3, requires_grad=True)
+        loss = lib.nn.functional.cross_entropy(x, lib.zeros(0, 3), reduction=reduction)
+        log(loss)
+        loss.sum().backward()
+        log(x.grad)
