@@ -144,3 +144,70 @@ def test_cross_entropy_with_the_probabilities_of_no_batch(reduction: str) -> Non
         log(loss)
         loss.sum().backward()
         log(x.grad)
+
+
+def test_adaptive_average_of_all_is_a_mean() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        F = lib.nn.functional
+        for rank in range(1, 6):
+            x = lib.arange(float(2 * 3 ** (rank - 1))).reshape([2] + [3] * (rank - 1))
+            for size in (1, (1, 1), (1, 1, 1)):
+                log.attempt(F.adaptive_avg_pool2d, x, size)
+                log.attempt(F.adaptive_avg_pool3d, x, size)
+        log(F.adaptive_avg_pool2d(lib.ones(2, 3, 0, 4), 1))
+        log.attempt(F.adaptive_avg_pool2d, lib.ones(1, 2, 2, dtype=lib.int64), 1)
+
+
+def test_pools_of_integers_and_booleans() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        F = lib.nn.functional
+        log(F.max_pool1d(lib.tensor([[1, 3, 2, 4]]), 2, return_indices=True))
+        log.attempt(F.max_pool1d, lib.tensor([[1, 3, 2, 4]]), 2)
+        for dtype in (lib.bool, lib.uint8, lib.complex64, lib.int64):
+            x = lib.ones(1, 4, 4, 4).to(dtype)
+            for pool in (F.avg_pool2d, F.avg_pool3d, F.max_pool2d, F.max_pool3d):
+                log.attempt(pool, x, 2)
+            log.attempt(F.avg_pool1d, x[0], 2)
+            log.attempt(F.max_pool2d, x, 2, return_indices=True)
+            log.attempt(F.max_pool1d, x[0], 2, return_indices=True)
+
+
+def test_sizes_by_tensors_and_ratios() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        F, T = lib.nn.functional, lib.tensor
+        x = lib.arange(8.0).reshape(1, 1, 8)
+        log(F.adaptive_max_pool1d(x, T(2)), F.adaptive_max_pool2d(x[None], (T(1), 2)))
+        log.attempt(F.adaptive_max_pool2d, x[None], T(2))
+        log.attempt(F.adaptive_max_pool1d, x, T(2.0))
+        v = lib.ones(1, 8, 3, 3, 3)
+        for ratio in ((0.5,) * 4, (0.5,) * 3, (0.5,) * 2, (0.5,), 0.5):
+            log.attempt(F.fractional_max_pool3d, v, 2, output_ratio=ratio)
+        for ratio in ((0.5,) * 3, (0.5,) * 2, (0.5,), 0.5):
+            log.attempt(F.fractional_max_pool2d, v[0], 2, output_ratio=ratio)
+
+
+def test_circular_padding_of_what_is_empty() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        for shape, by in (((1, 2, 4), (0, -4)), ((1, 2, 4), (-2, -2)), ((2, 0, 3), (1, 1))):
+            padded = lib.nn.functional.pad(lib.ones(shape), by, "circular")
+            log(tuple(padded.shape))
+        log.attempt(lib.nn.functional.pad, lib.ones(2, 3, 0), (1, 1), "circular")
+
+
+def test_losses_norms_and_dropouts_refuse() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        F, x = lib.nn.functional, lib.arange(24.0).reshape(2, 3, 4)
+        log.attempt(F.soft_margin_loss, lib.zeros(3, 1), lib.ones(1, 3))
+        log.attempt(F.soft_margin_loss, lib.zeros(3, 1), lib.ones(3), reduction="none")
+        log.attempt(F.poisson_nll_loss, lib.tensor([0.5]), 0.5)
+        log.attempt(F.poisson_nll_loss, 0.5, lib.tensor([0.5]))
+        log.attempt(F.instance_norm, x, lib.zeros(3))
+        log.attempt(F.instance_norm, x, None, lib.zeros(3))
+        for drop in (F.dropout, F.dropout1d, F.alpha_dropout, F.feature_alpha_dropout):
+            for training in (True, False):
+                log.attempt(drop, x, NAN, training)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._dtypes import is_floating, scalar_name
+from .._dtypes import is_complex, is_floating, scalar_name
 from ._nn import ints, size_list
 
 Ints = int | Sequence[int]
@@ -140,10 +140,6 @@ def _max_windows1(
     w = _windows(shape, values[0], values[1], values[2], values[3], ceil_mode)
     if w.out[0] < 1:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {w.out[0]}")
-    if not is_floating(input.dtype):
-        raise NotImplementedError(
-            f"\"max_pool1d_impl\" not implemented for '{scalar_name(input.dtype)}'"
-        )
     return w
 
 
@@ -163,7 +159,14 @@ def max_windows(
         )  # fmt: skip
         _check_numbers((1, *kernel), (1, *steps), (0, *pads), (1, *gaps))
     if dims == 1:
-        return _max_windows1(input, kernel_size, stride, padding, dilation, ceil_mode)
+        w = _max_windows1(input, kernel_size, stride, padding, dilation, ceil_mode)
+        if indexed:  # by the kernel of two dims
+            _need_order("max_pool2d", input)
+        elif not is_floating(input.dtype):
+            raise NotImplementedError(
+                f"\"max_pool1d_impl\" not implemented for '{scalar_name(input.dtype)}'"
+            )
+        return w
     name = f"max_pool{dims}d"
     either = f"a single int, or a tuple of {_COUNTS[dims]} ints"
     kernel = ints(kernel_size, dims, f"{name}: kernel_size must either be {either}")
@@ -178,7 +181,14 @@ def max_windows(
     _check_input("max_pool3d_with_indices_out_cpu_template", dims, input.shape, True)
     w = _windows(input.shape, kernel, steps, pads, gaps, ceil_mode)
     _check_out(input.shape, w.out)
+    _need_order(name, input)
     return w
+
+
+def _need_order(name: str, input: Any) -> None:
+    """Raise for dtypes that the kernels of maxima do not have."""
+    if input.dtype == np.dtype(bool) or is_complex(input.dtype):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(input.dtype)}'")
 
 
 def avg_windows(
@@ -233,6 +243,13 @@ def avg_windows(
 def _one_int(name: str, value: Any) -> str:
     count = 1 if value is None or isinstance(value, (int, np.integer)) else len(value)
     return f"avg_pool1d() argument '{name}' should contain one int (got {count})"
+
+
+def all_ones(dims: int, output_size: Any) -> bool:
+    """Whether an output size asks for one window."""
+    if isinstance(output_size, (list, tuple)):
+        return len(output_size) == dims and all(n == 1 for n in output_size)
+    return isinstance(output_size, (int, np.integer)) and output_size == 1
 
 
 def adaptive_sizes(kind: str, dims: int, input: Any, output_size: Any) -> tuple[int, ...]:
