@@ -211,3 +211,63 @@ def test_losses_norms_and_dropouts_refuse() -> None:
         for drop in (F.dropout, F.dropout1d, F.alpha_dropout, F.feature_alpha_dropout):
             for training in (True, False):
                 log.attempt(drop, x, NAN, training)
+
+
+def test_kernels_of_no_size() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        F = lib.nn.functional
+        for dims in (1, 2, 3):
+            x = lib.ones([1, 2] + [4] * dims)
+            for transposed in ("", "_transpose"):
+                conv = getattr(F, f"conv{transposed}{dims}d")
+                log.attempt(conv, x, lib.ones([2, 2] + [1] * (dims - 1) + [0]))
+                log.attempt(conv, x, lib.ones([2, 0] + [1] * dims))
+            log.attempt(F.local_response_norm, x, 0)
+
+
+def test_max_pool_with_indices_refuses_in_its_words() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        pool, x = lib.nn.functional.max_pool1d, lib.ones(1, 2, 6)
+        for numbers in (
+            {"kernel_size": (2, 2)}, {"kernel_size": 0}, {"kernel_size": 2, "stride": (1, 1)},
+            {"kernel_size": 2, "padding": 2}, {"kernel_size": 9}, {"kernel_size": 2, "stride": 0},
+            {"kernel_size": 2, "padding": (1, 1)}, {"kernel_size": 2, "dilation": (1, 1)},
+            {"kernel_size": 3, "padding": 2, "dilation": 2},
+        ):  # fmt: skip
+            log.attempt(pool, x, return_indices=True, **numbers)
+        for shape in ((6,), (1, 2, 0), (1, 0, 6), (1, 1, 2, 6)):
+            log.attempt(pool, lib.ones(shape), 2, return_indices=True)
+
+
+def test_dropout_keeps_a_memory_format() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        F = lib.nn.functional
+        for drop, dims in ((F.dropout2d, 2), (F.dropout3d, 3), (F.feature_alpha_dropout, 2)):
+            last = lib.channels_last if dims == 2 else lib.channels_last_3d
+            x = lib.ones([2, 3] + [4] * dims).contiguous(memory_format=last)
+            log(*(tuple(drop(y, 0.5, True).stride()) for y in (x, x.transpose(0, 1))))
+
+
+def test_node_of_a_sampled_volume() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        for dims in (2, 3):
+            x = lib.ones([1, 1] + [3] * dims, requires_grad=True)
+            grid = lib.zeros([1] + [2] * dims + [dims])
+            out = lib.nn.functional.grid_sample(x, grid, align_corners=False)
+            log(out.grad_fn.name())
+
+
+def test_words_of_optimizers() -> None:
+    @same
+    def program(lib: Any, log: Any) -> Any:
+        p = lib.ones(2, requires_grad=True)
+        p.grad = lib.ones(2)
+        log.attempt(lambda: lib.optim.Optimizer([p], {}).step())
+        for kind in (lib.optim.SGD, lib.optim.Adam):
+            optimizer = kind([p], lr=0.1)
+            optimizer.register_step_pre_hook(lambda *args: 5)
+            log.attempt(optimizer.step)

@@ -105,6 +105,24 @@ def _windows(
     return Windows(kernel, stride, padding, dilation, out)
 
 
+def _count(value: Any) -> int:
+    return 1 if isinstance(value, (int, np.integer)) else len(value)
+
+
+def _check_indexed1(shape: tuple[int, ...]) -> None:
+    """What is asked where indices are: by the kernel of two dims, the first of size 1."""
+    if len(shape) not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument "
+            "#1 'self' (while checking arguments for max_pool1d)"
+        )
+    if 0 in shape[-2:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got:{size_list((*shape[:-1], 1, shape[-1]))}"
+        )
+
+
 def _max_windows1(
     input: Any, kernel_size: Ints, stride: Ints | None, padding: Ints, dilation: Ints,
     ceil_mode: bool,
@@ -123,8 +141,7 @@ def _max_windows1(
         ("padding", padding, "an int, list of ints, or tuple of ints"),
         ("dilation", dilation, "an int, list of ints or tuple of ints"),
     ):  # fmt: skip
-        count = 1 if isinstance(value, (int, np.integer)) else len(value)
-        message = f"max_pool1d() {name} must be {text} of size 1 but got size {count}"
+        message = f"max_pool1d() {name} must be {text} of size 1 but got size {_count(value)}"
         values.append(ints(value, 1, message))
     for name, index in (("kernel_size", 0), ("stride", 1), ("padding", 2), ("dilation", 3)):
         v = values[index][0]
@@ -150,19 +167,27 @@ def max_windows(
     """Windows of `max_pool{dims}d`; `indexed` ones are PyTorch's other kernels."""
     if stride is not None and not isinstance(stride, (int, np.integer)) and not len(stride):
         stride = None
-    if dims == 1 and indexed and len(input.shape) in (2, 3) and 0 not in input.shape[-2:]:
+    if dims == 1 and indexed:
+        _check_indexed1(input.shape)
         kernel, steps, pads, gaps = (
-            ints(v, 1, f"max_pool1d_with_indices() argument '{name}' should contain one int")
+            ints(v, 1, f"max_pool1d() argument '{name}' should contain one int (got {_count(v)})")
             for name, v in (("kernel_size", kernel_size),
                             ("stride", kernel_size if stride is None else stride),
                             ("padding", padding), ("dilation", dilation))
         )  # fmt: skip
         _check_numbers((1, *kernel), (1, *steps), (0, *pads), (1, *gaps))
+        if pads[0] > kernel[0] // 2:
+            raise RuntimeError(
+                "pad should be smaller than or equal to half of kernel size, but got padW = "
+                f"{pads[0]}, padH = 0, kW = {kernel[0]}, kH = 1"
+            )
+        w = _windows(input.shape, kernel, steps, pads, gaps, ceil_mode)
+        _check_out((*input.shape[:-1], 1, input.shape[-1]), (1, *w.out))
+        _need_order("max_pool2d", input)
+        return w
     if dims == 1:
         w = _max_windows1(input, kernel_size, stride, padding, dilation, ceil_mode)
-        if indexed:  # by the kernel of two dims
-            _need_order("max_pool2d", input)
-        elif not is_floating(input.dtype):
+        if not is_floating(input.dtype):
             raise NotImplementedError(
                 f"\"max_pool1d_impl\" not implemented for '{scalar_name(input.dtype)}'"
             )
