@@ -85,8 +85,8 @@ class Hooked:
                     continue
                 if not (isinstance(changed, tuple) and len(changed) == 2):
                     raise RuntimeError(
-                        f"{_own(func, type(self))} must return None or a tuple of (new_args, new_kwargs), but got "
-                        f"{changed}."
+                        f"{_own(func, type(self))} must return None or a tuple of (new_args, "
+                        f"new_kwargs), but got {changed}."
                     )
                 args, kwargs = changed
             # A `step` of the user's knows nothing of `found_inf`, so it must be observed.
