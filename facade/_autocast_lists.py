@@ -99,7 +99,8 @@ _CPU: dict[str, Policy] = {
     **_names(
         """
         nn.functional.avg_pool3d nn.functional.binary_cross_entropy grid_sampler_2d grid_sampler_3d
-        nn.functional.grid_sample polar prod quantile nanquantile stft cdist trace view_as_complex
+        nn.functional.grid_sample nn.functional._grid_sample3d
+        polar prod quantile nanquantile stft cdist trace view_as_complex
         cholesky cholesky_inverse cholesky_solve inverse lu_solve ormqr pinverse geqrf qr svd
         triangular_solve nn.functional.max_pool3d nn.functional._max_unpool
         nn.functional.adaptive_avg_pool3d nn.functional.adaptive_max_pool3d
@@ -143,7 +144,8 @@ _CUDA: dict[str, Policy] = {
     **_names(
         """
         stack cat concat concatenate addcdiv addcmul atan2 cross dot vdot
-        grid_sampler_2d grid_sampler_3d nn.functional.grid_sample index_put tensordot scatter_add
+        grid_sampler_2d grid_sampler_3d nn.functional.grid_sample
+        nn.functional._grid_sample3d index_put tensordot scatter_add
         """,
         _widest,
     ),

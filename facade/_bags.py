@@ -6,7 +6,7 @@ from typing import Any
 
 from leafax.functional import scalar_name
 
-from ._creation import arange, full, zeros
+from ._creation import arange, zeros
 from .nn import _unpool
 
 _MODES = ("sum", "mean", "max")
@@ -46,15 +46,12 @@ def embedding_bag(
     sizes = zeros(count, dtype=indices.dtype).index_add(0, bags, used.to(indices.dtype))
     if mode == 1:
         return out, bags, sizes, sizes.clone()
-    return out, bags, sizes, _maximal(weight.detach(), indices, bags, used, out.detach())
+    return out, bags, sizes, _maximal(weight.detach(), indices, bags, used, count)
 
 
-def _maximal(weight: Any, indices: Any, bags: Any, used: Any, out: Any) -> Any:
+def _maximal(weight: Any, indices: Any, bags: Any, used: Any, count: int) -> Any:
     """The rows that the maxima are from, 0 for empty bags."""
     n = indices.shape[0]
-    hit = (weight[indices] == out[bags]) & used.unsqueeze(1)
-    place = arange(n).unsqueeze(1).expand(hit.shape).masked_fill(hit.logical_not(), n)
-    index = bags.long().unsqueeze(1).expand(hit.shape)
-    first = full(tuple(out.shape), n, dtype=place.dtype).scatter_reduce(0, index, place, "amin")
+    first = _unpool.winners(weight[indices], bags.long(), count, used)
     rows = indices[first.clamp(max=max(n - 1, 0))] if n else first
     return rows.masked_fill(first == n, 0).to(indices.dtype)

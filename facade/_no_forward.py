@@ -44,7 +44,7 @@ def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
     if none is not None:
         raise _unsupported(none[1] + suffix)
     name = _NAMES.get(op.qualified)
-    if op.qualified == "nn.functional.grid_sample":
+    if op.qualified in ("nn.functional.grid_sample", "nn.functional._grid_sample3d"):
         name = f"grid_sampler_{tensors[0].dim() - 2}d"
     if name is not None:
         raise missing(name + suffix, in_place=bool(suffix))

@@ -8,7 +8,6 @@ from typing import Any
 from leafax.functional import TABLE, scalar_name
 
 from .._autocast import float32
-from .._creation import full
 from .._one_step import in_one_step
 from .._record import apply
 from .._scalars import over, plus, times
@@ -144,9 +143,9 @@ def _probabilities(
         terms = terms * _along(weight, input, dim)
     if reduction == "none":
         return -terms.sum(dim)
+    if reduction == "mean" and not input.numel():
+        return -terms.sum().fill_(float("nan"))
     total = -terms.sum()
     if reduction == "sum":
         return total
-    if not input.numel():
-        return full((), float("nan"), dtype=input.dtype)
     return over(total, input.numel() // classes)

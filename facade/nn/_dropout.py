@@ -43,6 +43,8 @@ def _none(input: Any, inplace: bool) -> Any:
 def _drop(name: str, input: Any, p: float, training: bool, inplace: bool) -> Any:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if p != p:  # the check before is that of a layer
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if not training or p == 0 or not input.numel():
         return input
     if p == 1:

@@ -23,14 +23,7 @@ def _indexed(dims: int) -> Callable[..., Any]:
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         if output_size is None:
-            ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,)
-            if len(ratio) > dims:
-                raise ValueError(
-                    f"{name} requires output_ratio to either be a single Int or tuple of Ints."
-                )
-            ratio = ratio * dims if len(ratio) == 1 else ratio
-            sizes = input.shape[-dims:]
-            output_size = [int(n * r) for n, r in zip(sizes, ratio, strict=True)]
+            output_size = _sizes(name, dims, input, output_ratio)
         if _random_samples is None:
             batch = 1 if input.dim() == dims + 1 else input.shape[0]
             shape = (batch, input.shape[-dims - 1], dims)
@@ -40,6 +33,16 @@ def _indexed(dims: int) -> Callable[..., Any]:
     pool.__name__ = pool.__qualname__ = f"{name}_with_indices"
     pool.__doc__ = "Maxima over windows at pseudo-random places, and their flat positions."
     return pool
+
+
+def _sizes(name: str, dims: int, input: Any, ratio: Any) -> list[int]:
+    """The output's sizes; of three dims PyTorch takes one ratio for all, or leaves those above."""
+    if dims == 2 and len(ratio) > 2:
+        raise ValueError(
+            f"{name} requires output_ratio to either be a single Int or tuple of Ints."
+        )
+    ratio = ratio if isinstance(ratio, (tuple, list)) else (ratio,) * dims
+    return [int(input.shape[i - dims] * ratio[i]) for i in range(dims)]
 
 
 def _plain(dims: int) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from leafax.functional import TABLE
 from .._table import function
 
 _grid_sample = function(TABLE["nn.functional.grid_sample"])
+_grid_sample3d = function(TABLE["nn.functional._grid_sample3d"])
 _affine_grid = function(TABLE["nn.functional.affine_grid"])
 
 _DEFAULT = (
@@ -41,7 +42,8 @@ def grid_sample(
         if mode in _MODES and padding_mode in _PADDINGS:
             warnings.warn(_DEFAULT, stacklevel=2)
         align_corners = False
-    return _grid_sample(input, grid, mode, padding_mode, align_corners)
+    sample = _grid_sample3d if input.dim() == 5 else _grid_sample
+    return sample(input, grid, mode, padding_mode, align_corners)
 
 
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:

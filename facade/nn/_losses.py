@@ -9,6 +9,7 @@ from typing import Any
 from leafax.functional import TABLE
 
 from .._autocast import float32
+from .._handle import Handle
 from .._modes import no_grad
 from .._record import apply
 from .._scalars import plus, times
@@ -119,6 +120,12 @@ def poisson_nll_loss(
 ) -> Any:  # fmt: skip
     """Negative log likelihood of counts, up to Stirling's term (added if `full`)."""
     reduction = reduction_of(size_average, reduce, reduction)
+    for at, name, x in ((1, "input", input), (2, "target", target)):
+        if not isinstance(x, Handle):
+            raise TypeError(
+                f"poisson_nll_loss(): argument '{name}' (position {at}) must be Tensor, not "
+                f"{type(x).__name__}"
+            )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not a valid value for reduction")
     if log_input:

@@ -190,7 +190,7 @@ def ctc_loss(
             start += n
         targets = rows
     op = TABLE["nn.functional._ctc_loss"]
-    loss = apply(op, log_probs, targets.long(), *lengths, int(blank))
+    loss = apply(op, log_probs, targets.long(), *lengths, int(blank), bool(zero_infinity))
     if zero_infinity:
         loss = _where(loss == float("inf"), zeros_like(loss), loss)
     if reduction == "mean":

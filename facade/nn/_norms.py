@@ -121,6 +121,8 @@ def instance_norm(
     given, stats = (weight, bias), (running_mean, running_var)
     rest = (bool(use_input_stats), momentum, eps)
     check(TABLE[_F + "_native_instance_norm"], (input, *given, *stats, *rest), {})
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     n, c = input.shape[:2]
     weight, bias = (None if t is None else t.repeat(n) for t in given)
     each: Any = tuple([None if t is None else t.repeat(n) for t in stats])

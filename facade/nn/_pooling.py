@@ -7,6 +7,7 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._handle import Handle
 from .._record import apply
 from .._table import function, plain
 
@@ -37,13 +38,31 @@ def _adaptive_max_pool(dims: int) -> Callable[..., Any]:
     indexed = TABLE[f"{_F}adaptive_max_pool{dims}d_with_indices"]
 
     def pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        size = _numbers(output_size, dims)
         if return_indices:
-            return tuple(apply(indexed, input, plain(output_size)))
-        return apply(op, input, plain(output_size))
+            return tuple(apply(indexed, input, size))
+        return apply(op, input, size)
 
     pool.__name__ = pool.__qualname__ = f"adaptive_max_pool{dims}d"
     pool.__doc__ = "Maxima over as many windows as `output_size` says."
     return pool
+
+
+def _numbers(size: Any, dims: int) -> Any:
+    """A size as numbers, some of which may be given by tensors of one integer."""
+    if isinstance(size, (list, tuple)):
+        return plain(type(size)(_numbers(n, 1) for n in size))
+    if not isinstance(size, Handle):
+        return plain(size)
+    if size.is_floating_point():  # type: ignore[attr-defined]
+        raise TypeError(
+            f"adaptive_max_pool{dims}d(): argument 'output_size' (position 2) must be tuple of "
+            "ints, not Tensor"
+        )
+    if dims == 1:
+        return int(size)  # type: ignore[call-overload]
+    len(size)  # type: ignore[arg-type]  # which none of no dims has
+    return [int(n) for n in size]  # type: ignore[attr-defined]
 
 
 def _indexed(name: str) -> Callable[..., Any]:

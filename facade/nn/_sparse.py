@@ -46,8 +46,8 @@ def _renorm(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
     used = used.index_fill(0, input.flatten(), 1.0) > 0
     norms = weight.norm(norm_type, 1)
     scale = (max_norm / (norms + 1e-7)).clamp(max=1.0)
-    scale = scale.masked_fill(used.logical_not() | (norms <= max_norm), 1.0)
-    weight.mul_(scale.unsqueeze(1))
+    longer = used & (norms > max_norm)  # a norm of NaN is not
+    weight.mul_(scale.masked_fill(longer.logical_not(), 1.0).unsqueeze(1))
 
 
 def one_hot(input: Any, num_classes: int = -1) -> Any:
@@ -78,7 +78,7 @@ def scaled_dot_product_attention(
       scale: `1 / sqrt(query.shape[-1])` if None.
       enable_gqa: let groups of query heads share the heads of keys and values.
     """
-    if is_causal and attn_mask is not None:
+    if is_causal and attn_mask is not None and not _fused(query, key, value, attn_mask, dropout_p):
         raise RuntimeError(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
             "is_causal=True"
@@ -90,6 +90,17 @@ def scaled_dot_product_attention(
         op = TABLE[_F + "_attention_dropout"]
         return apply(op, random_key(), query, key, value, *rest)
     return apply(TABLE[_F + "scaled_dot_product_attention"], query, key, value, *rest)
+
+
+def _fused(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float) -> bool:
+    """Whether PyTorch has a kernel for these on CPU, which takes a mask beside causality."""
+    sizes = {t.shape[-1] for t in (query, key, value)}
+    return (
+        all(t.dim() == 4 and t.shape[2] for t in (query, key, value))
+        and len(sizes) == 1
+        and not dropout_p
+        and not attn_mask.requires_grad
+    )
 
 
 def interpolate(

@@ -10,10 +10,11 @@ import numpy as np
 
 from leafax.functional import TABLE, scalar_name
 
-from .._creation import arange, zeros
+from .._creation import arange, full, zeros
 from .._dtype import int64, tensor_string
 from .._dual import carries
 from .._from_data import from_numpy
+from .._functions import cat  # type: ignore[attr-defined]
 from .._no_forward import missing
 from .._record import apply
 from ._sparse import embedding
@@ -140,7 +141,24 @@ def embedding_bag(
     rows = embedding(
         input.reshape(-1), weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
     )
-    return _bag(input.reshape(-1), rows, weight, bags, count, mode, per_sample_weights, padding_idx)
+    rest = None
+    if include_last_offset and input.dim() == 1:
+        rest = _rest(input, weight, offsets, padding_idx)
+    return _bag(
+        input.reshape(-1), rows, weight, bags, count, mode, per_sample_weights, padding_idx, rest
+    )
+
+
+def _rest(input: Any, weight: Any, offsets: Any, padding_idx: int | None) -> Any:
+    """Which indices lie behind the last offset, if those are left out.
+
+    PyTorch's faster kernels for sums leave them out, but not their gradients, nor the numbers that
+    they are of from means; its others count them to the last bag.
+    """
+    if padding_idx is not None or scalar_name(weight._v.dtype) == "Double":
+        return None
+    end = int(offsets.numpy()[-1])
+    return arange(input.shape[0]) >= end if end < input.shape[0] else None
 
 
 def bags_of(length: int, offsets: Any, include_last_offset: bool) -> tuple[Any, int]:
@@ -187,22 +205,19 @@ def _check_bags(input: Any, weight: Any, padding_idx: int | None) -> None:
 
 def _bag(
     input: Any, rows: Any, weight: Any, bags: Any, count: int, mode: str, per_sample_weights: Any,
-    padding_idx: int | None,
+    padding_idx: int | None, rest: Any = None,
 ) -> Any:  # fmt: skip
     used = None
     if padding_idx is not None:
         used = input != padding_idx % weight.shape[0]
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
-    shape = (count, weight.shape[1])
     if mode == "max":
-        index = bags.unsqueeze(1).expand(rows.shape)
-        if used is not None:
-            rows = rows.masked_fill(used.logical_not().unsqueeze(1), -float("inf"))
-        out = zeros(shape, dtype=rows.dtype).scatter_reduce(
-            0, index, rows, "amax", include_self=False
-        )
-        return out.masked_fill(out == -float("inf"), 0) if used is not None else out
+        nothing = zeros((1, rows.shape[1]), dtype=rows.dtype)
+        return cat((rows, nothing)).gather(0, winners(rows.detach(), bags, count, used))
+    if rest is not None:
+        rows = rows.where(rest.logical_not().unsqueeze(1), rows - rows.detach())
+    shape = (count, weight.shape[1])
     if used is not None:
         rows = rows.masked_fill(used.logical_not().unsqueeze(1), 0)
     out = zeros(shape, dtype=rows.dtype).index_add(0, bags, rows)
@@ -211,3 +226,26 @@ def _bag(
     ones = (input == input if used is None else used).to(rows.dtype)
     sizes = zeros(count, dtype=rows.dtype).index_add(0, bags, ones)
     return out / sizes.clamp(min=1).unsqueeze(1)
+
+
+def winners(rows: Any, bags: Any, count: int, used: Any = None) -> Any:
+    """Which of `rows` is the maximum of each bag and column: the first, or their number if none.
+
+    A NaN is it where it comes first, and never behind another number: PyTorch asks of each
+    further row whether it is greater.
+    """
+    n = rows.shape[0]
+    index = bags.unsqueeze(1).expand(rows.shape)
+    places = arange(n).unsqueeze(1).expand(rows.shape)
+    ours = bags.unsqueeze(1) >= 0 if used is None else used.unsqueeze(1)
+
+    def first(where: Any) -> Any:
+        found = full((count, rows.shape[1]), n, dtype=int64)
+        return found.scatter_reduce(0, index, places.masked_fill(where.logical_not(), n), "amin")
+
+    leads = places == first(ours.expand(rows.shape)).gather(0, index)
+    low = -float("inf")
+    keys = rows.masked_fill(rows.isnan(), low).masked_fill(rows.isnan() & leads, -low)
+    best = full((count, rows.shape[1]), low, dtype=rows.dtype)
+    best = best.scatter_reduce(0, index, keys.masked_fill(ours.logical_not(), low), "amax")
+    return first((keys == best.gather(0, index)) & ours)

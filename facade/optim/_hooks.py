@@ -85,8 +85,8 @@ class Hooked:
                     continue
                 if not (isinstance(changed, tuple) and len(changed) == 2):
                     raise RuntimeError(
-                        f"{func} must return None or a tuple of (new_args, new_kwargs), but got "
-                        f"{changed}."
+                        f"{_own(func, type(self))} must return None or a tuple of (new_args, "
+                        f"new_kwargs), but got {changed}."
                     )
                 args, kwargs = changed
             # A `step` of the user's knows nothing of `found_inf`, so it must be observed.
@@ -174,6 +174,13 @@ class Hooked:
           A handle whose `remove()` takes the hook off.
         """
         return _added(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+
+def _own(func: Any, cls: type) -> Any:
+    """The function, by the name that PyTorch has for it: `<function SGD.step at 0x...>`."""
+    if func.__qualname__ != "Optimizer.step":
+        return func
+    return f"<function {cls.__name__}.step at {id(func):#x}>"
 
 
 def _added(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ._taps import Taps, make
+
 Array = jax.Array
 
 _TAPS = {"bilinear": 2, "bicubic": 4, "lanczos": 6}
@@ -25,10 +27,8 @@ def _filter(mode: str, x: np.ndarray) -> np.ndarray:
     return np.where(x < 1, near, np.where(x < 2, far, 0))
 
 
-def antialias_weights(
-    mode: str, size: int, out: int, ratio: float, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray]:
-    """Where each of `out` places begins to read, and its weights `(out, taps)`, zeros at the end.
+def antialias_taps(mode: str, size: int, out: int, ratio: float, dtype: np.dtype) -> Taps:
+    """What each of `out` places reads, and with which weights.
 
     They are computed in `dtype`, as PyTorch does, so that the first and last taps are the same.
     """
@@ -45,16 +45,8 @@ def antialias_weights(
     inside = at < np.clip(last - first, 0, taps)[:, None]
     weights = np.where(inside, _filter(mode, (offset * shrink).astype(dtype)), 0).astype(dtype)
     total = weights.sum(1, keepdims=True)
-    return first, np.divide(weights, total, out=weights, where=total != 0)
-
-
-def as_matrix(first: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:
-    """The weights as rows `(out, size)`."""
-    rows, taps = weights.shape
-    matrix = np.zeros((rows, size), weights.dtype)
-    columns = np.minimum(first[:, None] + np.arange(taps), size - 1)
-    np.add.at(matrix, (np.arange(rows)[:, None], columns), weights)
-    return matrix
+    weights = np.divide(weights, total, out=weights, where=total != 0)
+    return make(size, first[:, None] + at, weights, inside)
 
 
 def sum_bytes(x: Array, axis: int, matrix: np.ndarray) -> Array:

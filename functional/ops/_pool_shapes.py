@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._dtypes import is_floating, scalar_name
+from .._dtypes import is_complex, is_floating, scalar_name
 from ._nn import ints, size_list
 
 Ints = int | Sequence[int]
@@ -105,6 +105,24 @@ def _windows(
     return Windows(kernel, stride, padding, dilation, out)
 
 
+def _count(value: Any) -> int:
+    return 1 if isinstance(value, (int, np.integer)) else len(value)
+
+
+def _check_indexed1(shape: tuple[int, ...]) -> None:
+    """What is asked where indices are: by the kernel of two dims, the first of size 1."""
+    if len(shape) not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument "
+            "#1 'self' (while checking arguments for max_pool1d)"
+        )
+    if 0 in shape[-2:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got:{size_list((*shape[:-1], 1, shape[-1]))}"
+        )
+
+
 def _max_windows1(
     input: Any, kernel_size: Ints, stride: Ints | None, padding: Ints, dilation: Ints,
     ceil_mode: bool,
@@ -123,8 +141,7 @@ def _max_windows1(
         ("padding", padding, "an int, list of ints, or tuple of ints"),
         ("dilation", dilation, "an int, list of ints or tuple of ints"),
     ):  # fmt: skip
-        count = 1 if isinstance(value, (int, np.integer)) else len(value)
-        message = f"max_pool1d() {name} must be {text} of size 1 but got size {count}"
+        message = f"max_pool1d() {name} must be {text} of size 1 but got size {_count(value)}"
         values.append(ints(value, 1, message))
     for name, index in (("kernel_size", 0), ("stride", 1), ("padding", 2), ("dilation", 3)):
         v = values[index][0]
@@ -140,10 +157,6 @@ def _max_windows1(
     w = _windows(shape, values[0], values[1], values[2], values[3], ceil_mode)
     if w.out[0] < 1:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {w.out[0]}")
-    if not is_floating(input.dtype):
-        raise NotImplementedError(
-            f"\"max_pool1d_impl\" not implemented for '{scalar_name(input.dtype)}'"
-        )
     return w
 
 
@@ -154,16 +167,31 @@ def max_windows(
     """Windows of `max_pool{dims}d`; `indexed` ones are PyTorch's other kernels."""
     if stride is not None and not isinstance(stride, (int, np.integer)) and not len(stride):
         stride = None
-    if dims == 1 and indexed and len(input.shape) in (2, 3) and 0 not in input.shape[-2:]:
+    if dims == 1 and indexed:
+        _check_indexed1(input.shape)
         kernel, steps, pads, gaps = (
-            ints(v, 1, f"max_pool1d_with_indices() argument '{name}' should contain one int")
+            ints(v, 1, f"max_pool1d() argument '{name}' should contain one int (got {_count(v)})")
             for name, v in (("kernel_size", kernel_size),
                             ("stride", kernel_size if stride is None else stride),
                             ("padding", padding), ("dilation", dilation))
         )  # fmt: skip
         _check_numbers((1, *kernel), (1, *steps), (0, *pads), (1, *gaps))
+        if pads[0] > kernel[0] // 2:
+            raise RuntimeError(
+                "pad should be smaller than or equal to half of kernel size, but got padW = "
+                f"{pads[0]}, padH = 0, kW = {kernel[0]}, kH = 1"
+            )
+        w = _windows(input.shape, kernel, steps, pads, gaps, ceil_mode)
+        _check_out((*input.shape[:-1], 1, input.shape[-1]), (1, *w.out))
+        _need_order("max_pool2d", input)
+        return w
     if dims == 1:
-        return _max_windows1(input, kernel_size, stride, padding, dilation, ceil_mode)
+        w = _max_windows1(input, kernel_size, stride, padding, dilation, ceil_mode)
+        if not is_floating(input.dtype):
+            raise NotImplementedError(
+                f"\"max_pool1d_impl\" not implemented for '{scalar_name(input.dtype)}'"
+            )
+        return w
     name = f"max_pool{dims}d"
     either = f"a single int, or a tuple of {_COUNTS[dims]} ints"
     kernel = ints(kernel_size, dims, f"{name}: kernel_size must either be {either}")
@@ -178,7 +206,14 @@ def max_windows(
     _check_input("max_pool3d_with_indices_out_cpu_template", dims, input.shape, True)
     w = _windows(input.shape, kernel, steps, pads, gaps, ceil_mode)
     _check_out(input.shape, w.out)
+    _need_order(name, input)
     return w
+
+
+def _need_order(name: str, input: Any) -> None:
+    """Raise for dtypes that the kernels of maxima do not have."""
+    if input.dtype == np.dtype(bool) or is_complex(input.dtype):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(input.dtype)}'")
 
 
 def avg_windows(
@@ -233,6 +268,13 @@ def avg_windows(
 def _one_int(name: str, value: Any) -> str:
     count = 1 if value is None or isinstance(value, (int, np.integer)) else len(value)
     return f"avg_pool1d() argument '{name}' should contain one int (got {count})"
+
+
+def all_ones(dims: int, output_size: Any) -> bool:
+    """Whether an output size asks for one window."""
+    if isinstance(output_size, (list, tuple)):
+        return len(output_size) == dims and all(n == 1 for n in output_size)
+    return isinstance(output_size, (int, np.integer)) and output_size == 1
 
 
 def adaptive_sizes(kind: str, dims: int, input: Any, output_size: Any) -> tuple[int, ...]:

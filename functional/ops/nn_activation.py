@@ -158,14 +158,23 @@ def mish(input: Array) -> Array:
     return cast(x * jnp.tanh(jnp.logaddexp(x, jnp.zeros((), x.dtype))), input.dtype)
 
 
+def _softplus_tangent(result: Array, primals: Any, tangents: Any) -> Any:
+    (x, beta), (dx, _) = primals, tangents
+    z = jnp.exp(x * beta)
+    return dx * (z / (z + 1))
+
+
+# With its derivative, in which `beta` cancels, for it may be 0.
+_softplus = with_jvp(lambda x, beta: jnp.log1p(jnp.exp(x * beta)) / beta, _softplus_tangent)
+
+
 @op(namespace=F, saves={"self": "*"}, method=False, numbers=("beta", "threshold"))
 def softplus(input: Array, beta: Any = 1, threshold: Any = 20) -> Array:
     """Take `log(1 + exp(beta * x)) / beta`, the identity where `beta * x > threshold`."""
     need_float(input, "softplus_cpu")
     x = wide(input)
-    scaled = x * beta
-    linear = scaled > threshold
-    curve = jnp.log1p(jnp.exp(jnp.where(linear, jnp.zeros((), x.dtype), scaled))) / beta
+    linear = x * beta > threshold
+    curve = _softplus(jnp.where(linear, jnp.zeros((), x.dtype), x), jnp.asarray(beta, x.dtype))
     return cast(jnp.where(linear, x, curve), input.dtype)
 
 

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast
+from .._dtypes import cast, is_floating, scalar_name
 from .._op import op
 from ._nn import wide
-from ._pool_shapes import Windows, adaptive_sizes
+from ._pool_shapes import Windows, adaptive_sizes, all_ones
+from ._taps import make, weighted
 from .nn_pool import F, Pooled, _maxima, _maxima_indexed
 
 Array = jax.Array
@@ -24,6 +25,8 @@ def _bounds(size: int, out: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _adaptive_avg(dims: int, input: Array, output_size: Any) -> Array:
+    if dims > 1 and all_ones(dims, output_size):
+        return _mean(dims, input, output_size)
     outs = adaptive_sizes("avg", dims, input, output_size)
     if input.size == 0 or 0 in outs:
         return jnp.zeros(input.shape[:-dims] + outs, input.dtype)
@@ -36,13 +39,30 @@ def _adaptive_avg(dims: int, input: Array, output_size: Any) -> Array:
             shape = x.shape[:axis] + (out, size // out) + x.shape[axis + 1 :]
             x = x.reshape(shape).mean(axis + 1)
             continue
-        # Windows overlap: the averages are a small matrix product.
-        start, end = _bounds(size, out)
-        places = np.arange(size)
-        rows = (places >= start[:, None]) & (places < end[:, None])
-        matrix = jnp.asarray(rows / (end - start)[:, None], x.dtype)
-        x = jnp.moveaxis(jnp.tensordot(x, matrix, ((axis,), (1,))), -1, axis)
+        start, end = _bounds(size, out)  # of windows that overlap
+        index = start[:, None] + np.arange((end - start).max())
+        weights = 1 / (end - start)[:, None]
+        x = weighted(x, axis, make(size, index, weights, index < end[:, None]))
     return cast(x, input.dtype)
+
+
+def _mean(dims: int, input: Array, output_size: Any) -> Array:
+    """The average of all, which PyTorch takes by `mean`: of any rank, and NaN of nothing."""
+    if isinstance(output_size, (list, tuple)) and input.ndim <= dims:
+        raise ValueError(f"Input dimension should be at least {dims + 1}")
+    if not is_floating(input.dtype):
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+            f"complex dtype. Got: {scalar_name(input.dtype)}"
+        )
+    if input.ndim < dims:
+        low = max(input.ndim, 1)
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-low}, {low - 1}], but got "
+            f"{-low - 1})"
+        )
+    axes = tuple(range(input.ndim - dims, input.ndim))
+    return cast(wide(input).mean(axes, keepdims=True), input.dtype)
 
 
 def _adaptive_max(dims: int, input: Array, output_size: Any, indexed: bool) -> Any:

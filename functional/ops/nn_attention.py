@@ -68,7 +68,8 @@ def _probabilities(
     """Softmax of the scaled scores, float32 for halves; a row with nothing to attend to is 0."""
     dtype = wide_dtype(query.dtype)
     scores = _product(query, key, -1, dtype)
-    scores = scores * (scale if scale is not None else query.shape[-1] ** -0.5)
+    # Of no features there are scores of 0, whatever they are scaled by.
+    scores = scores * (scale if scale is not None else max(query.shape[-1], 1) ** -0.5)
     low = jnp.full((), -jnp.inf, dtype)
     if is_causal:
         rows = jnp.arange(query.shape[-2])[:, None]

@@ -94,6 +94,27 @@ def _check_shapes(
         )
 
 
+def _check_size(weight: Array, transposed: bool) -> None:
+    """What PyTorch's kernels ask of the weight, one dim run as two."""
+    kernel = weight.shape[2:]
+    if len(kernel) == 3 and transposed and 0 in weight.shape[1:]:
+        raise RuntimeError(
+            "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x kernel_height x "
+            f"kernel_width) tensor expected for weight, but got: {size_list(weight.shape)}"
+        )
+    if transposed and not weight.shape[1]:
+        shape = (*weight.shape[:2], *((1,) if len(kernel) == 1 else ()), *kernel)
+        raise RuntimeError(
+            f"non-empty 2D or 4D weight tensor expected, but got: {size_list(shape)}"
+        )
+    if 0 in kernel:
+        height, width = (1, *kernel)[-2:]
+        found = f"but got kernel_height: {height} kernel_width: {width}"
+        if len(kernel) == 3:
+            found = "but got: " + " x ".join(map(str, kernel)) + " (TxHxW)"
+        raise RuntimeError(f"kernel size should be greater than zero, {found}")
+
+
 def _check_dtypes(x: Array, weight: Array, bias: Array | None) -> None:
     for name, other in (("weight", weight), ("bias", bias)):
         if other is None or other.dtype == x.dtype:
@@ -184,6 +205,7 @@ def _convolution(
     else:
         _check_output_padding(output_padding, stride, dilation)
     _check_dtypes(x, weight, bias)
+    _check_size(weight, transposed)
     ones = (1,) * dims
     if not transposed and not x.shape[1]:  # no channels give none, whatever the weight has
         sizes = [(n - k) // s + 1 for n, k, s in zip(padded, kernel, stride, strict=True)]

@@ -162,6 +162,18 @@ def grid_sample(
     return cast(total, input.dtype)
 
 
+@op(
+    namespace=F, method=False, backward="GridSampler3DBackward0",
+    saves={"input": "*", "grid": "*"},
+)  # fmt: skip
+def _grid_sample3d(
+    input: Array, grid: Array, mode: str = "bilinear", padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Array:  # fmt: skip
+    """`grid_sample` of volumes, whose node has another name."""
+    return grid_sample(input, grid, mode, padding_mode, align_corners)
+
+
 @op(namespace=F, method=False, backward="AffineGridGeneratorBackward0")
 def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = None) -> Array:
     """Make the grid `(N, *spatial, dims)` of the affine maps `theta` `(N, dims, dims + 1)`."""

@@ -1,4 +1,4 @@
-"""Resampling: each dim is a small matrix of weights, made when the program is traced."""
+"""Resampling: each dim is a sum of a few taps, found when the program is traced."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from .._dtypes import cast, is_floating, scalar_name
 from .._op import op
-from ._antialias import antialias_weights, as_matrix, sum_bytes
+from ._antialias import antialias_taps, sum_bytes
 from ._nn import wide
+from ._taps import Taps, as_matrix, make, weighted
 from .nn_adaptive_pool import _adaptive_avg
 
 Array = jax.Array
@@ -37,8 +38,8 @@ def _nearest(size: int, out: int, scale: float | None, exact: bool) -> np.ndarra
     return np.minimum((places * ratio).astype(np.int64), size - 1)
 
 
-def _weights(mode: str, size: int, out: int, scale: float | None, align: bool) -> np.ndarray:
-    """Rows of weights `(out, size)`, linear or cubic (Keys, a = -0.75)."""
+def _taps(mode: str, size: int, out: int, scale: float | None, align: bool) -> Taps:
+    """What each of `out` places reads, linear or cubic (Keys, a = -0.75)."""
     ratio, places = _ratio(size, out, scale, align), np.arange(out)
     source = places * ratio if align else (places + 0.5) * ratio - 0.5
     cubic = mode == "bicubic"
@@ -46,9 +47,9 @@ def _weights(mode: str, size: int, out: int, scale: float | None, align: bool) -
         source = np.maximum(source, 0)
     left = np.floor(source).astype(np.int64)
     t = source - left
-    matrix = np.zeros((out, size))
     if not cubic:
-        taps = [(0, 1 - t), (1, t)]
+        # Where nothing is resized PyTorch reads each place twice, not its neighbor.
+        taps = [(0, 1 - t), (int(size != out), t)]
     else:
         a = -0.75
 
@@ -59,9 +60,8 @@ def _weights(mode: str, size: int, out: int, scale: float | None, align: bool) -
             return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
         taps = [(-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t))]
-    for shift, weight in taps:
-        np.add.at(matrix, (places, np.clip(left + shift, 0, size - 1)), weight)
-    return matrix
+    index = np.stack([np.clip(left + shift, 0, size - 1) for shift, _ in taps], 1)
+    return make(size, index, np.stack([weight for _, weight in taps], 1))
 
 
 def _sizes(
@@ -126,13 +126,13 @@ def _mix(
     n, byte = x.shape[axis], x.dtype == np.dtype("uint8")
     dtype = np.dtype("float64") if byte else x.dtype
     if antialias:
+        if out == n:  # a pass that PyTorch skips
+            return x
         ratio = _ratio(n, out, scale, align)
-        matrix = as_matrix(*antialias_weights(mode, n, out, ratio, dtype), n)
+        taps = antialias_taps(mode, n, out, ratio, dtype)
     else:
-        matrix = _weights(mode, n, out, scale, align)
-    if byte:
-        return sum_bytes(x, axis, matrix)
-    return jnp.moveaxis(jnp.tensordot(x, jnp.asarray(matrix, dtype), ((axis,), (1,))), -1, axis)
+        taps = _taps(mode, n, out, scale, align)
+    return sum_bytes(x, axis, as_matrix(taps)) if byte else weighted(x, axis, taps)
 
 
 @op(namespace=F, method=False, backward="UpsampleNearest2DBackward0")

@@ -102,7 +102,12 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any 
 def soft_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
     """Take `log(1 + exp(-target * input))`, in the input's dtype."""
     reduction = reduction_name(None, None, reduction)
-    broadcast(input, target)
+    shape = broadcast(input, target)
+    if shape != input.shape:  # PyTorch writes into what is like the input
+        raise RuntimeError(
+            f"output with shape {size_list(input.shape)} doesn't match the broadcast shape "
+            f"{size_list(shape)}"
+        )
     if category(input.dtype) < 2:
         _castable(jnp.float32, input.dtype)
     x, y = promote(input, target)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._dtypes import scalar_name
 from .._op import Fault, op
+from ._elementwise import with_jvp
 from ._nn import need_float, reduced, reduction_name, size_list
 
 Array = jax.Array
@@ -104,8 +105,9 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: str = "mean")
 
 
 def _check_lengths(
-    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int
-) -> list[Fault]:
+    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int,
+    zero_infinity: bool = False,
+) -> list[Fault]:  # fmt: skip
     steps = log_probs.shape[0]
     text = "Expected input_lengths to have value at {} {}, but got value {{value}} (while checking "
     text += "arguments for ctc_loss_allocate_outputs)"
@@ -126,9 +128,13 @@ def _check_lengths(
     backward="CtcLossBackward0", residuals=True,
     saves={"log_probs": "*", "targets": "*"})  # fmt: skip
 def ctc_loss(
-    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int
-) -> Array:
-    """Minus the log likelihood of padded `targets` `(N, S)` under `log_probs` `(T, N, C)`."""
+    log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int,
+    zero_infinity: bool = False,
+) -> Array:  # fmt: skip
+    """Minus the log likelihood of padded `targets` `(N, S)` under `log_probs` `(T, N, C)`.
+
+    With `zero_infinity` the gradient where it is infinite is that of 0.
+    """
     if log_probs.dtype not in (np.float32, np.float64):
         kind = scalar_name(np.dtype(log_probs.dtype))
         raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{kind}'")
@@ -167,4 +173,15 @@ def ctc_loss(
     # `log_softmax` the two are the same.
     used = (jnp.arange(time)[:, None] < input_lengths)[..., None]
     mass = jnp.where(used, jnp.exp(log_probs), jnp.zeros((), log_probs.dtype)).sum((0, 2))
+    if not zero_infinity:  # of what is impossible the gradient is NaN, while the input lasts
+        mass = _lost(mass, jax.lax.stop_gradient(loss))
     return loss + (mass - jax.lax.stop_gradient(mass))
+
+
+def _lost_tangent(result: Array, primals: Any, tangents: Any) -> Any:
+    (_, loss), (dx, _) = primals, tangents
+    return dx * jnp.where(jnp.isinf(loss), jnp.full((), np.nan, loss.dtype), 1)
+
+
+# The mass itself, with a derivative of NaN where the loss is infinite.
+_lost = with_jvp(lambda mass, loss: mass, _lost_tangent)

@@ -154,6 +154,9 @@ def local_response_norm(
         )
     if input.size == 0:
         return input
+    if size <= 0:
+        named = f"kH: {size} kW: 1" if input.ndim == 3 else f"kT: {size} kH: 1 kW: 1"
+        raise RuntimeError(f"kernel size should be greater than zero, but got {named}")
     x = wide(input)
     squares = jnp.pad(x * x, [(0, 0), (size // 2, (size - 1) // 2)] + [(0, 0)] * (x.ndim - 2))
     channels = x.shape[1]

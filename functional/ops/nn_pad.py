@@ -42,7 +42,7 @@ def _check_other(input: Array, pad: tuple[int, ...], mode: str) -> None:
             "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
     inner = input.shape[1:] if input.ndim == dims + 2 else input.shape
-    if 0 in inner:
+    if 0 in inner and mode != "circular":
         raise RuntimeError(
             f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size "
             f"and other non-zero dimensions for input, but got: {size_list(input.shape)}"
@@ -65,7 +65,7 @@ def _check_other(input: Array, pad: tuple[int, ...], mode: str) -> None:
                 for j, c in enumerate(letters)
             )
             raise RuntimeError(f"input ({sizes}) is too small. Calculated output {outs}")
-        if mode == "circular" and size + min(left, 0) + min(right, 0) < 1:
+        if mode == "circular" and size + min(left, 0) + min(right, 0) < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
 
 

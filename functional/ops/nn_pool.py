@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._dtypes import cast, is_floating, is_integral
+from .._dtypes import cast, is_floating, is_integral, scalar_name
 from .._op import op
 from ._nn import wide
 from ._pool_shapes import Windows, avg_windows, max_windows
@@ -143,6 +143,9 @@ def _avg_pool(
     w = avg_windows(dims, input, kernel_size, stride, padding, ceil_mode)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
+    if not is_floating(input.dtype) and input.dtype != np.dtype("int64"):
+        kernel = "avg_pool3d_out_frame" if dims == 3 else "avg_pool2d"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(input.dtype)}'")
     if input.size == 0:
         return jnp.zeros(input.shape[:-dims] + w.out, input.dtype)
     total = _sums(wide(input), w)
