@@ -20,7 +20,7 @@ from ._trace import State, Trace, Value, local
 from ._views import view_of
 
 
-class Entering(NamedTuple):
+class EnteringStep(NamedTuple):
     """A step for which some of the operands, parameters most often, enter the trace first.
 
     Attributes:
@@ -68,7 +68,7 @@ def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
     if state is not None and uncut(state):
         trace.state = state
         return make(state.value, trace)
-    entering = start.next.get((Entering, first))
+    entering = start.next.get((EnteringStep, first))
     if entering is not None and uncut(entering.state) and entering.take(trace, operands):
         return make(entering.state.value, trace)
     new = [t for t in operands if t._v.index < 0]
@@ -91,7 +91,7 @@ def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
         # Of two that are alike, one could be both.
         entered = [(i, v) for i, v in enumerate(key[1:]) if first[1 + i].index < 0]
         nbytes = sum(v.nbytes for _, v in entered)
-        start.next[Entering, first] = Entering(state, tuple(entered), nbytes)
+        start.next[EnteringStep, first] = EnteringStep(state, tuple(entered), nbytes)
     return out
 
 
