@@ -15,6 +15,7 @@ from . import _composed_reductions as _composed_reductions
 from . import _composed_special as _composed_special
 from . import _composed_steps as _composed_steps
 from . import _missing as _missing
+from . import _named_places as _named_places
 from . import _vmap_internals as _vmap_internals
 from . import accelerator as accelerator
 from . import amp as amp

@@ -215,7 +215,7 @@ def normal(
       mean, std: numbers, or tensors that broadcast with each other.
       size: the result's shape, where both are numbers.
     """
-    if kwargs.get("out") is not None:
+    if kwargs.get("out") is not None and local.look is None:  # which `vmap` refuses
         return _normal_into(*args, **kwargs)
     return _finish(_TABLE_FUNCTIONS["normal"](*args, **kwargs), requires_grad, device)
 

@@ -78,6 +78,8 @@ def check_overlap(op: Op, t: Any, args: Any, resized: bool = False) -> None:
     made = op.name in _BUFFERED or op.name.endswith("_out")  # in memory of its own
     if _fills(op, args):
         args, op = args[0], TABLE["masked_fill"]
+    if op.name == "masked_fill":
+        args = args[:1]  # the value is read before
     if not made:
         for a in _tensors(args):
             if a is t and op.name in _NO_OVERLAP:

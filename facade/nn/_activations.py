@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import jax
+
 from leafax.functional import TABLE, Op
 
 from .._handle import Handle
@@ -22,7 +24,7 @@ def need_tensor(name: str, input: Any, place: str = " (position 1)") -> None:
     Args:
       place: where the argument stands; "" where it was given by its name.
     """
-    if not isinstance(input, Handle):
+    if not isinstance(input, (Handle, jax.Array)):  # of arrays the op says more
         raise TypeError(
             f"{name}(): argument 'input'{place} must be Tensor, not {type(input).__name__}"
         )
