@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -195,8 +194,8 @@ def eye(
     """Ones on the diagonal, zeros elsewhere."""
     if isinstance(n, bool) or isinstance(m, bool):
         raise TypeError("eye(): argument 'n' (position 1) must be int, not bool")
-    n = index(n) if isinstance(n, Handle) else n
-    m = n if m is None else index(m) if isinstance(m, Handle) else m
+    n = operator.index(n) if isinstance(n, Handle) else n
+    m = n if m is None else operator.index(m) if isinstance(m, Handle) else m
     made = apply(TABLE["eye"], n, m, _np(dtype))
     return finish(made, requires_grad, device)
 
@@ -267,7 +266,7 @@ def randperm(
 ) -> Any:  # fmt: skip
     """The numbers 0 to n - 1 in random order, int64 by default."""
     np_dtype = int64.np if dtype is None else _np(dtype, "randperm")
-    n = index(n) if isinstance(n, Handle) else n
+    n = operator.index(n) if isinstance(n, Handle) else n
     return finish(
         apply(TABLE["randperm"], random_key(generator), n, np_dtype), requires_grad, device
     )

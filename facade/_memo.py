@@ -148,9 +148,8 @@ def _is_plain(leaf: Any) -> bool:
         return False
     # First that there is nothing, then the look: another thread sets the field, then the flag.
     leaf._eventful = False
-    if leaf._hooks is not None or leaf._post_accumulate_hooks is not None or leaf._grad_dtype:
-        leaf._eventful = True
-    elif leaf._accumulator is not None:
+    events = leaf._hooks, leaf._post_accumulate_hooks, leaf._grad_dtype, leaf._accumulator
+    if any(event is not None for event in events):
         leaf._eventful = True
     return leaf._grad is None or not leaf._grad._shares
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Number
 from typing import Any
 
 import jax
@@ -220,12 +221,12 @@ def _differences(x: Any, dim: int, step: Any, edge_order: int) -> Any:
     return apply(TABLE["cat"], (start, over(inner, 2), end), dim)
 
 
-def _check_steps(input: Any, spacing: Any, steps: list[Any]) -> None:
+def _check_steps(spacing: Any, steps: list[Any]) -> None:
     """Numbers, also in tensors without dims, or a list of coordinates: all of one kind."""
     if not isinstance(spacing, (list, tuple)):
         if isinstance(spacing, Handle) and spacing.dim() == 0:  # type: ignore[attr-defined]
             steps[:] = [spacing.item()] * len(steps)  # type: ignore[attr-defined]
-        elif not isinstance(spacing, (int, float, complex)):
+        elif not isinstance(spacing, Number):
             from ._overloads import OVERLOADS
 
             lines = "".join(f" * ({line})\n" for line in OVERLOADS["gradient"].splitlines())
@@ -234,7 +235,7 @@ def _check_steps(input: Any, spacing: Any, steps: list[Any]) -> None:
                 f"{name_of_type(spacing)}), but expected one of:\n{lines}"
             )
         return
-    if all(isinstance(s, (int, float, complex)) for s in steps):
+    if all(isinstance(s, Number) for s in steps):  # NumPy's among them
         return
     for k, s in enumerate(steps):
         if not isinstance(s, Handle):
@@ -257,7 +258,7 @@ def gradient(
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else [*dim]
     spacing = 1 if spacing is None else spacing
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
-    _check_steps(input, spacing, steps)
+    _check_steps(spacing, steps)
     if len(steps) != len(dims) and dim is not None:
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "

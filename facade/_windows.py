@@ -17,19 +17,23 @@ _OPTIONS = ("layout", "device")
 
 def _window(
     name: str, M: int, sym: bool, dtype: Any, options: dict[str, Any],  # noqa: N803
-    values: Callable[[np.ndarray, int], np.ndarray],
+    values: Callable[[np.ndarray, int], np.ndarray], weighs_one: bool = False,
 ) -> Any:  # fmt: skip
-    """A window of `M` points of a function of positions and the last position."""
+    """A window of `M` points of a function of positions and the last position.
+
+    Args:
+      weighs_one: also a single point has the function's value, not 1.
+    """
     requires_grad = options.pop("requires_grad", False)
     M = M if isinstance(M, (int, float)) else operator.index(M)  # noqa: N806
     for key in options:
-        if key not in _OPTIONS and key != "center":
+        if key not in _OPTIONS:
             raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
     np_dtype = _np(dtype)
     _check(name, M, np_dtype, options.get("layout"))
     if M == 0:
         made = np.zeros(0)
-    elif M == 1 and options.get("center") is None:
+    elif M == 1 and not weighs_one:
         made = np.ones(1)
     else:
         made = values(np.arange(M, dtype=np.float64), M - 1 if sym else M)
@@ -131,10 +135,9 @@ def exponential(
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-    options["center"] = center  # by which also a single point is weighed
     return _window("exponential", M, sym, dtype, options, lambda t, n: np.exp(
         -np.abs(t - (n / 2 if center is None else center)) / tau
-    ))  # fmt: skip
+    ), center is not None)  # fmt: skip
 
 
 def gaussian(

@@ -106,6 +106,11 @@ CASES: dict[str, Case] = {
     "unique of a list": lambda t: t.unique([1]),
     "range of bools": lambda t: t.range(0, 3, dtype=t.bool),
     "a window of one point": lambda t: t.signal.windows.exponential(1, center=1, tau=2, sym=False),
+    "a window with a center": lambda t: t.signal.windows.cosine(3, center=1),
+    "spacing by NumPy": lambda t: (
+        t.gradient(t.arange(4.0), spacing=np.int64(2)),
+        t.gradient(t.zeros(3, 3), spacing=[np.float32(0.5), np.int64(2)]),
+    ),
     "a device without a name": lambda t: t.device(""),
     "a negative size": lambda t: t.normal(0, 1, (-1,)),
     "normal into doubles": lambda t: t.normal(
