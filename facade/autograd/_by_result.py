@@ -87,10 +87,11 @@ def _prod(s: Saved) -> Any:
     if not x.numel():
         return x.new_zeros(x.shape)
     grad, result, _ = _whole(s)
-    there = grad * (result / x).conj()
+    zero = x == 0
+    there = grad * (result / x.masked_fill(zero, 1)).conj()
     flat, d = (x.reshape(-1), 0) if dim is None else (x, dim)
     others = _product_of_others(flat, d).reshape(x.shape)
-    return there.where(~(x == 0).any(), grad * others.conj())
+    return there.where(~zero.any(), grad * others.conj())
 
 
 def _product_of_others(x: Any, dim: int) -> Any:
@@ -108,7 +109,7 @@ def _cumprod(s: Saved) -> Any:
     x, zero = x.conj(), x == 0
     if local.mode.grad:  # the formula below is right for any number, but its gradient is not
         there = summed_up(result * grad, dim) / x.masked_fill(zero, 1)
-        return _of_running_products(x, grad, dim).where(zero.any(), there)
+        return _by_operand(s).where(zero.any(), there)
     zeros = zero.cumsum(dim)
     before = zeros == 0  # no zero up to here
     there = summed_up((result * grad).masked_fill(~before, 0), dim) / x.masked_fill(zero, 1)
@@ -121,15 +122,11 @@ def _cumprod(s: Saved) -> Any:
     return (products.sum(dim, keepdim=True) * up_to).where(first, there)
 
 
-def _of_running_products(x: Any, grad: Any, dim: int) -> Any:
-    """The gradient of `x.cumprod(dim)` by `x` alone: at each place the products without it."""
-    count, cat, found = x.shape[dim], TABLE["cat"], []
-    one = x.new_ones(x.narrow(dim, 0, 1).shape)
-    for k in range(count):
-        after = x.narrow(dim, k + 1, count - k - 1).cumprod(dim)
-        others = x.narrow(dim, 0, k).prod(dim, keepdim=True) * apply(cat, [one, after], dim)
-        found.append((grad.narrow(dim, k, count - k) * others).sum(dim, keepdim=True))
-    return apply(cat, found, dim)
+def _by_operand(s: Saved) -> Any:
+    """The gradient of an op's first operand, the only one, without what its result was."""
+    from .._gradients import record_saved
+
+    return record_saved(s.node.state, (0,), (0,), [s.g], {0: s.node.unpack(0)}, True)[0]
 
 
 def _copysign(s: Saved) -> Any:
@@ -308,6 +305,6 @@ BY_RESULT: dict[str, dict[str, Formula]] = {
 _TWICE = frozenset(
     {
         "norm", "linalg.norm", "linalg.vector_norm", "dist", "std", "std_mean", "logsumexp",
-        "hypot", "max", "min", "median", "nanmedian", "copysign", "_norm_of_dim",
+        "hypot", "max", "min", "median", "nanmedian", "copysign", "_norm_of_dim", "prod", "cumprod",
     }
 )  # fmt: skip
