@@ -190,5 +190,6 @@ from .func import vmap as vmap
 from .random import thread_safe_generator as thread_safe_generator
 from .version import __version__ as __version__
 
+_named_places.name_methods(Tensor)
 _named_places.name_places(("fft", "linalg", "nn.functional", "special", ""))
 __getattr__ = _missing.missing("leafax", _missing.TOP.get)

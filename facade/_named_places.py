@@ -27,6 +27,17 @@ def name_places(modules: Iterable[str]) -> None:
             fn.__qualname__ = name
 
 
+def name_methods(cls: type) -> None:
+    """Let the public methods of a class be its own by name, whichever base they were written in.
+
+    What Python says of a call that they cannot take begins with that name.
+    """
+    for part in cls.__mro__[:-1]:
+        for name, fn in vars(part).items():
+            if isinstance(fn, FunctionType) and fn.__name__ == name and name[0] != "_":
+                fn.__module__, fn.__qualname__ = cls.__module__, f"{cls.__qualname__}.{name}"
+
+
 def is_found(fn: FunctionType) -> bool:
     """Whether a function is where it says."""
     found: object = sys.modules.get(fn.__module__)

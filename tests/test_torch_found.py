@@ -152,3 +152,19 @@ def test_functions_are_pickled_by_name(path: str) -> None:
     for name in path.split("."):
         fn = getattr(fn, name)
     assert pickle.loads(pickle.dumps(fn)) is fn
+
+
+@pytest.mark.parametrize("name", "add dim detach relu_ sum numel size abs_ backward".split())
+def test_methods_are_pickled_by_name(name: str) -> None:
+    fn = getattr(leafax.Tensor, name)
+    assert pickle.loads(pickle.dumps(fn)) is fn
+
+
+@pytest.mark.parametrize("call", ["register_hook()", "retain_grad(1)", "dim_order(1, 2)"])
+def test_a_method_called_wrongly_is_one_of_tensor(call: str) -> None:
+    said = []
+    for lib in (torch, leafax):
+        with pytest.raises(TypeError) as raised:
+            eval(f"lib.ones(2).{call}", {"lib": lib})
+        said.append(str(raised.value))
+    assert said[0] == said[1]
