@@ -1037,6 +1037,11 @@ FOUND = {
         ("x, y = z", "with torch.inference_mode(): x.mul_(y)", "w = x.mT"),
         ("x, y = z * 1", "with torch.no_grad(): x.mul_(y)", "w = x.mH"),
     ],
+    "what a write saves of itself under hooks is a copy, of its other operand the tensor": [
+        ("x = d[..., -1:]", f"with keeping(): x.{write}(x)", "d.add_(1)",
+         "(d * d).sum().backward()")
+        for write in ("mul_", "div_", "hypot_", "fmod_", "pow_")
+    ],
 }  # fmt: skip
 
 

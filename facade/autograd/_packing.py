@@ -17,13 +17,19 @@ from ._saved_hooks import Packed, hooks_now
 
 
 def _handles(state: State, args: Any, kwargs: Any, trace: Any) -> dict[Value, Any]:
-    """The caller's tensors by their values; what an in-place op overwrites is saved as a copy."""
+    """The caller's tensors by their values, without the one that an in-place op overwrites.
+
+    That is saved as a copy; where it is another operand too (`x.mul_(x)`), there it is itself.
+    """
     found: dict[Value, Any] = {}
-    for t in tensors_in((args, tuple(kwargs.values()))):
-        found.setdefault(enter(t, trace), t)
     place = overwritten(state.call.op)
-    if place >= 0:
-        found.pop(state.operands[place], None)
+    written = state.operands[place] if place >= 0 else None
+    for t in tensors_in((args, tuple(kwargs.values()))):
+        value = enter(t, trace)
+        if value is written:
+            written = None
+        else:
+            found.setdefault(value, t)
     return found
 
 
@@ -51,8 +57,9 @@ def operands(
     found = []
     for i in dict.fromkeys(places):
         value = state.operands[i]
-        t = handles[value] if value in handles else make(value, trace)
-        if i == overwritten(state.call.op) and t._tracked:
+        own = i != overwritten(state.call.op)
+        t = handles[value] if own and value in handles else make(value, trace)
+        if not own and t._tracked:
             with within(Mode.of(True, local.mode.inference, local.mode.autocast)):
                 t = t.clone()  # what is overwritten is saved as a copy
         found.append((i, t))
