@@ -273,6 +273,17 @@ def test_gradients_of_products_depend_on_the_product(zeros: int) -> None:
                 log(torch.view_as_real(of_y.to(torch.complex128)).abs())  # whatever zeros' signs
 
 
+@pytest.mark.parametrize("upper", [False, True])
+def test_gradients_of_a_cholesky_factor_depend_on_the_factor(upper: bool) -> None:
+    @same
+    def program(torch: Any, log: Log) -> Any:
+        a = torch.tensor([[1.0, 2.0], [0.5, -1.0]], dtype=torch.float64, requires_grad=True)
+        for call in (torch.cholesky, torch.linalg.cholesky):
+            y = call(a @ a.mH + torch.eye(2, dtype=torch.float64), upper=upper)
+            (g,) = torch.autograd.grad((y * y * y).sum(), a, create_graph=True)
+            log([x + 0 for x in torch.autograd.grad((g * g).sum(), [a, y])])
+
+
 @pytest.mark.parametrize("included", [True, False])
 @pytest.mark.filterwarnings("ignore:index_reduce")
 def test_products_of_zeros_have_no_second_derivative(included: bool) -> None:

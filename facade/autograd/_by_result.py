@@ -306,5 +306,6 @@ _TWICE = frozenset(
     {
         "norm", "linalg.norm", "linalg.vector_norm", "dist", "std", "std_mean", "logsumexp",
         "hypot", "max", "min", "median", "nanmedian", "copysign", "_norm_of_dim", "prod", "cumprod",
+        "cholesky", "linalg.cholesky", "linalg.cholesky_ex",
     }
 )  # fmt: skip
