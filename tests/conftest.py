@@ -78,7 +78,8 @@ _OF_VALUES = (
 _BY_NUMPY = (
     "test_fuzz", "test_torch_", "test_composite", "test_contractions", "test_create_graph",
     "test_forward_ad", "test_function", "test_gradcheck", "test_hooks", "test_inplace", "test_out",
-    "test_saved", "test_set_memory", "test_setitem", "test_subgradients", "test_view", "test_vmap",
+    "test_saved", "test_second_gradients", "test_set_memory", "test_setitem", "test_subgradients",
+    "test_view", "test_vmap",
 )  # fmt: skip
 
 

@@ -250,40 +250,6 @@ def test_gradients_of_exponents(base: Any, exponent: Any) -> None:
     assert_equal(run(program, leafax), run(program, torch), "first run")
 
 
-@pytest.mark.parametrize("zeros", [0, 1, 2])
-def test_gradients_of_products_depend_on_the_product(zeros: int) -> None:
-    calls: list[Callable[[Any], Any]] = [
-        lambda x: x.cumprod(0), lambda x: x.cumprod(1), lambda x: x.prod(),
-        lambda x: x.prod(1), lambda x: x.prod(0, keepdim=True),
-        lambda x: (x * (1 + 0.5j)).prod(), lambda x: (x * (1 - 0.3j)).cumprod(1),
-    ]  # fmt: skip
-
-    @same
-    def program(torch: Any, log: Log) -> Any:
-        data = [[1.0, 2.0, -0.5], [0.75, -1.5, 0.125], [0.25, 0.5, 0.75]]
-        for row in range(zeros):
-            data[row][1] = 0.0
-        x = torch.tensor(data, dtype=torch.float64, requires_grad=True)
-        for call in calls:
-            y = call(x)
-            (g,) = torch.autograd.grad((y * y).sum().real, x, create_graph=True)
-            of_x, of_y = torch.autograd.grad((g * g).sum(), [x, y], allow_unused=True)
-            log(g.detach() + 0, of_x + 0, of_y is None)  # whatever their versions
-            if of_y is not None:
-                log(torch.view_as_real(of_y.to(torch.complex128)).abs())  # whatever zeros' signs
-
-
-@pytest.mark.parametrize("upper", [False, True])
-def test_gradients_of_a_cholesky_factor_depend_on_the_factor(upper: bool) -> None:
-    @same
-    def program(torch: Any, log: Log) -> Any:
-        a = torch.tensor([[1.0, 2.0], [0.5, -1.0]], dtype=torch.float64, requires_grad=True)
-        for call in (torch.cholesky, torch.linalg.cholesky):
-            y = call(a @ a.mH + torch.eye(2, dtype=torch.float64), upper=upper)
-            (g,) = torch.autograd.grad((y * y * y).sum(), a, create_graph=True)
-            log([x + 0 for x in torch.autograd.grad((g * g).sum(), [a, y])])
-
-
 @pytest.mark.parametrize("included", [True, False])
 @pytest.mark.filterwarnings("ignore:index_reduce")
 def test_products_of_zeros_have_no_second_derivative(included: bool) -> None:

@@ -306,6 +306,9 @@ _TWICE = frozenset(
     {
         "norm", "linalg.norm", "linalg.vector_norm", "dist", "std", "std_mean", "logsumexp",
         "hypot", "max", "min", "median", "nanmedian", "copysign", "_norm_of_dim", "prod", "cumprod",
-        "cholesky", "linalg.cholesky", "linalg.cholesky_ex",
+        "cholesky", "linalg.cholesky", "linalg.cholesky_ex", "special.erfcx", "special.i0e",
+        "special.i1", "special.i1e", "special.ndtri", "special.log_ndtr",
+        "linalg.inv_ex", "linalg.pinv", "pinverse", "linalg.solve", "linalg.solve_ex",
+        "linalg.solve_triangular",
     }
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from leafax.functional import TABLE
@@ -40,6 +41,51 @@ def _cross(s: Any, x: Any, y: Any) -> Any:
 def _of_inverse(s: Any) -> Any:
     back = s.result.mH
     return -back.matmul(s.g.matmul(back))
+
+
+def _solution(s: Any) -> tuple[Any, Any, Any]:
+    """What came for the right-hand side of linear equations, and the solution; as matrices."""
+    a, b = s.shape("A"), s.shape("B")
+    is_vector = len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b)
+    g, x = (s.g.unsqueeze(-1), s.result.unsqueeze(-1)) if is_vector else (s.g, s.result)
+    left = bool(s.static("left", True))
+    if "upper" in s.given:
+        op, turned = TABLE["linalg.solve_triangular"], {"upper": not s.static("upper")}
+        if s.static("unitriangular", False):
+            turned["unitriangular"] = True
+    else:
+        op, turned = TABLE["linalg.solve"], {}
+    back = apply(op, s["A"].mH, g, left=left, **turned)
+    return back, x, is_vector
+
+
+def _right_hand_side(s: Any) -> Any:
+    back, _, is_vector = s.once(_solution)
+    return back.squeeze(-1) if is_vector else back
+
+
+def _coefficients(s: Any) -> Any:
+    back, x, _ = s.once(_solution)
+    grad = -(back.matmul(x.mH) if s.static("left", True) else x.mH.matmul(back))
+    if "upper" not in s.given:
+        return grad
+    skip = int(bool(s.static("unitriangular", False)))
+    return grad.triu(skip) if s.static("upper") else grad.tril(-skip)
+
+
+def _of_pseudoinverse(s: Any, name: str = "A") -> Any:
+    """PyTorch's `pinv_backward`: products go by the shorter side."""
+    a, inverse, turned = s[name], s.result, s.g.mH
+    inverse_h = inverse.mH
+    if a.shape[-2] <= a.shape[-1]:
+        k = turned.matmul(inverse)
+        last = k.matmul(inverse_h)
+        rest = inverse_h.matmul(inverse).matmul(turned - k.matmul(a))
+        return -inverse.matmul(k).mH + last - a.matmul(inverse).matmul(last) + rest
+    k = inverse.matmul(turned)
+    first = inverse_h.matmul(k)
+    rest = (turned - a.matmul(k)).matmul(inverse).matmul(inverse_h)
+    return -k.matmul(inverse).mH + rest + first - first.matmul(inverse).matmul(a)
 
 
 def _cholesky(s: Any) -> Any:
@@ -85,11 +131,18 @@ _CROSS: dict[str, Formula] = {
     "other": lambda s: _cross(s, s.g, conj(s["input"])),
 }
 
-# By the result alone, which hooks may have changed.
+_EQUATIONS: dict[str, Formula] = {"A": _coefficients, "B": _right_hand_side}
+
+# By the result, which hooks may have changed, and operands.
 OF_RESULT: dict[str, dict[str, Formula]] = {
     "linalg.inv": {"A": _of_inverse},
     "linalg.inv_ex": {"A": _of_inverse},
     "inverse": {"input": _of_inverse},
+    "linalg.pinv": {"A": _of_pseudoinverse},
+    "pinverse": {"input": partial(_of_pseudoinverse, name="input")},
+    "linalg.solve": _EQUATIONS,
+    "linalg.solve_ex": _EQUATIONS,
+    "linalg.solve_triangular": _EQUATIONS,
     "linalg.cholesky": {"A": _cholesky},
     "linalg.cholesky_ex": {"A": _cholesky},
     "cholesky": {"input": _cholesky},
