@@ -77,3 +77,33 @@ def test_numbers_that_change_in_a_loop_that_nobody_looks_into() -> None:
     assert len({run.nodes for run in late}) == 1, "each holds as many turns"
 
 
+def _predicted_variance(lib: Any, log: Any) -> None:
+    gaussian_nll_loss = lib.nn.functional.gaussian_nll_loss
+    w = lib.ones(3, 2, dtype=lib.float64, requires_grad=True)
+    optimizer, x = lib.optim.SGD([w], 0.1), lib.linspace(0, 1, 12, dtype=lib.float64).view(4, 3)
+    for full in (False, True, False, False, False):
+        mean, spread = (x @ w).unbind(1)
+        optimizer.zero_grad()
+        loss = gaussian_nll_loss(mean, x[:, 0], lib.exp(spread), full=full)
+        loss.backward()
+        optimizer.step()
+        log(loss, w)
+
+
+def test_a_predicted_variance_is_no_reason_to_run() -> None:
+    same(_predicted_variance)
+    leafax.explain(clear=True)
+    _predicted_variance(leafax, lambda *things: None)
+    assert [run.reason for run in leafax.explain()] == ["optimizer.step()"] * 5
+
+
+def test_negative_variances_are_refused() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        loss = lib.nn.functional.gaussian_nll_loss
+        x, v = lib.ones(2), lib.tensor([1.0, -1.0])
+        for var in (v, v * 2, -1.0, (v * 2).requires_grad_()):
+            log.attempt(lambda var=var: loss(x, x, var).sum().item())
+        log.attempt(lib.func.vmap(loss), lib.ones(2, 2), lib.ones(2, 2), lib.ones(2, 2))
+
+
