@@ -107,3 +107,18 @@ def test_negative_variances_are_refused() -> None:
         log.attempt(lib.func.vmap(loss), lib.ones(2, 2), lib.ones(2, 2), lib.ones(2, 2))
 
 
+def test_anomalies_are_told_at_the_users_line() -> None:
+    for backward in (
+        lambda y, z: y.backward(),
+        lambda y, z: leafax.autograd.grad(y, z),
+        lambda y, z: leafax.autograd.backward(y, inputs=[z]),
+    ):
+        z = leafax.tensor([-1.0, 2.0], requires_grad=True)
+        with leafax.autograd.set_detect_anomaly(True):
+            y = z.sqrt().sum()
+            with pytest.warns(UserWarning, match="SqrtBackward0") as seen:
+                with pytest.raises(RuntimeError, match="returned nan values"):
+                    backward(y, z)
+        assert [w.filename for w in seen if "SqrtBackward0" in str(w.message)] == [__file__]
+
+
