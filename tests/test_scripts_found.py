@@ -122,3 +122,43 @@ def test_anomalies_are_told_at_the_users_line() -> None:
         assert [w.filename for w in seen if "SqrtBackward0" in str(w.message)] == [__file__]
 
 
+@pytest.mark.parametrize("name", ["xlogy", "special.xlog1py"])
+def test_xlogy_tells_which_of_its_operands_is_a_number(name: str) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        fn = getattr(lib.special, name.rpartition(".")[2])
+        t = lib.tensor([0.5, 2.0], requires_grad=True)
+        for number in (2.0, 3, 0.5, 1.5):
+            for out in (fn(t, number), fn(number, t), fn(t, t), fn(t, lib.tensor(number))):
+                node = out.grad_fn
+                log(node.name(), len(node.next_functions), node._saved_self, node._saved_other)
+                log.gradients(*lib.autograd.grad(out.sum(), t))
+            if name == "xlogy":
+                log((t * 1).xlogy_(number))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64", "bool"])
+def test_integers_are_close_as_numbers_not_as_bytes(dtype: str) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        made = lib.tensor([0, 1, 2, 100, 255, 2**24 + 1, -(2**63), 2**63 - 1, 2**62])
+        x = made.to(getattr(lib, dtype))
+        for y in (x.flip(0), x + x.new_ones(()), x.roll(1)):
+            for rtol, atol in ((0.0, 1.0), (0.5, 0.0), (0.0, 60.5), (1e-5, 1e-8)):
+                log(lib.isclose(x, y, rtol, atol), lib.allclose(x, y, rtol, atol))
+
+
+@pytest.mark.parametrize("p", [float("inf"), 1.0, 2.5])
+def test_each_of_the_largest_differences_has_the_whole_gradient(p: float) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        x = lib.tensor([[0.0, 0.0, 1.0], [3.0, -3.0, 1.0], [0.0, 1.0, 2.0]], requires_grad=True)
+        for out in (lib.cdist(x, x + 1, p), lib.cdist(x, x.flip(0), p), lib.pdist(x, p)):
+            log.gradients(out, *lib.autograd.grad(out.sum(), x))
+        nan = float("nan")
+        log.attempt(lib.cdist, x, x, nan)
+        log.attempt(lib.pdist, x, nan)
+        log.attempt(lib.nn.functional.interpolate, x[None], scale_factor=0.25)
+        log.attempt(lib.nn.functional.interpolate, x[None, None], scale_factor=0.25)
+
+
