@@ -162,3 +162,14 @@ def test_each_of_the_largest_differences_has_the_whole_gradient(p: float) -> Non
         log.attempt(lib.nn.functional.interpolate, x[None, None], scale_factor=0.25)
 
 
+@pytest.mark.parametrize("bound", [float("inf"), 0.5, 3.0])
+def test_infinite_slopes_and_limits_stay_where_they_belong(bound: float) -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        F = lib.nn.functional
+        for dtype in (lib.float64, lib.float32, lib.bfloat16):
+            x = lib.tensor([-1.0, 0.0, 0.5, 3.0], dtype=dtype, requires_grad=True)
+            for out in (F.huber_loss(x, x.detach() * 0, delta=bound), F.leaky_relu(x, bound)):
+                log(out.detach().float(), lib.autograd.grad(out.sum(), x)[0].float())
+
+

@@ -94,7 +94,8 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any 
     size = magnitude(off)
     far = size >= delta
     near = jnp.where(far, 0, off)  # an infinite one would make NaN
-    loss = jnp.where(far, delta * (size - 0.5 * delta), 0.5 * near * near)
+    slope = jnp.where(far, delta, 0)  # and an infinite `delta` as well
+    loss = jnp.where(far, slope * (size - 0.5 * slope), 0.5 * near * near)
     return cast(reduced(cast(loss, dtype), reduction), input.dtype)
 
 
