@@ -173,3 +173,17 @@ def test_infinite_slopes_and_limits_stay_where_they_belong(bound: float) -> None
                 log(out.detach().float(), lib.autograd.grad(out.sum(), x)[0].float())
 
 
+def test_numbers_of_numpy_are_read_as_numbers() -> None:
+    @same
+    def program(lib: Any, log: Log) -> None:
+        numbers = (np.float32(0.5), np.float64(1.5), np.float16(2), np.int64(3), np.bool_(True))
+        whole = lib.tensor([1, 2])
+        for n in numbers:
+            log.attempt(whole.new_tensor, n)
+            for dtype in (None, lib.int64, lib.uint8, lib.bool, lib.float32, lib.complex64):
+                log.attempt(lambda n=n, dtype=dtype: lib.tensor(n, dtype=dtype))
+                log.attempt(lambda n=n, dtype=dtype: lib.as_tensor(n, dtype=dtype))
+                log.attempt(lambda n=n, dtype=dtype: lib.tensor([n, n], dtype=dtype))
+                log.attempt(lambda n=n, dtype=dtype: lib.full((2,), n, dtype=dtype))
+
+
