@@ -9,6 +9,7 @@ from typing import Any
 from leafax.functional import Node
 
 from . import _record
+from ._miss import numbers_change, without_numbers
 from ._record import BUDGET
 from ._run import cut
 from ._trace import Trace, local
@@ -34,7 +35,8 @@ def cut_for_budget(trace: Trace) -> None:
     """Cut a program that got too long, where a loop's next turns will be cut too.
 
     What repeats is looked for in what was recorded. If the last ops are turns of a loop, the
-    programs that follow hold a whole number of turns: they all have the same structure.
+    programs that follow hold a whole number of turns: they all have the same structure. Python
+    numbers that change from turn to turn are inputs of those programs.
     """
     if local.uncut:
         return
@@ -43,8 +45,12 @@ def cut_for_budget(trace: Trace) -> None:
         budget, local.turn_end = local.budget, end
     else:
         nodes = [s for s in end.path() if isinstance(s.entry, Node)]
-        signs = [(s.call, [(v.shape, v.dtype, v.weak) for v in s.operands]) for s in nodes]
-        period = _period(signs)
+        kinds = [[(v.shape, v.dtype, v.weak) for v in s.operands] for s in nodes]
+        period = _period([(s.call, kind) for s, kind in zip(nodes, kinds, strict=True)])
+        if not period:  # a rate decays, a slice moves on
+            signs = [(without_numbers(s.call), kind) for s, kind in zip(nodes, kinds, strict=True)]
+            period = _period(signs)
+            numbers_change(nodes, period)
         last = nodes[len(nodes) - period :]
         turn = sum(s.nodes - s.parent.nodes for s in last if s.parent)
         drawn = sum(getattr(getattr(s.call, "op", None), "random", False) for s in last)

@@ -40,6 +40,8 @@ def _numpy(data: Any, dtype: Any) -> np.ndarray:
     want = None if dtype is None else _np(dtype, "tensor")
     if isinstance(data, (list, tuple)) or not hasattr(data, "__array__"):
         return read(data, want)
+    if want is not None and isinstance(data, (np.number, np.bool_)):
+        return read(data, want)  # a number, which must be one of the dtype's kind
     array = np.asarray(data)
     _check_dtype(array)
     return array if want is None or array.dtype == want else array.astype(want)

@@ -49,7 +49,7 @@ _EDGES = {
 }
 _COMPARED = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 # A Python number in these is made a tensor, which has an edge that leads nowhere.
-WRAPS = frozenset({"add", "sub", "mul", "div", "where", "xlogy", "true_divide", "fill_"})
+WRAPS = frozenset({"add", "sub", "mul", "div", "where", "true_divide", "fill_"})
 _ALWAYS_WRITTEN_OUT = ("CopySlices", "CopyBackwards", "NotImplemented", "Identity")
 
 _AS_IT_IS = frozenset({"CopySlices", "DivBackward1"})
@@ -75,6 +75,16 @@ def _pow(a: Arguments) -> str:
     if not isinstance(values[0], Slot):
         return "PowBackward2"
     return "PowBackward1" if isinstance(values[1], Slot) else "PowBackward0"
+
+
+def _of_two(op: str) -> Callable[[Arguments], str]:
+    """Of three signatures the second takes a number first, the third a number last."""
+
+    def name(a: Arguments) -> str:
+        first, last = (isinstance(x, Slot) for x in list(a.values())[:2])
+        return f"{op}Backward{1 if not first else 0 if last else 2}"
+
+    return name
 
 
 def _clamp(a: Arguments) -> str:
@@ -140,6 +150,7 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
     "split": _split,
     "squeeze": _squeeze,
     "sum": _said("Sum", "dim", "keepdim"),
+    "xlogy": _of_two("Xlogy"),
 }
 
 
@@ -237,6 +248,8 @@ def node_name(state: State) -> str:
             return f"BernoulliBackward{1 if isinstance(arguments(state).get('p'), Slot) else 2}"
         if op.name == "float_power":
             return _pow(arguments(state))
+        if op.name == "xlog1py":
+            return _of_two("SpecialXlog1Py")(arguments(state))
         if op.qualified == "fft.fft" and state.operands[0].dtype.kind != "c":
             return "FftR2CBackward0"
         if op.name == "fill" and op.overwrites:

@@ -150,7 +150,7 @@ def active_saves(state: State) -> bool:
 
 
 # A Python number in these is made a tensor, which is saved like any other.
-WRAPPING = frozenset({"mul", "div", "true_divide", "xlogy"})
+WRAPPING = frozenset({"mul", "div", "true_divide"})
 
 
 def wraps(call: Call, given: Any) -> bool:

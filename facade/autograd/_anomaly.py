@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .._modes import no_grad
+from .._once import warn as warn_user
 from .._storage import detach
 from .._tasks import current_node
 from .._trace import Mode, State, anomaly, local
@@ -103,7 +104,7 @@ def _unknown(name: str) -> str:
 def _tell(text: str) -> None:
     """Warn; a filter that makes errors of warnings must not hide the error that is under way."""
     try:
-        warnings.warn(text, UserWarning, stacklevel=8)
+        warn_user(text)
     except UserWarning:
         print(f"UserWarning: {text}", file=sys.stderr)
 

@@ -13,6 +13,7 @@ from .._handle import Handle
 from .._modes import no_grad
 from .._record import apply
 from .._scalars import plus, times
+from .._trace import local
 from ._reduction import check_reduction, expanded, reduced, reduction_of, weighted
 
 _F = {n: TABLE["nn.functional." + n] for n in (
@@ -151,6 +152,8 @@ def gaussian_nll_loss(
         from .._creation import ones_like
 
         var = var * ones_like(input)
+    elif var._array is None and local.look is None:  # what a model predicts: not computed yet
+        apply(TABLE["_variances"], var.detach())
     elif bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():

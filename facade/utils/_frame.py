@@ -16,10 +16,12 @@ from typing import Any
 from leafax.functional import Node as Entry
 
 from .. import _random
+from .._autocast_again import Autocast
 from .._budget import uncut
 from .._enter import enter, make
 from .._handle import Handle
 from .._keep import needed
+from .._modes import within
 from .._region import Region
 from .._roles import alias, keep_edge
 from .._saved import modified, saved_places
@@ -60,6 +62,7 @@ class Frame:
         self.rng = generator._state, generator._seed
         now = local.mode
         self.mode = Mode.of(now.enabled, now.inference, now.autocast, False, counted=False)
+        self.autocast = Autocast()
         self.region = Region()
         self.steps: list[State] = []
         self.metadata: list[Any] = []
@@ -169,12 +172,12 @@ class Frame:
         before = generator._state, generator._seed
         mode, recorded = local.mode, local.recorded
         now = self.mode
-        local.set_mode(Mode.of(now.enabled, now.inference, now.autocast, counted=self.early_stop))
+        again = Mode.of(now.enabled, now.inference, now.autocast, counted=self.early_stop)
         local.recorded = self._counter()
         try:
             if self.preserve:
                 generator._state, generator._seed = self.rng
-            with unhooked(), self.context, saving(self):
+            with self.autocast, within(again), unhooked(), self.context, saving(self):
                 self.fn(*args, **self.kwargs)
         except StopRecomputation:
             pass

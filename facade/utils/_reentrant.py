@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from .. import _random
+from .._autocast_again import Autocast
 from .._enter import enter, make
 from .._handle import Handle
 from .._modes import enable_grad
@@ -27,6 +28,7 @@ class CheckpointFunction(Function):
         ctx.run_function, ctx.preserve = run_function, preserve_rng_state
         generator = _random.default_generator
         ctx.rng = generator._state, generator._seed
+        ctx.autocast = Autocast()
         ctx.inputs = [None if isinstance(a, Handle) else a for a in args]
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, Handle)]
         ctx.save_for_backward(*[a for a in args if isinstance(a, Handle)])
@@ -52,7 +54,7 @@ class CheckpointFunction(Function):
         try:
             if ctx.preserve:
                 generator._state, generator._seed = ctx.rng
-            with enable_grad():
+            with enable_grad(), ctx.autocast:
                 outputs = ctx.run_function(*inputs)
         finally:
             if ctx.preserve:

@@ -82,13 +82,8 @@ def isclose(
         close = close | ((x != x) & (y != y))
     if rtol == 0 and atol == 0:
         return close
-    if category(x.dtype) < 2:
-        # PyTorch takes the tolerance in the default dtype, the difference in integers.
-        if x.dtype == BOOL:
-            x, y = cast(x, np.dtype("int64")), cast(y, np.dtype("int64"))
-        (scaled,) = aligned(y, to_float=True)
-        allowed = jnp.abs(scaled * cast(rtol, scaled.dtype)) + cast(atol, scaled.dtype)
-        return close | (cast(jnp.abs(x - y), scaled.dtype) <= allowed)
+    if category(x.dtype) < 2:  # the difference of bytes is not one of bytes
+        x, y = aligned(x, y, to_float=True)
     error = jnp.abs(x - y)
     allowed = jnp.abs(y * cast(rtol, y.dtype)) + cast(atol, error.dtype)
     return close | (jnp.isfinite(error) & (error <= allowed))

@@ -85,7 +85,8 @@ def leaky_relu(input: Array, negative_slope: Any = 0.01) -> Array:
     """Scale the negative part; the gradient at 0 is `negative_slope`."""
     need_float(input, "leaky_relu_cpu")
     x = wide(input)
-    return cast(jnp.where(x > 0, x, x * cast(negative_slope, x.dtype)), input.dtype)
+    slope = jnp.where(x > 0, 1, cast(negative_slope, x.dtype))  # which may be infinite
+    return cast(x * slope, input.dtype)
 
 
 # JAX's derivative is the result plus 1, of which little is left far below 0.

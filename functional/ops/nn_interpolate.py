@@ -184,7 +184,7 @@ def interpolate(
         )
         raise RuntimeError(
             "Input and output sizes should be greater than 0, but got input "
-            f"({before}) output ({after})"
+            f"({before}){' and' if dims == 1 else ''} output ({after})"
         )
     _check_dtype(input.dtype, mode, dims, antialias)
     if not input.size:

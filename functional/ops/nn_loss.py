@@ -94,7 +94,8 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any 
     size = magnitude(off)
     far = size >= delta
     near = jnp.where(far, 0, off)  # an infinite one would make NaN
-    loss = jnp.where(far, delta * (size - 0.5 * delta), 0.5 * near * near)
+    slope = jnp.where(far, delta, 0)  # and an infinite `delta` as well
+    loss = jnp.where(far, slope * (size - 0.5 * slope), 0.5 * near * near)
     return cast(reduced(cast(loss, dtype), reduction), input.dtype)
 
 
@@ -215,3 +216,13 @@ def binary_cross_entropy_with_logits(
         broadcast(loss, weight)
         loss = loss * jax.lax.stop_gradient(wide(weight))
     return cast(reduced(loss, reduction), target.dtype)
+
+
+def _check_variances(input: Array) -> list[Fault]:
+    return [Fault(input < 0, ValueError, "var has negative entry/entries")]
+
+
+@op(function=False, method=False, differentiable=False, check=_check_variances)
+def _variances(input: Array) -> Array:
+    """Take the variances of `gaussian_nll_loss` as they are, if none is negative."""
+    return input

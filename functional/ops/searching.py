@@ -217,8 +217,10 @@ def _distance(d: Array, p: float) -> Array:
         return jax.lax.stop_gradient(differs.sum(-1))
     if p == 1:
         return size.sum(-1)
-    if np.isinf(p):
-        return size.max(-1)
+    if np.isinf(p):  # each of those that are largest gets the whole gradient
+        largest = jax.lax.stop_gradient(size.max(-1))
+        ties = (size == largest[..., None]) & jnp.isfinite(size)
+        return largest + jnp.where(ties, size - jax.lax.stop_gradient(size), 0).sum(-1)
     zero = size == 0  # not NaN, which stays
     power = jnp.where(zero, jnp.ones((), d.dtype), size) ** p
     return _safe_root(jnp.where(zero, jnp.zeros((), d.dtype), power).sum(-1), p)
@@ -250,7 +252,7 @@ def cdist(
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     _dims.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     # By a matrix product where there are many rows, which computes in halves too.
@@ -296,7 +298,7 @@ def pdist(input: Array, p: float = 2.0) -> Array:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not is_floating(input.dtype):
         raise RuntimeError("pdist only supports floating-point dtypes")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     i, j = np.triu_indices(input.shape[0], 1)
     d = input[i] - input[j]

@@ -122,7 +122,7 @@ _xlog1py = with_jvp(_xlog1py_value, _xlog1py_tangent)
 
 
 @op(namespace="special", method=False, backward="SpecialXlog1PyBackward0",
-    saves={"self": "other", "other": "*"})  # fmt: skip
+    saves={"self": "*", "other": "*"}, numbers=("input", "other"))  # fmt: skip
 def xlog1py(input: Any, other: Any) -> Array:
     """`input * log1p(other)`, 0 where `input` is 0."""
     a, b = aligned(input, other, to_float=True)
