@@ -16,7 +16,7 @@ import jax
 
 from leafax.functional import Op
 
-from .._enter import NUMBER, add_input, from_array
+from .._enter import NUMBER, add_input, enter_all, from_array
 from .._modes import enable_grad, no_grad
 from .._record import record
 from .._roles import overwritten, spread
@@ -217,8 +217,17 @@ class Optimizer(Saved):
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         memo = trace.state.next.get(key)
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
-        if memo is None or share(params) or not are_at_rest(held):
+        if share(params) or not are_at_rest(held):
             return False
+        if memo is None:
+            grads = [p._grad for p in params]
+            if share(grads) or not any(t._v.index < 0 for t in (*params, *grads)):
+                return False
+            # The program was cut since the loss: they enter first, and the rest is as ever.
+            key = ("step", op, *enter_all((*params, *grads), trace))
+            memo = trace.state.next.get(key)
+            if memo is None:
+                return False
         memo.replay(trace, params, held, inputs, counts)
         return True
 
