@@ -72,6 +72,23 @@ SESSIONS = {
         L.vector_norm(E, -2.5); L.vector_norm(E, -2.5, dim=()); L.vector_norm(E, -1, dim=0).shape
         L.vector_norm(E, float("inf"), dim=2).shape; L.vector_norm(E, 2, dim=1)
     """,
+    "pivots that no factorization gives": """
+        P = lambda *p: torch.tensor(p, dtype=torch.int32); B = Z[:, :2] + 1; E = Z + torch.eye(3)
+        for p in ((0, 1, 1), (4, 1, 1), (4, 0, 1), (3, 3, 3)):
+            print(L.lu_solve(E, P(*p), B, adjoint=True).tolist())
+        L.lu_solve(E, P(0, 0, 0), B[:, :0]).shape; torch.lu_solve(B, E, P(4, 0, 1)).tolist()
+        L.lu_solve(torch.stack([E, E]), torch.stack([P(1, 2, 3), P(1, 2, 0)]), B).tolist()
+        L.ldl_solve(E, P(1, 2, 3), B).tolist(); L.ldl_solve(E, P(1, 2, 0), B).tolist()
+        L.ldl_solve(E, P(1, 2, 4), B).tolist(); L.ldl_solve(E, P(-4, -4, 3), B).tolist()
+    """,
+    "out= that overlaps": """
+        L.cross(A, A + 1, out=A); L.cross(A, A + 1, dim=0, out=A); L.cross(A[:1] + 1, A, out=A)
+        torch.outer(A[0], A[1], out=A); torch.where(A > 2, A.mT, A, out=A)
+        torch.max(A, A.mT, out=A)
+        torch.where(A > 2, A[0], A, out=A); torch.min(A, 0, out=(A[0], torch.empty(0).long()))
+        torch.max(A, A + 1, out=A); torch.where(A > 2, A, A + 1, out=A); A
+        torch.outer(A[0].clone(), A[1].clone(), out=A); L.cross(A.clone(), A + 1, out=A)
+    """,
 }
 
 
