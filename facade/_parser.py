@@ -82,6 +82,19 @@ def refusal(
     return complaint(lines, args, kwargs, said)
 
 
+def bound(
+    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
+) -> dict[str, Any] | None:
+    """The arguments by the names of the first signature that they suit, None if there is none."""
+    for line in lines:
+        wanted = parameters(line)
+        if _parse(wanted, args, kwargs, said) is None:
+            names = {n: p.name for p in wanted for n in (p.name, *ALIASES.get(p.name, ()))}
+            given = dict(zip([p.name for p in wanted], args, strict=False))
+            return given | {names[k]: x for k, x in kwargs.items()}
+    return None
+
+
 def with_numbers(
     lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
@@ -266,6 +279,10 @@ def _floats(p: Parameter, x: Any) -> bool:
     return isinstance(x, (tuple, list)) and (not x or isinstance(x[0], _NUMBERS))
 
 
+def _scalars(p: Parameter, x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and all(isinstance(y, _NUMBERS) for y in x)
+
+
 def _tensors(p: Parameter, x: Any) -> bool:
     return isinstance(x, (tuple, list)) and all(isinstance(y, (Handle, Value)) for y in x)
 
@@ -281,6 +298,7 @@ def _is_device(p: Parameter, x: Any) -> bool:
 _TESTS: dict[str, Callable[[Parameter, Any], bool]] = {
     "Tensor": _tensor, "Number": _number, "float": _float, "int": _int, "tuple of ints": _ints,
     "tuple of floats": _floats, "tuple of Tensors": _tensors, "torch.dtype": _is_dtype,
+    "tuple of Scalars": _scalars,
     "torch.device": _is_device, "bool": lambda p, x: isinstance(x, bool),
     "str": lambda p, x: isinstance(x, str),
     "torch.memory_format": lambda p, x: isinstance(x, memory_format),
