@@ -96,9 +96,14 @@ def bound(
 
 
 def with_numbers(
-    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
-) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments with numbers for the tensors that stand for some; None if none does."""
+    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str,
+    asked: bool = False,
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:  # fmt: skip
+    """The arguments with numbers for the tensors that stand for some; None if none does.
+
+    Args:
+      asked: the op needs to know the value of a number that may be of any kind.
+    """
     for line in lines:
         wanted = parameters(line)
         if _parse(wanted, args, kwargs, said) is None:
@@ -106,16 +111,17 @@ def with_numbers(
     else:
         return None
     names = {n: p for p in wanted for n in (p.name, *ALIASES.get(p.name, ()))}
-    new = tuple(
-        _as_number(p, x) for p, x in zip([*wanted, *wanted[-1:] * len(args)], args, strict=False)
-    )
-    named = {k: _as_number(names[k], x) if k in names else x for k, x in kwargs.items()}
+    places = [*wanted, *wanted[-1:] * len(args)]
+    new = tuple(_as_number(p, x, asked) for p, x in zip(places, args, strict=False))
+    named = {k: _as_number(names[k], x, asked) if k in names else x for k, x in kwargs.items()}
     before, after = (*args, *kwargs.values()), (*new, *named.values())
     same = all(x is y for x, y in zip(before, after, strict=True))
     return None if same else (new, named)
 
 
-def _as_number(p: Parameter, x: Any) -> Any:
+def _as_number(p: Parameter, x: Any, asked: bool = False) -> Any:
+    if asked and p.kind == "Number" and isinstance(x, Handle):
+        return x.item()  # type: ignore[attr-defined]
     if p.kind in ("int", "float", "tuple of ints"):
         if isinstance(x, Handle):
             t: Any = x

@@ -81,6 +81,21 @@ SESSIONS = {
         L.ldl_solve(E, P(1, 2, 3), B).tolist(); L.ldl_solve(E, P(1, 2, 0), B).tolist()
         L.ldl_solve(E, P(1, 2, 4), B).tolist(); L.ldl_solve(E, P(-4, -4, 3), B).tolist()
     """,
+    "diagonals far away": """
+        [f(A, k) for f in (torch.triu, torch.tril) for k in (2**63 - 1, -(2**63), 2**40, 3, -3, -2)]
+        [f(W, k) for f in (torch.triu, torch.tril) for k in (2**62, -(2**62), 1, 2, -3, -2)]
+        A.clone().triu_(2**63 - 1); W.mT.tril(-(2**63)); torch.ones(2, 0).triu(2**63 - 1)
+        a = A.clone().requires_grad_(); torch.autograd.grad(a.triu(2**63 - 1).sum(), a)
+    """,
+    "tensors for numbers": """
+        t = torch.tensor; A.renorm(2, 0, A.norm(2, 1).mean()); torch.renorm(A, t(2), t(0), t(1.0))
+        a = A.clone(); a.renorm_(1, 1, A.abs().max()); torch.renorm(A, 2, 0, t(-1.0))
+        torch.renorm(A, 2, 0, t([1.0])); L.vector_norm(A, t(2.0)); L.norm(A, t(3))
+        torch.dist(A, A + 1, t(2.0)); torch.dist(A, A + 1, p=t(1)); L.vector_norm(A, ord=t(0.5))
+    """,
+    "powers lie row by row": """
+        [L.matrix_power(A.mT, k).stride() for k in range(4)]; L.matrix_power(A[:2, :2], 1).stride()
+    """,
     "out= that overlaps": """
         L.cross(A, A + 1, out=A); L.cross(A, A + 1, dim=0, out=A); L.cross(A[:1] + 1, A, out=A)
         torch.outer(A[0], A[1], out=A); torch.where(A > 2, A.mT, A, out=A)
