@@ -93,6 +93,12 @@ SESSIONS = {
         torch.renorm(A, 2, 0, t([1.0])); L.vector_norm(A, t(2.0)); L.norm(A, t(3))
         torch.dist(A, A + 1, t(2.0)); torch.dist(A, A + 1, p=t(1)); L.vector_norm(A, ord=t(0.5))
     """,
+    "NaN is not 0 or more": """
+        n = float("nan"); torch.cdist(A, A, p=n); torch.pdist(A, n); torch.cdist(A, A, p=-1.0)
+        A.renorm(n, 0, 1); A.renorm(2, 0, n); A.renorm(0, 0, 1); torch.isclose(A, A, rtol=n)
+        torch.allclose(A, A, atol=n); torch.isclose(A, A, atol=-1.0); A.clone().exponential_(n)
+        A.clone().cauchy_(0, n); A.clone().log_normal_(0, n); A.clone().log_normal_(0, -1)
+    """,
     "powers lie row by row": """
         [L.matrix_power(A.mT, k).stride() for k in range(4)]; L.matrix_power(A[:2, :2], 1).stride()
     """,

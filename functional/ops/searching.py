@@ -250,7 +250,7 @@ def cdist(
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     _dims.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     # By a matrix product where there are many rows, which computes in halves too.
@@ -296,7 +296,7 @@ def pdist(input: Array, p: float = 2.0) -> Array:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not is_floating(input.dtype):
         raise RuntimeError("pdist only supports floating-point dtypes")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     i, j = np.triu_indices(input.shape[0], 1)
     d = input[i] - input[j]
@@ -310,7 +310,7 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     """Scale slices along `dim` whose p-norm exceeds `maxnorm` down to it."""
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
-    if p <= 0:
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if isinstance(maxnorm, complex):
         raise RuntimeError("renorm: maxnorm must be real-valued")
