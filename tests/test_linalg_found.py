@@ -101,6 +101,11 @@ SESSIONS = {
     """,
     "powers lie row by row": """
         [L.matrix_power(A.mT, k).stride() for k in range(4)]; L.matrix_power(A[:2, :2], 1).stride()
+        V = W.mT; torch.addr(V, V[:, 0], V[0]).stride()
+        torch.addr(V, V[:, 0], V[0], beta=0).stride()
+        torch.addr(A[:2, :2], A[0, :2], A[:2, 0]).stride(); torch.addr(A[0], A[1], A[0]).stride()
+        torch.addr(V, V[:, 0], V[0], alpha=2, out=A.new_empty(0)).stride(); V.addr(A[0, :2], A[0])
+        torch.addr(A[:1].mT, A[0], A[0]).stride(); V.clone().addr_(A[0, :2], A[0]).stride()
     """,
     "out= that overlaps": """
         L.cross(A, A + 1, out=A); L.cross(A, A + 1, dim=0, out=A); L.cross(A[:1] + 1, A, out=A)
