@@ -176,10 +176,16 @@ def reworded(
 
 
 def with_numbers(
-    op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]
+    op: Op, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments with numbers for the tensors that stand for some; None if none does."""
-    return numbers_in(_SPLIT if op.name == "split" else _exact(op.qualified), args, kwargs, op.name)
+    """The arguments with numbers for the tensors that stand for some; None if none does.
+
+    Args:
+      error: of the call with these arguments.
+    """
+    lines = _SPLIT if op.name == "split" else _exact(op.qualified)
+    asked = isinstance(error, jax.errors.ConcretizationTypeError)
+    return numbers_in(lines, args, kwargs, op.name, asked)
 
 
 def as_python(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from leafax.functional import LU, TABLE, Fault, Op, SVDOld, Unpacked
 from ._composed import composes, under_grad
 from ._creation import eye
 from ._dtype import of
+from ._memory_format import contiguous_format
 from ._record import apply
 from ._trace import local
 from ._writes import written
@@ -171,9 +172,9 @@ def _cond(A: Any, p: Any) -> Any:  # noqa: N803
 @composes("matrix_power", "linalg.matrix_power")
 def _matrix_power(A: Any, n: int) -> Any:  # noqa: N803
     if n == 0:  # PyTorch keeps the matrix in the graph
-        return A.clone().copy_(eye(A.shape[-1], dtype=A.dtype))
+        return A.clone(memory_format=contiguous_format).copy_(eye(A.shape[-1], dtype=A.dtype))
     if n == 1:
-        return A.clone()
+        return A.clone(memory_format=contiguous_format)
     power = apply(_INV, A) if n < 0 else A
     n = abs(n)
     if n == 3:

@@ -153,7 +153,7 @@ def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
     from ._out import check_out, write_out
 
     check_out(TABLE["outer"], out, (input, vec2))
-    return write_out(TABLE["outer"], outer(input, vec2), out)
+    return write_out(TABLE["outer"], outer(input, vec2), out, (input, vec2))
 
 
 def rtruediv(self: Any, other: Any) -> Any:

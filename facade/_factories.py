@@ -74,11 +74,8 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if name in _RANDOM:
         refuse_random_out()
-    have, asked = out._v.dtype, kwargs.get("dtype")
-    if asked is not None and (want := as_dtype(name, asked).np) != have:
-        raise RuntimeError(
-            f"dtype {scalar_name(want)} does not match dtype of out parameter ({scalar_name(have)})"
-        )
+    have = out._v.dtype
+    _check_dtype(name, have, kwargs.get("dtype"))
     requires_grad = kwargs.pop("requires_grad", False)
     result = factory(*args, **{**kwargs, "dtype": of(have)})
     _make_room(name, fits, out, result)
@@ -94,6 +91,14 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
     return out._set_requires_grad(True) if requires_grad else out
 
 
+def _check_dtype(name: str, have: Any, asked: Any) -> None:
+    """Refuse another `dtype=` than that of `out=`."""
+    if asked is not None and (want := as_dtype(name, asked).np) != have:
+        raise RuntimeError(
+            f"dtype {scalar_name(want)} does not match dtype of out parameter ({scalar_name(have)})"
+        )
+
+
 _FILLED = {"zeros": 0, "ones": 1, "full": None}
 
 
@@ -103,6 +108,10 @@ def _number(name: str, args: Any, kwargs: Any) -> Any:
         return _FILLED[name]
     value = kwargs["fill_value"] if "fill_value" in kwargs else args[1]
     return value.item() if isinstance(value, Handle) else value  # type: ignore[attr-defined]
+
+
+# `arange`, and what it fills.
+_COUNTED = frozenset({"arange", "fft_fftfreq", "fft_rfftfreq"})
 
 
 def _make_room(name: str, fits: str, out: Any, result: Any) -> None:
@@ -119,7 +128,7 @@ def _make_room(name: str, fits: str, out: Any, result: Any) -> None:
     check_inplace(out, False)
     if tuple(out.shape) == shape or fits == "count" and out.numel() == result.numel():
         return
-    if name == "arange" and out.numel():
+    if name in _COUNTED and out.numel():
         warnings.warn(
             f"The number of elements in the out tensor of shape {list(out.shape)} is "
             f"{out.numel()} which does not match the computed number of elements "
@@ -151,7 +160,12 @@ def placed(function: Factory, out: bool = False) -> Factory:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument 'out'")
         target = kwargs.get("out")
         if isinstance(target, Handle):
-            kwargs["dtype"] = kwargs.get("dtype") or of(target._v.dtype)
+            have, name = target._v.dtype, f"fft_{function.__name__}"
+            _check_dtype(name, have, kwargs.get("dtype"))
+            kwargs["dtype"] = of(have)
+            if target.numel():
+                plain = {k: v for k, v in kwargs.items() if k != "out"}
+                _make_room(name, "shape", target, function(*args, **plain))
         return finish(function(*args, **kwargs), requires_grad, device)
 
     return made

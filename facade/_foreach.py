@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from leafax.functional import TABLE
+
 from ._handle import Handle
 from ._inplace import apply_inplace
+from ._parser import bound, refusal
+from ._record import apply
 from ._scalars import ADD, DIV, MUL, SUB
 
 _UNARY = (
@@ -17,65 +21,148 @@ _UNARY = (
     "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt",
     "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )  # fmt: skip
-_BINARY = ("add", "sub", "mul", "div", "pow", "lerp", "addcmul", "addcdiv")
-# With a number, each of these is a bound.
-_BOUNDS = {
-    "maximum": "clamp_min", "minimum": "clamp_max", "clamp_min": "maximum", "clamp_max": "minimum",
+_NUMBER, _NUMBERS, _LIST = "Number scalar", "tuple of Scalars scalars", "tuple of Tensors other"
+_SCALED = f"{_LIST}, *, Number alpha = 1"
+_TWO = "tuple of Tensors tensor1, tuple of Tensors tensor2, "
+_TO = "tuple of Tensors tensors1, "
+# What PyTorch's parser takes behind the list, in its order.
+_BINARY: dict[str, tuple[str, ...]] = {
+    "add": (_NUMBER, _NUMBERS, "Tensor other, *, Number alpha = 1", _SCALED),
+    "sub": (_NUMBER, _NUMBERS, _SCALED),
+    **dict.fromkeys(("mul", "div"), (_NUMBERS, "Tensor other", _LIST, _NUMBER)),
+    "pow": ("Number exponent", "tuple of Scalars exponent", "tuple of Tensors exponent"),
+    "lerp": tuple(
+        _TO + x for x in ("Number weight", "tuple of Scalars weight", "tuple of Tensors weights")
+    ),
+    **dict.fromkeys(
+        ("addcmul", "addcdiv"),
+        tuple(_TWO + x for x in (_NUMBERS, "Tensor scalars", "Number value = 1")),
+    ),
+    **dict.fromkeys(
+        ("maximum", "minimum", "clamp_min", "clamp_max"), (_NUMBER, _NUMBERS, _LIST)
+    ),
+}
+_ALONE = {
+    "clone": ("*, torch.memory_format memory_format = None",), "max": ("",),
+    "norm": ("Number ord = 2, torch.dtype dtype = None",), "mm": ("tuple of Tensors mat2",),
 }  # fmt: skip
+_IN_PLACE = {"copy": ("tuple of Tensors src, bool non_blocking = False",), "zero": ("",)}
+_EXTREMA = {name: TABLE[name] for name in ("maximum", "minimum")}
+# What PyTorch calls with a number; the gradient is that of an extremum all the same.
+_BOUNDS = {"maximum": "clamp_min", "minimum": "clamp_max"}
 # What PyTorch writes one by one in C++, where a number stays a number.
 _BY_NUMBER = {op.name: op for op in (ADD, SUB, MUL, DIV)}
-_ALONE = ("clone", "norm", "max", "mm")
 
 
-def _tensors(name: str, tensors: Any) -> list[Any]:
-    if not isinstance(tensors, (tuple, list)):
-        raise TypeError(
-            f"{name}(): argument 'self' (position 1) must be tuple of Tensors, not "
-            f"{type(tensors).__name__}"
+def _lines(op: str, inplace: bool) -> tuple[str, ...]:
+    found = {**_BINARY, **_ALONE, **_IN_PLACE}.get(op, ("",))
+    lines = [f"tuple of Tensors self{', ' * bool(x)}{x}" for x in found]
+    if op == "pow" and not inplace:
+        lines.insert(0, "Number self, tuple of Tensors exponent")
+    return tuple(lines)
+
+
+def _parsed(name: str, lines: tuple[str, ...], args: Any, kwargs: Any) -> dict[str, Any]:
+    given = bound(lines, args, kwargs, name)
+    if given is None:
+        raise TypeError(refusal(lines, args, kwargs, name))
+    return given
+
+
+def _unpacked(scalars: Any, n: int) -> list[Any]:
+    """The numbers that a tensor holds, one for each of `n` tensors."""
+    if scalars.dim() != 1:
+        raise RuntimeError(
+            f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.dim()} instead."
         )
-    if not tensors:
+    if len(scalars) != n:
+        raise RuntimeError(
+            f"Expected length of scalars to match input of length {n} but got {len(scalars)} "
+            "instead."
+        )
+    return scalars.tolist()  # type: ignore[no-any-return]
+
+
+def _each(tensors: list[Any], given: dict[str, Any]) -> list[dict[str, Any]]:
+    """The arguments of each tensor: an element of a list, or the same for all."""
+    n = len(tensors)
+    if not n or "src" in given and not given["src"]:
         raise RuntimeError("Tensor list must have at least one tensor.")
-    return list(tensors)
+    for k, x in given.items():
+        if isinstance(x, (tuple, list)) and (k.startswith("tensor") or _holds_tensors(x)):
+            if len(x) != n:
+                raise RuntimeError(
+                    f"Tensor lists must have the same number of tensors, got {n} and {len(x)}"
+                )
+    columns = []
+    for k, x in given.items():
+        if k == "scalars" and isinstance(x, Handle):
+            x = _unpacked(x, n)
+        if isinstance(x, (tuple, list)) and len(x) != n:
+            raise RuntimeError("Tensor list must have same number of elements as scalar list.")
+        columns.append(x if isinstance(x, (tuple, list)) else [x] * n)
+    return [dict(zip(given, row, strict=True)) for row in zip(*columns, strict=True)] or [{}] * n
 
 
-def _spread(arg: Any, n: int) -> list[Any]:
-    """An argument for each of `n` tensors: an element of a list, or the same for all."""
-    if not isinstance(arg, (tuple, list)):
-        return [arg] * n
-    if len(arg) != n:
-        if arg and isinstance(arg[0], Handle):
-            raise RuntimeError(
-                f"Tensor lists must have the same number of tensors, got {n} and {len(arg)}"
-            )
-        raise RuntimeError("Tensor list must have same number of elements as scalar list.")
-    return list(arg)
+def _holds_tensors(x: Any) -> bool:
+    return bool(x) and isinstance(x[0], Handle)
 
 
-def _call(op: str, t: Any, args: list[Any], options: dict[str, Any], inplace: bool) -> Any:
-    if op in ("addcmul", "addcdiv") and len(args) == 3:  # PyTorch's `value` is positional here
-        *args, options = *args[:2], {**options, "value": args[2]}
-    if op in _BOUNDS and isinstance(args[0], Handle) == op.startswith("clamp"):
+def _call(op: str, t: Any, given: dict[str, Any], inplace: bool) -> Any:
+    if op == "norm":
+        return _norm(t, **given)
+    if op == "max" and not t.numel():
+        raise RuntimeError(
+            "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements "
+            "is undefined."
+        )
+    if op.startswith("addc"):
+        tensors, value = given["tensor1"], given.get("scalars", given.get("value", 1))
+        return getattr(t, op + "_" * inplace)(tensors, given["tensor2"], value=value)
+    options = {k: x for k, x in given.items() if k in ("alpha", "memory_format", "non_blocking")}
+    args = [x for k, x in given.items() if k not in options]
+    if op in _EXTREMA:
+        if not isinstance(args[0], Handle) and t.requires_grad and not inplace:
+            args = [t.new_full((), args[0])]
+        if isinstance(args[0], Handle):
+            return (apply_inplace if inplace else apply)(_EXTREMA[op], t, *args)
         op = _BOUNDS[op]
     if inplace and op in _BY_NUMBER and not options and isinstance(args[0], (int, float, complex)):
         return apply_inplace(_BY_NUMBER[op], t, *args)
     return getattr(t, op + "_" * inplace)(*args, **options)
 
 
+def _norm(t: Any, ord: Any = 2, dtype: Any = None) -> Any:
+    from .linalg import vector_norm  # type: ignore[attr-defined]
+
+    if not t.numel() and ord == float("inf"):
+        raise RuntimeError(
+            "_foreach_norm cannot compute the infinity norm on an empty tensor because the "
+            "operation does not have an identity"
+        )
+    return vector_norm(t, ord, dtype=dtype)
+
+
 def _over_lists(op: str, inplace: bool) -> Callable[..., Any]:
     name = f"_foreach_{op}" + "_" * inplace
+    lines = _lines(op, inplace)
 
-    def foreach(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if op == "pow" and not isinstance(self, (tuple, list)):
-            return tuple([self**t for t in _tensors(name, args[0])])
-        tensors = _tensors(name, self)
-        n = len(tensors)
-        given = [_spread(a, n) for a in args]
-        named = {k: _spread(v, n) for k, v in kwargs.items()}
-        made = []
-        for i, t in enumerate(tensors):
-            options = {k: v[i] for k, v in named.items()}
-            made.append(_call(op, t, [a[i] for a in given], options, inplace))
-        return self if inplace else tuple(made)
+    def foreach(*args: Any, **kwargs: Any) -> Any:
+        given = _parsed(name, lines, args, kwargs)
+        first = given.pop("self")
+        if not isinstance(first, (tuple, list)):
+            exponents = list(given["exponent"])
+            return tuple([first**t for t, _ in zip(exponents, _each(exponents, {}), strict=True)])
+        other = given.get("other")
+        if isinstance(other, Handle) and other.dim():  # type: ignore[attr-defined]
+            t: Any = other
+            raise RuntimeError(
+                f"scalar tensor expected to be 0 dim but it has {t.dim()} dimensions and "
+                f"{t.numel()} elements."
+            )
+        rows = _each(list(first), given)
+        made = [_call(op, t, row, inplace) for t, row in zip(first, rows, strict=True)]
+        return first if inplace else tuple(made)
 
     foreach.__name__ = foreach.__qualname__ = name
     foreach.__doc__ = f"`{op}` of each tensor of a list; other lists go along with it."
@@ -83,10 +170,10 @@ def _over_lists(op: str, inplace: bool) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-for _op in (*_UNARY, *_BINARY, *_BOUNDS):
+for _op in (*_UNARY, *_BINARY):
     FUNCTIONS[f"_foreach_{_op}"] = _over_lists(_op, False)
     FUNCTIONS[f"_foreach_{_op}_"] = _over_lists(_op, True)
 for _op in _ALONE:
     FUNCTIONS[f"_foreach_{_op}"] = _over_lists(_op, False)
-for _op in ("copy", "zero"):
+for _op in _IN_PLACE:
     FUNCTIONS[f"_foreach_{_op}_"] = _over_lists(_op, True)

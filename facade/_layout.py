@@ -95,6 +95,10 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
         return (moved(op, call, [laid(v) for v in inputs], avals, iterated),)
     if op.name in _INTO_A_COPY or op.qualified == ATTENTION and is_fused(call, inputs):
         return (copied(laid(inputs[0])),) * len(avals)
+    if op.name == "addr":  # elementwise, of one vector as a column
+        x, first, second = map(laid, inputs[:3])
+        column = Layout((*first.shape, 1), (*first.strides, 1))
+        return (iterated(tuple(avals[0].shape), [x, column, second]),)
     if not elementwise(op, inputs):
         return None
     if op.name in ("clone", "_to_copy") and _in_rows(op, call):

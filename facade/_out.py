@@ -224,6 +224,7 @@ def _by_columns(op: Op) -> bool:
 
 _COLUMNS = frozenset({
     "qr", "triangular_solve", "geqrf", "ormqr", "lu_solve", "sort", "msort", "diff", "nonzero",
+    "addr",
 })  # fmt: skip
 
 

@@ -50,7 +50,7 @@ JOINS = frozenset({"cat", "stack", "hstack", "vstack", "dstack", "column_stack",
 # These refuse their own target as an operand, too.
 _NO_OVERLAP = JOINS | {
     "index_put", "index_add", "index_copy", "index_fill", "index_reduce", "scatter", "scatter_add",
-    "scatter_reduce", "put", "gather", "take", "index_select",
+    "scatter_reduce", "put", "gather", "take", "index_select", "cross",
 }  # fmt: skip
 
 

@@ -82,10 +82,28 @@ def refusal(
     return complaint(lines, args, kwargs, said)
 
 
-def with_numbers(
+def bound(
     lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
-) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The arguments with numbers for the tensors that stand for some; None if none does."""
+) -> dict[str, Any] | None:
+    """The arguments by the names of the first signature that they suit, None if there is none."""
+    for line in lines:
+        wanted = parameters(line)
+        if _parse(wanted, args, kwargs, said) is None:
+            names = {n: p.name for p in wanted for n in (p.name, *ALIASES.get(p.name, ()))}
+            given = dict(zip([p.name for p in wanted], args, strict=False))
+            return given | {names[k]: x for k, x in kwargs.items()}
+    return None
+
+
+def with_numbers(
+    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str,
+    asked: bool = False,
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:  # fmt: skip
+    """The arguments with numbers for the tensors that stand for some; None if none does.
+
+    Args:
+      asked: the op needs to know the value of a number that may be of any kind.
+    """
     for line in lines:
         wanted = parameters(line)
         if _parse(wanted, args, kwargs, said) is None:
@@ -93,16 +111,17 @@ def with_numbers(
     else:
         return None
     names = {n: p for p in wanted for n in (p.name, *ALIASES.get(p.name, ()))}
-    new = tuple(
-        _as_number(p, x) for p, x in zip([*wanted, *wanted[-1:] * len(args)], args, strict=False)
-    )
-    named = {k: _as_number(names[k], x) if k in names else x for k, x in kwargs.items()}
+    places = [*wanted, *wanted[-1:] * len(args)]
+    new = tuple(_as_number(p, x, asked) for p, x in zip(places, args, strict=False))
+    named = {k: _as_number(names[k], x, asked) if k in names else x for k, x in kwargs.items()}
     before, after = (*args, *kwargs.values()), (*new, *named.values())
     same = all(x is y for x, y in zip(before, after, strict=True))
     return None if same else (new, named)
 
 
-def _as_number(p: Parameter, x: Any) -> Any:
+def _as_number(p: Parameter, x: Any, asked: bool = False) -> Any:
+    if asked and p.kind == "Number" and isinstance(x, Handle):
+        return x.item()  # type: ignore[attr-defined]
     if p.kind in ("int", "float", "tuple of ints"):
         if isinstance(x, Handle):
             t: Any = x
@@ -266,6 +285,10 @@ def _floats(p: Parameter, x: Any) -> bool:
     return isinstance(x, (tuple, list)) and (not x or isinstance(x[0], _NUMBERS))
 
 
+def _scalars(p: Parameter, x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and all(isinstance(y, _NUMBERS) for y in x)
+
+
 def _tensors(p: Parameter, x: Any) -> bool:
     return isinstance(x, (tuple, list)) and all(isinstance(y, (Handle, Value)) for y in x)
 
@@ -281,6 +304,7 @@ def _is_device(p: Parameter, x: Any) -> bool:
 _TESTS: dict[str, Callable[[Parameter, Any], bool]] = {
     "Tensor": _tensor, "Number": _number, "float": _float, "int": _int, "tuple of ints": _ints,
     "tuple of floats": _floats, "tuple of Tensors": _tensors, "torch.dtype": _is_dtype,
+    "tuple of Scalars": _scalars,
     "torch.device": _is_device, "bool": lambda p, x: isinstance(x, bool),
     "str": lambda p, x: isinstance(x, str),
     "torch.memory_format": lambda p, x: isinstance(x, memory_format),

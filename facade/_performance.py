@@ -15,19 +15,32 @@ _UNTOLD = {
     "torch.hamming_window are recommended to reduce spectral leakage.",
     "istft": ".Please provide the same window used by stft to make the inversion lossless.",
 }
+# `stft` is Python before it is C++: these come first, most from `pad`.
+_BEFORE = (
+    "stft align_to_window", "Unrecognised padding", "Padding ", "Argument #4", "Expected 2D or 3D",
+)  # fmt: skip
 
 
 def without_window(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`stft` and `istft` warn where no window was given, unless the parser refused the call."""
+    """`stft` and `istft` warn where no window was given, unless the parser refused the call.
+
+    `istft` warns of what it fills with zeros, too.
+    """
 
     @functools.wraps(fn)
     def transform(*args: Any, **kwargs: Any) -> Any:
         try:
             out = fn(*args, **kwargs)
-        except RuntimeError:
-            tell(args, kwargs)
+        except (RuntimeError, IndexError) as error:
+            if not str(error).startswith(_BEFORE):
+                tell(args, kwargs)
             raise
         tell(args, kwargs)
+        if name == "istft" and _falls_short(*args, **kwargs):
+            warn_once(
+                "The length of signal is shorter than the length parameter. Result is being padded "
+                "with zeros in the tail. Please check your center and hop_length settings."
+            )
         return out
 
     def tell(args: Any, kwargs: Any) -> None:
@@ -39,6 +52,17 @@ def without_window(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
             )
 
     return transform
+
+
+def _falls_short(
+    input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+    window: Any = None, center: bool = True, normalized: bool = False,
+    onesided: bool | None = None, length: int | None = None, return_complex: bool = False,
+) -> bool:  # fmt: skip
+    """Whether the frames end before the signal that `istft` is asked for does."""
+    hop = n_fft // 4 if hop_length is None else hop_length
+    start = n_fft // 2 if center else 0
+    return length is not None and start + length > n_fft + hop * (input.shape[-1] - 1)
 
 
 def in_rows(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:

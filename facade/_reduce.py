@@ -37,7 +37,9 @@ def _extremum(name: str, pairwise: str) -> Callable[..., Any]:
             made, op = apply(whole, input), whole
         else:
             made, op = apply(along, input, dim, bool(keepdim)), along
-        return made if out is None else write_out(op, made, out)
+        if out is None:
+            return made
+        return write_out(op, made, out, () if op is whole else (input, other))
 
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = (
@@ -137,7 +139,7 @@ def where(
     for chosen in (input, other):
         refuse_wide("Number", chosen)
     made = apply(TABLE["where"], condition, input, other)
-    return made if out is None else write_out(TABLE["where"], made, out)
+    return made if out is None else write_out(TABLE["where"], made, out, (condition, input, other))
 
 
 def method_where(self: Any, condition: Any, other: Any) -> Any:

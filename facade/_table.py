@@ -132,7 +132,7 @@ def meant_call(
     wrong = None if written is None else reworded(op, written, kwargs, method, name)
     if wrong is not None:
         raise wrong from None
-    return with_numbers(op, args, kwargs) or as_python(error, args, kwargs)
+    return with_numbers(op, error, args, kwargs) or as_python(error, args, kwargs)
 
 
 def function(op: Op, name: str = "") -> Callable[..., Any]:

@@ -72,6 +72,49 @@ SESSIONS = {
         L.vector_norm(E, -2.5); L.vector_norm(E, -2.5, dim=()); L.vector_norm(E, -1, dim=0).shape
         L.vector_norm(E, float("inf"), dim=2).shape; L.vector_norm(E, 2, dim=1)
     """,
+    "pivots that no factorization gives": """
+        P = lambda *p: torch.tensor(p, dtype=torch.int32); B = Z[:, :2] + 1; E = Z + torch.eye(3)
+        for p in ((0, 1, 1), (4, 1, 1), (4, 0, 1), (3, 3, 3)):
+            print(L.lu_solve(E, P(*p), B, adjoint=True).tolist())
+        L.lu_solve(E, P(0, 0, 0), B[:, :0]).shape; torch.lu_solve(B, E, P(4, 0, 1)).tolist()
+        L.lu_solve(torch.stack([E, E]), torch.stack([P(1, 2, 3), P(1, 2, 0)]), B).tolist()
+        L.ldl_solve(E, P(1, 2, 3), B).tolist(); L.ldl_solve(E, P(1, 2, 0), B).tolist()
+        L.ldl_solve(E, P(1, 2, 4), B).tolist(); L.ldl_solve(E, P(-4, -4, 3), B).tolist()
+    """,
+    "diagonals far away": """
+        [f(A, k) for f in (torch.triu, torch.tril) for k in (2**63 - 1, -(2**63), 2**40, 3, -3, -2)]
+        [f(W, k) for f in (torch.triu, torch.tril) for k in (2**62, -(2**62), 1, 2, -3, -2)]
+        A.clone().triu_(2**63 - 1); W.mT.tril(-(2**63)); torch.ones(2, 0).triu(2**63 - 1)
+        a = A.clone().requires_grad_(); torch.autograd.grad(a.triu(2**63 - 1).sum(), a)
+    """,
+    "tensors for numbers": """
+        t = torch.tensor; A.renorm(2, 0, A.norm(2, 1).mean()); torch.renorm(A, t(2), t(0), t(1.0))
+        a = A.clone(); a.renorm_(1, 1, A.abs().max()); torch.renorm(A, 2, 0, t(-1.0))
+        torch.renorm(A, 2, 0, t([1.0])); L.vector_norm(A, t(2.0)); L.norm(A, t(3))
+        torch.dist(A, A + 1, t(2.0)); torch.dist(A, A + 1, p=t(1)); L.vector_norm(A, ord=t(0.5))
+    """,
+    "NaN is not 0 or more": """
+        n = float("nan"); torch.cdist(A, A, p=n); torch.pdist(A, n); torch.cdist(A, A, p=-1.0)
+        A.renorm(n, 0, 1); A.renorm(2, 0, n); A.renorm(0, 0, 1); torch.isclose(A, A, rtol=n)
+        torch.allclose(A, A, atol=n); torch.isclose(A, A, atol=-1.0); A.clone().exponential_(n)
+        A.clone().cauchy_(0, n); A.clone().log_normal_(0, n); A.clone().log_normal_(0, -1)
+    """,
+    "powers lie row by row": """
+        [L.matrix_power(A.mT, k).stride() for k in range(4)]; L.matrix_power(A[:2, :2], 1).stride()
+        V = W.mT; torch.addr(V, V[:, 0], V[0]).stride()
+        torch.addr(V, V[:, 0], V[0], beta=0).stride()
+        torch.addr(A[:2, :2], A[0, :2], A[:2, 0]).stride(); torch.addr(A[0], A[1], A[0]).stride()
+        torch.addr(V, V[:, 0], V[0], alpha=2, out=A.new_empty(0)).stride(); V.addr(A[0, :2], A[0])
+        torch.addr(A[:1].mT, A[0], A[0]).stride(); V.clone().addr_(A[0, :2], A[0]).stride()
+    """,
+    "out= that overlaps": """
+        L.cross(A, A + 1, out=A); L.cross(A, A + 1, dim=0, out=A); L.cross(A[:1] + 1, A, out=A)
+        torch.outer(A[0], A[1], out=A); torch.where(A > 2, A.mT, A, out=A)
+        torch.max(A, A.mT, out=A)
+        torch.where(A > 2, A[0], A, out=A); torch.min(A, 0, out=(A[0], torch.empty(0).long()))
+        torch.max(A, A + 1, out=A); torch.where(A > 2, A, A + 1, out=A); A
+        torch.outer(A[0].clone(), A[1].clone(), out=A); L.cross(A.clone(), A + 1, out=A)
+    """,
 }
 
 

@@ -119,6 +119,14 @@ CASES: dict[str, Case] = {
     "normal into more": lambda t: t.normal(t.ones(2), 0.0, out=t.zeros(3, 2)),
     "normal into less": lambda t: t.normal(0.0, 0.0, (3,), out=t.zeros(1)).shape,
     "normal into ints": lambda t: t.normal(0.0, 1.0, (2,), out=t.zeros(2, dtype=t.int64)),
+    "segments by other lengths than int32 and int64": """
+        x = torch.arange(4.0); t = torch.tensor; R = torch.segment_reduce
+        R(x, "sum", lengths=t([1.0, 3])); R(x, "sum", lengths=t([1, 3], dtype=torch.int16))
+        R(x, "sum", offsets=t([0.0, 1, 4])); R(x.int(), "sum", lengths=t([True] * 4))
+        R(x, "sum", lengths=t([1, 3]), axis=1); R(x, "sum", offsets=t([0, 1, 4]), axis=-2)
+        R(x[0], "sum", lengths=t([1])); R(x, "sum", offsets=t([[0, 1, 4]])); R(x, "sum", axis=7)
+        R(x[0], "sum", lengths=t(1)); R(x, "sum", lengths=t([[1, 3]]), axis=1)
+    """,
 }  # fmt: skip
 
 

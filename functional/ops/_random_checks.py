@@ -168,7 +168,7 @@ def _need_continuous(name: str, dtype: Any, said: str) -> None:
 def need_exponential(key: Any, input: Any, lambd: Any = 1.0) -> None:
     """The dtype and rate of `exponential_`."""
     _need_continuous("Exponential", input.dtype, scalar_name(input.dtype))
-    if is_static(lambd) and lambd <= 0:
+    if is_static(lambd) and not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
 
 
@@ -183,14 +183,14 @@ def need_geometric(key: Any, input: Any, p: Any) -> None:
 
 def need_cauchy(key: Any, input: Any, median: Any = 0.0, sigma: Any = 1.0) -> None:
     """The dtype and scale of `cauchy_`."""
-    if is_static(sigma) and sigma <= 0:
+    if is_static(sigma) and not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _need_continuous("Cauchy", input.dtype, cpp_name(input.dtype))
 
 
 def need_log_normal(key: Any, input: Any, mean: Any = 1.0, std: Any = 2.0) -> None:
     """The dtype and standard deviation of `log_normal_`."""
-    if is_static(std) and std <= 0:
+    if is_static(std) and not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if not is_floating(input.dtype):
         kind = scalar_name(input.dtype)

@@ -72,7 +72,7 @@ def isclose(
     if input.dtype != other.dtype:
         raise RuntimeError(f"{scalar_name(input.dtype)} did not match {scalar_name(other.dtype)}")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
-        if tolerance < 0:
+        if not tolerance >= 0:
             raise RuntimeError(
                 f"{name} must be greater than or equal to zero, but got {tolerance:g}"
             )

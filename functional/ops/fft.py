@@ -28,15 +28,16 @@ def _norm(norm: str | None) -> str:
 def _widened(x: Array, need_complex: bool) -> Array:
     if not is_floating(x.dtype) and not is_complex(x.dtype):
         x = x.astype(default_float())
+    if x.dtype.itemsize < 4:  # the library that PyTorch calls has no kernels for these
+        raise RuntimeError(f"Unsupported dtype {scalar_name(x.dtype)}")
     if need_complex and not is_complex(x.dtype):
         x = x.astype(np.result_type(x.dtype, np.complex64))
     return x
 
 
-def _real(name: str, x: Array) -> Array:
+def _need_real(x: Array, words: str) -> None:
     if is_complex(x.dtype):
-        raise RuntimeError(f"{name} expects a real input tensor, but got {scalar_name(x.dtype)}")
-    return _widened(x, False)
+        raise RuntimeError(words + scalar_name(x.dtype))
 
 
 def _dim(x: Array, dim: int) -> int:
@@ -62,11 +63,10 @@ def _one(name: str, kind: str) -> Callable[..., Array]:
     transform = getattr(jnp.fft, name)
 
     def fn(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
-        dim = _dim(input, dim)
         if kind == "real":
-            x = _real(name, input)
-        else:
-            x = _widened(input, True)
+            _need_real(input, f"{name} expects a real input tensor, but got ")
+        x = _widened(input, kind != "real")
+        dim = _dim(x, dim)
         size = x.shape[dim]
         default = 2 * (size - 1) if kind == "half" else size
         return transform(x, _points(n, default), axis=dim, norm=_norm(norm))
@@ -92,9 +92,7 @@ def _axes(x: Array, s: Dims | None, dim: Dims | None) -> tuple[tuple[int, ...], 
         dims = tuple(range(x.ndim - count, x.ndim))
     else:
         dims = tuple(range(x.ndim))
-    if s is None:
-        return dims, [x.shape[d] for d in dims]
-    sizes = [s] if isinstance(s, int) else list(s)
+    sizes = [-1] * len(dims) if s is None else [s] if isinstance(s, int) else list(s)
     if len(sizes) != len(dims):
         raise RuntimeError("When given, dim and shape arguments must have the same length")
     sizes = [x.shape[d] if n == -1 else n for n, d in zip(sizes, dims, strict=True)]
@@ -108,15 +106,19 @@ def _many(name: str, kind: str, last_two: bool) -> Callable[..., Array]:
     base = name[:-1] + "n" if last_two else name
 
     def fn(input: Array, s: Any = None, dim: Any = default, norm: str | None = None) -> Array:
-        how = _norm(norm)
-        x = _real(name, input) if kind == "real" else _widened(input, True)
-        dims, sizes = _axes(x, s, dim)
+        if base == "rfftn":
+            _need_real(input, "rfftn expects a real-valued input tensor, but got ")
+        dims, sizes = _axes(input, s, dim)
         if kind in ("half", "real") and not dims:
-            raise RuntimeError(f"{name} must transform at least one axis")
-        if kind == "half" and (s is None or (s if isinstance(s, int) else s[-1]) == -1):
-            sizes[-1] = 2 * (x.shape[dims[-1]] - 1)
-        for d in dims[:-1]:
-            _points(None, x.shape[d])
+            raise RuntimeError(f"{base} must transform at least one axis")
+        if kind == "half":
+            if s is None or (s if isinstance(s, int) else s[-1]) == -1:
+                sizes[-1] = 2 * (input.shape[dims[-1]] - 1)
+            _points(sizes[-1], sizes[-1])
+        x = _widened(input, kind != "real")
+        how = _norm(norm)
+        if base == "ihfftn":  # the kernel says so
+            _need_real(input, "Only supports floating-point dtypes, but found: ")
         if base in ("fftn", "ifftn"):
             one = jnp.fft.fft if base == "fftn" else jnp.fft.ifft
             for d, n in zip(dims, sizes, strict=True):
@@ -134,7 +136,7 @@ def _many(name: str, kind: str, last_two: bool) -> Callable[..., Array]:
         other = jnp.fft.ifft if base == "irfftn" else jnp.fft.fft
         for d, n in rest:
             x = other(x, n, axis=d, norm=how)
-        return final(x, _points(last[1], last[1]), axis=last[0], norm=how)
+        return final(x, last[1], axis=last[0], norm=how)
 
     fn.__name__ = name
     fn.__doc__ = f"`{name}` over several dims, each cut or filled up to its size in `s`."
@@ -188,6 +190,8 @@ def _of_frequencies(name: str, dtype: Any) -> Any:
 @op(name="fftfreq", namespace="fft", method=False, differentiable=False)
 def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Array:
     """The frequencies of `fft` for `n` points `d` apart."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     return jnp.fft.fftfreq(n, d).astype(_of_frequencies("fftfreq", dtype))
 
 

@@ -294,7 +294,15 @@ def _ldl_solved(packed: Array, pivots: Array, b: Array, hermitian: bool) -> Arra
     return lax.fori_loop(0, n, lambda i, b: jnp.where(ends[n - 1 - i], b, back(i, b)), b)
 
 
-@op(name="ldl_solve", **_underived("linalg_ldl_solve"), **LINALG)
+def _check_ldl_pivots(LD: Array, pivots: Array, B: Array, **_: Any) -> list[Fault]:  # noqa: N803
+    to = jnp.abs(pivots)
+    words = "Pivots given to ldl_solve must all satisfy |pivot| {}. Did you properly pass the "
+    words += "result of ldl_factor?"
+    bad = ((to < 1, ">= 1"), (to > LD.shape[-2], "<= LD.size(-2)"))
+    return [Fault(found, RuntimeError, words.format(what)) for found, what in bad]
+
+
+@op(name="ldl_solve", check=_check_ldl_pivots, **_underived("linalg_ldl_solve"), **LINALG)
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:  # noqa: N803
     """The solution for a symmetric (or Hermitian) matrix whose `ldl_factor` this is."""
     name = "torch.linalg.ldl_solve"

@@ -216,7 +216,22 @@ def _lu_solved(lu: Array, pivots: Array, b: Array, left: bool, adjoint: bool) ->
                         -1, -2)  # fmt: skip
 
 
-@op(name="lu_solve", backward="LinalgLuSolveBackward0", residuals=True,
+def _check_pivots(LU: Array, pivots: Array, B: Array, **_: Any) -> list[Fault]:  # noqa: N803
+    if not B.size:
+        return []
+    words = "Pivots given to lu_solve must all be {} to {}. Did you properly pass the result of "
+    words += "lu_factor?"
+    low = words.format("greater or equal", 1)
+    high = words.format("smaller or equal", "LU.size(-2)")
+    bad = ((pivots < 1, low), (pivots > LU.shape[-2], high))
+    return [Fault(found, RuntimeError, said) for found, said in bad]
+
+
+def _check_older(input: Array, LU_data: Array, LU_pivots: Array) -> list[Fault]:  # noqa: N803
+    return _check_pivots(LU_data, LU_pivots, input)
+
+
+@op(name="lu_solve", backward="LinalgLuSolveBackward0", residuals=True, check=_check_pivots,
     saves={"LU": "*", "pivots": "*", "result": "*"}, **LINALG)  # fmt: skip
 def linalg_lu_solve(
     LU: Array,
@@ -230,7 +245,8 @@ def linalg_lu_solve(
     return _lu_solved(LU, pivots, B, left, adjoint)
 
 
-@op(backward="LinalgLuSolveBackward0", residuals=True, saves={"self": "*", "LU_data": "*"})
+@op(backward="LinalgLuSolveBackward0", residuals=True, check=_check_older,
+    saves={"self": "*", "LU_data": "*"})  # fmt: skip
 def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Array:  # noqa: N803
     """The solution for a matrix whose LU factors these are."""
     return _lu_solved(LU_data, LU_pivots, input, True, False)

@@ -312,7 +312,7 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     """Scale slices along `dim` whose p-norm exceeds `maxnorm` down to it."""
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
-    if p <= 0:
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if isinstance(maxnorm, complex):
         raise RuntimeError("renorm: maxnorm must be real-valued")

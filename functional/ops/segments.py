@@ -47,13 +47,22 @@ def _faults(
     ]
 
 
-def _checked_axis(data: Array, axis: int, name: str, dims: int) -> int:
-    axis = axis + data.ndim if axis < 0 else axis
-    if axis != dims - 1:
+def _check_where(data: Array, axis: int, name: str, where: Array) -> None:
+    """Refuse lengths or offsets of other dims or another kind than PyTorch's kernels take."""
+    if data.ndim < where.ndim:
+        raise RuntimeError(
+            f"Expected data.dim() >= {name}_value.dim() to be true, but got false.  (Could this "
+            "error message be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
+    if axis != where.ndim - 1:
         raise RuntimeError(
             f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}."
         )
-    return axis
+    if where.dtype not in (np.int32, np.int64):
+        kind = scalar_name(where.dtype)
+        raise NotImplementedError(
+            f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{kind}'"
+        )
 
 
 @op(method=False, check=_faults, saves={"data": "*", "lengths": "*", "offsets": "*"})
@@ -79,11 +88,12 @@ def segment_reduce(
         )
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    axis = _dims.wrap_dim(axis, data.ndim)
     if offsets is not None:
-        axis = _checked_axis(data, axis, "offsets", offsets.ndim)
+        _check_where(data, axis, "offsets", offsets)
         starts, ends = offsets[..., :-1], offsets[..., 1:]
     elif lengths is not None:
-        axis = _checked_axis(data, axis, "lengths", lengths.ndim)
+        _check_where(data, axis, "lengths", lengths)
         ends = jnp.cumsum(lengths, -1)
         starts = ends - lengths
     else:

@@ -137,18 +137,23 @@ def _need_matrix(name: str, input: Array) -> None:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
 
+def _near(diagonal: int, x: Array) -> int:
+    """A diagonal that leaves as much of the matrices, where sums with it do not overflow."""
+    return max(-x.shape[-2], min(diagonal, x.shape[-1]))
+
+
 @op(inplace=True)
 def tril(input: Array, diagonal: int = 0) -> Array:
     """Keep the lower triangle of matrices, zeros above `diagonal`."""
     _need_matrix("tril", input)
-    return jnp.tril(input, diagonal)
+    return jnp.tril(input, _near(diagonal, input))
 
 
 @op(inplace=True)
 def triu(input: Array, diagonal: int = 0) -> Array:
     """Keep the upper triangle of matrices, zeros below `diagonal`."""
     _need_matrix("triu", input)
-    return jnp.triu(input, diagonal)
+    return jnp.triu(input, _near(diagonal, input))
 
 
 def _diag_embed(input: Array, offset: int, dim1: int, dim2: int) -> Array:

@@ -11,22 +11,26 @@ import numpy as np
 from .._dtypes import complex_of, is_complex, is_floating, real_of, scalar_name
 from .._op import Fault, op
 from ._nn import size_list
+from .nn_pad import pad
 
 Array = jax.Array
 
-_PADS = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-
-
-def _described(
-    name: str, kind: str, x: Array, window: Array | None, numbers: dict[str, Any]
-) -> str:
+def _described(name: str, x: Any, window: Array | None, numbers: dict[str, Any]) -> str:
     """The call as PyTorch prints it in front of its complaints."""
-    shape = None if window is None else f"{{{size_list(window.shape)}}}"
-    window_text = "None" if window is None else f"torch.{scalar_name(window.dtype)}Tensor{shape}"
+    shown = "None"
+    if window is not None:
+        shown = f"{_type_name(window.dtype)}{{{size_list(window.shape)}}}"
     first = [f"{k}={v}" for k, v in list(numbers.items())[:3]]
     rest = [f"{k}={_flag(v)}" for k, v in list(numbers.items())[3:]]
-    inner = ", ".join([*first, f"window={window_text}", *rest])
-    return f"{name}({kind}{size_list(x.shape)}, {inner})"
+    inner = ", ".join([*first, f"window={shown}", *rest])
+    return f"{name}({_type_name(x.dtype)}{size_list(x.shape)}, {inner})"
+
+
+def _type_name(dtype: Any) -> str:
+    """The name of a type of tensors, as older versions had it if they had the type."""
+    name = scalar_name(dtype)
+    newer = is_complex(dtype) or name == "BFloat16"
+    return f"CPU{name}Type" if newer else f"torch.{name}Tensor"
 
 
 def _flag(value: Any) -> str:
@@ -40,14 +44,10 @@ def _whole_window(window: Array | None, n_fft: int, length: int, dtype: Any) -> 
 
 
 def _padded(x: Array, n_fft: int, mode: str) -> Array:
-    half = n_fft // 2
-    if mode == "reflect" and half >= x.shape[-1]:
-        raise RuntimeError(
-            "Argument #4: Padding size should be less than the corresponding input dimension, but "
-            f"got: padding ({half}, {half}) at dimension 2 of input "
-            f"{size_list((1,) * (3 - x.ndim) + x.shape)}"
-        )
-    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(half, half)], mode=_PADS[mode])  # type: ignore[arg-type]
+    """The signal with half a frame on both sides: a batch of one, of which PyTorch's `pad` sees."""
+    shape = (1,) * (3 - x.ndim) + x.shape
+    wide = pad(x.reshape(shape), (n_fft // 2, n_fft // 2), mode)
+    return wide.reshape(wide.shape[-x.ndim :]) if x.ndim else wide
 
 
 @op(backward="TransposeBackward0", saves={})
@@ -66,22 +66,18 @@ def stft(
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     complex_in = is_complex(input.dtype) or (window is not None and is_complex(window.dtype))
-    if return_complex is None:
-        if not complex_in:
-            raise RuntimeError(
-                "stft requires the return_complex parameter be given for real inputs, and will "
-                "further require that return_complex=True in a future PyTorch release."
-            )
-        return_complex = True
-    x = input
-    if center and x.ndim in (1, 2):
-        x = _padded(x, n_fft, pad_mode)
-    shown = x if x.ndim < 3 or not center else jax.ShapeDtypeStruct(
-        (*x.shape[:-1], x.shape[-1] + n_fft // 2 * 2), x.dtype
-    )  # fmt: skip
+    if return_complex is None and not complex_in:
+        raise RuntimeError(
+            "stft requires the return_complex parameter be given for real inputs, and will "
+            "further require that return_complex=True in a future PyTorch release."
+        )
+    x = _padded(input, n_fft, pad_mode) if center else input
     _stft_errors(
-        shown, n_fft, hop, width, window, normalized, onesided, return_complex, align_to_window
+        x, n_fft, hop, width, window, normalized, onesided, return_complex, align_to_window
     )
+    one_sided = (not complex_in) if onesided is None else onesided
+    if one_sided and complex_in:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
     flat = x[None] if x.ndim == 1 else x
     if align_to_window and n_fft > width:
         # Frames start where the window does, so the zeros around it may hang over the ends.
@@ -91,7 +87,8 @@ def stft(
     frames = flat[:, np.arange(count)[:, None] * hop + np.arange(n_fft)]
     if window is not None or width < n_fft:
         frames = frames * _whole_window(window, n_fft, width, real_of(x.dtype))
-    one_sided = (not complex_in) if onesided is None else onesided
+    if frames.dtype.itemsize < 4:
+        raise RuntimeError(f"MKL FFT doesn't support tensors of type: {scalar_name(x.dtype)}")
     norm = "ortho" if normalized else "backward"
     if one_sided:
         out = jnp.fft.rfft(frames, norm=norm)
@@ -99,18 +96,18 @@ def stft(
         out = jnp.fft.fft(frames.astype(complex_of(frames.dtype)), norm=norm)
     out = jnp.swapaxes(out, 1, 2)
     out = out[0] if x.ndim == 1 else out
-    return out if return_complex else jnp.stack([out.real, out.imag], -1)
+    return jnp.stack([out.real, out.imag], -1) if return_complex is False else out
 
 
 def _stft_errors(
     x: Any, n_fft: int, hop: int, width: int, window: Array | None, normalized: bool,
-    onesided: bool | None, return_complex: bool, align: bool | None,
+    onesided: bool | None, return_complex: bool | None, align: bool | None,
 ) -> None:  # fmt: skip
     numbers = {
         "n_fft": n_fft, "hop_length": hop, "win_length": width, "normalized": normalized,
         "onesided": onesided, "return_complex": return_complex, "align_to_window": align,
     }  # fmt: skip
-    call = _described("stft", f"torch.{scalar_name(x.dtype)}Tensor", x, window, numbers) + " "
+    call = _described("stft", x, window, numbers) + " "
     if not is_floating(x.dtype) and not is_complex(x.dtype):
         raise RuntimeError(f"{call}: expected a tensor of floating point or complex values")
     if not 1 <= x.ndim <= 2:
@@ -138,10 +135,11 @@ def _overlapped(frames: Array, hop: int) -> Array:
 
 
 def _span(n_fft: int, whole: int, center: bool, length: int | None) -> tuple[int, int]:
+    """The ends of the signal; what is negative counts from the end of `whole`."""
     start = n_fft // 2 if center else 0
     if length is not None:
         return start, start + length
-    return start, whole - n_fft // 2 if center else whole
+    return start, -(n_fft // 2) if center else whole
 
 
 def _envelope(
@@ -199,6 +197,11 @@ def istft(
     signal = _overlapped(frames * _whole_window(window, n_fft, width, dtype), hop)
     start, end = _span(n_fft, signal.shape[1], center, length)
     around = _envelope(x.shape[2], n_fft, hop, width, window, center, length, dtype)
+    if not around.size:
+        raise RuntimeError(
+            "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+            "reduction dim with the 'dim' argument."
+        )
     out = signal[:, start:end] / around
     if end > signal.shape[1]:
         out = jnp.pad(out, ((0, 0), (0, end - signal.shape[1])))
@@ -214,7 +217,7 @@ def _istft_call(
         "normalized": normalized, "onesided": onesided, "length": length,
         "return_complex": return_complex,
     }  # fmt: skip
-    return _described("istft", f"CPU{scalar_name(x.dtype)}Type", x, window, numbers)
+    return _described("istft", x, window, numbers)
 
 
 def _istft_errors(
@@ -226,6 +229,12 @@ def _istft_errors(
             "istft requires a complex-valued input tensor matching the output from stft with "
             "return_complex=True."
         )
+    for dim in (-2, -3):  # where parts of numbers are the last dim
+        if x.ndim + 1 < -dim:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-x.ndim - 1}, {x.ndim}], "
+                f"but got {dim})"
+            )
     if x.size == 0:
         raise RuntimeError(f"{call} : input tensor cannot be empty.")
     if x.ndim not in (2, 3):
@@ -253,3 +262,5 @@ def _istft_errors(
         )
     if return_complex and one_sided:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
+    if not return_complex and window is not None and is_complex(window.dtype):
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
