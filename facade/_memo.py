@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from . import _enter
 from ._engine import GraphTask, accumulating
-from ._enter import enter, from_array, make
+from ._enter import Source, enter, from_array, make
 from ._graph import gradient_edge
 from ._saved import active_saves
 from ._threads import sharing
@@ -68,9 +68,12 @@ def run(root: Any, keep_graph: bool) -> None:
         and local.grad_layout
         and not (trace.retains and _retained(trace))
     )
-    if not memorable:
-        roots = [(gradient_edge(root), ones_like(root._v))]
-        GraphTask(roots, keep_graph=keep_graph, create_graph=False).run()
+    if not memorable or any(map(_is_older, trace.sources.values())):
+        from ._kept_memo import run as run_kept
+
+        if not run_kept(root, keep_graph):
+            roots = [(gradient_edge(root), ones_like(root._v))]
+            GraphTask(roots, keep_graph=keep_graph, create_graph=False).run()
         return
     before = trace.state
     head = before.next.get(("leaves", value, keep_graph))
@@ -87,7 +90,7 @@ def run(root: Any, keep_graph: bool) -> None:
             for t in leaves:
                 if t._grad is None and not t._eventful:
                     held.append(None)  # type: ignore[union-attr]
-                elif _is_plain(t):
+                elif is_plain(t):
                     grad = t._grad
                     held.append(None if grad is None else enter(grad, trace))  # type: ignore[union-attr]
                 else:
@@ -97,7 +100,7 @@ def run(root: Any, keep_graph: bool) -> None:
                 key = ("backward", head, keep_graph, *held)
                 memo = trace.state.next.get(key)
                 if memo is not None and memo.reads.isdisjoint(trace.freed):
-                    _replay(trace, memo, leaves)
+                    replay(trace, memo, leaves)
                     return
     start = trace.state
     entered = len(trace.arrays)
@@ -128,6 +131,11 @@ def run(root: Any, keep_graph: bool) -> None:
     )
 
 
+def _is_older(source: Any) -> bool:
+    """Whether the graph goes on from here to nodes of earlier programs."""
+    return type(source) is Source
+
+
 def _retained(trace: Trace) -> bool:
     """Whether a retained gradient is there already: another would be added to it."""
     return any((t := r()) is not None and t._grad is not None for r in trace.retains.values())
@@ -137,7 +145,7 @@ def _place(trace: Trace, holder: Any) -> Any:
     return next(k for k, r in trace.retains.items() if r is holder)
 
 
-def _is_plain(leaf: Any) -> bool:
+def is_plain(leaf: Any) -> bool:
     """No hooks, and a gradient that nobody else looks at."""
     if leaf._hooks or leaf._post_accumulate_hooks or leaf._grad_dtype:
         return False
@@ -154,7 +162,7 @@ def _is_plain(leaf: Any) -> bool:
     return leaf._grad is None or not leaf._grad._shares
 
 
-def _replay(trace: Trace, memo: Memo, leaves: list[Any]) -> None:
+def replay(trace: Trace, memo: Memo, leaves: list[Any]) -> None:
     trace.state = memo.state
     trace.arrays += memo.arrays
     new, kind = object.__new__, _enter._tensor_class

@@ -167,6 +167,11 @@ def _add(
     trace.silent = (*trace.silent, Silent(trace.state.depth, source, lenses, held, flagged))
 
 
+def wrote_silently() -> bool:
+    """Whether any tensor that is alive was written to, or given other memory, unseen."""
+    return bool(_moved or _written)
+
+
 def changed(node: Any) -> dict[int, Fresh]:
     """What the node saved and such writes have changed since, by operand or -1 - output."""
     trace = local.trace
