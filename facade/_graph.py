@@ -14,7 +14,7 @@ from ._accumulate import AccumulateGrad
 from ._ambiguous import ambiguous
 from ._enter import enter
 from ._names import node_name, qualified
-from ._node import Node
+from ._node import Node, register
 from ._threads import sharing
 from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local
 
@@ -177,3 +177,6 @@ def later(trace: Trace, value: Value) -> Node:
     """The node for a tensor that leaves the trace."""
     assert value.edge is not None
     return node_of(trace, value.edge.state)
+
+
+register(edge_of)

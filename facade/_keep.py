@@ -192,7 +192,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
 
     def holder_now(value: Value, state: State) -> Any:
         """The tensor that `state` had as an operand, also if its `.data` was set since."""
-        now = renewed(value, state)
+        now = renewed(value, state) if trace.silent else None
         return holders.get(id(value), stale.get(id(value))) if now is None else now
 
     def saved(value: Value, state: State) -> Saved:
@@ -200,7 +200,7 @@ def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:
         tensor = tensors.get(value)
         if tensor is None:
             holder = holders.get(id(value))
-            if holder is None:
+            if holder is None and trace.silent:
                 holder = renewed(value, state, flagged=True)
             if holder is not None and _readable(holder):
                 tensor = holder if value.role == LEAF or not value.requires_grad else None

@@ -17,6 +17,15 @@ from ._saved_values import history, is_result, same, tensor_of
 from ._threads import sharing
 from ._trace import EXTERNAL, State, Trace, local, resting
 
+_edge_of: Any = None  # `_graph.edge_of`, which `_graph.py` tells: it imports this module
+
+
+def register(edge_of: Any) -> None:
+    """Tell where the gradient of a trace's value goes."""
+    global _edge_of
+    _edge_of = edge_of
+
+
 SET_BY_HAND = float(1 << 62)  # stands for a trace later than any
 
 
@@ -142,9 +151,7 @@ class Node:
         if self._edges is None:
             trace = self.trace
             assert trace is not None
-            from ._graph import edge_of
-
-            made = Edges(edge_of(trace, v) for v in self.state.operands)
+            made = Edges(_edge_of(trace, v) for v in self.state.operands)
             if isinstance(self.state.call, VjpCall):  # what it does not read gets no gradient
                 led = frozenset(gradient_places(self.state))
                 made[:] = [e if k in led else None for k, e in enumerate(made)]

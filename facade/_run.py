@@ -137,10 +137,16 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     local.budget = 0
     keep = None
     if graph or trace.grad_fns:
-        asked = _keep.asked()
-        keep = _keep.to_keep(trace, graph)
-        if _keep.asked() != asked:  # other threads may have taken tensors meanwhile
-            return _begin(trace, want)
+        untouched = walk is not None and not (trace.freed or trace.grad_fns or trace.frames)
+        if untouched:
+            keep = walk.keep  # type: ignore[union-attr]
+        if keep is None:
+            asked = _keep.asked()
+            keep = _keep.to_keep(trace, graph)
+            if _keep.asked() != asked:  # other threads may have taken tensors meanwhile
+                return _begin(trace, want)
+            if untouched:
+                walk.keep = keep  # type: ignore[union-attr]
         if keep and walk is not None:
             pending, walk = [live[i] for i in walk.pending], None
         if keep and trace.together:  # it asks which tensors hold what it keeps

@@ -24,9 +24,10 @@ class Walk:
       graph: values whose history somebody holds.
       rests: for each tensor its value at rest; None if it takes a graph node along.
       recipe, outs: of the last run: for each tensor its place among the outputs, or -1.
+      keep: what the graph needs, where nothing of it was freed and no node has been made yet.
     """
 
-    __slots__ = ("pending", "numbers", "rested", "graph", "rests", "recipe", "outs")
+    __slots__ = ("pending", "numbers", "rested", "graph", "rests", "recipe", "outs", "keep")
 
     def __init__(self, live: list[Any]) -> None:
         values = [t._v for t in live]
@@ -38,6 +39,7 @@ class Walk:
         self.rests = tuple([v.resting if v.role <= LEAF else None for v in values])
         self.recipe: Any = None
         self.outs: tuple[int, ...] = ()
+        self.keep: Any = None
 
     def outs_of(self, recipe: Any, live: list[Any]) -> tuple[int, ...]:
         """For each tensor its place among the outputs that a recipe gives, or -1."""

@@ -226,7 +226,8 @@ class Optimizer(Saved):
             # The program was cut since the loss: they enter first, and the rest is as ever.
             key = ("step", op, *enter_all((*params, *grads), trace))
             memo = trace.state.next.get(key)
-            if memo is None:
+            # What another thread had meanwhile is known to the trace, but not in it.
+            if memo is None or any(t._trace is not trace for t in (*params, *grads)):
                 return False
         memo.replay(trace, params, held, inputs, counts)
         return True
