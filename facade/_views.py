@@ -96,14 +96,19 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
 
 def view_of(source: Any, lens: Any, state: State, trace: Trace) -> Any:
     """The view of a tensor that shares nothing yet, through a lens whose last step is `state`."""
+    return view_again(source, lens, state.value, None if state.mode.grad else "no_grad", trace)
+
+
+def view_again(source: Any, lens: Any, value: Value, creation: Any, trace: Trace) -> Any:
+    """The view of this value of a tensor that shares nothing yet."""
     out: Any = object.__new__(_tensor_class)
-    out._v = state.value
+    out._v = value
     out._trace = trace
     out._base_ = source
     out._viewed = source, lens
     out._shares = source._shares = trace.viewed = True
-    if not state.mode.grad:
-        out._creation = "no_grad"
+    if creation:
+        out._creation = creation
     me = ref(out)
     trace.refs.append(me)
     source._viewers = [me]

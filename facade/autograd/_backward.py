@@ -14,6 +14,7 @@ from .._engine import GraphTask
 from .._graph import gradient_edge
 from .._handle import Handle
 from .._trace import NOWHERE, local
+from . import _grad_memo
 
 
 class GradientEdge(NamedTuple):
@@ -304,16 +305,24 @@ def _one(
     outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
 ) -> list[Any]:
     """One walk that returns the gradients of `ins`."""
-    roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outs, grads, strict=True))]
-    edges: list[Any] = []
-    for t in ins:
-        _check_input(t)
-        if not isinstance(t, GradientEdge) and not t.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
-        edges.append(_edge(t, 0, False))
-    task = GraphTask(roots, keep_graph=keep, create_graph=create_graph, captures=edges)
-    captured = task.run()
-    found = [captured.get(e) for e in edges]
+
+    def ends() -> tuple[list[Any], list[Any]]:
+        roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outs, grads, strict=True))]
+        edges: list[Any] = []
+        for t in ins:
+            _check_input(t)
+            if not isinstance(t, GradientEdge) and not t.requires_grad:
+                raise RuntimeError("One of the differentiated Tensors does not require grad")
+            edges.append(_edge(t, 0, False))
+        return roots, edges
+
+    if _grad_memo.is_plain(outs, ins, grads):
+        found = _grad_memo.run(outs, ins, ends, grads, keep, create_graph)
+    else:
+        roots, edges = ends()
+        task = GraphTask(roots, keep_graph=keep, create_graph=create_graph, captures=edges)
+        captured = task.run()
+        found = [captured.get(e) for e in edges]
     for i, g in enumerate(found):
         if g is None and not allow_unused:
             raise RuntimeError(
