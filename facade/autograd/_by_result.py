@@ -88,7 +88,7 @@ def _prod(s: Saved) -> Any:
         return x.new_zeros(x.shape)
     grad, result, _ = _whole(s)
     zero = x == 0
-    there = grad * (result / x.masked_fill(zero, 1)).conj()
+    there = grad * (result / x.where(~zero, 1)).conj()  # lies as x does
     flat, d = (x.reshape(-1), 0) if dim is None else (x, dim)
     others = _product_of_others(flat, d).reshape(x.shape)
     return there.where(~zero.any(), grad * others.conj())
