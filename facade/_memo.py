@@ -68,15 +68,15 @@ def run(root: Any, keep_graph: bool) -> None:
         and local.grad_layout
         and not (trace.retains and _retained(trace))
     )
-    if not memorable or any(map(_is_older, trace.sources.values())):
+    before = trace.state
+    head = before.next.get(("leaves", value, keep_graph)) if memorable else None
+    if not memorable or head is None and any(map(_is_older, trace.sources.values())):
         from ._kept_memo import run as run_kept
 
         if not run_kept(root, keep_graph):
             roots = [(gradient_edge(root), ones_like(root._v))]
             GraphTask(roots, keep_graph=keep_graph, create_graph=False).run()
         return
-    before = trace.state
-    head = before.next.get(("leaves", value, keep_graph))
     key: Any = None
     if head is not None:
         leaves = [trace.sources[v] for v in head]

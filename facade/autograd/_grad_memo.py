@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from .._engine import Edge, GraphTask
-from .._enter import Source, enter_all, make
+from .._enter import enter_all, make
 from .._handle import Handle
 from .._lens import Lens
 from .._one_step import uncut
@@ -66,8 +66,6 @@ def is_plain(outs: Sequence[Any], ins: Sequence[Any], grads: Sequence[Any]) -> b
         return False
     if trace.detached or trace.retains or trace.together or running or over_budget(trace):
         return False
-    if any(type(source) is Source for source in trace.sources.values()):
-        return False
     if not all(isinstance(g, Handle) for g in grads):
         return False
     if not all(_is_in(t, trace) and t._v.role == NODE for t in outs):
@@ -110,6 +108,8 @@ def run(
     found = [captured.get(e) for e in captures]
     if not task.plain or task.effects or local.trace is not trace:
         return found
+    if not all(node.accumulates or node.trace is trace for node in task.reached):
+        return found  # the graph goes on in what an earlier program left
     first: dict[int, int] = {}
     ways = [None if g is None else _way(g, trace, start.count) for g in found]
     known_ways = all(w or g is None for w, g in zip(ways, found, strict=True))
