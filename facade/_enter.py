@@ -81,6 +81,8 @@ def enter(t: Any, trace: Trace) -> Value:
             return enter(t, trace)
         if t._trace is not None and t._trace is not trace and not t._trace.done:
             _taken(t)
+        if t._viewed is not None and t._trace is None and t._viewed[1] is not None:
+            return _enter_view(t, trace)
         edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
         if t._shares and t._store is not None:
             if edge is not None:  # it moves to this trace
@@ -134,6 +136,27 @@ def _enter_at_rest(t: Any, kind: Value, trace: Trace) -> Value:
     trace.state = value.state
     trace.nbytes += kind.nbytes
     put(t, value, trace)
+    return value
+
+
+def _enter_view(t: Any, trace: Trace) -> Value:
+    """What `enter` does for a view of a tensor at rest that no program knows: it is one there."""
+    from ._record import record
+
+    root, lens = t._viewed
+    value = root._v
+    if root._trace is not trace or value.index < 0:
+        if root._trace is None and id(root) not in trace.entered and not trace.together:
+            value = _enter_at_rest(root, value.resting, trace)
+        else:
+            value = enter(root, trace)
+    if t._viewed is None:  # they share a storage now
+        return enter(t, trace)
+    for op, args, kwargs in lens:
+        value = record(op, (value, *args), kwargs, budget=False)[0].value
+    t._v, t._trace = value, trace
+    trace.viewed = True
+    trace.refs.append(ref(t))
     return value
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, check_fits, need_int64
 
+from ._at_rest import view_at_rest
 from ._cautions import drops_imaginary
 from ._complaints import type_name
 from ._dtype import type_string
@@ -25,7 +26,7 @@ from ._trace import local
 
 _NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
 # x[a:b] with step 1: its start may change from call to call without compiling anew.
-_SLICE = Op(
+SLICE = Op(
     _NARROW.fn, name="slice", backward="SliceBackward0", view=True, numbers=("start",),
     write=_NARROW.write,
 )  # fmt: skip
@@ -44,7 +45,8 @@ def get(self: Any, index: Any) -> Any:
     """`self[index]`."""
     kind, shape = type(index), self._v.shape
     if kind is int and shape and -shape[0] <= index < shape[0]:
-        return apply(_SELECT, self, 0, index)
+        out = view_at_rest(_SELECT, self, (0, index), None)
+        return apply(_SELECT, self, 0, index) if out is None else out
     if kind is slice and shape:
         return _slice(self, 0, index, False)  # no `alias`, as PyTorch has it
     keys: Any = index if kind is tuple else None
@@ -229,7 +231,11 @@ def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
     if may_skip and step == 1 and first == 0 and (last is None or last >= size):
         return out
     if step == 1 and first == start and last == stop and start <= stop:
-        return apply(_SLICE, out, dim, start, stop - start)
+        if not may_skip:
+            view = view_at_rest(SLICE, out, (dim, start, stop - start), stop - start)
+            if view is not None:
+                return view
+        return apply(SLICE, out, dim, start, stop - start)
     return apply(TABLE["slice"], out, dim, first, last, step)  # as it was said, for the node
 
 

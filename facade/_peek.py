@@ -13,6 +13,7 @@ from ._faults import Pending
 from ._history import Run, history
 from ._host import raw
 from ._prepared import has_graph
+from ._run import ON_HOST
 from ._step import user_line
 from ._threads import sharing, wait_for
 from ._trace import NOWHERE, State, Trace, local
@@ -174,14 +175,10 @@ def glance(t: Any, reason: str) -> Any:
     return _as_read(glanced[value.index], reason)
 
 
-# What reads values on the host.
-_ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print"})
-
-
 def _as_read(array: Any, reason: str) -> Any:
     """An array that was computed beside the program, for who asks for it."""
     if isinstance(array, np.ndarray):
-        if reason not in _ON_HOST:
+        if reason not in ON_HOST:
             with jax.enable_x64(True):
                 return jax.device_put(array)
         array.flags.writeable = False  # it may be asked for again

@@ -15,10 +15,12 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from leafax.functional import Node, Plan, Program, pair, plan_for
 
 from . import _keep
+from ._at_rest import data_of
 from ._bound import bound
 from ._enter import Source
 from ._faults import Pending, check_faults
@@ -337,6 +339,10 @@ def _donates(arrays: list[Any], donate: tuple[int, ...]) -> bool:
     return bool(donate) and _most_held(arrays, donate) <= _MOST_IF_NOBODY
 
 
+# What reads values on the host.
+ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print"})
+
+
 def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
     if local.look is not None and t._array is None:
@@ -345,6 +351,11 @@ def observe(t: Any, reason: str) -> Any:
         with sharing:
             if t._store is not None and not t._lens:
                 t._array = t._store.cell._array  # nothing between the storage and this tensor
+    if reason in ON_HOST and (t._shares if t._array is None else type(t._array) is np.ndarray):
+        found = data_of(t)
+        if found is not None:
+            check_faults()
+            return np.array(found) if reason == "numpy()" else found
     if t._array is None:
         refuse_constant()
         away = t._trace is not None and not t._trace.done and t._trace is not local.trace

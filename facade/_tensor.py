@@ -10,7 +10,7 @@ import numpy as np
 
 from leafax.functional import TABLE
 
-from . import _indexing
+from . import _at_rest, _indexing
 from ._autograd_mixin import AutogradMixin
 from ._cautions import drops_imaginary
 from ._device_mixin import DeviceMixin
@@ -21,6 +21,7 @@ from ._handle import Handle, users_attributes
 from ._host import on_host, raw
 from ._inplace import apply_inplace
 from ._inside import refuse_constant
+from ._items import items_of
 from ._once import warn_once
 from ._operators import install
 from ._record import register
@@ -149,7 +150,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def __iter__(self) -> Any:
         if self.dim() == 0:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(self.unbind(0))
+        items = items_of(self)
+        return iter(self.unbind(0) if items is None else items)
 
     def __contains__(self, x: Any) -> bool:
         if not isinstance(x, (Handle, Number)):
@@ -346,4 +348,5 @@ def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
 
 
 register(Tensor, share_views)
+_at_rest.register(Tensor, _indexing.SLICE)
 install(Tensor)

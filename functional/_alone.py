@@ -96,13 +96,13 @@ def _small(
     fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, alone: Any
 ) -> _Small | None:
     """The function by NumPy, if that can compute it for arrays like these."""
-    found = evaluator(fn, arrays, exact, alone) if _on_host() else None
+    found = evaluator(fn, arrays, exact, alone) if on_host() else None
     return None if found is None else _Small(found)
 
 
 def is_little(described: Any, most: int = MOST) -> bool:
     """Whether NumPy may compute an op, by what it takes: at most so many elements each."""
-    return _on_host() and all(math.prod(aval.shape) <= most for aval in described[1])
+    return on_host() and all(math.prod(aval.shape) <= most for aval in described[1])
 
 
 def _draws(node: Node) -> bool:
@@ -125,7 +125,7 @@ def is_exact(node: Node) -> bool:
 
 
 @functools.cache
-def _on_host() -> bool:
+def on_host() -> bool:
     """Whether NumPy's arrays are where a program's would be."""
     return jax.default_backend() == "cpu" and jax.local_device_count() == 1
 
