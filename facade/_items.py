@@ -19,11 +19,11 @@ def items_of(t: Any) -> list[Any] | None:
     if found is not None or not _is_pending(t) or not is_free():
         return found
     from ._prepared import has_graph
-    from ._run import cut
+    from ._run import LOOP, cut
 
     if has_graph(local.trace.state):
         return None
-    cut("a loop over integers", (t,))
+    cut(LOOP, (t,))
     return items(t)
 
 

@@ -35,6 +35,11 @@ from ._views import is_unsettled, settle_all
 from ._walks import Walk, alive, known, leave, remember
 
 
+# What reads values on the host.
+LOOP = "a loop over integers"
+ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print", LOOP})
+
+
 class Recipe(NamedTuple):
     """How to run the program of one state for one set of live tensors.
 
@@ -92,7 +97,7 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
     live, walk, pending, recipe, arrays = begun
     plan = recipe.plan
     try:
-        outcome = plan.run(arrays)
+        outcome = plan.run(arrays, host=reason in ON_HOST)
         # From here on the device computes, so what remains costs little time.
         del arrays, begun
         local.clock += 1
@@ -339,10 +344,6 @@ def _donates(arrays: list[Any], donate: tuple[int, ...]) -> bool:
     return bool(donate) and _most_held(arrays, donate) <= _MOST_IF_NOBODY
 
 
-# What reads values on the host.
-ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print"})
-
-
 def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
     if local.look is not None and t._array is None:
@@ -351,11 +352,8 @@ def observe(t: Any, reason: str) -> Any:
         with sharing:
             if t._store is not None and not t._lens:
                 t._array = t._store.cell._array  # nothing between the storage and this tensor
-    if reason in ON_HOST and (t._shares if t._array is None else type(t._array) is np.ndarray):
-        found = data_of(t)
-        if found is not None:
-            check_faults()
-            return np.array(found) if reason == "numpy()" else found
+    if reason in ON_HOST and (found := _looked_at(t, reason)) is not None:
+        return found
     if t._array is None:
         refuse_constant()
         away = t._trace is not None and not t._trace.done and t._trace is not local.trace
@@ -376,9 +374,23 @@ def observe(t: Any, reason: str) -> Any:
             t = t.detach()  # its data are there, whatever its history is
         enter(t, local.trace)
         cut(reason, (t,))
+        if reason in ON_HOST and (found := _looked_at(t, reason)) is not None:
+            return found
     check_faults()
     array = placed(t)
     return observe(t, reason) if array is None else array  # if another thread wrote to it just now
+
+
+def _looked_at(t: Any, reason: str) -> np.ndarray | None:
+    """What somebody looks at on the host, if no program and no transfer is needed for that."""
+    array = t._array
+    if type(array) is not np.ndarray and (array is not None or not t._shares):
+        return None
+    found = data_of(t)
+    if found is None:
+        return None
+    check_faults()
+    return np.array(found) if reason == "numpy()" else found
 
 
 def synchronize() -> None:
