@@ -20,6 +20,7 @@ from leafax.functional import TABLE, Aval, Op, on_host
 
 from ._enter import from_array
 from ._handle import Handle
+from ._host import on_host as to_host
 from ._host import room
 from ._threads import sharing
 from ._trace import local, resting
@@ -56,10 +57,11 @@ def is_free() -> bool:
     return on_host()
 
 
-def data_of(t: Any) -> np.ndarray | None:
+def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
     """The data of a tensor at rest, on the memory where they are; None if they are not known.
 
-    Nothing is waited for: what a program computes still is left to those that follow it.
+    Args:
+      wait: for what a program computes still; else that is left to programs that follow.
     """
     with sharing:
         array, lens = t._array, None
@@ -76,9 +78,9 @@ def data_of(t: Any) -> np.ndarray | None:
     if array is None or not on_host():
         return None
     if not isinstance(array, np.ndarray):
-        if isinstance(array, jax.core.Tracer) or not array.is_ready():
+        if isinstance(array, jax.core.Tracer) or not (wait or array.is_ready()):
             return None
-        array = np.asarray(array)
+        array = to_host(array)
     if array.dtype.kind not in "biufc":
         return None
     for op, args, kwargs in lens or ():
@@ -103,7 +105,8 @@ def view_at_rest(op: Op, source: Any, args: tuple[Any, ...], length: int | None)
     if source._duals is not None or value.dtype.kind not in "biufc" or not is_free():
         return None
     with sharing:
-        root, lens = source, ((op, args, {}),)
+        root = source
+        lens: Any = ((op, args, {}),)
         if source._viewed is not None:
             root, above = source._viewed
             if above is None or type(root) is ref or root._array is None:
@@ -122,15 +125,19 @@ def view_at_rest(op: Op, source: Any, args: tuple[Any, ...], length: int | None)
         return out
 
 
-def items(t: Any) -> list[Any] | None:
-    """The elements of a vector of integers at rest, as views that know their numbers."""
+def items(t: Any, wait: bool = False) -> list[Any] | None:
+    """The elements of a vector of integers at rest, as views that know their numbers.
+
+    Args:
+      wait: for what a program computes still.
+    """
     value = t._v
     if type(t) is not _tensor_class or value.inference or value.strides is not None:
         return None
     if t._duals is not None or t._stale is not None or not is_free():
         return None
     with sharing:
-        data = data_of(t)
+        data = data_of(t, wait)
         if data is None:
             return None
         data = np.array(data)  # which nobody writes to
@@ -140,7 +147,8 @@ def items(t: Any) -> list[Any] | None:
         creation = t._creation or ("multi" if local.mode.grad else "no_grad")
         found = []
         for k in range(data.shape[0]):
-            out, lens = _made(value, None), ((_SELECT, (0, k), {}),)
+            out = _made(value, None)
+            lens: Any = ((_SELECT, (0, k), {}),)
             out._array = data[k, ...]
             if of_store:
                 _share(t, out, lens)
@@ -193,7 +201,7 @@ def _made(value: Any, length: int | None) -> Any:
     return out
 
 
-_JOINED = {"stack": np.stack, "cat": np.concatenate}
+_JOINED: dict[str, Any] = {"stack": np.stack, "cat": np.concatenate}
 
 
 def joined(name: str, tensors: Sequence[Any], dim: int) -> Any:

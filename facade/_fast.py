@@ -64,9 +64,9 @@ def binary(op: Op, cls: type) -> Method:
                 if other is NotImplemented:
                     return NotImplemented
             if self._v is INTEGER and (kind is int or (kind is cls and other._v is INTEGER)):
-                out = computed(op, self, other)
-                if out is not None:
-                    return out
+                found = computed(op, self, other)
+                if found is not None:
+                    return found
             return apply(op, self, other)
         trace.state = state
         out: Any = new(cls)

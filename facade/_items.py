@@ -18,13 +18,15 @@ def items_of(t: Any) -> list[Any] | None:
     found = items(t)
     if found is not None or not _is_pending(t) or not is_free():
         return found
+    from ._peek import rest
     from ._prepared import has_graph
     from ._run import LOOP, cut
 
-    if has_graph(local.trace.state):
+    if not has_graph(local.trace.state):
+        cut(LOOP, (t,))
+    elif not rest(t, LOOP):
         return None
-    cut(LOOP, (t,))
-    return items(t)
+    return items(t, wait=True)
 
 
 def _is_pending(t: Any) -> bool:

@@ -34,7 +34,6 @@ from ._trace import NODE, State, Trace, Value, local
 from ._views import is_unsettled, settle_all
 from ._walks import Walk, alive, known, leave, remember
 
-
 # What reads values on the host.
 LOOP = "a loop over integers"
 ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print", LOOP})

@@ -39,8 +39,9 @@ def threefry(key: Words, high: Words, low: Words) -> tuple[Words, Words]:
       high, low: of the counter, of one shape.
     """
     if low.size <= _FEW:
-        words = [*map(int, key)]
-        found = [_of_ints(*words, *xy) for xy in zip(*(_flat(w) for w in (high, low)), strict=True)]
+        first, second = map(int, key)
+        pairs = zip(high.reshape(-1).tolist(), low.reshape(-1).tolist(), strict=True)
+        found = [_of_ints(first, second, *pair) for pair in pairs]
         x, y = np.array(found, np.uint32).reshape(-1, 2).T
         return x.reshape(low.shape), y.reshape(low.shape)
     words = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
@@ -56,10 +57,6 @@ def threefry(key: Words, high: Words, low: Words) -> tuple[Words, Words]:
         np.add(x, words[(turn + 1) % 3], x)
         np.add(y, words[(turn + 2) % 3] + np.uint32(turn + 1), y)
     return x, y
-
-
-def _flat(words: Words) -> list[int]:
-    return words.reshape(-1).tolist()  # type: ignore[no-any-return]
 
 
 def _of_ints(first: int, second: int, x: int, y: int) -> tuple[int, int]:
