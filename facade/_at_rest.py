@@ -20,8 +20,8 @@ from leafax.functional import TABLE, Aval, Op, on_host
 
 from ._enter import from_array
 from ._handle import Handle
-from ._host import on_host as to_host
 from ._host import room
+from ._host import wait as wait_for
 from ._threads import sharing
 from ._trace import local, resting
 
@@ -30,21 +30,35 @@ _tensor_class: Any = Handle
 
 # How the data are read that a view op sees: functions of the array and the op's arguments.
 _READERS: dict[Op, Callable[..., Any]] = {}
+_INTS = {int, type(None)}
+
+
+def _at(x: Any, dim: int, key: Any) -> Any:
+    return x[(slice(None),) * (dim % x.ndim) + (key, ...)]
 
 
 def _select(x: Any, dim: int, index: int) -> Any:
-    return x[(slice(None),) * dim + (index, ...)] if dim >= 0 else x.take(index, dim)
+    return _at(x, dim, index)
 
 
 def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
-    return x[(slice(None),) * (dim % x.ndim) + (slice(start, start + length),)]
+    start += x.shape[dim] if start < 0 else 0
+    return _at(x, dim, slice(start, start + length))
+
+
+def _slice(
+    x: Any, dim: int = 0, start: int | None = None, stop: int | None = None, step: int = 1
+) -> Any:
+    return _at(x, dim, slice(start, stop, step))
 
 
 def register(cls: type, slices: Op) -> None:
     """Tell which class tensors are, and which op an index with a colon is."""
     global _tensor_class
     _tensor_class = cls
-    _READERS.update({_SELECT: _select, TABLE["narrow"]: _narrow, slices: _narrow})
+    _READERS.update({
+        _SELECT: _select, slices: _narrow, TABLE["narrow"]: _narrow, TABLE["slice"]: _slice,
+    })  # fmt: skip
 
 
 def is_free() -> bool:
@@ -75,17 +89,17 @@ def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
             if lens is None or type(source) is ref:
                 return None
             array = source._array
-    if array is None or not on_host():
+    if array is None or array.dtype.kind not in "biufc" or not on_host():
         return None
     if not isinstance(array, np.ndarray):
         if isinstance(array, jax.core.Tracer) or not (wait or array.is_ready()):
             return None
-        array = to_host(array)
-    if array.dtype.kind not in "biufc":
-        return None
+        wait_for(array)
+        # No array of JAX's that keeps one of NumPy's: it could be written over no more.
+        array = np.asarray(memoryview(array))
     for op, args, kwargs in lens or ():
         reader = _READERS.get(op)
-        if reader is None or kwargs:
+        if reader is None or kwargs or not _INTS.issuperset(map(type, args)):
             return None
         array = reader(array, *args)
     return array

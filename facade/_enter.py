@@ -68,6 +68,8 @@ def enter(t: Any, trace: Trace) -> Value:
         if running:
             wait_for(t)
         value = t._v
+        if t._viewed is not None and t._trace is None and t._viewed[1] is not None:
+            return _enter_view(t, trace)
         known = trace.entered.get(id(t))
         if known is None and t._trace is None and not t._shares and not trace.together:
             if t._array is not None:
@@ -81,8 +83,6 @@ def enter(t: Any, trace: Trace) -> Value:
             return enter(t, trace)
         if t._trace is not None and t._trace is not trace and not t._trace.done:
             _taken(t)
-        if t._viewed is not None and t._trace is None and t._viewed[1] is not None:
-            return _enter_view(t, trace)
         edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
         if t._shares and t._store is not None:
             if edge is not None:  # it moves to this trace

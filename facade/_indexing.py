@@ -18,6 +18,7 @@ from ._handle import Handle
 from ._index_keys import ALL, normalise, without_masks
 from ._index_masks import MaskError, at, check_bool, check_mask, is_mask, marks, places_of
 from ._inplace import apply_inplace, check_inplace
+from ._integers import INTEGER
 from ._overlap import check_overlap
 from ._put_plain import put_plainly
 from ._record import apply
@@ -44,6 +45,9 @@ _SIMPLE = frozenset({int, slice})  # what an index may hold that means what it s
 def get(self: Any, index: Any) -> Any:
     """`self[index]`."""
     kind, shape = type(index), self._v.shape
+    if isinstance(index, Handle) and index._v is INTEGER and local.look is None:
+        index = int(index)  # type: ignore[call-overload]
+        kind = int
     if kind is int and shape and -shape[0] <= index < shape[0]:
         out = view_at_rest(_SELECT, self, (0, index), None)
         return apply(_SELECT, self, 0, index) if out is None else out
@@ -230,13 +234,16 @@ def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
     start, stop = _bound(first, size), size if last is None else _bound(last, size)
     if may_skip and step == 1 and first == 0 and (last is None or last >= size):
         return out
+    args: tuple[Any, ...]
     if step == 1 and first == start and last == stop and start <= stop:
-        if not may_skip:
-            view = view_at_rest(SLICE, out, (dim, start, stop - start), stop - start)
-            if view is not None:
-                return view
-        return apply(SLICE, out, dim, start, stop - start)
-    return apply(TABLE["slice"], out, dim, first, last, step)  # as it was said, for the node
+        op, args = SLICE, (dim, start, stop - start)
+    else:
+        op, args = TABLE["slice"], (dim, first, last, step)  # as it was said, for the node
+    if not may_skip:
+        view = view_at_rest(op, out, args, len(range(start, stop, step)))
+        if view is not None:
+            return view
+    return apply(op, out, *args)
 
 
 def _bool_index(k: bool) -> Any:

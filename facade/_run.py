@@ -347,7 +347,7 @@ def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
     if local.look is not None and t._array is None:
         return local.look(t, reason)
-    if t._array is None and t._shares:
+    if t._array is None and t._shares and (t._viewed is None or t._viewed[1] is None):
         with sharing:
             if t._store is not None and not t._lens:
                 t._array = t._store.cell._array  # nothing between the storage and this tensor

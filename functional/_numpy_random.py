@@ -21,7 +21,7 @@ Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _ROTATIONS_BOTH_WAYS = [[(np.uint32(by), np.uint32(32 - by)) for by in r] for r in _ROTATIONS]
-_PARITY = np.uint32(0x1BD11BDA)
+_PARITY = 0x1BD11BDA
 _ONES = 0xFFFFFFFF
 _FEW = 5  # pairs that Python is through with before NumPy is
 
@@ -38,14 +38,14 @@ def threefry(key: Words, high: Words, low: Words) -> tuple[Words, Words]:
       key: words [2].
       high, low: of the counter, of one shape.
     """
+    first, second = map(int, key)
     if low.size <= _FEW:
-        first, second = map(int, key)
         pairs = zip(high.reshape(-1).tolist(), low.reshape(-1).tolist(), strict=True)
         found = [_of_ints(first, second, *pair) for pair in pairs]
         x, y = np.array(found, np.uint32).reshape(-1, 2).T
         return x.reshape(low.shape), y.reshape(low.shape)
-    words = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
-    x, y = high + words[0], low + words[1]
+    words = (first, second, first ^ second ^ _PARITY)
+    x, y = high + np.uint32(first), low + np.uint32(second)
     turned = np.empty_like(x)
     for turn in range(5):
         for by, back in _ROTATIONS_BOTH_WAYS[turn % 2]:
@@ -54,14 +54,14 @@ def threefry(key: Words, high: Words, low: Words) -> tuple[Words, Words]:
             np.right_shift(y, back, y)
             np.bitwise_or(y, turned, y)
             np.bitwise_xor(y, x, y)
-        np.add(x, words[(turn + 1) % 3], x)
-        np.add(y, words[(turn + 2) % 3] + np.uint32(turn + 1), y)
+        np.add(x, np.uint32(words[(turn + 1) % 3]), x)
+        np.add(y, np.uint32(words[(turn + 2) % 3] + turn + 1 & _ONES), y)
     return x, y
 
 
 def _of_ints(first: int, second: int, x: int, y: int) -> tuple[int, int]:
     """The words of one pair, by Python: a call of NumPy's takes as long as ten of its steps."""
-    words = (first, second, first ^ second ^ int(_PARITY))
+    words = (first, second, first ^ second ^ _PARITY)
     x, y = x + first & _ONES, y + second & _ONES
     for turn in range(5):
         for by in _ROTATIONS[turn % 2]:
