@@ -37,10 +37,6 @@ def _at(x: Any, dim: int, key: Any) -> Any:
     return x[(slice(None),) * (dim % x.ndim) + (key, ...)]
 
 
-def _select(x: Any, dim: int, index: int) -> Any:
-    return _at(x, dim, index)
-
-
 def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
     start += x.shape[dim] if start < 0 else 0
     return _at(x, dim, slice(start, start + length))
@@ -52,12 +48,18 @@ def _slice(
     return _at(x, dim, slice(start, stop, step))
 
 
+def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    return x.reshape(shape) if x.flags.c_contiguous else None  # else it is copied each time
+
+
 def register(cls: type, slices: Op) -> None:
     """Tell which class tensors are, and which op an index with a colon is."""
     global _tensor_class
     _tensor_class = cls
     _READERS.update({
-        _SELECT: _select, slices: _narrow, TABLE["narrow"]: _narrow, TABLE["slice"]: _slice,
+        _SELECT: _at, slices: _narrow, TABLE["narrow"]: _narrow, TABLE["slice"]: _slice,
+        TABLE["view"]: _reshape, TABLE["reshape"]: _reshape, TABLE["unsqueeze"]: np.expand_dims,
+        TABLE["transpose"]: np.swapaxes, TABLE["t"]: np.transpose,
     })  # fmt: skip
 
 
@@ -99,10 +101,16 @@ def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
         array = np.asarray(memoryview(array))
     for op, args, kwargs in lens or ():
         reader = _READERS.get(op)
-        if reader is None or kwargs or not _INTS.issuperset(map(type, args)):
+        if reader is None or kwargs or not all(map(_is_static, args)):
             return None
         array = reader(array, *args)
+        if array is None:
+            return None
     return array
+
+
+def _is_static(x: Any) -> bool:
+    return type(x) in _INTS or type(x) is tuple and _INTS.issuperset(map(type, x))
 
 
 def view_at_rest(op: Op, source: Any, args: tuple[Any, ...], length: int | None) -> Any:

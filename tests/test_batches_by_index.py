@@ -56,6 +56,7 @@ def _one_by_one(lib: Any, data: Any, ix: Any) -> Any:
 GETS: dict[str, Callable[..., Any]] = {
     "slices": _sliced, "ints": _by_int, "places": _by_place, "mapped": _mapped,
     "list": lambda lib, data, ix: _sliced(lib, data, ix.tolist()),
+    "as rows": lambda lib, data, ix: _sliced(lib, data.view(-1, 5).view(500), ix),
     "part": lambda lib, data, ix: _sliced(lib, data[:499], ix),
     "one by one": _one_by_one,
 }  # fmt: skip
@@ -282,6 +283,9 @@ def test_views_by_other_names_are_read_as_they_are_said() -> None:
             views = [
                 t.narrow(0, -2, 2), t.narrow(-1, 1, 2), t.select(-1, -2), t[::2], t[-2:], t[1:-1],
                 t[5:9], t.narrow(0, lib.tensor(1), 1), t[2][1:], t[:2][0], t[-1], t.T[1:3],
+                t.view(-1, 2)[1:4], t.reshape(4, 3)[2], t.t()[1], t.unsqueeze(-1)[0],
+                t.T.reshape(2, 6)[1], t.transpose(0, -1)[3], t.view(2, 3, 2)[1].t()[0],
+                t.flatten()[3:5], t.unsqueeze(1)[2],
             ]  # fmt: skip
             see(*[v.tolist() for v in views], views)
             see([lib.stack([v, v]) for v in views], [lib.cat([v, v], -1) for v in views])
