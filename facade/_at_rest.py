@@ -1,66 +1,33 @@
-"""Data at rest on the host: a slice, a number or a batch of them is NumPy's, not a program's.
+"""Views of data at rest on the host, which enter a program only where one uses them.
 
 `stack([data[i : i + 8] for i in ix])` is in very many scripts. Recorded, each slice is two entries
 of the training step's program, and each number that Python asks for a cut. PyTorch computes all of
-it at once, and where the data lie in the host's memory at rest that is the quickest here as well:
-a view notes what it views and enters a program only if one uses it, integers are added up, and
-what is gathered from such views comes to the step as one input.
+it at once, and where the data lie in the host's memory that is the quickest here as well: a view
+notes what it views (see also `_host_data.py`, `_integers.py`, `_gathered.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
-import jax
 import numpy as np
 
 from leafax.functional import TABLE, Aval, Op, on_host
 
-from ._enter import from_array
 from ._handle import Handle
-from ._host import room
-from ._host import wait as wait_for
+from ._host_data import data_of
 from ._threads import sharing
 from ._trace import local, resting
 
 _SELECT = TABLE["select"]
 _tensor_class: Any = Handle
 
-# How the data are read that a view op sees: functions of the array and the op's arguments.
-_READERS: dict[Op, Callable[..., Any]] = {}
-_INTS = {int, type(None)}
 
-
-def _at(x: Any, dim: int, key: Any) -> Any:
-    return x[(slice(None),) * (dim % x.ndim) + (key, ...)]
-
-
-def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
-    start += x.shape[dim] if start < 0 else 0
-    return _at(x, dim, slice(start, start + length))
-
-
-def _slice(
-    x: Any, dim: int = 0, start: int | None = None, stop: int | None = None, step: int = 1
-) -> Any:
-    return _at(x, dim, slice(start, stop, step))
-
-
-def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
-    return x.reshape(shape) if x.flags.c_contiguous else None  # else it is copied each time
-
-
-def register(cls: type, slices: Op) -> None:
-    """Tell which class tensors are, and which op an index with a colon is."""
+def register(cls: type) -> None:
+    """Tell which class tensors are."""
     global _tensor_class
     _tensor_class = cls
-    _READERS.update({
-        _SELECT: _at, slices: _narrow, TABLE["narrow"]: _narrow, TABLE["slice"]: _slice,
-        TABLE["view"]: _reshape, TABLE["reshape"]: _reshape, TABLE["unsqueeze"]: np.expand_dims,
-        TABLE["transpose"]: np.swapaxes, TABLE["t"]: np.transpose,
-    })  # fmt: skip
 
 
 def is_free() -> bool:
@@ -73,44 +40,9 @@ def is_free() -> bool:
     return on_host()
 
 
-def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
-    """The data of a tensor at rest, on the memory where they are; None if they are not known.
-
-    Args:
-      wait: for what a program computes still; else that is left to programs that follow.
-    """
-    with sharing:
-        array, lens = t._array, None
-        if array is None and t._shares:
-            if t._viewed is not None:
-                source, lens = t._viewed
-            elif t._store is not None:
-                source, lens = t._store.cell, t._lens
-            else:
-                return None
-            if lens is None or type(source) is ref:
-                return None
-            array = source._array
-    if array is None or array.dtype.kind not in "biufc" or not on_host():
-        return None
-    if not isinstance(array, np.ndarray):
-        if isinstance(array, jax.core.Tracer) or not (wait or array.is_ready()):
-            return None
-        wait_for(array)
-        # No array of JAX's that keeps one of NumPy's: it could be written over no more.
-        array = np.asarray(memoryview(array))
-    for op, args, kwargs in lens or ():
-        reader = _READERS.get(op)
-        if reader is None or kwargs or not all(map(_is_static, args)):
-            return None
-        array = reader(array, *args)
-        if array is None:
-            return None
-    return array
-
-
-def _is_static(x: Any) -> bool:
-    return type(x) in _INTS or type(x) is tuple and _INTS.issuperset(map(type, x))
+def is_plain(t: Any) -> bool:
+    """Whether `t` is of no class of the user's, has no tangents, and was not written to since."""
+    return type(t) is _tensor_class and t._stale is None and t._duals is None
 
 
 def view_at_rest(op: Op, source: Any, args: tuple[Any, ...], length: int | None) -> Any:
@@ -122,9 +54,9 @@ def view_at_rest(op: Op, source: Any, args: tuple[Any, ...], length: int | None)
     value = source._v
     if source._array is None and not source._shares or value.requires_grad or value.inference:
         return None
-    if value.strides is not None or source._stale is not None or type(source) is not _tensor_class:
+    if value.strides is not None or value.dtype.kind not in "biufc":
         return None
-    if source._duals is not None or value.dtype.kind not in "biufc" or not is_free():
+    if not is_plain(source) or not is_free():
         return None
     with sharing:
         root = source
@@ -154,9 +86,7 @@ def items(t: Any, wait: bool = False) -> list[Any] | None:
       wait: for what a program computes still.
     """
     value = t._v
-    if type(t) is not _tensor_class or value.inference or value.strides is not None:
-        return None
-    if t._duals is not None or t._stale is not None or not is_free():
+    if value.inference or value.strides is not None or not is_plain(t) or not is_free():
         return None
     with sharing:
         data = data_of(t, wait)
@@ -221,48 +151,3 @@ def _made(value: Any, length: int | None) -> Any:
     out._v = resting(Aval(shape if length is None else (length, *shape), value.dtype))
     out._trace = None
     return out
-
-
-_JOINED: dict[str, Any] = {"stack": np.stack, "cat": np.concatenate}
-
-
-def joined(name: str, tensors: Sequence[Any], dim: int) -> Any:
-    """Tensors at rest stacked or joined, as a tensor at rest; None where that is for a program."""
-    join = _JOINED.get(name)
-    if join is None or not tensors or type(dim) is not int or not is_free():
-        return None
-    kind = None
-    arrays = []
-    for t in tensors:
-        if type(t) is not _tensor_class or t._stale is not None or t._duals is not None:
-            return None
-        value = t._v.resting
-        if value is not kind:
-            if kind is not None and (name == "stack" or value.dtype != kind.dtype):
-                return None
-            kind = value
-            if value.requires_grad or value.inference or value.strides is not None:
-                return None
-        array = data_of(t)
-        if array is None:
-            return None
-        arrays.append(array)
-    return _joined(name, join, arrays, dim)
-
-
-def _joined(name: str, join: Callable[..., Any], arrays: list[Any], dim: int) -> Any:
-    ndim = arrays[0].ndim + (name == "stack")
-    if not -ndim <= dim < ndim or ndim == 0:
-        return None
-    shape = list(arrays[0].shape)
-    dim %= ndim
-    if name == "stack":
-        shape.insert(dim, len(arrays))
-    else:
-        rest = shape[:dim] + shape[dim + 1 :]
-        if any([*a.shape[:dim], *a.shape[dim + 1 :]] != rest for a in arrays):
-            return None
-        shape[dim] = sum(a.shape[dim] for a in arrays)
-    out = room(tuple(shape), arrays[0].dtype)
-    join(arrays, dim, out=out)
-    return from_array(out)

@@ -15,6 +15,7 @@ from ._cautions import drops_imaginary
 from ._complaints import type_name
 from ._dtype import type_string
 from ._handle import Handle
+from ._host_data import read_like
 from ._index_keys import ALL, normalise, without_masks
 from ._index_masks import MaskError, at, check_bool, check_mask, is_mask, marks, places_of
 from ._inplace import apply_inplace, check_inplace
@@ -31,6 +32,7 @@ SLICE = Op(
     _NARROW.fn, name="slice", backward="SliceBackward0", view=True, numbers=("start",),
     write=_NARROW.write,
 )  # fmt: skip
+read_like(SLICE, _NARROW)
 _PLAIN_FILL = TABLE["fill"]
 # `fill_` with the number as a tensor, which the graph's nodes show.
 _FILL = Op(

@@ -14,7 +14,8 @@ import numpy as np
 
 from leafax.functional import TABLE, Aval, Op, fits_int64
 
-from ._at_rest import data_of, is_free
+from ._at_rest import is_free
+from ._host_data import data_of
 from ._trace import resting
 
 #: What tensors without dims of PyTorch's default integers are at rest.

@@ -9,11 +9,11 @@ import numpy as np
 
 from leafax.functional import Input, Node, is_exact, on_host, picked, plan_for
 
-from ._at_rest import data_of
 from ._faults import Pending
 from ._history import Run, history
 from ._host import on_host as to_host
 from ._host import raw
+from ._host_data import data_of
 from ._prepared import has_graph
 from ._random import is_draw
 from ._run import ON_HOST

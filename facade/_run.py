@@ -20,12 +20,12 @@ import numpy as np
 from leafax.functional import Node, Plan, Program, pair, plan_for
 
 from . import _keep
-from ._at_rest import data_of
 from ._bound import bound
 from ._enter import Source
 from ._faults import Pending, check_faults
 from ._history import Run, history, plans
 from ._host import placed
+from ._host_data import data_of
 from ._inside import refuse_constant
 from ._step import user_line
 from ._threads import ended, running, sharing

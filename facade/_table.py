@@ -18,10 +18,10 @@ from ._admit import admit
 from ._ambiguous import AmbiguousView
 from ._apart import apart
 from ._arguments import as_python, check, refused, reworded, with_numbers
-from ._at_rest import joined
 from ._autocast import off
 from ._dtype import dtype as dtype_class
 from ._dtype import python_number
+from ._gathered import joined
 from ._handle import Handle
 from ._layout import elementwise
 from ._older import OLDER, newer

@@ -353,5 +353,5 @@ def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
 
 
 register(Tensor, share_views)
-_at_rest.register(Tensor, _indexing.SLICE)
+_at_rest.register(Tensor)
 install(Tensor)
