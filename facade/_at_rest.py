@@ -147,7 +147,15 @@ def _of_storage(source: Any, lens: Any, length: int | None) -> Any:
 
 def _made(value: Any, length: int | None) -> Any:
     out: Any = object.__new__(_tensor_class)
-    shape = tuple(value.shape)[1:]
-    out._v = resting(Aval(shape if length is None else (length, *shape), value.dtype))
+    key = value.resting, length
+    kind = _kinds.get(key)
+    if kind is None:
+        shape = tuple(value.shape)[1:]
+        kind = resting(Aval(shape if length is None else (length, *shape), value.dtype))
+        _kinds[key] = kind
+    out._v = kind
     out._trace = None
     return out
+
+
+_kinds: dict[Any, Any] = {}  # what is viewed, and the length of the view -> what the view is

@@ -169,6 +169,8 @@ def _without_ones(value: Any) -> tuple[int, ...]:
 
 def _whole(x: Any) -> int:
     """A bound or the step of a slice as an int."""
+    if type(x) is int:
+        return x
     if not hasattr(x, "__index__"):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
     return operator.index(x)

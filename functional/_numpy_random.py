@@ -133,5 +133,7 @@ RANDOM_RULES: dict[str, Callable[..., Any]] = {
     "random_wrap": _words, "random_unwrap": _words, "random_bits": _bits, "random_split": _split,
     "random_fold_in": _fold_in, "erf_inv": _erf_inv,
 }  # fmt: skip
+#: What computes words by the generator.
+DRAWING = frozenset({"random_bits", "random_split", "random_fold_in"})
 #: What takes keys; other rules would take a key's words for numbers.
 OF_KEYS = frozenset({"slice", "squeeze", *RANDOM_RULES})
