@@ -47,9 +47,10 @@ _SIMPLE = frozenset({int, slice})  # what an index may hold that means what it s
 def get(self: Any, index: Any) -> Any:
     """`self[index]`."""
     kind, shape = type(index), self._v.shape
-    if isinstance(index, Handle) and index._v is INTEGER and local.look is None:
-        index = int(index)  # type: ignore[call-overload]
-        kind = int
+    if shape and isinstance(index, Handle) and index._v is INTEGER and local.look is None:
+        number = int(index)  # type: ignore[call-overload]
+        if -shape[0] <= number < shape[0]:
+            index, kind = number, int
     if kind is int and shape and -shape[0] <= index < shape[0]:
         out = view_at_rest(_SELECT, self, (0, index), None)
         return apply(_SELECT, self, 0, index) if out is None else out
