@@ -176,7 +176,7 @@ def tensor_split(input: Any, where: int | tuple[int, ...], dim: int) -> tuple[An
         size = input.shape[dim]
         starts = [0, *[min(max(i + size if i < 0 else i, 0), size) for i in where]]
     return tuple(
-        apply(_indexing._SLICE, input, dim, start, shape[dim])
+        apply(_indexing.SLICE, input, dim, start, shape[dim])
         for start, shape in zip(starts, shapes, strict=True)
     )
 

@@ -68,6 +68,8 @@ def enter(t: Any, trace: Trace) -> Value:
         if running:
             wait_for(t)
         value = t._v
+        if t._viewed is not None and t._trace is None and t._viewed[1] is not None:
+            return _enter_view(t, trace)
         known = trace.entered.get(id(t))
         if known is None and t._trace is None and not t._shares and not trace.together:
             if t._array is not None:
@@ -134,6 +136,27 @@ def _enter_at_rest(t: Any, kind: Value, trace: Trace) -> Value:
     trace.state = value.state
     trace.nbytes += kind.nbytes
     put(t, value, trace)
+    return value
+
+
+def _enter_view(t: Any, trace: Trace) -> Value:
+    """What `enter` does for a view of a tensor at rest that no program knows: it is one there."""
+    from ._record import record
+
+    root, lens = t._viewed
+    value = root._v
+    if root._trace is not trace or value.index < 0:
+        if root._trace is None and id(root) not in trace.entered and not trace.together:
+            value = _enter_at_rest(root, value.resting, trace)
+        else:
+            value = enter(root, trace)
+    if t._viewed is None:  # they share a storage now
+        return enter(t, trace)
+    for op, args, kwargs in lens:
+        value = record(op, (value, *args), kwargs, budget=False)[0].value
+    t._v, t._trace = value, trace
+    trace.viewed = True
+    trace.refs.append(ref(t))
     return value
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from leafax.functional import Op
 
 from ._dtype import python_number
+from ._integers import INTEGER, computed
 from ._record import apply
 from ._trace import local
 
@@ -62,6 +63,10 @@ def binary(op: Op, cls: type) -> Method:
                 other = _array(other) if array else operand(other, cls)
                 if other is NotImplemented:
                     return NotImplemented
+            if self._v is INTEGER and (kind is int or (kind is cls and other._v is INTEGER)):
+                found = computed(op, self, other)
+                if found is not None:
+                    return found
             return apply(op, self, other)
         trace.state = state
         out: Any = new(cls)

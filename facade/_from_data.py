@@ -210,7 +210,7 @@ def from_numpy(array: np.ndarray) -> Any:
     _check_dtype(array)
     _warn_of_readonly(array)
     if getrefcount(array) == TEMPORARY and is_own(array):
-        return wrap(array)
+        return wrap(np.asarray(array))  # of a memmap, say, the array that it is
     return _laid(array, wrap(snapshot(array)))
 
 

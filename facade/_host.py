@@ -9,6 +9,7 @@ What was computed in the call (`from_numpy(x / 255)`) is not even copied: nobody
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from sys import getrefcount
 from typing import Any
@@ -28,22 +29,31 @@ def to_device(array: Any) -> Any:
 
 
 def snapshot(array: np.ndarray) -> np.ndarray:
-    """A copy that nobody else writes to; to be the `_array` of a tensor.
+    """A copy that nobody else writes to; to be the `_array` of a tensor."""
+    if array.nbytes < 4096:
+        return np.array(array, order="C")
+    out = room(array.shape, array.dtype)
+    out[...] = array
+    return out
+
+
+def room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array to be filled, which nobody else writes to.
 
     It begins at a multiple of 64 bytes: such an array XLA takes on a CPU without another copy.
     """
-    if array.nbytes < 4096:
-        return np.array(array, order="C")
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < 4096:
+        return np.empty(shape, dtype)
     rooms = None
-    if array.nbytes <= _LARGEST:
-        rooms = _rooms.get(array.nbytes)
+    if nbytes <= _LARGEST:
+        rooms = _rooms.get(nbytes)
         if rooms is None:
-            rooms = _rooms_for(array.nbytes)
-    room = (_free(rooms) if rooms else None) or Room(array.nbytes)
-    out: np.ndarray = np.ndarray(array.shape, array.dtype, room.memory, room.begin)
+            rooms = _rooms_for(nbytes)
+    found = (_free(rooms) if rooms else None) or Room(nbytes)
+    out: np.ndarray = np.ndarray(shape, dtype, found.memory, found.begin)
     if rooms is not None:
-        rooms.append(room)  # of several that are in use the oldest is forgotten
-    out[...] = array
+        rooms.append(found)  # of several that are in use the oldest is forgotten
     return out
 
 

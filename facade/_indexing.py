@@ -10,13 +10,16 @@ import numpy as np
 
 from leafax.functional import TABLE, Op, check_fits, need_int64
 
+from ._at_rest import view_at_rest
 from ._cautions import drops_imaginary
 from ._complaints import type_name
 from ._dtype import type_string
 from ._handle import Handle
+from ._host_data import read_like
 from ._index_keys import ALL, normalise, without_masks
 from ._index_masks import MaskError, at, check_bool, check_mask, is_mask, marks, places_of
 from ._inplace import apply_inplace, check_inplace
+from ._integers import INTEGER
 from ._overlap import check_overlap
 from ._put_plain import put_plainly
 from ._record import apply
@@ -25,10 +28,11 @@ from ._trace import local
 
 _NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
 # x[a:b] with step 1: its start may change from call to call without compiling anew.
-_SLICE = Op(
+SLICE = Op(
     _NARROW.fn, name="slice", backward="SliceBackward0", view=True, numbers=("start",),
     write=_NARROW.write,
 )  # fmt: skip
+read_like(SLICE, _NARROW)
 _PLAIN_FILL = TABLE["fill"]
 # `fill_` with the number as a tensor, which the graph's nodes show.
 _FILL = Op(
@@ -43,8 +47,13 @@ _SIMPLE = frozenset({int, slice})  # what an index may hold that means what it s
 def get(self: Any, index: Any) -> Any:
     """`self[index]`."""
     kind, shape = type(index), self._v.shape
+    if shape and isinstance(index, Handle) and index._v is INTEGER and local.look is None:
+        number = int(index)  # type: ignore[call-overload]
+        if -shape[0] <= number < shape[0]:
+            index, kind = number, int
     if kind is int and shape and -shape[0] <= index < shape[0]:
-        return apply(_SELECT, self, 0, index)
+        out = view_at_rest(_SELECT, self, (0, index), None)
+        return apply(_SELECT, self, 0, index) if out is None else out
     if kind is slice and shape:
         return _slice(self, 0, index, False)  # no `alias`, as PyTorch has it
     keys: Any = index if kind is tuple else None
@@ -161,6 +170,8 @@ def _without_ones(value: Any) -> tuple[int, ...]:
 
 def _whole(x: Any) -> int:
     """A bound or the step of a slice as an int."""
+    if type(x) is int:
+        return x
     if not hasattr(x, "__index__"):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
     return operator.index(x)
@@ -228,9 +239,16 @@ def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
     start, stop = _bound(first, size), size if last is None else _bound(last, size)
     if may_skip and step == 1 and first == 0 and (last is None or last >= size):
         return out
+    args: tuple[Any, ...]
     if step == 1 and first == start and last == stop and start <= stop:
-        return apply(_SLICE, out, dim, start, stop - start)
-    return apply(TABLE["slice"], out, dim, first, last, step)  # as it was said, for the node
+        op, args = SLICE, (dim, start, stop - start)
+    else:
+        op, args = TABLE["slice"], (dim, first, last, step)  # as it was said, for the node
+    if not may_skip:
+        view = view_at_rest(op, out, args, len(range(start, stop, step)))
+        if view is not None:
+            return view
+    return apply(op, out, *args)
 
 
 def _bool_index(k: bool) -> Any:

@@ -7,17 +7,22 @@ from typing import Any
 import jax
 import numpy as np
 
-from leafax.functional import Input, Node, is_exact, picked, plan_for
+from leafax.functional import Input, Node, is_exact, on_host, picked, plan_for
 
 from ._faults import Pending
 from ._history import Run, history
+from ._host import on_host as to_host
 from ._host import raw
+from ._host_data import data_of
 from ._prepared import has_graph
+from ._random import is_draw
+from ._run import ON_HOST
 from ._step import user_line
 from ._threads import sharing, wait_for
 from ._trace import NOWHERE, State, Trace, local
 
 MOST = 8  # ops of what is looked at beside a program
+FEW = 4096  # elements of what is at rest as soon as one is looked at
 
 
 class Peeked:
@@ -151,18 +156,69 @@ def glance(t: Any, reason: str) -> Any:
         return None
     if not has_graph(trace.state):
         return None
+    if reason in ON_HOST and value.dtype.kind in "iu":
+        root = t if t._viewed is None else t._viewed[0]
+        if root._v.numel <= FEW and rest(t, reason):
+            return data_of(t)
+    return _beside(trace, value.index, reason)
+
+
+def rest(t: Any, reason: str) -> bool:
+    """Let a value that nothing was computed from yet be at rest, as if a cut had been there.
+
+    Also what it is a view of. A batch that is drawn between forward and backward is looked at
+    number by number, and what is gathered by it is no part of the program.
+
+    Returns:
+      whether that could be.
+    """
+    trace, root = t._trace, t
+    if t._shares:
+        if t._viewed is None or t._viewed[1] is None:
+            return False
+        root = t._viewed[0]
+    value = root._v
+    if root._trace is not trace or value.index < 0 or root._array is not None:
+        return False
+    if value.role != NOWHERE or value.requires_grad or t._stale is not None or not _is_last(value):
+        return False
+    array = _beside(trace, value.index, reason)
+    if array is None or not on_host():
+        return False
+    root._array = np.array(to_host(array))
+    for x in (root, t):
+        x._v, x._trace = x._v.resting, None
+    return True
+
+
+def _is_last(value: Any) -> bool:
+    """Whether nothing but views was recorded since this value."""
+    state: Any = local.trace.state
+    while state is not value.state:
+        if isinstance(state.entry, Node) and not getattr(state.entry.call.op, "view", False):
+            return False
+        state = state.parent
+        if state is None:
+            return False
+    return True
+
+
+def _beside(trace: Trace, index: int, reason: str) -> Any:
+    """The array of a value, computed beside the program; None if that takes more than little."""
     glanced = trace.glanced
     if glanced is None:
         glanced = trace.glanced = {}
-    elif (seen := glanced.get(value.index)) is not None:
+    elif (seen := glanced.get(index)) is not None:
         return _as_read(seen, reason)
-    needed = _needed(trace, value.index)
+    needed = _needed(trace, index)
     if needed is None:
         return None
     arrays = [array for _, entry, array in needed if isinstance(entry, Input)]
     # Of a sentence that is taken apart all tokens will be looked at.
     first, entry, _ = needed[-1]
-    asked = range(first, first + len(entry.avals))
+    asked = [*range(first, first + len(entry.avals))]
+    # The next draw begins where this one has left the generator.
+    asked += [first + 1 for first, entry, _ in needed[:-1] if is_draw(entry)]
     program = picked([(first, first, entry) for first, entry, _ in needed], tuple(asked))
     outcome = plan_for(program).run(arrays, host=True)
     if outcome.faults is not None and any(raw(outcome.faults)):
@@ -171,17 +227,13 @@ def glance(t: Any, reason: str) -> Any:
     nodes = len(needed) - len(arrays)
     told = (f"{reason} of data", user_line(), nodes, outcome.how, outcome.seconds)
     history.append(Run(*told, inputs=len(arrays), outputs=len(asked), saved=0, donated=0))
-    return _as_read(glanced[value.index], reason)
-
-
-# What reads values on the host.
-_ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print"})
+    return _as_read(glanced[index], reason)
 
 
 def _as_read(array: Any, reason: str) -> Any:
     """An array that was computed beside the program, for who asks for it."""
     if isinstance(array, np.ndarray):
-        if reason not in _ON_HOST:
+        if reason not in ON_HOST:
             with jax.enable_x64(True):
                 return jax.device_put(array)
         array.flags.writeable = False  # it may be asked for again
@@ -191,6 +243,7 @@ def _as_read(array: Any, reason: str) -> Any:
 def _needed(trace: Trace, index: int) -> list[tuple[int, Any, Any]] | None:
     """What a value follows from: of each entry its first value, itself and its array, if any."""
     state: Any = trace.state
+    known: Any = trace.glanced or {}
     wanted, found, n_inputs, nodes = {index}, [], len(trace.arrays), 0
     while wanted:
         entry, count = state.entry, state.count
@@ -204,7 +257,11 @@ def _needed(trace: Trace, index: int) -> list[tuple[int, Any, Any]] | None:
         values = range(count - len(entry.avals), count)
         if wanted.isdisjoint(values):
             continue
+        mine = sorted(wanted.intersection(values), reverse=True)
         wanted.difference_update(values)
+        if known.keys() >= {*mine}:
+            found += [(v, Input(entry.avals[v - values[0]]), known[v]) for v in mine]
+            continue
         found.append((values[0], entry, array))
         if isinstance(entry, Node):
             nodes += 1

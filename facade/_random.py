@@ -47,6 +47,11 @@ def _lost(state: Any) -> bool:
 _NEXT_KEY = Op(_next_key, name="next_key", differentiable=False)
 
 
+def is_draw(entry: Any) -> bool:
+    """Whether a program's entry takes a generator's next key."""
+    return getattr(getattr(entry, "call", None), "op", None) is _NEXT_KEY
+
+
 class Generator:
     """A source of random numbers.
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from leafax.functional import Node, Plan, Program, pair, plan_for
 
@@ -24,6 +25,7 @@ from ._enter import Source
 from ._faults import Pending, check_faults
 from ._history import Run, history, plans
 from ._host import placed
+from ._host_data import data_of
 from ._inside import refuse_constant
 from ._step import user_line
 from ._threads import ended, running, sharing
@@ -31,6 +33,10 @@ from ._together import still, tell
 from ._trace import NODE, State, Trace, Value, local
 from ._views import is_unsettled, settle_all
 from ._walks import Walk, alive, known, leave, remember
+
+# What reads values on the host.
+LOOP = "a loop over integers"
+ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print", LOOP})
 
 
 class Recipe(NamedTuple):
@@ -90,7 +96,7 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
     live, walk, pending, recipe, arrays = begun
     plan = recipe.plan
     try:
-        outcome = plan.run(arrays)
+        outcome = plan.run(arrays, host=reason in ON_HOST)
         # From here on the device computes, so what remains costs little time.
         del arrays, begun
         local.clock += 1
@@ -347,10 +353,12 @@ def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
     if local.look is not None and t._array is None:
         return local.look(t, reason)
-    if t._array is None and t._shares:
+    if t._array is None and t._shares and (t._viewed is None or t._viewed[1] is None):
         with sharing:
             if t._store is not None and not t._lens:
                 t._array = t._store.cell._array  # nothing between the storage and this tensor
+    if reason in ON_HOST and (found := _looked_at(t, reason)) is not None:
+        return found
     if t._array is None:
         refuse_constant()
         away = t._trace is not None and not t._trace.done and t._trace is not local.trace
@@ -371,9 +379,23 @@ def observe(t: Any, reason: str) -> Any:
             t = t.detach()  # its data are there, whatever its history is
         enter(t, local.trace)
         cut(reason, (t,))
+        if reason in ON_HOST and (found := _looked_at(t, reason)) is not None:
+            return found
     check_faults()
     array = placed(t)
     return observe(t, reason) if array is None else array  # if another thread wrote to it just now
+
+
+def _looked_at(t: Any, reason: str) -> np.ndarray | None:
+    """What somebody looks at on the host, if no program and no transfer is needed for that."""
+    array = t._array
+    if type(array) is not np.ndarray and (array is not None or not t._shares):
+        return None
+    found = data_of(t)
+    if found is None:
+        return None
+    check_faults()
+    return np.array(found) if reason == "numpy()" else found
 
 
 def synchronize() -> None:

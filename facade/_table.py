@@ -21,6 +21,7 @@ from ._arguments import as_python, check, refused, reworded, with_numbers
 from ._autocast import off
 from ._dtype import dtype as dtype_class
 from ._dtype import python_number
+from ._gathered import joined
 from ._handle import Handle
 from ._layout import elementwise
 from ._older import OLDER, newer
@@ -194,14 +195,19 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
             raise
         return write_out(op, result, out, operands)
 
-    return named(_gathering(fn) if op.name in JOINS else fn, op, op.name)
+    return named(_gathering(fn, op.name) if op.name in JOINS else fn, op, op.name)
 
 
-def _gathering(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _gathering(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A function of a sequence of tensors, which may come from anywhere."""
 
     def gather(*args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) in (list, tuple):
+            if not kwargs and len(args) < 3 or len(args) == 1 and [*kwargs] == ["dim"]:
+                dim = args[1] if len(args) == 2 else kwargs.get("dim", 0)
+                out = joined(name, args[0], dim)
+                if out is not None:
+                    return out
             args = (apart(args[0]), *args[1:])
         return fn(*args, **kwargs)
 

@@ -10,17 +10,20 @@ import numpy as np
 
 from leafax.functional import TABLE
 
-from . import _indexing
+from . import _at_rest, _indexing
 from ._autograd_mixin import AutogradMixin
 from ._cautions import drops_imaginary
 from ._device_mixin import DeviceMixin
 from ._dual import tangent
 from ._facts_mixin import FactsMixin
+from ._faults import check_faults
 from ._graph import gradient_edge, has_no_history
 from ._handle import Handle, users_attributes
 from ._host import on_host, raw
 from ._inplace import apply_inplace
 from ._inside import refuse_constant
+from ._integers import INTEGER
+from ._items import items_of
 from ._once import warn_once
 from ._operators import install
 from ._record import register
@@ -130,6 +133,9 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
+        if self._v is INTEGER and type(self._array) is np.ndarray:  # most: of a loop over indices
+            check_faults()
+            return int(self._array)
         if self.numel() != 1 or self._v.dtype.kind not in "iub":
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
@@ -149,7 +155,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def __iter__(self) -> Any:
         if self.dim() == 0:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(self.unbind(0))
+        items = items_of(self)
+        return iter(self.unbind(0) if items is None else items)
 
     def __contains__(self, x: Any) -> bool:
         if not isinstance(x, (Handle, Number)):
@@ -346,4 +353,5 @@ def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
 
 
 register(Tensor, share_views)
+_at_rest.register(Tensor)
 install(Tensor)

@@ -1,6 +1,7 @@
 """Programs, ops and masks: pure, without Tensor or global state, useful to plain JAX code."""
 
 from ._alone import is_exact as is_exact
+from ._alone import on_host as on_host
 from ._cache import Plan as Plan
 from ._cache import plan_for as plan_for
 from ._donate import pair as pair

@@ -24,6 +24,7 @@ _jitted: dict[Any, Any] = {}
 # Runs of an op by NumPy after which it is compiled after all, and the elements of its largest value
 # that these have together: about as long as it takes to compile.
 _OFTEN, _ELEMENTS = 1000, 1 << 22
+_OFTEN_DRAWN = 250  # of those that draw random numbers, which takes NumPy ten times as long
 LITTLE = 4096  # elements that NumPy computes no slower than a program starts
 _checks: dict[Any, _Checks] = {}
 
@@ -85,7 +86,8 @@ class _Small:
     """
 
     def __init__(self, fn: Evaluator) -> None:
-        self._fn, self._left = fn, min(_OFTEN, _ELEMENTS // fn.largest)
+        often = _OFTEN_DRAWN if fn.draws else _OFTEN
+        self._fn, self._left = fn, min(often, _ELEMENTS // fn.largest)
 
     def __call__(self, *arrays: Any) -> list[Any] | None:
         self._left -= 1
@@ -96,13 +98,13 @@ def _small(
     fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, alone: Any
 ) -> _Small | None:
     """The function by NumPy, if that can compute it for arrays like these."""
-    found = evaluator(fn, arrays, exact, alone) if _on_host() else None
+    found = evaluator(fn, arrays, exact, alone) if on_host() else None
     return None if found is None else _Small(found)
 
 
 def is_little(described: Any, most: int = MOST) -> bool:
     """Whether NumPy may compute an op, by what it takes: at most so many elements each."""
-    return _on_host() and all(math.prod(aval.shape) <= most for aval in described[1])
+    return on_host() and all(math.prod(aval.shape) <= most for aval in described[1])
 
 
 def _draws(node: Node) -> bool:
@@ -125,7 +127,7 @@ def is_exact(node: Node) -> bool:
 
 
 @functools.cache
-def _on_host() -> bool:
+def on_host() -> bool:
     """Whether NumPy's arrays are where a program's would be."""
     return jax.default_backend() == "cpu" and jax.local_device_count() == 1
 

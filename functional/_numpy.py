@@ -16,7 +16,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from ._lengths import Lengths, general
-from ._numpy_random import OF_KEYS, RANDOM_RULES, is_threefry
+from ._numpy_random import DRAWING, OF_KEYS, RANDOM_RULES, is_threefry
 from ._numpy_rules import ROUNDED, RULES, Unsupported
 from ._program import Aval
 
@@ -39,6 +39,7 @@ class Evaluator:
 
     Attributes:
       largest: how many elements its largest value has.
+      draws: it computes random words, each with a hundred operations.
 
     Raises:
       Unsupported: for a primitive, dtype or size that is not NumPy's here.
@@ -47,7 +48,7 @@ class Evaluator:
     def __init__(
         self, jaxpr: ClosedJaxpr, exact: bool = False, lengths: Lengths | None = None
     ) -> None:
-        self._lengths, self.largest = lengths, 1
+        self._lengths, self.largest, self.draws = lengths, 1, False
         self._values: list[Any] = []  # the constants, and a place for each other value
         self._steps: list[_Step] = []
         self._exact, self._rounded = exact, False
@@ -102,6 +103,7 @@ class Evaluator:
                     places[variable] = self._read(within, out)
                 continue
             name = eqn.primitive.name
+            self.draws |= name in DRAWING
             rule = _RULES.get(name)
             if rule is None or name not in OF_KEYS and any(map(_is_key, eqn.invars)):
                 raise Unsupported

@@ -20,7 +20,10 @@ from ._numpy_rules import Unsupported
 Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY = np.uint32(0x1BD11BDA)
+_ROTATIONS_BOTH_WAYS = [[(np.uint32(by), np.uint32(32 - by)) for by in r] for r in _ROTATIONS]
+_PARITY = 0x1BD11BDA
+_ONES = 0xFFFFFFFF
+_FEW = 5  # pairs that Python is through with before NumPy is
 
 
 def is_threefry(dtype: Any) -> bool:
@@ -35,14 +38,37 @@ def threefry(key: Words, high: Words, low: Words) -> tuple[Words, Words]:
       key: words [2].
       high, low: of the counter, of one shape.
     """
-    words = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
-    x, y = high + words[0], low + words[1]
+    first, second = map(int, key)
+    if low.size <= _FEW:
+        pairs = zip(high.reshape(-1).tolist(), low.reshape(-1).tolist(), strict=True)
+        found = [_of_ints(first, second, *pair) for pair in pairs]
+        x, y = np.array(found, np.uint32).reshape(-1, 2).T
+        return x.reshape(low.shape), y.reshape(low.shape)
+    words = (first, second, first ^ second ^ _PARITY)
+    x, y = high + np.uint32(first), low + np.uint32(second)
+    turned = np.empty_like(x)
+    for turn in range(5):
+        for by, back in _ROTATIONS_BOTH_WAYS[turn % 2]:
+            np.add(x, y, x)
+            np.left_shift(y, by, turned)
+            np.right_shift(y, back, y)
+            np.bitwise_or(y, turned, y)
+            np.bitwise_xor(y, x, y)
+        np.add(x, np.uint32(words[(turn + 1) % 3]), x)
+        np.add(y, np.uint32(words[(turn + 2) % 3] + turn + 1 & _ONES), y)
+    return x, y
+
+
+def _of_ints(first: int, second: int, x: int, y: int) -> tuple[int, int]:
+    """The words of one pair, by Python: a call of NumPy's takes as long as ten of its steps."""
+    words = (first, second, first ^ second ^ _PARITY)
+    x, y = x + first & _ONES, y + second & _ONES
     for turn in range(5):
         for by in _ROTATIONS[turn % 2]:
-            x = x + y
-            y = (y << np.uint32(by) | y >> np.uint32(32 - by)) ^ x
-        x = x + words[(turn + 1) % 3]
-        y = y + words[(turn + 2) % 3] + np.uint32(turn + 1)
+            x = x + y & _ONES
+            y = (y << by | y >> 32 - by) & _ONES ^ x
+        x = x + words[(turn + 1) % 3] & _ONES
+        y = y + words[(turn + 2) % 3] + turn + 1 & _ONES
     return x, y
 
 
@@ -107,5 +133,7 @@ RANDOM_RULES: dict[str, Callable[..., Any]] = {
     "random_wrap": _words, "random_unwrap": _words, "random_bits": _bits, "random_split": _split,
     "random_fold_in": _fold_in, "erf_inv": _erf_inv,
 }  # fmt: skip
+#: What computes words by the generator.
+DRAWING = frozenset({"random_bits", "random_split", "random_fold_in"})
 #: What takes keys; other rules would take a key's words for numbers.
 OF_KEYS = frozenset({"slice", "squeeze", *RANDOM_RULES})
