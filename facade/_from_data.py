@@ -185,6 +185,8 @@ def asarray(
         raise RuntimeError(
             "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
         )
+    if isinstance(obj, np.generic):  # cast, whatever its kind: to PyTorch it is an array here
+        obj, aliasable = np.asarray(obj), True
     if copy is False and not aliasable:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     out = obj if isinstance(obj, Handle) else as_tensor(obj, dtype=None if aliasable else dtype)

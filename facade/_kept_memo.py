@@ -155,6 +155,9 @@ def _is_plain(node: Node, trace: Trace) -> bool:
 def _is_as_it_was(saved: Saved) -> bool:
     if saved.detached or saved.vc is not None and saved.vc[0] != saved.version:
         return False
+    base = None if saved.of is None else saved.of()
+    if base is not None and base._shares:  # writes to it may reach what was saved
+        return False
     holder = None if saved.holder is None else saved.holder()
     # One that was detached since makes the engine complain.
     return holder is None or not holder._shares and (holder._tracked or not saved.tensor._tracked)

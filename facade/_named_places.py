@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from inspect import CO_VARARGS
 from types import FunctionType
+
+# Of what is written here as a function with arguments of its own, those that are Python's methods
+# in PyTorch; its parser says nothing of the class.
+_PYTHONS = frozenset(
+    "dim_order eig istft lstsq lu module_load norm reinforce resize resize_as solve".split()
+)
 
 
 def name_places(modules: Iterable[str]) -> None:
@@ -34,7 +41,9 @@ def name_methods(cls: type) -> None:
     """
     for part in cls.__mro__[:-1]:
         for name, fn in vars(part).items():
-            if isinstance(fn, FunctionType) and fn.__name__ == name and name[0] != "_":
+            own = isinstance(fn, FunctionType) and fn.__name__ == name and name[0] != "_"
+            bare = own and fn.__qualname__ == name and not fn.__code__.co_flags & CO_VARARGS
+            if own and (not bare or name in _PYTHONS):
                 fn.__module__, fn.__qualname__ = cls.__module__, f"{cls.__qualname__}.{name}"
 
 

@@ -197,6 +197,8 @@ class Optimizer(Saved):
         counts = self.writes(group)
         if not self._replayed(op, params, held, inputs, counts):
             has_kernel(group, params)
+            if self._replayed(op, params, held, inputs, counts, entering=True):
+                return
             parts = apart(params)
             if len(parts) > 1:
                 for part in parts:
@@ -206,12 +208,15 @@ class Optimizer(Saved):
             self._record_update(op, params, states, held, numbers, counts)
 
     def _replayed(
-        self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1
-    ) -> bool:
+        self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1,
+        entering: bool = False,
+    ) -> bool:  # fmt: skip
         """Take the update as one step, if it was recorded from here before.
 
         Args:
           inputs: the numbers, or arrays of them.
+          entering: let parameters and gradients enter before, for the program was cut since the
+            loss.
         """
         trace = local.trace
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
@@ -221,9 +226,10 @@ class Optimizer(Saved):
             return False
         if memo is None:
             grads = [p._grad for p in params]
-            if share(grads) or not any(t._v.index < 0 for t in (*params, *grads)):
+            if not entering or share(grads):
                 return False
-            # The program was cut since the loss: they enter first, and the rest is as ever.
+            if not any(t._v.index < 0 for t in (*params, *grads)):
+                return False
             key = ("step", op, *enter_all((*params, *grads), trace))
             memo = trace.state.next.get(key)
             # What another thread had meanwhile is known to the trace, but not in it.
