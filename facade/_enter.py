@@ -167,7 +167,7 @@ def put(t: Any, value: Value, trace: Trace) -> None:
         array = entering(t)
         held = t._array
     trace.arrays.append(array)
-    counter = t._vc
+    counter = t.__dict__.get("_vc")  # by the attribute a tensor with views would get a storage
     if counter is not None:
         trace.versions[value.storage] = counter[0]
     role = value.role
