@@ -16,11 +16,10 @@ from leafax.functional import Input
 from ._engine import GraphTask, accumulating
 from ._enter import enter, put, rests
 from ._graph import gradient_edge
-from ._memo import Memo, is_plain, ones_like, replay
+from ._memo import Memo, is_plain, is_undisturbed, ones_like, replay
 from ._node import Node
 from ._one_step import uncut
 from ._phases import WATCHED
-from ._record import over_budget
 from ._saved import Saved, saved_places
 from ._silent import wrote_silently
 from ._threads import running, sharing
@@ -64,11 +63,7 @@ class _Pass(NamedTuple):
 def run(root: Any, keep_graph: bool) -> bool:
     """Accumulate the gradients of `root` by what is remembered; False if there is no memory."""
     trace = local.trace
-    if local.turned or not local.grad_layout or local.watch is not None or trace.silent:
-        return False
-    if not local.mode.plain or trace.hooked or trace.frames or trace.duals or trace.elsewhere:
-        return False
-    if trace.detached or trace.retains or over_budget(trace):
+    if not is_undisturbed(trace) or wrote_silently():
         return False
     edge = gradient_edge(root)
     graph = _graph(edge[0], trace)
@@ -143,8 +138,6 @@ def _is_plain(node: Node, trace: Trace) -> bool:
     if node.trace is not None:
         return node.trace is trace and not node.is_freed() and not node.retains_of()
     if node.freed or node.retains or getattr(node.state.call, "op", None) in WATCHED:
-        return False
-    if wrote_silently():
         return False
     saved = node.saved or {}
     if any(index not in saved for _, index in saved_places(node.state)):

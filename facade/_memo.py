@@ -17,6 +17,7 @@ from . import _enter
 from ._engine import GraphTask, accumulating
 from ._enter import Source, enter, from_array, make
 from ._graph import gradient_edge
+from ._record import over_budget
 from ._saved import active_saves
 from ._threads import sharing
 from ._trace import LEAF, NODE, State, Trace, Value, local
@@ -56,8 +57,12 @@ def ones_like(kind: Any) -> Any:
     return from_array(array)
 
 
-def run(root: Any, keep_graph: bool) -> None:
-    """Accumulate the gradients of `root`, a real tensor of one element, into the leaves."""
+def run(root: Any, keep_graph: bool) -> bool:
+    """Accumulate the gradients of `root`, a real tensor of one element, into the leaves.
+
+    Returns:
+      False, with nothing done, if more takes part than the running trace.
+    """
     trace = local.trace
     value = root._v
     memorable = (
@@ -71,12 +76,7 @@ def run(root: Any, keep_graph: bool) -> None:
     before = trace.state
     head = before.next.get(("leaves", value, keep_graph)) if memorable else None
     if not memorable or head is None and any(map(_is_older, trace.sources.values())):
-        from ._kept_memo import run as run_kept
-
-        if not run_kept(root, keep_graph):
-            roots = [(gradient_edge(root), ones_like(root._v))]
-            GraphTask(roots, keep_graph=keep_graph, create_graph=False).run()
-        return
+        return False
     key: Any = None
     if head is not None:
         leaves = [trace.sources[v] for v in head]
@@ -101,7 +101,7 @@ def run(root: Any, keep_graph: bool) -> None:
                 memo = trace.state.next.get(key)
                 if memo is not None and memo.reads.isdisjoint(trace.freed):
                     replay(trace, memo, leaves)
-                    return
+                    return True
     start = trace.state
     entered = len(trace.arrays)
     fresh = {id(t._grad): t for t in trace.sources.values() if t._grad is not None}
@@ -109,18 +109,18 @@ def run(root: Any, keep_graph: bool) -> None:
     task = GraphTask(roots, keep_graph=keep_graph, create_graph=False)
     task.run()
     if not task.plain or local.trace is not trace:
-        return
+        return True
     by_tensor = {id(t): v for v, t in trace.sources.items() if v.role == LEAF}
     leaf_effects = [(leaf, g) for kind, leaf, g in task.effects if kind == "leaf"]
     if any(id(leaf) not in by_tensor for leaf, _ in leaf_effects):
-        return
+        return True
     arrays = tuple(trace.arrays[entered:])
     if not all(any(a is one for one in _ones.values()) for a in arrays):
-        return  # a gradient, which another thread had taken meanwhile, came back with its data
+        return True  # a gradient, which another thread had taken meanwhile, came back with its data
     reached = tuple(by_tensor[id(t)] for t, _ in leaf_effects)
     before.next[("leaves", value, keep_graph)] = reached
     if key is None or reached != head:
-        return
+        return True
     start.next[key] = Memo(
         trace.state,
         tuple((g._v, id(g) in fresh) for t, g in leaf_effects),
@@ -129,6 +129,16 @@ def run(root: Any, keep_graph: bool) -> None:
         frozenset(filter(active_saves, task.passed)),
         arrays,
     )
+    return True
+
+
+def is_undisturbed(trace: Trace) -> bool:
+    """Whether nothing but nodes and tensors has a say in a pass that is walked now."""
+    if local.turned or local.watch is not None or not local.grad_layout or not local.mode.plain:
+        return False
+    if trace.hooked or trace.frames or trace.duals or trace.elsewhere or trace.silent:
+        return False
+    return not (trace.detached or trace.retains or over_budget(trace))
 
 
 def _is_older(source: Any) -> bool:

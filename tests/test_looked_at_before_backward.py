@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from typing import Any
-from unittest import mock
 
 import pytest
 from sameness import Log, same
+from walks import assert_walked_at_first_only
 
 import leafax
-from leafax import _engine  # type: ignore[attr-defined]
-from leafax._trace import local
 
 
 def tensors(lib: Any, seed: int = 0) -> list[Any]:
@@ -169,8 +167,7 @@ def test_another_thread_reads_between_backward_and_step() -> None:
 
 
 @pytest.mark.parametrize("turns", [1, 3])
-def test_the_graph_is_walked_once(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "turned", False)  # as if no test had turned a tensor's shape
+def test_the_graph_is_walked_once(turns: int) -> None:
     w, v, b, x = tensors(leafax)
     optimizer = leafax.optim.Adam([w, v, b])
 
@@ -184,8 +181,4 @@ def test_the_graph_is_walked_once(turns: int, monkeypatch: pytest.MonkeyPatch) -
         loss.backward()
         optimizer.step()
 
-    for _ in range(4):
-        step()
-    with mock.patch.object(_engine.GraphTask, "_walk", side_effect=AssertionError("walked")):
-        step()
-        step()
+    assert_walked_at_first_only(step)

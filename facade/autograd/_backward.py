@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .. import _memo
+from .. import _kept_memo, _memo
 from .._active import active
 from .._dtype import Size
 from .._dtype import of as dtype_of
@@ -196,7 +196,10 @@ def backward(
         plain = not create_graph and grad_variables is None and local.anomaly is None
         plain = plain and tensors._stale is None
         if plain and value.requires_grad and value.numel == 1 and value.dtype.kind == "f":
-            _memo.run(tensors, bool(retain_graph))
+            keep = bool(retain_graph)
+            if not (_memo.run(tensors, keep) or _kept_memo.run(tensors, keep)):
+                roots = [(gradient_edge(tensors), _memo.ones_like(value))]
+                GraphTask(roots, keep_graph=keep, create_graph=False).run()
             return
     if grad_variables is not None:
         warnings.warn(

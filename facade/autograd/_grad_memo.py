@@ -15,8 +15,8 @@ from .._engine import Edge, GraphTask
 from .._enter import enter_all, make
 from .._handle import Handle
 from .._lens import Lens
+from .._memo import is_undisturbed
 from .._one_step import uncut
-from .._record import over_budget
 from .._saved import active_saves
 from .._threads import running
 from .._trace import NODE, State, Trace, Value, local
@@ -57,14 +57,10 @@ class _Call(NamedTuple):
 
 def is_plain(outs: Sequence[Any], ins: Sequence[Any], grads: Sequence[Any]) -> bool:
     """Whether nothing but the running trace takes part in the gradients of `outs` by `ins`."""
-    trace, mode = local.trace, local.mode
-    if local.turned or local.watch is not None or local.anomaly is not None or local.tasks:
+    trace = local.trace
+    if not is_undisturbed(trace) or local.anomaly is not None or local.tasks:
         return False
-    if not mode.plain or local.look is not None or local.aside or not local.grad_layout:
-        return False
-    if trace.hooked or trace.frames or trace.duals or trace.elsewhere or trace.silent:
-        return False
-    if trace.detached or trace.retains or trace.together or running or over_budget(trace):
+    if local.look is not None or local.aside or trace.together or running:
         return False
     if not all(isinstance(g, Handle) for g in grads):
         return False

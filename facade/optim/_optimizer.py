@@ -59,6 +59,18 @@ def _are_constants(choices: dict[str, Any]) -> bool:
     return True
 
 
+def _entered(params: list[Any]) -> bool:
+    """Let parameters and gradients enter where the program was cut since the loss.
+
+    False if none was at rest. What another thread had meanwhile stays so, as its value tells.
+    """
+    tensors = [*params, *[p._grad for p in params]]
+    if share(tensors) or not any(t._v.index < 0 for t in tensors):
+        return False
+    enter_all(tensors, local.trace)
+    return True
+
+
 _FIRST_NUMBERS: dict[type[Optimizer], tuple[float, ...]] = {}
 
 
@@ -197,7 +209,7 @@ class Optimizer(Saved):
         counts = self.writes(group)
         if not self._replayed(op, params, held, inputs, counts):
             has_kernel(group, params)
-            if self._replayed(op, params, held, inputs, counts, entering=True):
+            if _entered(params) and self._replayed(op, params, held, inputs, counts):
                 return
             parts = apart(params)
             if len(parts) > 1:
@@ -208,33 +220,19 @@ class Optimizer(Saved):
             self._record_update(op, params, states, held, numbers, counts)
 
     def _replayed(
-        self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1,
-        entering: bool = False,
-    ) -> bool:  # fmt: skip
+        self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1
+    ) -> bool:
         """Take the update as one step, if it was recorded from here before.
 
         Args:
           inputs: the numbers, or arrays of them.
-          entering: let parameters and gradients enter before, for the program was cut since the
-            loss.
         """
         trace = local.trace
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         memo = trace.state.next.get(key)
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
-        if share(params) or not are_at_rest(held):
+        if memo is None or share(params) or not are_at_rest(held):
             return False
-        if memo is None:
-            grads = [p._grad for p in params]
-            if not entering or share(grads):
-                return False
-            if not any(t._v.index < 0 for t in (*params, *grads)):
-                return False
-            key = ("step", op, *enter_all((*params, *grads), trace))
-            memo = trace.state.next.get(key)
-            # What another thread had meanwhile is known to the trace, but not in it.
-            if memo is None or any(t._trace is not trace for t in (*params, *grads)):
-                return False
         memo.replay(trace, params, held, inputs, counts)
         return True
 
