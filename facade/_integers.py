@@ -1,7 +1,8 @@
 """Integers at rest on the host: `i + 1` of an index that was drawn is Python's arithmetic.
 
 Recorded, it would be an op whose value is asked for at once, by a slice. Only what NumPy holds is
-computed so: a number that a program computed is mostly used by programs alone.
+computed so: a number that a program computed is mostly used by programs alone. Labels become
+`long()` there as well: the step's program would hand them back, as a tensor that is alive.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import numpy as np
 
 from leafax.functional import TABLE, Aval, Op, fits_int64
 
-from ._at_rest import is_free
+from ._at_rest import is_free, is_plain
 from ._host_data import data_of
 from ._trace import resting
 
 #: What tensors without dims of PyTorch's default integers are at rest.
 INTEGER = resting(Aval((), np.dtype("int64")))
 _BOOL = resting(Aval((), np.dtype("bool")))
+_MOST = 4096  # elements that are cast on the host
 
 _INTEGERS: dict[Op, Callable[[int, int], int]] = {
     TABLE["add"]: operator.add, TABLE["sub"]: operator.sub, TABLE["mul"]: operator.mul,
@@ -65,3 +67,28 @@ def integer(t: Any) -> int | None:
         if array is None:
             return None
     return int(array)
+
+
+def cast(t: Any, dtype: np.dtype[Any]) -> Any:
+    """Integers that NumPy holds, as those of another dtype; None where it is to be recorded."""
+    array, value = t._array, t._v
+    if type(array) is not np.ndarray or t._shares or value.inference:
+        return None
+    key = value, dtype
+    kind = _casts.get(key)
+    if kind is None:
+        if value.dtype.kind not in "iu" or dtype.kind not in "iu" or value.numel > _MOST:
+            return None
+        if value.index >= 0 or value.strides is not None:
+            return None
+        kind = _casts[key] = resting(Aval(tuple(value.shape), dtype))
+    if not is_plain(t) or not is_free():
+        return None
+    out: Any = object.__new__(type(t))
+    out._v = kind
+    out._array = array.astype(dtype)
+    out._trace = None
+    return out
+
+
+_casts: dict[Any, Any] = {}  # what is cast, and the dtype -> what comes out

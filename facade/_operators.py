@@ -11,6 +11,7 @@ from leafax.functional import TABLE
 from . import _dtype, _fast, _table_methods
 from ._cautions import drops_imaginary
 from ._convert import copied_as
+from ._integers import cast as cast_at_rest
 from ._inplace import apply_inplace, check_inplace, frozen
 from ._record import apply
 from ._table import by_name
@@ -93,6 +94,9 @@ def _cast(name: str, dtype_name: str) -> Callable[..., Any]:
             return self.to(dtype, memory_format=memory_format)
         if self._v.dtype == dtype.np:
             return self
+        out = cast_at_rest(self, dtype.np)
+        if out is not None:
+            return out
         out = copied_as(self, dtype.np)
         drops_imaginary(self._v.dtype, dtype.np, self._v.numel)
         return out

@@ -291,3 +291,27 @@ def test_views_by_other_names_are_read_as_they_are_said() -> None:
             see([lib.stack([v, v]) for v in views], [lib.cat([v, v], -1) for v in views])
 
     same(program)
+
+
+@pytest.mark.parametrize("cast", ["int", "short", "char", "byte", "long"])
+def test_labels_are_cast_where_they_lie(cast: str) -> None:
+    def program(lib: Any, see: Any) -> None:
+        x = lib.from_numpy(np.array([1, 300, -5, 2**40]))
+        turned = lib.from_numpy(np.arange(6, dtype=np.int32).reshape(2, 3).T)
+        whole, part, laid = (getattr(t, cast)() for t in (x, x[1:], turned))
+        if cast != "long":  # else it is `x[1:]`
+            part[0] = 7
+        with lib.inference_mode():
+            inside = getattr(x, cast)()
+        see(x, whole, part, laid, inside)
+        see([(t.is_leaf, t.is_inference(), t.stride()) for t in (whole, part, laid, inside)])
+
+    same(program)
+
+
+def test_a_cast_of_labels_takes_no_program() -> None:
+    leafax.synchronize()
+    leafax.explain(clear=True)
+    labels = leafax.from_numpy(np.arange(8, dtype=np.int32)).long()
+    assert labels.tolist() == list(range(8))
+    assert len(leafax.explain()) == 0
