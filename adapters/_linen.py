@@ -11,6 +11,7 @@ import flax
 import jax
 from flax import linen as nn
 
+import leafax
 from leafax.functional import paths
 
 from . import _call
@@ -239,14 +240,8 @@ def within(path: Path, parts: Iterable[Path]) -> bool:
 
 def needs_rng(pure: Apply, leaves: Any, args: Any, kwargs: Any) -> bool | None:
     """Whether the module asks for random numbers; None where this cannot be told yet."""
-    shapes, fill = _call.abstract((leaves, args, kwargs))
-
-    def run(*arrays: Any) -> Any:
-        held, args, kwargs = fill(arrays)
-        return pure(held, None, args, kwargs)[1]
-
     try:
-        jax.eval_shape(run, *shapes)
+        leafax.eval_shape(pure, leaves, None, args, kwargs)
     except flax.errors.InvalidRngError:
         return True
     except Exception:  # wrong arguments: the call itself raises, at the user's line

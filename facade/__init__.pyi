@@ -123,6 +123,7 @@ from ._modes import set_grad_enabled as set_grad_enabled
 from ._once import is_warn_always_enabled as is_warn_always_enabled
 from ._once import set_warn_always as set_warn_always
 from ._opaque import call_jax as call_jax
+from ._opaque import eval_shape as eval_shape
 from ._opaque import jax_function as jax_function
 from ._random import Generator as Generator
 from ._random import default_generator as default_generator

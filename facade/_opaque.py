@@ -30,6 +30,9 @@ _MAX_OPS = 1024
 class _Opaque:
     """One function with the structure of its arguments; an op is made of it.
 
+    Python runs it once for arrays of some shapes and dtypes: what an op is asked for (shapes, what
+    its gradients read, the program) is all read off what it traced to.
+
     Attributes:
       count: how many of the arrays come first, as one tuple; None if there is no such tuple.
     """
@@ -39,7 +42,8 @@ class _Opaque:
     ) -> None:
         self.fn, self.treedef, self.static, self.wide = fn, treedef, static, wide
         self.count = count
-        self.out: Any = None
+        self._trees: dict[Any, Any] = {}  # of what comes out, by shapes and dtypes
+        self._traced = jax.jit(self._run)  # never called: it keeps what was traced
         self.op = Op(
             self.body, name=_name(fn), namespace="opaque", residuals=True,
             backward=_name(fn).replace("_", " ").title().replace(" ", "") + "Backward",
@@ -47,29 +51,45 @@ class _Opaque:
 
     def body(self, *arrays: Any) -> Any:
         with jax.enable_x64(self.wide):
-            it = iter(arrays)
-            first: tuple[Any, ...] = ()
-            if self.count is not None:
-                first = (tuple([_narrow(next(it), self.wide) for _ in range(self.count)]),)
-            leaves = [
-                _narrow(next(it), self.wide) if s is _ARRAY
-                else jax.random.wrap_key_data(next(it), impl=s.impl) if type(s) is _Key
-                else s
-                for s in self.static
-            ]  # fmt: skip
-            args, kwargs = jax.tree.unflatten(self.treedef, leaves)
-            outer, local.opaque = local.opaque, _name(self.fn)
-            try:
-                out = self.fn(*first, *args, **kwargs)
-            finally:
-                local.opaque = outer
-            flat, self.out = jax.tree.flatten(out)
-            if any(map(is_key, flat)):
-                raise TypeError(
-                    f"`{_name(self.fn)}` returns a random key, which no tensor can hold: return "
-                    f"`jax.random.key_data` of it"
-                )
-            return tuple(jnp.asarray(x) for x in flat)
+            given = [_narrow(jnp.asarray(x), self.wide) for x in arrays]
+            traced = self._traced.trace(*given)
+            self._trees[_kinds(arrays)] = traced.out_tree
+            return tuple(jax.tree.leaves(traced(*given)))
+
+    def tree_of(self, arrays: Callable[[], Any]) -> Any:
+        """The structure of what comes out, given tensors of these shapes and dtypes."""
+        found = list(self._trees.values())
+        if all(tree == found[0] for tree in found):
+            return found[0]
+        return self._trees[_kinds([t._v for t in arrays()])]
+
+    def _run(self, *arrays: Any) -> Any:
+        it = iter(arrays)
+        first: tuple[Any, ...] = ()
+        if self.count is not None:
+            first = (tuple([next(it) for _ in range(self.count)]),)
+        leaves = [
+            next(it) if s is _ARRAY
+            else jax.random.wrap_key_data(next(it), impl=s.impl) if type(s) is _Key
+            else s
+            for s in self.static
+        ]  # fmt: skip
+        args, kwargs = jax.tree.unflatten(self.treedef, leaves)
+        outer, local.opaque = local.opaque, _name(self.fn)
+        try:
+            out = self.fn(*first, *args, **kwargs)
+        finally:
+            local.opaque = outer
+        if any(map(is_key, jax.tree.leaves(out))):
+            raise TypeError(
+                f"`{_name(self.fn)}` returns a random key, which no tensor can hold: return "
+                f"`jax.random.key_data` of it"
+            )
+        return jax.tree.map(jnp.asarray, out)
+
+
+def _kinds(arrays: Any) -> Any:
+    return tuple([(tuple(x.shape), str(x.dtype)) for x in arrays if hasattr(x, "dtype")])
 
 
 class _Key(NamedTuple):
@@ -122,9 +142,36 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> x.grad
     tensor([-0.0000, -0.8415])
     """
+    opaque, leaves, tensors = _found(fn, args, kwargs)
+    outs = apply_many(opaque.op, _NONE if leaves is None else leaves, tensors)
+    given = functools.partial(_given, leaves, tensors)
+    return jax.tree.unflatten(opaque.tree_of(given), outs)
+
+
+def eval_shape(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `call_jax` would return, with a `jax.ShapeDtypeStruct` for each tensor.
+
+    Nothing is recorded or computed; a call with such arguments that follows does not trace `fn`
+    again. What `fn` raises passes through.
+
+    >>> import jax.numpy as jnp, leafax
+    >>> leafax.eval_shape(jnp.dot, leafax.ones(2, 3), leafax.ones(3))
+    ShapeDtypeStruct(shape=(2,), dtype=float32)
+    """
+    opaque, leaves, tensors = _found(fn, args, kwargs)
+    given = _given(leaves, tensors)
+    with jax.enable_x64(True):
+        outs = jax.eval_shape(opaque.body, *[t._v.aval.struct() for t in given])
+    return jax.tree.unflatten(opaque.tree_of(lambda: given), outs)
+
+
+def _found(
+    fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> tuple[_Opaque, Any, list[Any]]:
+    """The function with the structure of these arguments, their `Leaves` and other tensors."""
     leaves = None
     if args and type(args[0]) is Leaves:
-        leaves, *args = args  # type: ignore[assignment]
+        leaves, *args = args
     wide = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
     count = None if leaves is None else len(leaves)
     parts: list[Any] = [fn, count, wide]
@@ -138,8 +185,11 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         tensors, static, treedef = _flatten(args, kwargs)
         key = (fn, count, wide, treedef, tuple([(type(s), _hashed(s, fn)) for s in static]))
         opaque = _OPAQUE.get(key) or _remember(key, _Opaque(fn, count, treedef, static, wide))
-    outs = apply_many(opaque.op, _NONE if leaves is None else leaves, tensors)
-    return jax.tree.unflatten(opaque.out, outs)
+    return opaque, leaves, tensors
+
+
+def _given(leaves: Any, tensors: list[Any]) -> list[Any]:
+    return [*(leaves or ()), *tensors]
 
 
 def _hashed(static: Any, fn: Any) -> Any:

@@ -445,3 +445,22 @@ def test_dropout_of_a_frozen_part_stops_with_its_statistics() -> None:
     assert zeros("back")
     model.freeze(stats=True)
     assert not zeros("d")
+
+
+def test_a_module_runs_once_for_a_training_step() -> None:
+    runs = []
+
+    class Counting(nn.Module):
+        @nn.compact
+        def __call__(self, x: Any) -> Any:
+            runs.append(x.shape)
+            return nn.Dense(3)(x)
+
+    model = Model.from_batch(Counting(), torch.ones(2, 4))
+    runs.clear()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    assert runs == [(2, 4)]

@@ -201,3 +201,47 @@ def test_ops_of_leafax_inside_and_arrays_outside_are_named() -> None:
     with pytest.raises(TypeError, match=r"relu\(\) takes tensors, got an array of JAX: `leafax.as"):
         relu(jnp.ones(2))
     assert relu(leafax.as_tensor(jnp.ones(2))).tolist() == [1.0, 1.0]
+
+
+def test_a_function_is_traced_once_for_arrays_of_some_shapes() -> None:
+    runs = []
+
+    def fn(w: Any, x: Any) -> Any:
+        runs.append(x.shape)
+        return {"y": jnp.tanh(x @ w), "none": None}
+
+    w = leafax.ones(3, 3, requires_grad=True)
+    assert leafax.eval_shape(fn, w, leafax.ones(2, 3))["y"].shape == (2, 3)
+    optimizer = leafax.optim.SGD([w], lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        leafax.call_jax(fn, w, leafax.ones(2, 3))["y"].sum().backward()
+        optimizer.step()
+    assert runs == [(2, 3)]
+    wanted = jax.grad(lambda w: jnp.tanh(jnp.ones((2, 3)) @ w).sum())
+    close = jnp.ones((3, 3))
+    for _ in range(3):
+        close = close - 0.1 * wanted(close)
+    np.testing.assert_allclose(w.detach().numpy(), close, rtol=1e-5)
+    leafax.call_jax(fn, w, leafax.ones(4, 3))
+    assert runs == [(2, 3), (4, 3)]
+
+
+def test_what_comes_out_may_depend_on_the_shapes() -> None:
+    def fn(x: Any) -> Any:
+        return (x, 2 * x) if x.shape[0] == 2 else {"x": x}
+
+    for n in (2, 3, 2, 3):
+        out = leafax.call_jax(fn, leafax.ones(n))
+        assert isinstance(out, tuple if n == 2 else dict)
+
+
+def test_eval_shape_records_nothing() -> None:
+    leafax.synchronize()
+    leafax.explain(clear=True)
+    x = leafax.ones(2, 3, dtype=leafax.float64) * 2
+    out = leafax.eval_shape(lambda x, scale: x * scale, x, scale=2.0)
+    assert (out.shape, out.dtype) == ((2, 3), np.float32)
+    with pytest.raises(TypeError, match="dot_general requires contracting dimensions"):
+        leafax.eval_shape(jnp.dot, x, x)
+    assert len(leafax.explain()) == 0
