@@ -29,7 +29,7 @@ class Handle:
       _stale: set when the storage was written through another tensor: what `_v` was before.
       _node: its graph node once an earlier trace is done; `_out` is its output number.
       _grad: `.grad`.
-      _given: that gradient was assigned while the tensor was frozen: no leftover, but the user's wish.
+      _given: that gradient was assigned while the tensor was frozen: it is no leftover.
       _duals: its tangents by level, see `_dual.py`; `_dual_root` is `(tensor, length of its
         lens)` of that whose tangent a view of it shares, with None for the tensor itself; None
         alone stands for the base.

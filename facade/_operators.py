@@ -11,8 +11,8 @@ from leafax.functional import TABLE
 from . import _dtype, _fast, _table_methods
 from ._cautions import drops_imaginary
 from ._convert import copied_as
-from ._integers import cast as cast_at_rest
 from ._inplace import apply_inplace, check_inplace, frozen
+from ._integers import cast as cast_at_rest
 from ._record import apply
 from ._table import by_name
 

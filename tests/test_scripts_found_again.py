@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import numpy as np
 import pytest
 from sameness import Log, same
 
@@ -53,3 +55,31 @@ def test_leftover_gradients_of_what_is_frozen_are_not_used() -> None:
     w.requires_grad_().requires_grad_(False)  # it trained in between
     optimizer.step()
     assert w.tolist() == [1.0, 1.0]
+
+
+def test_arrays_and_scalars_of_numpy_are_saved_as_they_are() -> None:
+    """The state of NumPy's generator and a mean of scores are part of many checkpoints."""
+
+    @same
+    def program(lib: Any, log: Log) -> None:
+        table = np.arange(6.0).reshape(2, 3).T
+        kept = {
+            "w": lib.ones(2), "state": np.random.RandomState(0).get_state(), "table": table,
+            "again": [table, table[:0], np.array(["a", "bc"]), np.array(3, np.int8)],
+            "mean": np.float64(0.1), np.int64(3): np.float32(2.5), "flag": np.bool_(True),
+            "name": np.str_("x"), "empty": np.str_(""), "day": np.datetime64("2026-01-02"),
+            "z": np.complex64(1j),
+        }  # fmt: skip
+        file = io.BytesIO()
+        lib.save(kept, file)
+        file.seek(0)
+        back = lib.load(file, weights_only=False)
+        log(*[str((type(k), k, type(v), v)) for k, v in back.items() if k != "w"])
+        log(back["again"][0] is back["table"], back["table"].dtype.str, back["w"])
+        back["table"][0] = 7  # arrays can be written to
+        log(str(back["again"][0].sum()))
+
+
+def test_arrays_of_objects_are_not_saved() -> None:
+    with pytest.raises(TypeError, match="cannot write a ndarray: .* and arrays of these"):
+        leafax.save({"x": np.array([None, {}])}, io.BytesIO())
