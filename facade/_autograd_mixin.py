@@ -100,7 +100,12 @@ class AutogradMixin(HooksMixin):
         self._set_role(bool(requires_grad))
         return self
 
+    def _note_given(self, given: bool) -> None:
+        if given or self._given:  # a field that most tensors go without
+            self._given = given
+
     def _set_role(self, leaf: bool) -> None:
+        self._note_given(False)
         v, role = self._v, LEAF if leaf else NOWHERE
         kind = resting(v.aval, leaf, role, v.inference, v.strides)
         trace = local.trace
@@ -181,6 +186,8 @@ class AutogradMixin(HooksMixin):
             self._grad = None
             return
         _grad_dtype.check(self, value)
+        if value is not self._grad:  # `p.grad *= 2` puts back what was there
+            self._note_given(not self._tracked)
         self._grad = value
 
     @grad.deleter

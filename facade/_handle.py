@@ -29,6 +29,7 @@ class Handle:
       _stale: set when the storage was written through another tensor: what `_v` was before.
       _node: its graph node once an earlier trace is done; `_out` is its output number.
       _grad: `.grad`.
+      _given: that gradient was assigned while the tensor was frozen: it is no leftover.
       _duals: its tangents by level, see `_dual.py`; `_dual_root` is `(tensor, length of its
         lens)` of that whose tangent a view of it shares, with None for the tensor itself; None
         alone stands for the base.
@@ -51,6 +52,7 @@ class Handle:
     _node: Any = None
     _out: int = 0
     _grad: Any = None
+    _given: bool = False
     _vc: Any = Shared("_vc", None)
     _hooks: Any = None
     _accumulator: Any = None
@@ -77,6 +79,15 @@ class Handle:
 
 
 _NO_DEFAULTS = frozenset({"_v", "_trace", "_held_while_collecting"})
+
+
+def is_trained(t: Any) -> bool:
+    """Whether optimizers update `t`, and its gradient is clipped.
+
+    What is frozen is outside of both, though `backward()` may have left a gradient from before. One
+    that was assigned to it since (evolution strategies, gradients of `func.grad`) is meant.
+    """
+    return t._grad is not None and (t._v.requires_grad or t._given)
 
 
 def users_attributes(t: Any) -> dict[str, Any]:

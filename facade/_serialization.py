@@ -1,7 +1,8 @@
-"""`save` and `load`: tensors and plain containers of them in one file, without pickle.
+"""`save` and `load`: tensors, arrays and plain containers of them in one file, without pickle.
 
-The file is a zip archive: `structure.json` says how the object is built, each tensor's bytes are
-a member of their own. Loading runs no code from the file, so a stranger's file is only data.
+The file is a zip archive: `structure.json` says how the object is built, the bytes of each tensor
+and array are a member of their own. Loading runs no code from the file, so a stranger's file is
+only data.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def save(
     obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:  # fmt: skip
-    """Write tensors, and dicts, lists, tuples, numbers and strings around them, to a file.
+    """Write tensors, arrays of NumPy, and dicts, lists, numbers and strings around them, to a file.
 
     Args:
       obj: what to write: a tensor, a `state_dict()`, an optimizer's `state_dict()`, ...
@@ -52,8 +53,8 @@ def save(
     structure = _encode(obj, tensors, places)
     target = os.fspath(f) if isinstance(f, (str, os.PathLike)) else f
     with zipfile.ZipFile(target, "w") as archive:
-        for k, t in enumerate(tensors):
-            array = np.asarray(t.detach().jax())
+        for k, x in enumerate(tensors):
+            array = np.asarray(x.detach().jax()) if isinstance(x, Handle) else x
             archive.writestr(f"data/{k}", np.ascontiguousarray(array).tobytes())
         archive.writestr(_STRUCTURE, json.dumps({"format": _FORMAT, "object": structure}))
 
@@ -93,10 +94,8 @@ def load(
 def _encode(x: Any, tensors: list[Any], places: dict[int, int]) -> Any:
     if isinstance(x, Handle):
         t: Any = x
-        if id(t) not in places:
-            places[id(t)] = len(tensors)
-            tensors.append(t)
-        facts = [places[id(t)], np.dtype(t._v.dtype).name, list(t.shape), bool(t.requires_grad)]
+        k = _place(t, tensors, places)
+        facts = [k, np.dtype(t._v.dtype).name, list(t.shape), bool(t.requires_grad)]
         return {"tensor": facts, "leaf": bool(t.is_leaf)}
     kind = type(x)
     if x is None or kind in (bool, int, str):
@@ -107,8 +106,11 @@ def _encode(x: Any, tensors: list[Any], places: dict[int, int]) -> Any:
         return {"complex": [x.real.hex(), x.imag.hex()]}
     if kind is bytes:
         return {"bytes": x.hex()}
-    if isinstance(x, np.generic):
-        return _encode(x.item(), tensors, places)
+    if kind is np.ndarray and x.dtype.kind in _PLAIN:
+        return {"array": [_place(x, tensors, places), x.dtype.str, list(x.shape)]}
+    if isinstance(x, np.generic) and x.dtype.kind in _PLAIN:  # a random state, a mean of scores
+        array = np.asarray(x)  # an empty string has a length there
+        return {"scalar": [array.dtype.str, array.tobytes().hex()]}
     if isinstance(x, dtype):
         return {"dtype": x.np.name}
     if isinstance(x, device):
@@ -120,8 +122,19 @@ def _encode(x: Any, tensors: list[Any], places: dict[int, int]) -> Any:
         return {kind.__name__: pairs}
     raise TypeError(
         f"leafax.save cannot write a {kind.__name__}: it writes tensors, numbers, strings, dicts, "
-        "lists and tuples. Save a state_dict() rather than the object"
+        "lists, tuples and arrays of these. Save a state_dict() rather than the object"
     )
+
+
+def _place(x: Any, tensors: list[Any], places: dict[int, int]) -> int:
+    """The number of the member that holds the data of `x`: one for each object."""
+    if id(x) not in places:
+        places[id(x)] = len(tensors)
+        tensors.append(x)
+    return places[id(x)]
+
+
+_PLAIN = "biufcSUmM"  # kinds of NumPy's dtypes whose bytes are the data, and whose names say all
 
 
 _SEQUENCES: dict[str, Any] = {
@@ -144,6 +157,13 @@ def _decode(x: Any, archive: Any, made: dict[int, Any], where: Any) -> Any:
             made[k] = _moved(t, where)
         return made[k]
     (kind, value), *_ = x.items()
+    if kind == "array":
+        k, name, shape = value
+        if k not in made:
+            made[k] = np.frombuffer(archive.read(f"data/{int(k)}"), name).reshape(shape).copy()
+        return made[k]
+    if kind == "scalar":
+        return np.frombuffer(bytes.fromhex(value[1]), value[0])[0]
     if kind == "value":
         return value
     if kind == "float":

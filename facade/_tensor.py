@@ -221,6 +221,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             out.requires_grad_()
         if self._grad is not None:
             out._grad = copy.deepcopy(self._grad, memo)
+            out._note_given(self._given)
         return out
 
     def __copy__(self) -> Any:

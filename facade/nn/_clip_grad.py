@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from leafax.functional import TABLE, Op, cast
 
 from .._from_data import tensor
-from .._handle import Handle
+from .._handle import Handle, is_trained
 from .._many import update_many
 from .._modes import no_grad
 from .._record import apply
@@ -149,7 +149,7 @@ def clip_grads_with_norm_(
 
 def _gradients(parameters: Any) -> list[Any]:
     tensors: Iterable[Any] = [parameters] if isinstance(parameters, Handle) else parameters
-    return [t._grad for t in tensors if t._grad is not None and t._v.requires_grad]
+    return [t._grad for t in tensors if is_trained(t)]
 
 
 def _total(tensors: Any, order: float) -> Any:

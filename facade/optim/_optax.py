@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from leafax.functional import Op, with_keys, without_keys
 
+from .._handle import is_trained
 from ._cohorts import Cohorts, Layout
 from ._groups import ParamGroup
 from ._optimizer import Optimizer
@@ -86,10 +87,7 @@ class Optax(Optimizer):
 
     def _active(self, unit: Unit, numbered: Any) -> list[tuple[int, Any, int]]:
         """What the unit updates: number, parameter and group."""
-        return [
-            (n, p, i) for i in unit.groups for n, p in numbered[i]
-            if p._grad is not None and p._v.requires_grad
-        ]  # fmt: skip
+        return [(n, p, i) for i in unit.groups for n, p in numbered[i] if is_trained(p)]
 
     def _step_groups(self) -> None:
         numbered = self._numbered()

@@ -1,7 +1,7 @@
 """`Optimizer`: how `step()` becomes part of the step's program.
 
 A subclass says what one parameter's state holds and how optax updates it. `step()` records the
-update of exactly the parameters that have a gradient and require one, as a single op, and then
+update of exactly the parameters that have a gradient and are not frozen, as a single op, and then
 the whole step runs: forward, backward and update are one program. A hyperparameter
 that changes is an input of it, so a schedule compiles nothing; the old buffers are donated.
 """
@@ -17,6 +17,7 @@ import jax
 from leafax.functional import Op
 
 from .._enter import NUMBER, add_input, enter_all, from_array
+from .._handle import is_trained
 from .._modes import enable_grad, no_grad
 from .._record import record
 from .._roles import overwritten, spread
@@ -194,8 +195,8 @@ class Optimizer(Saved):
         return found
 
     def trainable(self, group: ParamGroup) -> list[Any]:
-        """The parameters that a step updates: those with a gradient that require one."""
-        return [p for p in group["params"] if p._grad is not None and p._v.requires_grad]
+        """The parameters that a step updates."""
+        return [p for p in group["params"] if is_trained(p)]
 
     def _step_params(self, group: ParamGroup, params: list[Any]) -> None:
         with sharing:  # other threads may read the parameters: before the step or after it
