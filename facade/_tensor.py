@@ -106,10 +106,12 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         refuse_constant()
         return self.jax()
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        if self.requires_grad:
-            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        return self.jax().__dlpack__(**kwargs)
+    def __dlpack__(
+        self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        from ._buffers import exported
+
+        return exported(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> Any:
         return self.jax().__dlpack_device__()  # of the JAX array
