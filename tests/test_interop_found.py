@@ -219,3 +219,114 @@ def test_named_results_are_made_of_sequences() -> None:
         see(lib.max(lib.tensor([[1.0, 3.0]]), 1, out=out).values, out.indices)
 
     same(program)
+
+
+def test_integers_are_compared_as_wide_ones() -> None:
+    def program(lib: Any, see: Any) -> None:
+        def close(a: Any, b: Any, kind: str, **kwargs: Any) -> None:
+            x, y = (lib.tensor(n, dtype=getattr(lib, kind)) for n in (a, b))
+            see.attempt(lambda: lib.testing.assert_close(x, y, **kwargs))
+
+        close([1, 2], [2, 2], "uint8")
+        close([0, 5], [255, 2], "uint8")
+        close([2, 1], [1, 2], "uint8", rtol=0, atol=1)
+        close([-128], [127], "int8")
+        close([2, 1], [1, 2], "uint16")
+        close([-(2**31)], [2**31 - 1], "int32")
+        close(100, 200, "uint8")
+        with see.catch():
+            lib.testing.assert_close(lib.tensor([1, 2]), lib.tensor([1.5, 2]), check_dtype=False)
+
+    same(program)
+
+
+def test_differences_that_wrap_around_are_no_equality() -> None:
+    x, y = leafax.tensor([2**63 - 1]), leafax.tensor([-1])
+    with pytest.raises(AssertionError, match="not equal"):
+        leafax.testing.assert_close(x, y)
+
+
+def test_assert_close_of_texts_and_messages() -> None:
+    def program(lib: Any, see: Any) -> None:
+        close = lib.testing.assert_close
+        for a, b in ((b"a", b"a"), (b"a", b"b"), (["a"], ["a"]), ({"a": "b"}, {"a": "b"})):
+            see.attempt(close, a, b)
+        for msg in ("mine", lambda text: text.upper(), 3):
+            with see.catch():
+                close([lib.ones(2)], [lib.zeros(2)], msg=msg)
+            with see.catch():
+                close(["a"], ["a"], msg=msg)
+
+    same(program)
+
+
+def test_arrays_where_a_tensor_is_due() -> None:
+    def program(lib: Any, see: Any) -> None:
+        f, array, labels = lib.nn.functional, np.ones((2, 2)), lib.tensor([0, 1])
+        see.attempt(f.relu, array)
+        see.attempt(f.layer_norm, array, (2,))
+        see.attempt(f.max_pool2d, array, 1)
+        see.attempt(f.cross_entropy, array, labels)
+        see.attempt(f.cross_entropy, lib.ones(2, 2), np.array([0, 1]))
+        see.attempt(f.linear, lib.ones(2, 2), lib.ones(2, 2), np.ones(2))
+        see.attempt(lib.einsum, "ij->ji", array)
+        for name in ("grad", "data"):
+            see.attempt(setattr, lib.ones(2), name, array)
+
+    same(program)
+
+
+def test_classes_that_are_no_dtypes() -> None:
+    def program(lib: Any, see: Any) -> None:
+        x = lib.ones(2, 3)
+        see.attempt(x.view, np.array([3, 2]))
+        for kind in (np.float64, str):
+            see.attempt(x.to, kind)
+            see.attempt(lambda kind=kind: x.to(dtype=kind))
+            see.attempt(x.type, kind)
+        see(x.type(lib.DoubleTensor), x.to(float))
+
+    same(program)
+
+
+def test_unsigned_integers_of_64_bits() -> None:
+    def program(lib: Any, see: Any) -> None:
+        for n in (-1, 2**64, -(2**70)):
+            see.attempt(lambda n=n: lib.tensor([n], dtype=lib.uint64))
+        see(lib.tensor([2**64 - 1, 0], dtype=lib.uint64).tolist())
+
+    same(program)
+
+
+def test_masks_of_another_shape_in_place() -> None:
+    def program(lib: Any, see: Any) -> None:
+        for shape in ((3,), (2, 3)):
+            for value in (1, lib.tensor(1.0)):
+                x = lib.zeros(shape)
+                see.attempt(x.masked_fill_, lib.tensor([True, False]), value)
+                see.attempt(x.masked_fill, lib.tensor([True, False]), value)
+
+    same(program)
+
+
+def test_autocast_by_the_names_of_one_device() -> None:
+    def program(lib: Any, see: Any) -> None:
+        with pytest.warns(DeprecationWarning) as warned:
+            see(lib.is_autocast_cpu_enabled(), lib.get_autocast_cpu_dtype())
+            see(lib.get_autocast_gpu_dtype())
+            with lib.autocast("cpu", dtype=lib.float16):
+                see(lib.is_autocast_cpu_enabled(), lib.get_autocast_cpu_dtype())
+            before = lib.get_autocast_dtype("cpu"), lib.get_autocast_dtype("cuda")
+            try:
+                lib.set_autocast_cpu_enabled(True)
+                lib.set_autocast_cpu_dtype(lib.float16)
+                lib.set_autocast_gpu_dtype(lib.bfloat16)
+                see(lib.is_autocast_enabled("cpu"), lib.get_autocast_dtype("cpu"))
+                see(lib.get_autocast_dtype("cuda"), (lib.ones(2, 2) @ lib.ones(2, 2)).dtype)
+            finally:
+                lib.set_autocast_cpu_enabled(False)
+                lib.set_autocast_cpu_dtype(before[0])
+                lib.set_autocast_gpu_dtype(before[1])
+        see([str(w.message).split(" (Triggered")[0] for w in warned])
+
+    same(program)
