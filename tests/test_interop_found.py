@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -328,5 +329,16 @@ def test_autocast_by_the_names_of_one_device() -> None:
                 lib.set_autocast_cpu_dtype(before[0])
                 lib.set_autocast_gpu_dtype(before[1])
         see([str(w.message).split(" (Triggered")[0] for w in warned])
+
+    same(program)
+
+
+def test_a_pickled_tensor_lies_as_it_lay() -> None:
+    def program(lib: Any, see: Any) -> None:
+        images = lib.arange(96.0).reshape(2, 3, 4, 4).to(memory_format=lib.channels_last)
+        columns = lib.arange(6).reshape(2, 3).t()
+        for x in (images, columns, lib.ones(2, 3).t().requires_grad_()):
+            y = pickle.loads(pickle.dumps(x))
+            see(y, y.stride(), y.is_contiguous())
 
     same(program)
