@@ -139,6 +139,12 @@ from ._modes import is_grad_enabled as is_grad_enabled
 from ._modes import is_inference_mode_enabled as is_inference_mode_enabled
 from ._modes import no_grad as no_grad
 from ._modes import set_grad_enabled as set_grad_enabled
+from ._older_amp import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from ._older_amp import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from ._older_amp import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from ._older_amp import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from ._older_amp import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from ._older_amp import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from ._once import is_warn_always_enabled as is_warn_always_enabled
 from ._once import set_warn_always as set_warn_always
 from ._opaque import call_jax as call_jax

@@ -15,6 +15,7 @@ from ._dtype import as_dtype
 from ._from_data import _leaf, from_numpy, wrap
 from ._handle import Handle
 from ._once import warn_once
+from ._python_data import name_of_type
 
 _INVALID = (
     "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
@@ -130,7 +131,7 @@ def _taken(x: Any, copy: bool | None) -> Any:
             "not share: it is copied. Leave `copy` out"
         )
     if isinstance(x, np.ndarray):
-        return from_numpy(x.copy())
+        return from_numpy(x.copy(order="K"))
     with jax.enable_x64(True):
         try:
             return wrap(jnp.array(jax.dlpack.from_dlpack(x), copy=True))
@@ -140,9 +141,37 @@ def _taken(x: Any, copy: bool | None) -> Any:
             raise
 
 
-def to_dlpack(tensor: Any) -> Any:
+def to_dlpack(data: Any) -> Any:
     """A DLPack capsule of the tensor's memory; runs the program."""
-    return tensor.jax().__dlpack__()
+    if not isinstance(data, Handle):
+        raise TypeError(
+            f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {name_of_type(data)}"
+        )
+    return data.jax().__dlpack__()  # type: ignore[attr-defined]
+
+
+def exported(t: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
+    """`t.__dlpack__()`: a capsule of the array that JAX holds; runs the program.
+
+    Args:
+      stream: of a GPU, which waits for the data; None and -1 are for the processor.
+
+    Raises:
+      BufferError: if `t` has what a capsule cannot say.
+    """
+    if t.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if t.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
+    if stream == -1:
+        stream = None
+    if stream is not None and t.device.type == "cpu":
+        raise AssertionError("stream should be None on cpu.")
+    return t.jax().__dlpack__(
+        stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    )
 
 
 FUNCTIONS = {f.__name__: f for f in (frombuffer, from_dlpack, to_dlpack)}

@@ -15,6 +15,7 @@ from ._bits import is_conj
 from ._handle import Handle
 from ._memory_format import RANKS
 from ._once import warn_once
+from ._python_data import name_of_type
 from ._record import apply
 from ._step import bare
 from ._trace import local
@@ -144,7 +145,7 @@ def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
         if not isinstance(x, Handle):
             raise TypeError(
                 f"outer(): argument '{name.replace('self', 'input')}' (position "
-                f"{1 if name == 'self' else 2}) must be Tensor, not {type(x).__name__}"
+                f"{1 if name == 'self' else 2}) must be Tensor, not {name_of_type(x)}"
             )
         if x.dim() != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x.dim()}-D")

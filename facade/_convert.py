@@ -127,7 +127,10 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
                 "first, then call requires_grad_()"
             )
     if isinstance(dtype, type):
-        dtype = as_dtype("to", dtype)
+        try:
+            dtype = as_dtype("to", dtype)
+        except TypeError:
+            raise TypeError(complaint(_SIGNATURES, args, kwargs, "to")) from None
     if dtype is not None and dtype.np != t._v.dtype:
         out = copied_as(out, dtype.np, memory_format)
         drops_imaginary(t._v.dtype, dtype.np, t._v.numel)

@@ -25,11 +25,14 @@ def copied(t: Any, memo: dict[Any, Any]) -> Any:
     if key not in copies:
         # Whoever holds the memory is kept as long as the memo is, so that its number stays its own.
         copies[key] = t, of_mode(memory.whole(t.dtype).detach().clone())
-    flat = copies[key][1]
-    if flat.dtype is not t.dtype:
-        flat = UntypedStorage(flat).whole(t.dtype)
+    return placed(copies[key][1], t.dtype, t.storage_offset(), tuple(t.shape), t.stride())
+
+
+def placed(flat: Any, dtype: Any, offset: int, shape: Any, strides: Any) -> Any:
+    """A tensor that is no view of `flat`, in its memory."""
+    if flat.dtype is not dtype:
+        flat = UntypedStorage(flat).whole(dtype)
     from .autograd.grad_mode import no_grad
 
     with no_grad():
-        out = flat.new_empty(0)
-        return out.set_(flat, t.storage_offset(), tuple(t.shape), t.stride())
+        return flat.new_empty(0).set_(flat, offset, shape, strides)

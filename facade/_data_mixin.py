@@ -8,6 +8,7 @@ from typing import Any
 from . import _graph
 from ._enter import Source, enter
 from ._handle import Handle
+from ._python_data import name_of_type
 from ._reading import was_leaf
 from ._roles import alias, keep_edge, tag
 from ._silent import moved, replaced
@@ -33,7 +34,7 @@ class DataMixin(Handle):
     @data.setter
     def data(self, other: Any) -> None:
         if not isinstance(other, DataMixin):
-            raise TypeError("Variable data has to be a tensor, but got " + type(other).__name__)
+            raise TypeError("Variable data has to be a tensor, but got " + name_of_type(other))
         refuse("set_data", self)
         requires_grad = self._tracked  # type: ignore[attr-defined]
         if requires_grad and not (other.is_floating_point() or other.is_complex()):  # type: ignore[attr-defined]

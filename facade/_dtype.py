@@ -91,14 +91,18 @@ _PYTHON = {
 }  # fmt: skip
 
 
-def as_dtype(function: str, given: Any) -> dtype:
-    """A dtype argument of `function`: one of ours, or a Python type of numbers."""
+def as_dtype(function: str, given: Any, name: str = "'dtype'") -> dtype:
+    """A dtype argument of `function`: one of ours, or a Python type of numbers.
+
+    Args:
+      name: what messages call the argument.
+    """
     if isinstance(given, dtype):
         return given
     if isinstance(given, type) and given in _PYTHON:
         return _PYTHON[given]
     raise TypeError(
-        f"{function}(): argument 'dtype' must be torch.dtype, not {type(given).__name__}"
+        f"{function}(): argument {name} must be torch.dtype, not {type(given).__name__}"
     )
 
 

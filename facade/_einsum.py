@@ -19,6 +19,7 @@ from . import backends
 from ._handle import Handle
 from ._lens import Lens
 from ._one_step import in_one_step, views_in_one_step
+from ._python_data import name_of_type
 from ._record import apply
 
 _EINSUM = TABLE["einsum"]
@@ -222,7 +223,7 @@ def einsum(*args: Any) -> Any:
     for k, x in enumerate(operands):
         if not isinstance(x, Handle):
             raise TypeError(
-                f"expected Tensor as element {k} in argument 1, but got {type(x).__name__}"
+                f"expected Tensor as element {k} in argument 1, but got {name_of_type(x)}"
             )
     told: Any = backends.opt_einsum
     strategy = told.strategy if told.enabled and len(operands) > 2 else None

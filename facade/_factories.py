@@ -20,6 +20,7 @@ from ._dtype import as_dtype, of
 from ._handle import Handle
 from ._inplace import apply_inplace, check_inplace
 from ._modes import no_grad
+from ._python_data import name_of_type
 from ._trace import local
 from ._vmapped import refuse_random_out
 
@@ -71,7 +72,7 @@ def _with_out(factory: Factory) -> inspect.Signature:
 
 def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs: Any) -> Any:
     if not isinstance(out, Handle):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {name_of_type(out)}")
     if name in _RANDOM:
         refuse_random_out()
     have = out._v.dtype

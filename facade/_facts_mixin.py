@@ -11,6 +11,7 @@ from ._dtype import Size, of, type_string
 from ._dtype import dtype as dtype_class
 from ._handle import Handle
 from ._memory_format import RANKS, is_laid_out, preserve_format
+from ._python_data import name_of_class
 from ._record import apply
 from ._vmapped import refuse
 
@@ -141,8 +142,8 @@ class FactsMixin(Handle):
         if isinstance(dtype, type):
             if issubclass(dtype, Handle):
                 return self.to(of(default_float()))
-            if not hasattr(dtype, "dtype"):
-                raise ValueError(f"invalid type: '{dtype.__name__}'")
+            if not isinstance(getattr(dtype, "dtype", None), dtype_class):
+                raise ValueError(f"invalid type: '{name_of_class(dtype)}'")
         elif not isinstance(dtype, dtype_class):
             raise TypeError("dtype must be a type, str, or dtype object")
         return self.to(getattr(dtype, "dtype", dtype))

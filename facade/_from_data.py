@@ -38,8 +38,14 @@ def wrap(array: Any, requires_grad: bool = False) -> Any:
 def _numpy(data: Any, dtype: Any) -> np.ndarray:
     """Python data with PyTorch's default dtypes."""
     want = None if dtype is None else _np(dtype, "tensor")
-    if isinstance(data, (list, tuple)) or not hasattr(data, "__array__"):
+    if isinstance(data, (list, tuple)):
         return read(data, want)
+    if not hasattr(data, "__array__"):
+        if not hasattr(data, "__dlpack__"):
+            return read(data, want)
+        from ._buffers import from_dlpack
+
+        data = from_dlpack(data).jax()
     if want is not None and isinstance(data, (np.number, np.bool_)):
         return read(data, want)  # a number, which must be one of the dtype's kind
     array = np.asarray(data)

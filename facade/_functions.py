@@ -13,7 +13,7 @@ from leafax.functional import result_type as _result_type
 
 from . import _parsed, _table, _table_methods
 from ._arguments import check_lines, parsed
-from ._dtype import dtype, of
+from ._dtype import as_dtype, dtype, of
 from ._factories import placed
 from ._handle import Handle
 from ._index_masks import nonzero as nonzero
@@ -171,7 +171,9 @@ def numel(input: Any) -> builtins.int:
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype that both promote to."""
-    return of(_promote_types(type1.np, type2.np))
+    first = as_dtype("promote_types", type1, "'type1' (position 1)")
+    second = as_dtype("promote_types", type2, "'type2' (position 2)")
+    return of(_promote_types(first.np, second.np))
 
 
 _OF_RESULT_TYPE = frozenset({"tensor", "other", "scalar", "scalar1", "scalar2"})
@@ -202,7 +204,8 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
     """Whether PyTorch's promotion rules allow writing `from_` into `to`."""
     from leafax.functional import category
 
-    return category(from_.np) <= category(to.np)
+    source = as_dtype("can_cast", from_, "'from_' (position 1)")
+    return category(source.np) <= category(as_dtype("can_cast", to, "'to' (position 2)").np)
 
 
 def normal(

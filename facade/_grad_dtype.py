@@ -6,6 +6,7 @@ from typing import Any
 
 from ._dtype import dtype, of
 from ._handle import Handle
+from ._python_data import name_of_type
 
 # ScalarType's name, and the C++ type's, by NumPy's name.
 _NAMES = {
@@ -58,7 +59,7 @@ def check(leaf: Any, grad: Any) -> None:
     if not isinstance(grad, Handle):
         raise TypeError(
             f"assigned grad expected to be a Tensor or None but got grad of type "
-            f"{type(grad).__name__}"
+            f"{name_of_type(grad)}"
         )
     if grad is leaf:
         raise RuntimeError("can't assign Variable as its own grad")

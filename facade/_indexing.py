@@ -69,11 +69,13 @@ def get(self: Any, index: Any) -> Any:
 
 def put(self: Any, index: Any, value: Any) -> None:
     """`self[index] = value`."""
-    if isinstance(value, np.integer):
-        value = int(value)
+    if isinstance(value, _NUMPY_NUMBERS):
+        value = value.item()
     number = isinstance(value, (bool, int, float, complex))
     if number:
         _check_number(value, self._v.dtype)
+        if isinstance(value, complex) and self._v.dtype.kind not in "cb":
+            value = value.real
     elif not isinstance(value, Handle):
         kind = type_string(self._v.dtype)
         raise TypeError(f"can't assign a {type_name(value)} to a {kind}")
@@ -111,9 +113,8 @@ def put(self: Any, index: Any, value: Any) -> None:
     _put(target, advanced, value, number, where)
 
 
-# Which of C++'s types a number that does not fit is said not to fit.
-_CPP = {"float64": "double", "float32": "float", "int32": "int", "float16": "at::Half",
-        "bfloat16": "at::BFloat16"}  # fmt: skip
+# NumPy's integers, and those of its other numbers that Python's classes are bases of.
+_NUMPY_NUMBERS = (np.integer, np.float64, np.complex128)
 
 
 def _check_number(value: Any, dtype: Any) -> None:
@@ -121,9 +122,9 @@ def _check_number(value: Any, dtype: Any) -> None:
         need_int64(value)
     if dtype.kind in "iu":
         check_fits(value, dtype)
-    if isinstance(value, complex) and value.imag and dtype.kind not in "cb":
-        kind = _CPP.get(dtype.name, f"{dtype.name}_t")
-        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+    elif value.imag or not -3e38 < value.real < 3e38:  # most numbers fit any other dtype
+        halves = dtype.itemsize == 2  # what they cannot hold becomes infinite
+        check_fits(value, np.float64 if halves else dtype)
 
 
 def _put(

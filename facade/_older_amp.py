@@ -1,4 +1,7 @@
-"""`torch.cuda.amp` and `torch.cpu.amp`, which PyTorch deprecates for `torch.amp`."""
+"""`torch.cuda.amp` and `torch.cpu.amp`, which PyTorch deprecates for `torch.amp`.
+
+And the functions of one device each, `torch.get_autocast_gpu_dtype()`, that tell of autocast.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ._amp_functions import custom_bwd, custom_fwd
-from ._autocast_scope import autocast
+from ._autocast_scope import (
+    autocast,
+    get_autocast_dtype,
+    is_autocast_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 from ._dtype import dtype
 from ._grad_scaler import GradScaler
 
@@ -60,3 +69,37 @@ def _custom(name: str, new: Callable[..., Any]) -> Callable[..., Any]:
 
 
 cuda_fwd, cuda_bwd = _custom("custom_fwd", custom_fwd), _custom("custom_bwd", custom_bwd)
+
+
+def _renamed(old: str, new: Callable[..., Any], device: str, given: str = "") -> Callable[..., Any]:
+    """`new` of one device, under the name that it had.
+
+    Args:
+      given: what the one argument is called, "" if there is none.
+    """
+    more = f", {given}" if given else ""
+
+    def fn(*args: Any) -> Any:
+        warnings.warn(
+            f"torch.{old}({given}) is deprecated. Please use "
+            f"torch.{new.__name__}('{device}'{more}) instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        if len(args) != bool(given):
+            raise TypeError(f"{old}() takes {int(bool(given))} arguments ({len(args)} given)")
+        return new(device, *args)
+
+    fn.__name__ = fn.__qualname__ = old
+    fn.__doc__ = f"`{new.__name__}` of {device!r}, as it was called once."
+    return fn
+
+
+is_autocast_cpu_enabled = _renamed("is_autocast_cpu_enabled", is_autocast_enabled, "cpu")
+get_autocast_cpu_dtype = _renamed("get_autocast_cpu_dtype", get_autocast_dtype, "cpu")
+get_autocast_gpu_dtype = _renamed("get_autocast_gpu_dtype", get_autocast_dtype, "cuda")
+set_autocast_cpu_enabled = _renamed(
+    "set_autocast_cpu_enabled", set_autocast_enabled, "cpu", "enabled"
+)
+set_autocast_cpu_dtype = _renamed("set_autocast_cpu_dtype", set_autocast_dtype, "cpu", "dtype")
+set_autocast_gpu_dtype = _renamed("set_autocast_gpu_dtype", set_autocast_dtype, "cuda", "dtype")

@@ -10,6 +10,7 @@ from leafax.functional import Op
 
 from ._arguments import reworded, takes_out
 from ._handle import Handle
+from ._python_data import name_of_type
 from ._results import shown_as
 
 # Where `out` stands among PyTorch's parameters, where the table has others before it.
@@ -54,7 +55,7 @@ def check_kind(op: Op, out: Any, given: tuple[Any, Any]) -> None:
 
 
 def _mistaken(name: str, wanted: str, out: Any) -> TypeError:
-    return TypeError(f"{name}(): argument 'out' must be {wanted}, not {type(out).__name__}")
+    return TypeError(f"{name}(): argument 'out' must be {wanted}, not {name_of_type(out)}")
 
 
 def check_parts(out: Any, count: int | None, place: int, name: str = "") -> None:

@@ -294,7 +294,9 @@ def _tensors(p: Parameter, x: Any) -> bool:
 
 
 def _is_dtype(p: Parameter, x: Any) -> bool:
-    return isinstance(x, (dtype, np.dtype)) or x in (float, int, bool, complex)
+    if isinstance(x, type):
+        return x in (float, int, bool, complex)
+    return isinstance(x, (dtype, np.dtype))
 
 
 def _is_device(p: Parameter, x: Any) -> bool:

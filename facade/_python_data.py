@@ -79,7 +79,11 @@ def _sizes(data: Any) -> tuple[int, ...]:
 
 def name_of_type(x: Any) -> str:
     """What PyTorch's messages call the type of `x`."""
-    cls = type(x)
+    return name_of_class(type(x))
+
+
+def name_of_class(cls: type) -> str:
+    """What PyTorch's messages call a class: those of C have their module's name, too."""
     if cls.__name__ == "dtype" and cls.__module__.startswith("leafax"):
         return "torch.dtype"
     if cls.__flags__ & _HEAP_TYPE or cls.__module__ == "builtins":
@@ -195,10 +199,14 @@ def _integer(x: Any, dtype: np.dtype) -> int:
 
 
 def _integers(flat: list[int], dtype: np.dtype) -> np.ndarray:
-    unsigned = dtype == np.uint64 and min(flat, default=0) >= 0
+    unsigned = dtype == np.uint64
+    if unsigned and min(flat, default=0) < 0:
+        raise OverflowError("can't convert negative int to unsigned")
     try:
         found = np.array(flat, np.uint64 if unsigned else np.int64)
     except OverflowError:
+        if unsigned:
+            raise OverflowError("int too big to convert") from None
         raise ValueError("Overflow when unpacking long long") from None
     if found.size and dtype.itemsize < 8:
         limits = np.iinfo(dtype)

@@ -65,6 +65,11 @@ def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
     try:
         return _applied(op, args, kwargs)
     except StaticArray:
+        if args and isinstance(args[0], np.ndarray) and op.parameters:
+            raise TypeError(
+                f"{op.name.rpartition('.')[2]}(): argument '{op.parameters[0]}' (position 1) must "
+                "be Tensor, not numpy.ndarray"
+            ) from None
         return _applied(op, with_ints(args), with_ints(kwargs))
 
 

@@ -11,10 +11,32 @@ def _show(self: Any) -> str:
     return f"torch.return_types.{type(self)._torch_name}(\n" + ",\n".join(parts) + ")"
 
 
+def _of_sequence(new: Any, fields: int) -> Callable[..., Any]:
+    """`__new__` that takes the fields as one sequence as well, as PyTorch's classes do."""
+
+    def made(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) != 1 or kwargs:
+            return new(cls, *args, **kwargs)
+        try:
+            given = tuple(args[0])
+        except TypeError:
+            raise TypeError("constructor requires a sequence") from None
+        if len(given) != fields:
+            raise TypeError(
+                f"torch.return_types.{cls._torch_name}() takes a {fields}-sequence "
+                f"({len(given)}-sequence given)"
+            )
+        return new(cls, *given)
+
+    return made
+
+
 def shown_as(name: str) -> Callable[[Any], Any]:
     """A decorator of a named tuple: it is `return_types.<name>`, and prints as PyTorch's."""
 
     def named(cls: Any) -> Any:
+        if not hasattr(cls, "_torch_name"):  # else it was decorated before
+            cls.__new__ = _of_sequence(cls.__new__, len(cls._fields))
         cls._torch_name = name
         cls.__repr__ = _show
         cls.__name__ = cls.__qualname__ = name

@@ -13,18 +13,16 @@ import zipfile
 from collections import Counter, OrderedDict
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ._dtype import Size, device, dtype, of
-from ._enter import from_array
+from ._file_memory import Loaded, Parts
 from ._handle import Handle
-from ._trace import local
-from ._writes import written
 
 _STRUCTURE = "structure.json"
-_FORMAT = "leafax 1"
+_FORMAT = "leafax 2"
+_FORMATS = (_FORMAT, "leafax 1")  # 1: each tensor in memory of its own, row by row
 
 
 def save(
@@ -48,15 +46,13 @@ def save(
     >>> leafax.load(file)
     {'step': 3, 'w': tensor([1., 1.])}
     """
-    tensors: list[Any] = []
-    places: dict[int, int] = {}
-    structure = _encode(obj, tensors, places)
-    target = os.fspath(f) if isinstance(f, (str, os.PathLike)) else f
+    target = _target(f)
+    parts = Parts()
+    structure = _encode(obj, parts)
     with zipfile.ZipFile(target, "w") as archive:
-        for k, x in enumerate(tensors):
-            array = np.asarray(x.detach().jax()) if isinstance(x, Handle) else x
-            archive.writestr(f"data/{k}", np.ascontiguousarray(array).tobytes())
-        archive.writestr(_STRUCTURE, json.dumps({"format": _FORMAT, "object": structure}))
+        memories = parts.write(archive)
+        header = {"format": _FORMAT, "memories": memories, "object": structure}
+        archive.writestr(_STRUCTURE, json.dumps(header))
 
 
 def load(
@@ -76,7 +72,7 @@ def load(
     Raises:
       RuntimeError: if the file was not written by `save`.
     """
-    source = os.fspath(f) if isinstance(f, (str, os.PathLike)) else f
+    source = _source(f)
     try:
         archive = zipfile.ZipFile(source)
         header = json.loads(archive.read(_STRUCTURE))
@@ -86,17 +82,42 @@ def load(
             "leafax.adapters"
         ) from error
     with archive:
-        if header.get("format") != _FORMAT:
+        if header.get("format") not in _FORMATS:
             raise RuntimeError(f"unknown file format {header.get('format')!r}")
-        return _decode(header["object"], archive, {}, map_location)
+        tensors = Loaded(archive, header, lambda t: _moved(t, map_location))
+        return _decode(header["object"], tensors)
 
 
-def _encode(x: Any, tensors: list[Any], places: dict[int, int]) -> Any:
+def _target(f: Any) -> Any:
+    if not isinstance(f, (str, os.PathLike)):
+        if not hasattr(f, "write"):
+            raise AttributeError(
+                "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+            )
+        return f
+    path = os.fspath(f)
+    folder = os.path.dirname(path)
+    if folder and not os.path.exists(folder):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
+    return path
+
+
+def _source(f: Any) -> Any:
+    if isinstance(f, (str, os.PathLike)):
+        return os.fspath(f)
+    for name in ("seek", "tell", "read"):
+        if not hasattr(f, name):
+            raise AttributeError(
+                f"'{type(f).__name__}' object has no attribute '{name}'. You can only torch.load "
+                "from a file that is seekable. Please pre-load the data into a buffer like "
+                "io.BytesIO and try to load from it instead."
+            )
+    return f
+
+
+def _encode(x: Any, parts: Parts) -> Any:
     if isinstance(x, Handle):
-        t: Any = x
-        k = _place(t, tensors, places)
-        facts = [k, np.dtype(t._v.dtype).name, list(t.shape), bool(t.requires_grad)]
-        return {"tensor": facts, "leaf": bool(t.is_leaf)}
+        return parts.add(x)
     kind = type(x)
     if x is None or kind in (bool, int, str):
         return {"value": x}
@@ -107,7 +128,7 @@ def _encode(x: Any, tensors: list[Any], places: dict[int, int]) -> Any:
     if kind is bytes:
         return {"bytes": x.hex()}
     if kind is np.ndarray and x.dtype.kind in _PLAIN:
-        return {"array": [_place(x, tensors, places), x.dtype.str, list(x.shape)]}
+        return {"array": parts.add_array(x)}
     if isinstance(x, np.generic) and x.dtype.kind in _PLAIN:  # a random state, a mean of scores
         array = np.asarray(x)  # an empty string has a length there
         return {"scalar": [array.dtype.str, array.tobytes().hex()]}
@@ -116,22 +137,14 @@ def _encode(x: Any, tensors: list[Any], places: dict[int, int]) -> Any:
     if isinstance(x, device):
         return {"device": str(x)}
     if kind in (list, tuple, Size, set, frozenset):
-        return {kind.__name__: [_encode(y, tensors, places) for y in x]}
+        return {kind.__name__: [_encode(y, parts) for y in x]}
     if kind in (dict, OrderedDict, Counter):
-        pairs = [[_encode(k, tensors, places), _encode(v, tensors, places)] for k, v in x.items()]
+        pairs = [[_encode(k, parts), _encode(v, parts)] for k, v in x.items()]
         return {kind.__name__: pairs}
     raise TypeError(
         f"leafax.save cannot write a {kind.__name__}: it writes tensors, numbers, strings, dicts, "
         "lists, tuples and arrays of these. Save a state_dict() rather than the object"
     )
-
-
-def _place(x: Any, tensors: list[Any], places: dict[int, int]) -> int:
-    """The number of the member that holds the data of `x`: one for each object."""
-    if id(x) not in places:
-        places[id(x)] = len(tensors)
-        tensors.append(x)
-    return places[id(x)]
 
 
 _PLAIN = "biufcSUmM"  # kinds of NumPy's dtypes whose bytes are the data, and whose names say all
@@ -146,22 +159,12 @@ _MAPPINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _decode(x: Any, archive: Any, made: dict[int, Any], where: Any) -> Any:
+def _decode(x: Any, tensors: Loaded) -> Any:
     if "tensor" in x:
-        k, name, shape, needs = x["tensor"]
-        if k not in made:
-            kind = jnp.dtype(name) if name == "bfloat16" else np.dtype(name)
-            array = np.frombuffer(archive.read(f"data/{int(k)}"), kind).reshape(shape)
-            with jax.enable_x64(True):
-                t = written(_made(jnp.asarray(array), bool(needs)))
-            made[k] = _moved(t, where)
-        return made[k]
+        return tensors.tensor(x)
     (kind, value), *_ = x.items()
     if kind == "array":
-        k, name, shape = value
-        if k not in made:
-            made[k] = np.frombuffer(archive.read(f"data/{int(k)}"), name).reshape(shape).copy()
-        return made[k]
+        return tensors.array(*value)
     if kind == "scalar":
         return np.frombuffer(bytes.fromhex(value[1]), value[0])[0]
     if kind == "value":
@@ -177,13 +180,9 @@ def _decode(x: Any, archive: Any, made: dict[int, Any], where: Any) -> Any:
     if kind == "device":
         return device(value)
     if kind in _SEQUENCES:
-        return _SEQUENCES[kind](_decode(y, archive, made, where) for y in value)
-    pairs = [(_decode(k, archive, made, where), _decode(v, archive, made, where)) for k, v in value]
+        return _SEQUENCES[kind](_decode(y, tensors) for y in value)
+    pairs = [(_decode(k, tensors), _decode(v, tensors)) for k, v in value]
     return _MAPPINGS[kind](pairs)
-
-
-def _made(array: Any, requires_grad: bool) -> Any:
-    return from_array(array, requires_grad=requires_grad, inference=local.mode.inference)
 
 
 def _moved(t: Any, where: Any) -> Any:
@@ -195,5 +194,4 @@ def _moved(t: Any, where: Any) -> Any:
         where = where.get("cpu")
     if where is None:
         return t
-    moved = t.detach().to(where)
-    return moved.requires_grad_() if t.requires_grad else moved
+    return t.to(where)

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import jax
+import numpy as np
 
 from leafax.functional import lowerings
 
@@ -49,6 +50,8 @@ def set_num_threads(number: int) -> None:
     Raises:
       RuntimeError: not a positive integer.
     """
+    if isinstance(number, np.integer):
+        number = int(number)
     if not isinstance(number, int) or isinstance(number, bool):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(number).__name__}")
     _check_number(number)

@@ -106,10 +106,12 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         refuse_constant()
         return self.jax()
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        if self.requires_grad:
-            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        return self.jax().__dlpack__(**kwargs)
+    def __dlpack__(
+        self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        from ._buffers import exported
+
+        return exported(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> Any:
         return self.jax().__dlpack_device__()  # of the JAX array
@@ -236,7 +238,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def __reduce_ex__(self, protocol: Any) -> Any:
         _warn_of_hooks(self)
         array = self._value("pickling")
-        return (_rebuild, (array, self.requires_grad), users_attributes(self) or None)
+        strides = None if self.is_contiguous() else self.stride()
+        return (_rebuild, (array, self.requires_grad, strides), users_attributes(self) or None)
 
     def apply_(self, fn: Any) -> Any:
         """Apply a Python function to each element, in place; runs the program."""
@@ -346,10 +349,18 @@ def _default_np() -> np.dtype:
     return default_float()
 
 
-def _rebuild(array: np.ndarray, requires_grad: bool) -> Any:
+def _rebuild(
+    array: np.ndarray, requires_grad: bool, strides: tuple[int, ...] | None = None
+) -> Any:  # fmt: skip
+    """A tensor that was pickled; with gaps in its memory or elements that coincide, row by row."""
     from ._from_data import from_numpy
+    from ._layout import is_dense
+    from ._strided import lie
 
-    out = written_once(from_numpy(np.array(array)))
+    out = from_numpy(np.array(array, order="C"))
+    if strides is not None and is_dense(array.shape, strides):
+        lie(out, strides)
+    written_once(out)
     return out.requires_grad_() if requires_grad else out
 
 

@@ -11,6 +11,7 @@ from leafax.functional import TABLE, scalar_name
 from ._handle import Handle
 from ._one_step import in_one_step, views_in_one_step
 from ._out import resize_output
+from ._python_data import name_of_type
 from ._record import apply
 from ._trace import local
 
@@ -41,7 +42,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
         if not isinstance(t, Handle) and not (t is None and name == "out"):
             place = {"input": " (position 1)", "other": " (position 2)"}.get(name, "")
             raise TypeError(
-                f"tensordot(): argument '{name}'{place} must be Tensor, not {type(t).__name__}"
+                f"tensordot(): argument '{name}'{place} must be Tensor, not {name_of_type(t)}"
             )
     if out is not None:
         return into(out, tensordot(a, b, (left, right)))

@@ -9,7 +9,9 @@ import numpy as np
 
 from leafax.functional import default_float
 
-from ._dtype import dtype, of
+from ._dtype import as_dtype, of
+
+_TYPE = "'type' (position 1)"
 
 
 class _Info:
@@ -47,12 +49,7 @@ class finfo(_Info):
     """
 
     def __init__(self, type: Any = None) -> None:
-        kind = of(default_float()) if type is None else type
-        if not isinstance(kind, dtype):
-            raise TypeError(
-                "finfo(): argument 'type' (position 1) must be torch.dtype, not "
-                f"{kind.__class__.__name__}"
-            )
+        kind = of(default_float()) if type is None else as_dtype("finfo", type, _TYPE)
         if not (kind.is_floating_point or kind.is_complex):
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
@@ -94,11 +91,7 @@ class iinfo(_Info):
     """
 
     def __init__(self, type: Any) -> None:
-        if not isinstance(type, dtype):
-            raise TypeError(
-                "iinfo(): argument 'type' (position 1) must be torch.dtype, not "
-                f"{type.__class__.__name__}"
-            )
+        type = as_dtype("iinfo", type, _TYPE)
         if type.is_floating_point or type.is_complex:
             raise TypeError(
                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle "

@@ -24,10 +24,12 @@ Message = str | Callable[[str], str] | None
 
 
 class _Mismatch(Exception):
-    """What differs, and at which place of the tree."""
+    """What differs, at which place of the tree, and the error that it is."""
 
-    def __init__(self, text: str, place: tuple[Any, ...] = ()) -> None:
-        self.text, self.place = text, place
+    def __init__(
+        self, text: str, place: tuple[Any, ...] = (), kind: type[Exception] = AssertionError
+    ) -> None:
+        self.text, self.place, self.kind = text, place, kind
 
 
 def assert_close(
@@ -66,12 +68,13 @@ def assert_close(
         if found.place:
             where = "".join(f"[{p!r}]" for p in found.place)
             text += f"\n\nThe failure occurred for item {where}"
-        text = msg(text) if callable(msg) else text if msg is None else msg
-        raise AssertionError(text) from None
+        if found.kind is AssertionError:
+            text = msg if isinstance(msg, str) else msg(text) if callable(msg) else text
+        raise found.kind(text) from None
 
 
 def _compare(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool]) -> None:
-    if isinstance(a, Sequence) and isinstance(b, Sequence) and not isinstance(a, (str, bytes)):
+    if isinstance(a, Sequence) and isinstance(b, Sequence) and not isinstance(a, str):
         if len(a) != len(b):
             raise _Mismatch(f"The length of the sequences mismatch: {len(a)} != {len(b)}")
         for place, (x, y) in enumerate(zip(a, b, strict=True)):
@@ -103,17 +106,16 @@ def _compare(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool
         raise _unlike(a, b)
 
 
-def _unlike(a: Any, b: Any) -> TypeError:
-    return TypeError(
-        f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}."
-    )
+def _unlike(a: Any, b: Any) -> _Mismatch:
+    text = f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}."
+    return _Mismatch(text, kind=TypeError)
 
 
 def _inside(place: Any, a: Any, b: Any, *rest: Any) -> None:
     try:
         _compare(a, b, *rest)
     except _Mismatch as found:
-        raise _Mismatch(found.text, (place, *found.place)) from None
+        raise _Mismatch(found.text, (place, *found.place), found.kind) from None
 
 
 def _tolerances(given: Any, dtypes: list[str]) -> tuple[float, float]:
@@ -147,6 +149,16 @@ def _facts(t: Any) -> tuple[np.ndarray, dict[str, Any]]:
     return np.asarray(t.detach().jax()), facts
 
 
+def _wide(a: Any, b: Any) -> np.dtype:
+    """What numbers of two dtypes are compared in."""
+    from . import promote_types
+
+    kind = promote_types(a, b).np
+    if kind.name in _HALVES:
+        return np.dtype("float32")
+    return np.dtype("int64") if kind.kind in "biu" else kind
+
+
 def _tensors(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool]) -> None:
     from . import Size, as_tensor
 
@@ -165,14 +177,14 @@ def _tensors(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool
             )
     names = [of_a["dtype"].np.name, of_b["dtype"].np.name]
     rtol, atol = _tolerances(given, names)
-    wide = np.result_type(*[np.float32 if n in ("bfloat16", "float16") else n for n in names])
-    if wide.kind == "b":
-        wide = np.dtype("int64")
+    wide = _wide(of_a["dtype"], of_b["dtype"])
     x, y = x.astype(wide), y.astype(wide)
     with np.errstate(all="ignore"):
         off = np.abs(x - y)
         limit = atol + rtol * np.abs(y)
-        close = (x == y) | (np.isfinite(off) & (off <= limit))
+        close = x == y
+        if rtol or atol:  # differences of integers can wrap around
+            close |= np.isfinite(off) & (off <= limit)
         if equal_nan:
             close |= np.isnan(x) & np.isnan(y)
         if close.all():

@@ -57,7 +57,8 @@ def check_numbers(op: Op, args: Any, kwargs: Any, dtype: Any) -> None:
     The op's column `fits` tells which are asked.
     """
     integral = np.dtype(dtype).kind in "iu"
+    narrow = integral or np.dtype(dtype).itemsize == 2  # as the halves are
     for name, of in op.fits.items():
-        if of == "any" or integral:
+        if of == "any" or integral or (of == "narrow" and narrow):
             place = op.parameters.index(name)
             check_fits(args[place] if place < len(args) else kwargs.get(name), dtype)

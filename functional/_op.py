@@ -35,7 +35,7 @@ class Op:
       method: it is a Tensor method too.
       numbers: parameters whose Python numbers may become runtime inputs once they change.
       fits: parameters whose Python numbers the dtype of the result must be able to hold: of
-        "any" dtype, or of "integer" ones alone.
+        "any" dtype, of "narrow" ones (integers and halves), or of "integer" ones alone.
       need: given the op's arguments, raises what its Python numbers make impossible; the recorder
         asks where a number becomes a runtime input, of which the body could not tell.
       check: data-dependent errors, see `Fault`.

@@ -13,6 +13,7 @@ from .._dtype import of as dtype_of
 from .._engine import GraphTask
 from .._graph import gradient_edge
 from .._handle import Handle
+from .._python_data import name_of_type
 from .._trace import NOWHERE, local
 from . import _grad_memo
 
@@ -57,7 +58,7 @@ def _check_input(t: Any) -> None:
     """Raise PyTorch's error for what one cannot differentiate with respect to."""
     if not isinstance(t, (Handle, GradientEdge)):
         raise RuntimeError(
-            f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}"
+            f"all inputs have to be Tensors or GradientEdges, but got {name_of_type(t)}"
         )
 
 

@@ -12,6 +12,7 @@ from leafax.functional import default_float
 
 from .._enter import from_array
 from .._handle import Handle
+from .._python_data import name_of_type
 from .._storage import detach
 from .._trace import local
 
@@ -56,7 +57,7 @@ class Variable(metaclass=_VariableMeta):
         if data is None:
             data = from_array(jnp.zeros((0,), default_float()))
         if not isinstance(data, Handle):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+            raise TypeError(f"Variable data has to be a tensor, but got {name_of_type(data)}")
         out: Any = detach(data)
         if requires_grad and not (out.is_floating_point() or out.is_complex()):
             raise RuntimeError(

@@ -12,21 +12,24 @@ from leafax.functional import TABLE, Op
 
 from .._handle import Handle
 from .._inplace import apply_inplace
+from .._python_data import name_of_type
 from .._random import key as random_key
 from .._record import apply, known, known_of_one
 from .._slopes import sloped
 from .._table import named, uniform
 
 
-def need_tensor(name: str, input: Any, place: str = " (position 1)") -> None:
-    """Raise PyTorch's words if the input of an activation is no tensor.
+def need_tensor(
+    name: str, input: Any, place: str = " (position 1)", said: str = "input"
+) -> None:  # fmt: skip
+    """Raise PyTorch's words if an argument is no tensor.
 
     Args:
       place: where the argument stands; "" where it was given by its name.
     """
     if not isinstance(input, (Handle, jax.Array)):  # of arrays the op says more
         raise TypeError(
-            f"{name}(): argument 'input'{place} must be Tensor, not {type(input).__name__}"
+            f"{name}(): argument '{said}'{place} must be Tensor, not {name_of_type(input)}"
         )
 
 

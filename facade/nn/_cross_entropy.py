@@ -12,6 +12,7 @@ from .._one_step import in_one_step
 from .._record import apply
 from .._scalars import over, plus, times
 from .._trace import local
+from ._activations import need_tensor
 from ._reduction import check_reduction, reduced, reduction_of
 
 _NLL, _NLL2D = TABLE["nn.functional.nll_loss"], TABLE["nn.functional.nll_loss2d"]
@@ -66,9 +67,14 @@ def cross_entropy(
         )
     if reduction != "mean" or size_average is not None or reduce is not None:
         reduction = check_reduction(reduction_of(size_average, reduce, reduction))
-    shape = input._v.shape
+    try:
+        shape, of_target = input._v.shape, target._v.shape
+    except AttributeError:
+        need_tensor("cross_entropy_loss", input)
+        need_tensor("cross_entropy_loss", target, " (position 2)", "target")
+        raise
     dim = 0 if len(shape) == 1 else 1
-    if shape == target._v.shape:
+    if shape == of_target:
         return _probabilities(input, target, weight, reduction, ignore_index, label_smoothing, dim)
     if weight is None and type(label_smoothing) is float and not label_smoothing:
         if type(ignore_index) is int:  # what else it may be is no part of a step's name

@@ -11,6 +11,7 @@ from .._dual import tangent
 from .._handle import Handle
 from .._one_step import in_one_step
 from .._products import product
+from .._python_data import name_of_type
 from .._record import apply
 from .._table import function
 from .._trace import local
@@ -40,7 +41,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         return _linear(input, weight, bias)  # with its errors
     if bias is not None and not isinstance(bias, Handle):
         raise TypeError(
-            f"linear(): argument 'bias' (position 3) must be Tensor, not {type(bias).__name__}"
+            f"linear(): argument 'bias' (position 3) must be Tensor, not {name_of_type(bias)}"
         )
     if local.mode.autocast is not None:
         from .._autocast import operands

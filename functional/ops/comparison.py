@@ -110,7 +110,13 @@ def where(condition: Array, input: Any, other: Any) -> Array:
     return jnp.where(condition, x, y)
 
 
-@op(saves={"mask": "*"}, inplace=True, numbers=("value",), fits={"value": "any"})
+def _masked_in_place(input: Array, mask: Array, value: Any) -> None:
+    if mask.dtype == BOOL and (is_number(value) or not value.ndim):
+        broadcast_shapes(input.shape, mask.shape)
+
+
+@op(saves={"mask": "*"}, inplace=True, numbers=("value",), fits={"value": "any"},
+    inplace_check=_masked_in_place)  # fmt: skip
 def masked_fill(input: Array, mask: Array, value: Any) -> Array:
     """Replace by a number, or by a 0-dim tensor, where the mask holds."""
     if mask.dtype != BOOL:

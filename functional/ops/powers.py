@@ -112,7 +112,7 @@ def _need_positive(input: Any, exponent: Any) -> None:
 
 @op(backward="PowBackward0", saves={"self": "*", "exponent": "*", "result": "*exponent"},
     inplace=True, numbers=("input", "exponent"), check=_pow_check,
-    fits={"exponent": "any"}, need=_need_positive)  # fmt: skip
+    fits={"exponent": "narrow"}, need=_need_positive)  # fmt: skip
 def pow(input: Any, exponent: Any) -> Array:
     """Raise to a power; the gradient is 0 where the exponent is 0."""
     number = isinstance(exponent, (bool, int, float))
