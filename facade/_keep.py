@@ -1,12 +1,13 @@
 """The graph over a cut: what a later `backward()` may need is written out of the trace.
 
 Each node that somebody can still reach gets its edges and the arrays that its gradient reads.
-What an earlier backward has freed is not kept; such nodes can still be walked.
+What an earlier backward has freed is not kept, but for numbers that became inputs of the program:
+nodes that save nothing can be walked again, and an index is a constant to PyTorch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -16,7 +17,7 @@ from ._enter import from_array
 from ._graph import edge_of, node_of
 from ._holders import Holders
 from ._origin import written_through
-from ._saved import Saved, argument, lens_of, saved_places
+from ._saved import Saved, active_saves, argument, lens_of, saved_places
 from ._threads import set_aside
 from ._trace import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
 
@@ -33,7 +34,7 @@ class Keep(NamedTuple):
 def to_keep(trace: Trace, live: Sequence[Value]) -> Keep | None:
     """What the graph's live part needs to be differentiated after this cut."""
     edges = [v.edge for v in live if v.role == NODE and v.edge is not None]
-    stack: list[State] = [edge.state for edge in edges if edge.state not in trace.freed]
+    stack: list[State] = [edge.state for edge in edges if _stays(edge.state, trace)]
     if trace.grad_fns:
         stack += [s for s, n in trace.grad_fns.items() if not n.is_freed()]
     if not stack:
@@ -41,7 +42,7 @@ def to_keep(trace: Trace, live: Sequence[Value]) -> Keep | None:
     seen: set[State] = set()
     while stack:
         state = stack.pop()
-        if state in seen or state in trace.freed:
+        if state in seen or not _stays(state, trace):
             continue
         seen.add(state)
         for v in state.operands:
@@ -67,6 +68,35 @@ def to_keep(trace: Trace, live: Sequence[Value]) -> Keep | None:
         if state.call.residuals:
             residuals.append((state, wanted_of(state)))
     return Keep(states, tuple(values), tuple(residuals), tuple(read))
+
+
+def _stays(state: State, trace: Trace) -> bool:
+    return state not in trace.freed or _again(state)
+
+
+def _again(state: State) -> bool:
+    """Whether it, or what leads to it, can be walked once it is freed, and reads a number then."""
+    if state.again is None:
+        state.again = any(
+            not active_saves(at) and any(v.weak for v in at.operands) and needed(at)
+            for at in _freeable(state)
+        )
+    return state.again
+
+
+def _freeable(state: State) -> Iterator[State]:
+    """It and what leads to it, not beyond nodes that cannot be walked once they are freed."""
+    seen, stack = {state}, [state]
+    while stack:
+        at = stack.pop()
+        yield at
+        if active_saves(at):
+            continue
+        for v in at.operands:
+            if v.requires_grad and v.edge is not None and v.edge.role == NODE:
+                if v.edge.state not in seen:
+                    seen.add(v.edge.state)
+                    stack.append(v.edge.state)
 
 
 def wanted_of(state: State) -> tuple[int, ...]:

@@ -185,12 +185,13 @@ class State:
       used: when a program that ends here ran last, by the thread's count of cuts.
       numbers: places of Python numbers: the key that was baked in there first.
       node_class: the class of its graph nodes, once one was asked for.
+      again: whether a walk through what was freed reads anything, see `_keep.py`.
     """
 
     __slots__ = (
         "__weakref__", "next", "parent", "entry", "values", "value", "count", "nodes", "depth",
         "mode", "where", "plans", "walks", "numbers", "operands", "used", "call", "saves", "lens",
-        "node_class",
+        "node_class", "again",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, entry: Any, mode: Mode) -> None:
@@ -212,6 +213,7 @@ class State:
         self.saves: Any = None
         self.lens: Any = None
         self.node_class: Any = None
+        self.again: bool | None = None
         self.call: Any = getattr(entry, "call", None)
 
     def path(self) -> list[State]:

@@ -83,3 +83,27 @@ def test_arrays_and_scalars_of_numpy_are_saved_as_they_are() -> None:
 def test_arrays_of_objects_are_not_saved() -> None:
     with pytest.raises(TypeError, match="cannot write a ndarray: .* and arrays of these"):
         leafax.save({"x": np.array([None, {}])}, io.BytesIO())
+
+
+@pytest.mark.parametrize("view", ["int", "slice", "narrow", "of a sum"])
+def test_what_was_freed_is_walked_again_at_another_index(view: str) -> None:
+    """An index that changes becomes an input of the program, and no node saves an index."""
+    for k in (0, 1, 2, 1, 0, 2):
+
+        @same
+        def program(lib: Any, see: Log, k: int = k) -> None:
+            b = lib.tensor([[1.0, 2.0, -0.5], [0.75, -1.5, 0.125]], requires_grad=True)
+            if view == "int":
+                x = b[0, k]
+            elif view == "slice":
+                x = b[:, k : k + 1]
+            elif view == "narrow":
+                x = b.narrow(1, k, 1)
+            else:
+                x = b[:, k].sum().expand(2, 2)
+            see(lib.autograd.grad(x.sum(), b)[0])
+            x.tolist()
+            see(lib.autograd.grad((x * x).sum(), b)[0])
+            with see.catch():
+                (x * x).sum().backward()
+            see(b.grad)
