@@ -351,7 +351,7 @@ def _default_np() -> np.dtype:
 
 def _rebuild(
     array: np.ndarray, requires_grad: bool, strides: tuple[int, ...] | None = None
-) -> Any:  # fmt: skip
+) -> Any:
     """A tensor that was pickled; with gaps in its memory or elements that coincide, row by row."""
     from ._from_data import from_numpy
     from ._layout import is_dense

@@ -21,7 +21,7 @@ from .._table import named, uniform
 
 def need_tensor(
     name: str, input: Any, place: str = " (position 1)", said: str = "input"
-) -> None:  # fmt: skip
+) -> None:
     """Raise PyTorch's words if an argument is no tensor.
 
     Args:

@@ -17,7 +17,6 @@ import jax
 from leafax.functional import Op
 
 from .._enter import NUMBER, add_input, enter_all, from_array
-from .._handle import is_trained
 from .._modes import enable_grad, no_grad
 from .._record import record
 from .._roles import overwritten, spread
@@ -195,8 +194,11 @@ class Optimizer(Saved):
         return found
 
     def trainable(self, group: ParamGroup) -> list[Any]:
-        """The parameters that a step updates."""
-        return [p for p in group["params"] if is_trained(p)]
+        """The parameters that a step updates: `is_trained`, which would be a call for each."""
+        return [
+            p for p in group["params"]
+            if p._grad is not None and (p._v.requires_grad or p._given)
+        ]  # fmt: skip
 
     def _step_params(self, group: ParamGroup, params: list[Any]) -> None:
         with sharing:  # other threads may read the parameters: before the step or after it
