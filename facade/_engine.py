@@ -101,6 +101,7 @@ class GraphTask:
         self.effects: list[tuple[str, Any, Any]] = []
         self.passed: list[State] = []  # of the running trace
         self.plain = True  # nothing but the running trace took part
+        self.numbered = False  # whether it read a number that is an input of the program
         self.reached: Any = ()  # the nodes that this pass will visit
         self.running: set[Any] = set()  # with captures: the nodes that do more than hold one
         self.looking = False  # whether somebody can look at a gradient on its way

@@ -183,7 +183,7 @@ def _walk(root: Any, edge: Any, graph: _Graph, keep_graph: bool, key: Any) -> No
     given = one._array
     task = GraphTask([(edge, one)], keep_graph=keep_graph, create_graph=False)
     task.run()
-    if local.trace is not trace or len(task.reached) != len(graph.nodes):
+    if task.numbered or local.trace is not trace or len(task.reached) != len(graph.nodes):
         return
     inputs = _inputs(graph, trace, start, trace.arrays[arrays:], given)
     effects = [(leaf, grad) for _, leaf, grad in task.effects]

@@ -108,7 +108,7 @@ def run(root: Any, keep_graph: bool) -> bool:
     roots = [(gradient_edge(root), ones_like(root._v))]
     task = GraphTask(roots, keep_graph=keep_graph, create_graph=False)
     task.run()
-    if not task.plain or local.trace is not trace:
+    if not task.plain or task.numbered or local.trace is not trace:
         return True
     by_tensor = {id(t): v for v, t in trace.sources.items() if v.role == LEAF}
     leaf_effects = [(leaf, g) for kind, leaf, g in task.effects if kind == "leaf"]

@@ -132,7 +132,10 @@ class Node:
         if self.trace is not None:
             self.trace.freed.add(self.state)
         elif active_saves(self.state):
-            self.freed, self.saved, self.residual = True, None, None
+            # Numbers stay: those that became inputs of the program are among what was saved.
+            kinds, saved = self.state.operands, self.saved or {}
+            kept = {i: held for i, held in saved.items() if i >= 0 and kinds[i].weak}
+            self.freed, self.saved, self.residual = True, kept or None, None
 
     def leave(self) -> None:
         """No longer hold the trace, which is done and leads to this node."""

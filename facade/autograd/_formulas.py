@@ -15,6 +15,7 @@ from .._names import by_name
 from .._node import Node
 from .._record import apply
 from .._scalars import times
+from .._trace import local
 from .._underived import refuse_parts
 from . import (
     _elementwise_formulas,
@@ -102,7 +103,12 @@ class Saved:
 
 
 def number(node: Any, index: int) -> Any:
-    """The Python number that became a runtime input of the node's op."""
+    """The Python number that became a runtime input of the node's op.
+
+    What a pass records with it is right for this number only.
+    """
+    for task in local.tasks:
+        task.numbered = True
     value = node.state.operands[index]
     if node.trace is None:
         return node.unpack(index).item()

@@ -102,7 +102,7 @@ def run(
     task = GraphTask(roots, keep_graph=keep, create_graph=create_graph, captures=captures)
     captured: dict[Edge, Any] = task.run()
     found = [captured.get(e) for e in captures]
-    if not task.plain or task.effects or local.trace is not trace:
+    if not task.plain or task.numbered or task.effects or local.trace is not trace:
         return found
     if not all(node.accumulates or node.trace is trace for node in task.reached):
         return found  # the graph goes on in what an earlier program left
