@@ -6,7 +6,10 @@ import math
 from typing import Any
 
 import pytest
+import torch
 from sameness import same
+
+import leafax
 
 NAN, INF = math.nan, math.inf
 
@@ -271,3 +274,17 @@ def test_words_of_optimizers() -> None:
             optimizer = kind([p], lr=0.1)
             optimizer.register_step_pre_hook(lambda *args: 5)
             log.attempt(optimizer.step)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 3), (1, 2, 3, 4), (1, 2, 2, 3, 2)])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_scales_that_come_to_the_same_or_twice_the_length(mode: str, shape: Any) -> None:
+    for scale in (1.1, 1.3, 1.7, 2.0, 2.05, 2.125, 2.3, 2.6):
+        x = torch.arange(float(math.prod(shape))).reshape(shape)
+        want = torch.nn.functional.interpolate(x, scale_factor=scale, mode=mode)
+        ours = leafax.from_numpy(x.numpy()).requires_grad_()
+        got = leafax.nn.functional.interpolate(ours, scale_factor=scale, mode=mode)
+        assert got.tolist() == want.tolist()
+        got.sum().backward()
+        counts = torch.bincount(want.flatten().long(), minlength=x.numel()).reshape(shape)
+        assert ours.grad.tolist() == counts.tolist()

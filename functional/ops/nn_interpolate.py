@@ -31,7 +31,11 @@ def _ratio(size: int, out: int, scale: float | None, align: bool) -> float:
     return 1 / scale if scale else size / out
 
 
-def _nearest(size: int, out: int, scale: float | None, exact: bool) -> np.ndarray:
+def _nearest(size: int, out: int, scale: float | None, exact: bool, dims: int) -> np.ndarray:
+    if dims == 2 and not exact and out in (size, 2 * size):
+        # Of images PyTorch looks at the lengths alone then, whatever the scale comes to. (Of other
+        # inputs its gradients do, but not its values.)
+        return np.arange(out) // (out // size)
     # PyTorch computes these places in float32.
     ratio = np.float32(1 / scale) if scale else np.float32(size) / np.float32(out)
     places = np.arange(out, dtype=np.float32) + np.float32(0.5 if exact else 0)
@@ -196,7 +200,7 @@ def interpolate(
         if "nearest" not in mode:
             x = _mix(x, mode, axis, out, scale, bool(align_corners), antialias)
             continue
-        index = _nearest(n, out, scale, mode == "nearest-exact")
+        index = _nearest(n, out, scale, mode == "nearest-exact", dims)
         if out % n == 0 and (index == np.arange(out) // (out // n)).all():
             # A broadcast, whose gradient is a sum; a gather's would be a scatter.
             x = jnp.repeat(x, out // n, axis) if out != n else x
