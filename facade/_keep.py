@@ -45,9 +45,7 @@ def to_keep(trace: Trace, live: Sequence[Value]) -> Keep | None:
         if state in seen or not _stays(state, trace):
             continue
         seen.add(state)
-        for v in state.operands:
-            if v.requires_grad and v.edge is not None and v.edge.role == NODE:
-                stack.append(v.edge.state)
+        stack += _before(state)
     states = tuple(sorted(seen, key=lambda s: s.depth))
     values: dict[Value, None] = {}
     residuals = []
@@ -70,6 +68,12 @@ def to_keep(trace: Trace, live: Sequence[Value]) -> Keep | None:
     return Keep(states, tuple(values), tuple(residuals), tuple(read))
 
 
+def _before(state: State) -> list[State]:
+    """The states that its gradients go on to."""
+    edges = [v.edge for v in state.operands if v.requires_grad and v.edge is not None]
+    return [edge.state for edge in edges if edge.role == NODE]
+
+
 def _stays(state: State, trace: Trace) -> bool:
     return state not in trace.freed or _again(state)
 
@@ -90,13 +94,10 @@ def _freeable(state: State) -> Iterator[State]:
     while stack:
         at = stack.pop()
         yield at
-        if active_saves(at):
-            continue
-        for v in at.operands:
-            if v.requires_grad and v.edge is not None and v.edge.role == NODE:
-                if v.edge.state not in seen:
-                    seen.add(v.edge.state)
-                    stack.append(v.edge.state)
+        if not active_saves(at):
+            new = [s for s in _before(at) if s not in seen]
+            seen.update(new)
+            stack += new
 
 
 def wanted_of(state: State) -> tuple[int, ...]:

@@ -56,12 +56,12 @@ class _Opaque:
             self._trees[_kinds(arrays)] = traced.out_tree
             return tuple(jax.tree.leaves(traced(*given)))
 
-    def tree_of(self, arrays: Callable[[], Any]) -> Any:
+    def tree_of(self, leaves: Leaves, others: list[Any]) -> Any:
         """The structure of what comes out, given tensors of these shapes and dtypes."""
         found = list(self._trees.values())
         if all(tree == found[0] for tree in found):
             return found[0]
-        return self._trees[_kinds([t._v for t in arrays()])]
+        return self._trees[_kinds([t._v for t in (*leaves, *others)])]
 
     def _run(self, *arrays: Any) -> Any:
         it = iter(arrays)
@@ -142,10 +142,9 @@ def call_jax(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> x.grad
     tensor([-0.0000, -0.8415])
     """
-    opaque, leaves, tensors = _found(fn, args, kwargs)
-    outs = apply_many(opaque.op, _NONE if leaves is None else leaves, tensors)
-    given = functools.partial(_given, leaves, tensors)
-    return jax.tree.unflatten(opaque.tree_of(given), outs)
+    opaque, leaves, others = _found(fn, args, kwargs)
+    outs = apply_many(opaque.op, leaves, others)
+    return jax.tree.unflatten(opaque.tree_of(leaves, others), outs)
 
 
 def eval_shape(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -158,16 +157,15 @@ def eval_shape(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> leafax.eval_shape(jnp.dot, leafax.ones(2, 3), leafax.ones(3))
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
-    opaque, leaves, tensors = _found(fn, args, kwargs)
-    given = _given(leaves, tensors)
+    opaque, leaves, others = _found(fn, args, kwargs)
     with jax.enable_x64(True):
-        outs = jax.eval_shape(opaque.body, *[t._v.aval.struct() for t in given])
-    return jax.tree.unflatten(opaque.tree_of(lambda: given), outs)
+        outs = jax.eval_shape(opaque.body, *[t._v.aval.struct() for t in (*leaves, *others)])
+    return jax.tree.unflatten(opaque.tree_of(leaves, others), outs)
 
 
 def _found(
     fn: Callable[..., Any], args: Any, kwargs: dict[str, Any]
-) -> tuple[_Opaque, Any, list[Any]]:
+) -> tuple[_Opaque, Leaves, list[Any]]:
     """The function with the structure of these arguments, their `Leaves` and other tensors."""
     leaves = None
     if args and type(args[0]) is Leaves:
@@ -185,11 +183,7 @@ def _found(
         tensors, static, treedef = _flatten(args, kwargs)
         key = (fn, count, wide, treedef, tuple([(type(s), _hashed(s, fn)) for s in static]))
         opaque = _OPAQUE.get(key) or _remember(key, _Opaque(fn, count, treedef, static, wide))
-    return opaque, leaves, tensors
-
-
-def _given(leaves: Any, tensors: list[Any]) -> list[Any]:
-    return [*(leaves or ()), *tensors]
+    return opaque, _NONE if leaves is None else leaves, tensors
 
 
 def _hashed(static: Any, fn: Any) -> Any:
