@@ -42,7 +42,7 @@ def _itself(name: str) -> Op:
     op = TABLE[name]
     return Op(
         op.fn, name=op.name, namespace=op.namespace, backward=op.backward, saves=op.saves,
-        differentiable=op.differentiable, check=op.check,
+        differentiable=op.differentiable, check=op.check, sizes=op.sizes,
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ _NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
 # x[a:b] with step 1: its start may change from call to call without compiling anew.
 SLICE = Op(
     _NARROW.fn, name="slice", backward="SliceBackward0", view=True, numbers=("start",),
-    write=_NARROW.write,
+    write=_NARROW.write, sizes=_NARROW.sizes,
 )  # fmt: skip
 read_like(SLICE, _NARROW)
 _PLAIN_FILL = TABLE["fill"]

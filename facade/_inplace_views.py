@@ -61,8 +61,9 @@ def _node(name: str, args: Any, kwargs: Any) -> str:
 @cache
 def _variant(op: Op, node: str) -> Op:
     return Op(
-        op.fn, name=op.name + "_", backward=node, view=True, numbers=op.numbers, write=op.write
-    )
+        op.fn, name=op.name + "_", backward=node, view=True, numbers=op.numbers, write=op.write,
+        sizes=op.sizes,
+    )  # fmt: skip
 
 
 def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:

@@ -51,5 +51,5 @@ def sloped(op: Op, *args: Any, **kwargs: Any) -> Op:
 def _without_gradient(op: Op) -> Op:
     return Op(
         op.fn, name=op.name, namespace=op.namespace, backward=op.backward, numbers=op.numbers,
-        random=op.random, no_gradient=(RuntimeError, SLOPED[op.name]),
+        random=op.random, sizes=op.sizes, no_gradient=(RuntimeError, SLOPED[op.name]),
     )  # fmt: skip

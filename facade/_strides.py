@@ -231,14 +231,14 @@ _aliases: set[Op] = set()
 @cache
 def _aliasing(op: Op, node: str) -> Op:
     """`reshape` of what is not contiguous, where it can be a view."""
-    alias = Op(op.fn, name=op.name, backward=node, view=True, write=op.write)
+    alias = Op(op.fn, name=op.name, backward=node, view=True, write=op.write, sizes=op.sizes)
     _aliases.add(alias)
     return alias
 
 
 @cache
 def _unsafe(op: Op) -> Op:
-    return Op(op.fn, name=op.name, backward="UnsafeViewBackward0")
+    return Op(op.fn, name=op.name, backward="UnsafeViewBackward0", sizes=op.sizes)
 
 
 def stride(t: Any) -> tuple[int, ...]:

@@ -82,10 +82,11 @@ class Choice:
         steps = bool(self._optimizers or self._program.residuals)
         if steps and not one_of_many and self._whole < _LONG_STEP:
             return False
+        by_numpy = steps or one_of_many or self._whole >= _LONG_STEP
         # Turns of a loop share what they compile.
         unknown = {alone: node for node, alone in self._steps if not is_ready(alone)}
         alone = sum(
-            _BY_NUMPY if is_little(key) and (steps or one_of_many or is_exact(node)) else _ALONE
+            _BY_NUMPY if is_little(key) and (by_numpy or is_exact(node)) else _ALONE
             for key, node in unknown.items()
         )
         inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]

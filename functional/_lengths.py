@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -26,8 +26,14 @@ if TYPE_CHECKING:
     from ._program import Aval
 
 LEAST = 8
+_MOST = 1 << 31  # numbers from here on are no lengths, or too long: what takes them says so
 _SYMBOLS = 8  # at most so many lengths has a call
 _FEW = 2  # a loop's own, and those of its last batch
+_TRACES = 8  # at most so many has a call for one pattern, of other lengths that are no symbols
+_PATTERNS = 1024  # of calls that have one root
+
+
+Size = Callable[[int], Any]  # what stands for a length; small ones stand for themselves
 
 
 class AnyLengths:
@@ -35,32 +41,48 @@ class AnyLengths:
 
     Attributes:
       general: what it and its gradients trace to, by pattern of lengths.
-      pattern: what tells it from others of the same root.
     """
 
     __slots__ = ("general",)
-
-    pattern: Any = None
 
     def __init__(self) -> None:
         self.general: dict[Any, General] = {}
 
     @property
     def root(self) -> AnyLengths:
-        """What holds `general`: the call itself, or the one that is differentiated."""
+        """What holds `general`: the call itself, the one that is differentiated, or what calls
+        that differ in their lengths have in common."""
         return self
 
-    def sized(self, of: Callable[[Aval], Aval]) -> AnyLengths:
-        """The same with what `of` gives for the abstract values in it: there are none."""
+    def sized(self, size: Size) -> AnyLengths:
+        """The same with other lengths in it: there are none."""
         return self
+
+    def pattern(self, size: Size) -> Any:
+        """What tells it from others of the same root, whatever lengths are in it."""
+        return None
 
     def free(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
         """Of the abstract values that it takes those that do not follow from others."""
         return avals
 
-    def taken(self, avals: tuple[Aval, ...], of: Callable[[Aval], Aval]) -> list[Aval]:
-        """What it takes where lengths are replaced by what `of` gives."""
-        return [of(aval) for aval in avals]
+    def taken(self, avals: tuple[Aval, ...], size: Size) -> list[Aval]:
+        """What it takes where the lengths are replaced by others."""
+        return [resized(aval, size) for aval in avals]
+
+    def learn(self, traced: Any) -> None:
+        """Take over what became known of `traced`, the same with other lengths."""
+
+
+def resized(aval: Aval, size: Size) -> Aval:
+    """An abstract value with other lengths."""
+    return aval._replace(shape=tuple(map(size, aval.shape)))
+
+
+class Mark(NamedTuple):
+    """Stands for a length in a pattern."""
+
+    index: int  # type: ignore[assignment]  # hides `tuple.index`, which no one calls
 
 
 class Lengths:
@@ -77,51 +99,97 @@ class Lengths:
         return x._evaluate(self._env) if export.is_symbolic_dim(x) else x
 
 
-class General:
-    """One call for one pattern of lengths: which are equal, and which are small.
+class Traced:
+    """What a call traces to where some of its lengths are symbols.
 
     Attributes:
+      call: with these symbols.
+      places: which of the call's lengths are symbols.
       shaped: its abstract values were the same as without symbols.
       agreed: so were its numbers.
     """
 
-    __slots__ = ("_met", "_jaxpr", "_refused", "shaped", "agreed")
+    __slots__ = ("call", "jaxpr", "places", "shaped", "agreed", "_fixed")
+
+    def __init__(
+        self, call: Any, jaxpr: ClosedJaxpr, sizes: tuple[int, ...], places: tuple[int, ...]
+    ) -> None:
+        self.call, self.jaxpr, self.places = call, jaxpr, places
+        self._fixed = [(i, n) for i, n in enumerate(sizes) if i not in places]
+        self.shaped = self.agreed = False
+
+    def is_for(self, sizes: tuple[int, ...]) -> bool:
+        return all([sizes[i] == n for i, n in self._fixed])
+
+    def lengths(self, sizes: tuple[int, ...]) -> Lengths:
+        """Fills in the lengths of one call."""
+        return Lengths([sizes[i] for i in self.places])
+
+
+class General:
+    """One call for one pattern of lengths: which are equal, and which are small.
+
+    What was the same each time, the width of a layer, is no symbol: of symbols alone JAX could not
+    tell that heads go into it. If it is another later, it becomes one if that can be traced.
+    """
+
+    __slots__ = ("_met", "_traces", "_refused", "_tried")
 
     def __init__(self) -> None:
         self._met: set[tuple[int, ...]] = set()
-        self._jaxpr: ClosedJaxpr | None = None
-        self.shaped = self.agreed = self._refused = False
+        self._traces: list[Traced] = []
+        self._tried: list[tuple[int, ...]] = []  # places of symbols, the last first
+        self._refused = False
 
     def refuse(self) -> None:
         """Trace it anew for each length from now on."""
-        self._jaxpr, self._refused = None, True
+        self._traces, self._refused = [], True
 
-    def traced(
-        self, call: Any, avals: tuple[Aval, ...], sizes: tuple[int, ...]
-    ) -> ClosedJaxpr | None:
+    def traced(self, call: Any, avals: tuple[Aval, ...], sizes: tuple[int, ...]) -> Traced | None:
         """What the call traces to with symbols; None as long as it had few lengths, and where it
         has no such trace."""
+        for found in self._traces:
+            if found.is_for(sizes):
+                return found
         if self._refused:
             return None
-        if self._jaxpr is None:
-            if len(self._met) < _FEW or sizes in self._met:
-                self._met.add(sizes)
-                return None
-            names = dict(zip(sizes, _symbols(), strict=False))
+        if len(self._met) < _FEW or sizes in self._met:
+            self._met.add(sizes)
+            return None
+        self._met.add(sizes)
+        varying = tuple([i for i, ns in enumerate(zip(*self._met, strict=True)) if len({*ns}) > 1])
+        if varying not in self._tried:
+            self._tried.insert(0, varying)
+        for places in self._tried:
+            trace = _trace(call, avals, sizes, places)
+            if trace is not None:
+                self._traces.append(trace)
+                self._tried = self._tried[self._tried.index(places) :]
+                return trace
+        self._refused = not self._traces or len(self._traces) >= _TRACES
+        return None
 
-            def named(aval: Aval) -> Aval:
-                return aval._replace(shape=tuple([names.get(n, n) for n in aval.shape]))
 
-            try:
-                with jax.enable_x64(True):
-                    trace = jax.make_jaxpr(call.sized(named).evaluate)
-                    found = trace(*[aval.struct() for aval in call.taken(avals, named)])
-                Lengths(sizes)(tuple([out.shape for out in found.out_avals]))
-            except Exception:  # whatever JAX cannot tell of symbols, or the body's own error
-                self.refuse()
-            else:
-                self._jaxpr = found
-        return self._jaxpr
+def _trace(
+    call: Any, avals: tuple[Aval, ...], sizes: tuple[int, ...], places: tuple[int, ...]
+) -> Traced | None:
+    """What the call traces to with symbols for the lengths of these places, if that is possible."""
+    names = {sizes[i]: name for i, name in zip(places, _symbols(), strict=False)}
+
+    def named(n: int) -> Any:
+        return names.get(n, n)
+
+    try:
+        with jax.enable_x64(True):
+            other = call.sized(named)
+            found = jax.make_jaxpr(other.evaluate)(
+                *[aval.struct() for aval in call.taken(avals, named)]
+            )
+        made = Traced(other, found, sizes, places)
+        made.lengths(sizes)(tuple([out.shape for out in found.out_avals]))
+    except Exception:  # whatever JAX cannot tell of symbols, or the body's own error
+        return None
+    return made
 
 
 def general(call: Any, avals: tuple[Aval, ...]) -> tuple[General, tuple[int, ...]] | None:
@@ -131,16 +199,17 @@ def general(call: Any, avals: tuple[Aval, ...]) -> tuple[General, tuple[int, ...
         return None
     lengths: dict[int, int] = {}
 
-    def marked(aval: Aval) -> Aval:
-        shape = [n if n < LEAST else ~lengths.setdefault(n, len(lengths)) for n in aval.shape]
-        return aval._replace(shape=tuple(shape))
+    def marked(n: int) -> Any:
+        return Mark(lengths.setdefault(n, len(lengths))) if LEAST <= n < _MOST else n
 
-    key = (tuple([marked(aval) for aval in call.free(avals)]), call.sized(marked).pattern)
+    key = (tuple([resized(aval, marked) for aval in call.free(avals)]), call.pattern(marked))
     if not 0 < len(lengths) <= _SYMBOLS:
         return None
     sizes = tuple(lengths)
     found = root.general.get(key)
     if found is None:
+        if len(root.general) >= _PATTERNS:
+            root.general.clear()
         found = root.general[key] = General()
     return found, sizes
 
@@ -155,16 +224,17 @@ def abstract(call: Any, avals: tuple[Aval, ...], expected: Callable[[], Any]) ->
     if found is None:
         return expected()
     it, sizes = found
-    jaxpr = it.traced(call, avals, sizes)
-    if jaxpr is None:
+    trace = it.traced(call, avals, sizes)
+    if trace is None:
         return expected()
-    fill = Lengths(sizes)
-    outs = tuple([type(avals[0])(fill(o.shape), np.dtype(o.dtype)) for o in jaxpr.out_avals])
-    if it.shaped:
+    fill = trace.lengths(sizes)
+    outs = tuple([(fill(o.shape), np.dtype(o.dtype)) for o in trace.jaxpr.out_avals])
+    if trace.shaped:
+        call.learn(trace.call)
         return outs
     known = expected()
-    if outs == known:
-        it.shaped = True
+    if outs == tuple([known_out[:2] for known_out in known]):
+        trace.shaped = True
     else:
         it.refuse()
     return known

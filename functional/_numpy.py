@@ -93,7 +93,7 @@ class Evaluator:
         """Add the steps of a program whose inputs have their places; its output variables."""
         for variable, const in zip(jaxpr.constvars, consts, strict=True):
             self._values[self._place(places, variable)] = np.asarray(const)
-        for eqn in jaxpr.eqns:
+        for eqn in _needed(jaxpr):
             inner = _inner(eqn)
             given = [self._read(places, v) for v in eqn.invars]
             if inner is not None:
@@ -171,15 +171,15 @@ def evaluator(
         return _for_these(fn, arrays, exact)
     it, sizes = found
     call, avals = alone
-    jaxpr = it.traced(call, avals, sizes)
-    if jaxpr is None:
+    trace = it.traced(call, avals, sizes)
+    if trace is None:
         return _for_these(fn, arrays, exact)
-    if it.agreed:
-        return _supported(jaxpr, exact, Lengths(sizes))
+    if trace.agreed:
+        return _supported(trace.jaxpr, exact, trace.lengths(sizes))
     expected = _for_these(fn, arrays, exact)
     if expected is not None:
-        it.agreed = _agrees(jaxpr, Lengths(sizes), arrays, expected)
-        if not it.agreed:
+        trace.agreed = _agrees(trace.jaxpr, trace.lengths(sizes), arrays, expected)
+        if not trace.agreed:
             it.refuse()
     return expected
 
@@ -208,6 +208,18 @@ def _supported(jaxpr: ClosedJaxpr, exact: bool, lengths: Lengths | None) -> Eval
 
 def _bits(arrays: Sequence[Any]) -> list[Any]:
     return [(x.dtype, x.shape, x.tobytes()) for x in arrays]
+
+
+def _needed(jaxpr: Any) -> list[Any]:
+    """The equations that the outputs come from: JAX also leaves the tangents of integers there."""
+    read = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+    needed = []
+    for eqn in reversed(jaxpr.eqns):
+        if not read.isdisjoint(eqn.outvars):
+            needed.append(eqn)
+            read.update([v for v in eqn.invars if not isinstance(v, Literal)])
+    needed.reverse()
+    return needed
 
 
 def _inner(eqn: Any) -> ClosedJaxpr | None:

@@ -63,17 +63,19 @@ def _slice(given: Any, made: Any, *, start_indices: Any, limit_indices: Any, str
 
 
 def _pad(given: Any, made: Any, *, padding_config: Any) -> Any:
-    if any(low < 0 or high < 0 for low, high, _ in padding_config):
-        raise Unsupported
     shape, dtype = made[0].shape, made[0].dtype
-    at = tuple(
-        slice(low, low + (n - 1) * (inside + 1) + 1 if n else low, inside + 1)
-        for n, (low, _, inside) in zip(given[0].shape, padding_config, strict=True)
-    )
+    at, of = [], []
+    for n, length, (low, _, inside) in zip(given[0].shape, shape, padding_config, strict=True):
+        places = low + np.arange(n) * (inside + 1)
+        (kept,) = np.nonzero((places >= 0) & (places < length))  # negative padding cuts off
+        first, count = (kept[0], len(kept)) if len(kept) else (0, 0)
+        start = places[first] if count else 0
+        of.append(slice(first, first + count))
+        at.append(slice(start, start + count * (inside + 1), inside + 1))
 
     def padded(x: Any, value: Any) -> Any:
         out = np.full(shape, value, dtype)
-        out[at] = x
+        out[tuple(at)] = x[tuple(of)]
         return out
 
     return padded
@@ -197,6 +199,8 @@ def _part_written(given: Any, made: Any) -> Any:
 
 def _running(fn: Any) -> _Rule:
     def rule(given: Any, made: Any, *, axis: int, reverse: bool) -> Callable[..., Any]:
+        if given[0].dtype.kind not in "iuf":
+            raise Unsupported
         if reverse:
             return lambda x: np.flip(fn(np.flip(x, axis), axis, x.dtype), axis)
         return lambda x: fn(x, axis, x.dtype)
@@ -278,6 +282,17 @@ def _shift(fn: Any, kinds: str) -> _Rule:
     return rule
 
 
+def _shift_signed(given: Any, made: Any) -> Any:
+    if given[0].dtype.kind != "i":
+        raise Unsupported
+    most = 8 * given[0].dtype.itemsize - 1
+
+    def shifted(x: Any, by: Any) -> Any:  # by more bits than there are, the sign fills all
+        return np.right_shift(x, np.where((by < 0) | (by > most), most, by))
+
+    return shifted
+
+
 def _sort(given: Any, made: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
     if num_keys != 1 or not is_stable:
         raise Unsupported
@@ -331,11 +346,15 @@ RULES: dict[str, _Rule] = {
     "broadcast_in_dim": _broadcast, "slice": _slice, "pad": _pad, "split": _split,
     "transpose": _transpose, "squeeze": _squeeze, "concatenate": _concatenate, "rev": _reversed,
     "stack": _stack, "unstack": _unstack, "cumsum": _running(_cumsum),
-    "cumprod": _running(np.cumprod), "div": _divide, "round": _round,
+    "cumprod": _running(np.cumprod), "cummax": _running(np.maximum.accumulate),
+    "cummin": _running(np.minimum.accumulate), "div": _divide, "round": _round,
     "bitcast_convert_type": _bitcast, "rem": _remainder, "sort": _sort,
     "shift_left": _shift(np.left_shift, "iu"), "shift_right_logical": _shift(np.right_shift, "u"),
+    "shift_right_arithmetic": _shift_signed,
     "argmax": _position(np.argmax), "argmin": _position(np.argmin),
     "gather": gather, "scatter": scatter(put), "scatter-add": scatter(np.add.at),
+    "scatter-mul": scatter(np.multiply.at), "scatter-max": scatter(np.maximum.at),
+    "scatter-min": scatter(np.minimum.at),
     "dim_as_value": _length, "dynamic_slice": _part, "dynamic_update_slice": _part_written,
 }  # fmt: skip
 #: What NumPy and XLA may round in their own ways, also where each step is taken by itself.
@@ -343,5 +362,5 @@ ROUNDED = frozenset({
     "exp", "log", "log1p", "expm1", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
     "cosh", "asinh", "acosh", "atanh", "exp2", "atan2", "pow", "div", "erf", "erfc", "rsqrt",
     "logistic", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general", "integer_pow",
-    "scatter-add",
+    "scatter-add", "scatter-mul",
 })  # fmt: skip

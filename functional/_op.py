@@ -36,6 +36,8 @@ class Op:
       numbers: parameters whose Python numbers may become runtime inputs once they change.
       fits: parameters whose Python numbers the dtype of the result must be able to hold: of
         "any" dtype, of "narrow" ones (integers and halves), or of "integer" ones alone.
+      sizes: parameters that say how long or where something is: calls that differ in these numbers
+        alone are traced once for all, as those whose operands differ in their lengths are.
       need: given the op's arguments, raises what its Python numbers make impossible; the recorder
         asks where a number becomes a runtime input, of which the body could not tell.
       check: data-dependent errors, see `Fault`.
@@ -55,7 +57,7 @@ class Op:
         "name", "namespace", "fn", "signature", "parameters", "backward", "saves",
         "differentiable", "view", "inplace", "method", "function", "numbers", "check", "random",
         "residuals", "aliases", "write", "overwrites", "reuses", "inplace_check",
-        "no_gradient", "constant_outputs", "need", "fits",
+        "no_gradient", "constant_outputs", "need", "fits", "sizes",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +75,7 @@ class Op:
         function: bool = True,
         numbers: tuple[str, ...] = (),
         fits: Mapping[str, str] | None = None,
+        sizes: tuple[str, ...] = (),
         need: Callable[..., None] | None = None,
         check: Check | None = None,
         random: bool = False,
@@ -99,6 +102,7 @@ class Op:
         self.function = function
         self.numbers = numbers
         self.fits = dict(fits or {})
+        self.sizes = sizes
         self.need = need
         self.check = check
         self.random = random

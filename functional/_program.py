@@ -10,6 +10,7 @@ arrays. Gradient nodes make calls of their own kind, see `_vjp.py`.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ import numpy as np
 
 from ._dtypes import as_default_float, default_float
 from ._fits import check_numbers
-from ._lengths import AnyLengths
+from ._lengths import AnyLengths, Size
 from ._lengths import abstract as of_any_lengths
 from ._op import Fault, Op
 
@@ -116,6 +117,23 @@ class Call(AnyLengths):
     def residuals(self) -> bool:
         return self.op.residuals
 
+    @property
+    def root(self) -> AnyLengths:
+        return _alike(self.op, self.floats) if self.op.sizes else self
+
+    def sized(self, size: Size) -> Call:
+        if not self.op.sizes:
+            return self
+        made = Call(self.op, *_resized(self, size))
+        made.floats = self.floats
+        return made
+
+    def pattern(self, size: Size) -> Any:
+        return freeze(_resized(self, size)) if self.op.sizes else None
+
+    def learn(self, traced: Call) -> None:
+        self.many, self.wrap = traced.many, traced.wrap
+
     def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
         if self.floats is not default_float():
             with as_default_float(self.floats):
@@ -139,11 +157,33 @@ class Call(AnyLengths):
         """Shapes and dtypes of the outputs; the body's own errors pass through."""
         known = self._abstract.get(avals)
         if known is None:
-            known = of_any_lengths(self, avals, lambda: abstract(self.evaluate, avals))
+            found = of_any_lengths(self, avals, lambda: abstract(self.evaluate, avals))
+            known = tuple([Aval(*out) for out in found])
             if self.op.fits:
                 check_numbers(self.op, self.args, self.kwargs, known[0].dtype)
             self._abstract[avals] = known
         return known
+
+
+@functools.cache
+def _alike(op: Op, floats: Any) -> AnyLengths:
+    """What calls of an op that takes lengths have in common."""
+    return AnyLengths()
+
+
+def _resized(call: Call, size: Size) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call's arguments with other lengths."""
+    op = call.op
+
+    def other(x: Any) -> Any:
+        if type(x) is int:
+            return size(x)
+        return type(x)(map(other, x)) if type(x) in (tuple, list) else x
+
+    named = zip(op.parameters, call.args, strict=False)
+    args = tuple([other(x) if name in op.sizes else x for name, x in named])
+    kwargs = {name: other(x) if name in op.sizes else x for name, x in call.kwargs.items()}
+    return args, kwargs
 
 
 def abstract(fn: Callable[..., tuple[Any, ...]], avals: Sequence[Aval]) -> tuple[Aval, ...]:

@@ -17,6 +17,7 @@ from jax.dtypes import float0
 from jax.interpreters.ad import Zero
 
 from ._dtypes import category, is_differentiable
+from ._lengths import Size, resized
 from ._op import Fault
 from ._program import Aval, abstract
 
@@ -178,24 +179,30 @@ class VjpCall:
         """The call that is differentiated, once or several times."""
         return self.call.root
 
-    @property
-    def pattern(self) -> Any:
+    def pattern(self, size: Size) -> Any:
         """What tells it from other gradients of the same root."""
-        return (self.call.pattern, self.n, self.wanted, self.given, self.missing)
+        inner = self.call.pattern(size)
+        return (inner, self.n, self.wanted, self.given, self._resized(size))
 
-    def sized(self, of: Callable[[Aval], Aval]) -> VjpCall:
-        """The same gradient with what `of` gives for the abstract values in it."""
-        missing = tuple([(i, of(aval)) for i, aval in self.missing])
-        return VjpCall(self.call.sized(of), self.n, self.wanted, self.given, missing)
+    def sized(self, size: Size) -> VjpCall:
+        """The same gradient with other lengths in it."""
+        inner = self.call.sized(size)
+        return VjpCall(inner, self.n, self.wanted, self.given, self._resized(size))
+
+    def _resized(self, size: Size) -> tuple[tuple[int, Aval], ...]:
+        return tuple([(i, resized(aval, size)) for i, aval in self.missing])
 
     def free(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
         """All but the cotangents, whose shapes are those of the outputs."""
         return avals[: self.n - len(self.missing)]
 
-    def taken(self, avals: tuple[Aval, ...], of: Callable[[Aval], Aval]) -> list[Aval]:
-        """What it takes where lengths are replaced by what `of` gives."""
-        inputs = self.call.taken(self._inputs(avals), of)
-        outs = abstract(self.call.sized(of).evaluate, inputs)
+    def learn(self, traced: Any) -> None:
+        """Nothing becomes known of it by tracing."""
+
+    def taken(self, avals: tuple[Aval, ...], size: Size) -> list[Aval]:
+        """What it takes where the lengths are replaced by others."""
+        inputs = self.call.taken(self._inputs(avals), size)
+        outs = abstract(self.call.sized(size).evaluate, inputs)
         absent = dict(self.missing)
         present = [aval for i, aval in enumerate(inputs) if i not in absent]
         return present + [outs[k] for k in self.given]

@@ -89,6 +89,21 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "repeated": lambda lib, x, w: x.repeat(2, 1).repeat_interleave(2, 1),
     "cdist": lambda lib, x, w: lib.cdist(x, w.t()[:, :4].contiguous() @ lib.eye(4, dtype=x.dtype)),
     "counts": lambda lib, x, w: (x > 0).sum(0) + x.argmax(0),
+    "heads": lambda lib, x, w: x.view(x.shape[0], 2, 2).transpose(0, 1).reshape(-1, 2) * 2,
+    "folded": lambda lib, x, w: (x[None] * x.shape[0]).reshape(x.shape[0], 4) @ w,
+    "causal": lambda lib, x, w: (x @ x.t()).masked_fill(
+        lib.tril(lib.ones(x.shape[0], x.shape[0])) == 0, float("-inf")
+    ).softmax(1),
+    "positions": lambda lib, x, w: x + lib.arange(40.0).view(10, 4).repeat(4, 1)[: x.shape[0]],
+    "last": lambda lib, x, w: x[-9:] * x.shape[0] + x[:8].sum(),
+    "split": lambda lib, x, w: sum(p.sum() * i for i, p in enumerate((x @ w).split(8))),
+    "parts": lambda lib, x, w: x.split([x.shape[0] - 2, 2])[0].exp(),
+    "grid": lambda lib, x, w: lib.arange(x.shape[0]).expand(3, x.shape[0]).t() + w.sum(),
+    "full": lambda lib, x, w: lib.full((x.shape[0],), 2.5)[:, None] * x,
+    "flattened": lambda lib, x, w: x.expand(2, x.shape[0], 4).reshape(-1, 4).unflatten(
+        0, (2, x.shape[0])
+    ),
+    "narrowed": lambda lib, x, w: x.repeat(3, 1).narrow(0, x.shape[0], x.shape[0]),
     "written": lambda lib, x, w: x.clone().index_fill_(0, lib.tensor([0]), 2.0).mul_(3),
 }  # fmt: skip
 
@@ -127,9 +142,82 @@ def test_new_lengths_trace_nothing() -> None:
     assert len(set(values)) == 3
 
 
+@pytest.mark.usefixtures("op_by_op")
+def test_new_lengths_in_arguments_trace_nothing() -> None:
+    """A transformer layer of two heads: its lengths are arguments of views, masks and slices."""
+    tokens, wide = leafax.randn(7, 8), leafax.randn(24, 8)
+
+    def attend(n: int) -> Any:
+        x = tokens[leafax.arange(n)[None] % 7]
+        q, k, v = leafax.nn.functional.linear(x, wide).split(8, dim=2)
+        q, k, v = (y.view(1, n, 2, 4).transpose(1, 2) for y in (q, k, v))
+        scores = (q @ k.transpose(-2, -1)).masked_fill(
+            leafax.tril(leafax.ones(n, n)) == 0, float("-inf")
+        )
+        return (scores.softmax(-1) @ v).transpose(1, 2).contiguous().view(1, n, 8).sum().item()
+
+    for n in (21, 22, 23, 25):
+        attend(n)
+    shapes = mock.patch.object(jax, "eval_shape", wraps=jax.eval_shape)
+    traces = mock.patch.object(_numpy, "_for_these", wraps=_numpy._for_these)
+    with shapes as shape, traces as traced:
+        values = [attend(n) for n in (27, 40, 31)]
+    assert not traced.called and not shape.called
+    assert len(set(values)) == 3
+
+
+@pytest.mark.usefixtures("op_by_op")
+def test_a_length_that_does_not_fit_is_refused_each_time() -> None:
+    calls: dict[str, Callable[[Any, Any, int], Any]] = {
+        "view": lambda lib, x, n: x.view(n + n % 7 // 6, 2, 2),
+        "expand": lambda lib, x, n: x[:, :1].expand(n + n % 7 // 6, 4),
+        "narrow": lambda lib, x, n: x.narrow(0, 8, n - 8 + n % 7 // 6),
+        "split": lambda lib, x, n: x.split([8, n - 8 + n % 7 // 6])[1],
+        "unflatten": lambda lib, x, n: x.reshape(-1).unflatten(0, (n + n % 7 // 6, 4)),
+        "layer_norm": lambda lib, x, n: lib.nn.functional.layer_norm(x, (n + n % 7 // 6, 4)),
+    }
+    for call in calls.values():
+        said = []
+        for lib in (torch, leafax):
+            found = []
+            for n in (21, 22, 23, 24, 25, 26, 27, 28, 34, 41):
+                try:
+                    found.append(str(tuple(call(lib, lib.ones(n, 4), n).shape)))
+                except (RuntimeError, IndexError) as error:
+                    found.append(str(error))
+            said.append(found)
+        assert said[0] == said[1]
+
+
+def test_widths_that_stay_are_no_symbols() -> None:
+    """Heads go into a width of 64: of symbols JAX could not tell that."""
+    made = mock.Mock(spec=Op, fn=lambda x, size: x.reshape(size), check=None, random=False,
+                     residuals=False, fits={}, sizes=("size",), parameters=("x", "size"))  # fmt: skip
+
+    def at(n: int, width: int = 64) -> Any:
+        call = Call(made, (Slot(0), (n, width // 16, 16)), {})
+        x = np.arange(n * width * 1.0).reshape(n, width)
+        found = _numpy.evaluator(call.evaluate, [x], False, (call, (Aval(x.shape, x.dtype),)))
+        assert found is not None
+        np.testing.assert_array_equal(found(x)[0], x.reshape(n, width // 16, 16))
+
+    with jax.enable_x64(True):
+        for n in (20, 21, 22, 23):
+            at(n)
+        with mock.patch.object(_numpy, "_for_these") as traced:
+            at(31)
+        assert not traced.called
+        for n in (20, 21, 22, 40):  # another network
+            at(n, 96)
+        with mock.patch.object(_numpy, "_for_these") as traced:
+            at(33, 96)
+            at(34, 64)
+        assert not traced.called
+
+
 def a_call(body: Callable[..., Any]) -> Call:
     """A call of an op with this body, on one array."""
-    made = mock.Mock(spec=Op, fn=body, check=None, random=False, residuals=False, fits={})
+    made = mock.Mock(spec=Op, fn=body, residuals=False, check=None, random=False, sizes=(), fits={})
     return Call(made, (Slot(0),), {})
 
 

@@ -30,6 +30,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cumsum from the end": lambda x: lax.cumsum(x, 0, reverse=True), "neg": lambda x: -x,
     "reshape": lambda x: x.reshape(-1), "transpose": lambda x: x.T, "flip": lambda x: x[::-1],
     "slice": lambda x: x[1:, ::2], "pad": lambda x: lax.pad(x, x[0, 0], ((1, 0, 2), (0, 2, 0))),
+    "cut": lambda x: lax.pad(x, x[0, 0], ((-1, 0, 2), (1, -3, 1))),
+    "cut all": lambda x: lax.pad(x, x[0, 0], ((-3, 2, 0), (0, -3, 0))),
+    "cut between": lambda x: lax.pad(x, x[0, 0], ((-1, -1, 3), (-4, 1, 2))),
+    "running maximum": lambda x: lax.cummax(x, 1), "running minimum": lambda x: lax.cummin(x, 0),
+    "running maximum from the end": lambda x: lax.cummax(x, 0, reverse=True),
     "pad nothing": lambda x: lax.pad(x[:0], x[0, 0], ((1, 0, 2), (0, 2, 0))),
     "stack": lambda x: jnp.stack([x, x + 1], 1), "unstack": lambda x: jnp.unstack(x, axis=1),
     "gradient of stack": lambda x: jax.vjp(lambda y: jnp.stack([y]), x * 1.0)[1](x[None] * 1.0),
@@ -75,6 +80,8 @@ INDEXED: dict[str, Callable[..., Any]] = {
         x, i, lax.GatherDimensionNumbers((0, 2), (), (1, 0)), (2, 2), mode="fill"),
     "write": lambda x, i: x.at[i[:, 0] & 1].set(x[::-1]), "add": lambda x, i: x.at[i].add(x[0]),
     "write the last": lambda x, i: x.at[i & 1, 0].set(jnp.arange(6).reshape(3, 2).astype(x.dtype)),
+    "multiply": lambda x, i: x.at[i].mul(x[0]), "raise": lambda x, i: x.at[:, i].max(x[:, :1, None]),
+    "lower": lambda x, i: x.at[i[:, 0], i[:, 1]].min(x[2]),
     "add to columns": lambda x, i: x.at[:, i].add(2), "drop": lambda x, i: x.at[i].set(x[1]),
     "add at places": lambda x, i: x.at[i[:, 0], i[:, 1]].add(x[2], mode="clip"),
     "add in batches": jax.vmap(lambda x, i: x.at[i].add(x[:2])),
@@ -123,7 +130,7 @@ def test_floats_that_do_not_fit_an_integer(dtype: str) -> None:
 @pytest.mark.parametrize("name", INDEXED)
 @pytest.mark.parametrize("x", [FLOATS, INTS, INTS > 0], ids=["float32", "int32", "bool"])
 def test_indices(name: str, x: Any) -> None:
-    if x.dtype == bool and "add" in name:
+    if x.dtype == bool and ("add" in name or name in ("multiply", "raise", "lower")):
         x = x.astype(np.uint8)
     same(INDEXED[name], x, ROWS)
 
@@ -132,6 +139,8 @@ WORDS = np.array([7, 0, 2**32 - 1, 31, 12, 1], np.uint32)
 OF_WORDS: dict[str, Callable[..., Any]] = {
     "rem": lambda x: x % x[::-1], "rem of ints": lambda x: lax.rem(x.astype("int32"), INTS[0, 1]),
     "left": lambda x: x << x[::-1], "right": lambda x: lax.shift_right_logical(x, x[::-1]),
+    "right of ints": lambda x: lax.shift_right_arithmetic(
+        x.astype("int64") - 9, x[::-1].astype("int64") - 5),
     "left of ints": lambda x: lax.shift_left(x.astype("int64"), x[::-1].astype("int64")),
     "bits of floats": lambda x: lax.bitcast_convert_type(x, jnp.float32) * 0 == 0,
     "sorted": jnp.sort, "order": lambda x: jnp.argsort(x % 3), "product": lambda x: x * x,

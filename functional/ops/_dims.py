@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import jax
+
 Shape = tuple[int, ...]
 
 
@@ -134,7 +136,8 @@ def expand_size(shape: Shape, size: Sequence[int], dtype_name: str = "Float") ->
                 f"Tensor sizes: {list(shape)}"
             )
         out.append(want)
-    if any(n < 0 for n in out) or math.prod(out) >= 1 << 63:
+    known = [n for n in out if type(n) is int]  # all, but where lengths are symbols
+    if any(n < 0 for n in known) or math.prod(known) >= 1 << 63:
         raise RuntimeError("numel: integer multiplication overflow")
     return tuple(reversed(out))
 
@@ -206,12 +209,21 @@ def slice_bounds(length: int, start: int | None, end: int | None, step: int) -> 
     # By hand what `slice.indices` does: the length may be a symbol.
     start = 0 if start is None else _within(start, length)
     end = length if end is None else _within(end, length)
-    return start, max(0, -(-(end - start) // step))
+    return start, _greatest(0, -(-(end - start) // step))
 
 
 def _within(place: int, length: int) -> int:
     """A place in a dim, counted from the front, at most so far out as its ends."""
-    return min(max(place + length if place < 0 else place, 0), length)
+    return _least(_greatest(place + length if place < 0 else place, 0), length)
+
+
+def _least(a: int, b: int) -> int:
+    """The less of two lengths, of which one may be a symbol."""
+    return min(a, b) if type(a) is type(b) is int else jax.core.min_dim(a, b)
+
+
+def _greatest(a: int, b: int) -> int:
+    return max(a, b) if type(a) is type(b) is int else jax.core.max_dim(a, b)
 
 
 def narrow_start(shape: Shape, dim: int, start: int | None, length: int) -> int:

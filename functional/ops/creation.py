@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.export import is_symbolic_dim
 
 from .._dtypes import (
     cast,
@@ -43,25 +44,28 @@ def _number_dtype(*numbers: Any) -> np.dtype:
     return result_type(*numbers, default_float=default_float())
 
 
-@op(differentiable=False, method=False)
+@op(differentiable=False, method=False, sizes=("size",))
 def zeros(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
     """A tensor of zeros, of the default float unless told otherwise."""
     return jnp.zeros(need_size("zeros", size), dtype or default_float())
 
 
-@op(differentiable=False, method=False)
+@op(differentiable=False, method=False, sizes=("size",))
 def ones(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
     """A tensor of ones, of the default float unless told otherwise."""
     return jnp.ones(need_size("ones", size), dtype or default_float())
 
 
-@op(differentiable=False, method=False)
+@op(differentiable=False, method=False, sizes=("size",))
 def empty(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
     """A tensor whose elements mean nothing; here they are zeros."""
     return jnp.zeros(need_size("empty", size), dtype or default_float())
 
 
-@op(differentiable=False, method=False, numbers=("fill_value",), fits={"fill_value": "any"})
+@op(
+    differentiable=False, method=False, sizes=("size",), numbers=("fill_value",),
+    fits={"fill_value": "any"},
+)  # fmt: skip
 def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) -> Array:
     """A tensor of one number, of the number's dtype unless told otherwise."""
     dtype = dtype or np.dtype(
@@ -73,6 +77,8 @@ def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) ->
 
 def arange_length(start: Any, end: Any, step: Any, dtype: np.dtype) -> int:
     """Number of elements of `arange`, checked."""
+    if is_symbolic_dim(end):  # a length that no dtype is too small for
+        return end if start == 0 and step == 1 else end.__index__()
     if not (step > 0 or step < 0):  # NaN is neither
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -90,7 +96,7 @@ def _short(number: Any) -> str:
     return f"{number:g}" if isinstance(number, float) else str(number)
 
 
-@op(differentiable=False, method=False)
+@op(differentiable=False, method=False, sizes=("start", "end"))
 def arange(start: Any, end: Any, step: Any = 1, dtype: np.dtype | None = None) -> Array:
     """Numbers from `start` up to but without `end`; int64 if all three are ints."""
     dtype = np.dtype(dtype or _number_dtype(start, end, step))
@@ -99,10 +105,10 @@ def arange(start: Any, end: Any, step: Any = 1, dtype: np.dtype | None = None) -
     if any(isinstance(n, complex) for n in (start, end, step)):
         raise RuntimeError("value cannot be converted to type double without overflow")
     refuse("arange_cpu", dtype, 0, 3)
-    for number in (start, end, step):
+    for number in () if is_symbolic_dim(end) else (start, end, step):
         check_fits(number, np.dtype("int64" if is_integral(dtype) else "float64"))
     length = arange_length(start, end, step, dtype)
-    if length >= 1 << 60:
+    if not is_symbolic_dim(length) and length >= 1 << 60:
         raise RuntimeError("invalid size, possible overflow?")
     if is_integral(dtype):
         steps = lax.iota(dtype, length)

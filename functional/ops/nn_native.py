@@ -78,7 +78,10 @@ def _statistics(input: Array, axes: tuple[int, ...], eps: Any) -> tuple[Array, A
     return cast(mean, input.dtype), cast(rstd, input.dtype)
 
 
-@op(method=False, saves={"input": "*", "weight": "*"}, constant_outputs=(1, 2))
+@op(
+    method=False, saves={"input": "*", "weight": "*"}, constant_outputs=(1, 2),
+    sizes=("normalized_shape",),
+)  # fmt: skip
 def native_layer_norm(
     input: Array, normalized_shape: tuple[int, ...], weight: Array | None, bias: Array | None,
     eps: Any,

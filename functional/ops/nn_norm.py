@@ -68,6 +68,7 @@ def affine(y: Array, weight: Array | None, bias: Array | None, shape: tuple[int,
 
 @op(
     namespace=F, method=False, backward="NativeLayerNormBackward0", numbers=("eps",),
+    sizes=("normalized_shape",),
     saves={"input": "*", "weight": "*", "bias": "*"},
 )  # fmt: skip
 def layer_norm(
@@ -87,7 +88,10 @@ def layer_norm(
     return cast(affine(y, weight, bias, shape), input.dtype)
 
 
-@op(method=False, backward="MulBackward0", saves={"self": "*", "weight": "*"}, numbers=("eps",))
+@op(
+    method=False, backward="MulBackward0", saves={"self": "*", "weight": "*"}, numbers=("eps",),
+    sizes=("normalized_shape",),
+)  # fmt: skip
 def rms_norm(
     input: Array, normalized_shape: tuple[int, ...], weight: Array | None = None,
     eps: Any = None,

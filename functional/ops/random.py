@@ -55,19 +55,22 @@ def _integers(key: Array, shape: Sequence[int], low: Any, high: Any, dtype: np.d
 # Factories ---------------------------------------------------------------------------------------
 
 
-@op(differentiable=False, method=False, random=True)
+@op(differentiable=False, method=False, random=True, sizes=("size",))
 def rand(key: Array, size: Sequence[int], dtype: np.dtype | None = None) -> Array:
     """Uniform on [0, 1)."""
     return _uniform(key, need_size("rand", size), np.dtype(dtype or default_float()))
 
 
-@op(differentiable=False, method=False, random=True)
+@op(differentiable=False, method=False, random=True, sizes=("size",))
 def randn(key: Array, size: Sequence[int], dtype: np.dtype | None = None) -> Array:
     """Standard normal."""
     return _normal(key, need_size("randn", size), np.dtype(dtype or default_float()))
 
 
-@op(differentiable=False, method=False, random=True, numbers=("low", "high"), need=need_randint)
+@op(
+    differentiable=False, method=False, random=True, sizes=("size",), numbers=("low", "high"),
+    need=need_randint,
+)  # fmt: skip
 def randint(
     key: Array, low: Any, high: Any, size: Sequence[int], dtype: np.dtype | None = None
 ) -> Array:

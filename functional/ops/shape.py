@@ -35,7 +35,7 @@ def _repeat(input: Array, repeats: Sequence[int]) -> Array:
     return jnp.tile(input, tuple(repeats))
 
 
-@op(function=False)
+@op(function=False, sizes=("repeats",))
 def repeat(input: Array, repeats: Sequence[int]) -> Array:
     """Repeat a tensor along each dim; new dims come in front."""
     return _repeat(input, repeats)
@@ -221,7 +221,7 @@ def contiguous(input: Array, memory_format: Any = None) -> Array:
     return input
 
 
-@op(name="_unsafe_view", function=False, method=False)
+@op(name="_unsafe_view", function=False, method=False, sizes=("size",))
 def unsafe_view(input: Array, size: tuple[int, ...]) -> Array:
     """Give the elements of a tensor that nobody else holds a new shape; no view to autograd."""
     return lax.reshape(input, size)

@@ -75,13 +75,14 @@ def _need_start(input: Array, dim: int, start: Any, length: int) -> None:
 
 
 @op(
-    view=True, numbers=("start",), backward="SliceBackward0", check=_check_narrow,
-    write=_write_narrow, need=_need_start,
+    view=True, numbers=("start",), sizes=("start", "length"), backward="SliceBackward0",
+    check=_check_narrow, write=_write_narrow, need=_need_start,
 )  # fmt: skip
 def narrow(input: Array, dim: int, start: Any, length: int) -> Array:
     """Take `length` indices of a dim from `start`."""
-    static = _dims.narrow_start(input.shape, dim, start if isinstance(start, int) else None, length)
-    if isinstance(start, int):
+    is_number = not hasattr(start, "dtype")  # or a symbol for one
+    static = _dims.narrow_start(input.shape, dim, start if is_number else None, length)
+    if is_number:
         return lax.slice_in_dim(input, static, static + length, axis=dim)
     if start.ndim or not is_integral(start.dtype) or start.dtype == np.dtype(bool):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -105,7 +106,10 @@ def write_slice(
     return base.at[(slice(None),) * (dim % base.ndim) + (taken,)].set(new)
 
 
-@op(view=True, name="slice", function=False, method=False, write=write_slice)
+@op(
+    view=True, name="slice", function=False, method=False, write=write_slice,
+    sizes=("start", "end"),
+)  # fmt: skip
 def slice_(
     input: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
@@ -160,7 +164,7 @@ def _pieces(input: Array, sizes: Sequence[int], dim: int) -> tuple[Array, ...]:
     return tuple(lax.split(input, sizes, axis=dim % input.ndim))
 
 
-@op(view=True)
+@op(view=True, sizes=("split_size_or_sections",))
 def split(
     input: Array, split_size_or_sections: int | Sequence[int], dim: int = 0
 ) -> tuple[Array, ...]:
@@ -168,7 +172,7 @@ def split(
     return _pieces(input, _dims.split_sizes(input.shape, split_size_or_sections, dim), dim)
 
 
-@op(view=True)
+@op(view=True, sizes=("split_sizes",))
 def split_with_sizes(input: Array, split_sizes: Sequence[int], dim: int = 0) -> tuple[Array, ...]:
     """Cut a dim into pieces of the lengths given."""
     return _pieces(input, _dims.split_sizes(input.shape, split_sizes, dim), dim)
@@ -180,13 +184,13 @@ def chunk(input: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
     return _pieces(input, _dims.chunk_sizes(input.shape, chunks, dim), dim)
 
 
-@op(backward="UnsafeSplitBackward0")
+@op(backward="UnsafeSplitBackward0", sizes=("split_size",))
 def unsafe_split(input: Array, split_size: int, dim: int = 0) -> tuple[Array, ...]:
     """Cut a dim into pieces of one length that share no storage as far as autograd knows."""
     return _pieces(input, _dims.split_sizes(input.shape, split_size, dim), dim)
 
 
-@op(backward="UnsafeSplitWithSizesBackward0")
+@op(backward="UnsafeSplitWithSizesBackward0", sizes=("split_sizes",))
 def unsafe_split_with_sizes(
     input: Array, split_sizes: Sequence[int], dim: int = 0
 ) -> tuple[Array, ...]:
@@ -244,13 +248,13 @@ def _expand(input: Array, size: Sequence[int]) -> Array:
     return repeated(input, tuple(shape))
 
 
-@op(view=True, function=False, write=_write_expand)
+@op(view=True, function=False, write=_write_expand, sizes=("size",))
 def expand(input: Array, size: Sequence[int]) -> Array:
     """Repeat dims of length 1, and new ones in front, without copying; -1 keeps a dim."""
     return _expand(input, size)
 
 
-@op(view=True, backward="ExpandBackward0", write=_write_expand)
+@op(view=True, backward="ExpandBackward0", write=_write_expand, sizes=("size",))
 def broadcast_to(input: Array, size: Sequence[int]) -> Array:
     """Repeat dims of length 1, and new ones in front, by NumPy's name."""
     return _expand(input, size)

@@ -42,7 +42,7 @@ def _write_permuted(order: Callable[..., _dims.Shape]) -> Callable[..., Array]:
 # Same elements, same order -------------------------------------------------------------------
 
 
-@op(view=True, function=False, write=_write_reshaped)
+@op(view=True, function=False, write=_write_reshaped, sizes=("size",))
 def view(input: Array, size: Sequence[int]) -> Array:
     """Give the same elements a new shape; -1 infers one dim."""
     return lax.reshape(input, _dims.infer_size(size, input.size))
@@ -88,7 +88,7 @@ def _of_bytes(x: Array, dtype: Any) -> Array:
     return lax.bitcast_convert_type(x[..., 0] if dtype.itemsize == 1 else x, dtype)
 
 
-@op(view=True, backward="ViewBackward0", write=_write_reshaped)
+@op(view=True, backward="ViewBackward0", write=_write_reshaped, sizes=("shape",))
 def reshape(input: Array, shape: Sequence[int]) -> Array:
     """Give the same elements a new shape; PyTorch copies where strides do not allow a view."""
     return lax.reshape(input, _dims.infer_size(shape, input.size))
@@ -106,7 +106,7 @@ def ravel(input: Array) -> Array:
     return lax.reshape(input, (input.size,))
 
 
-@op(view=True, backward="ViewBackward0", write=_write_reshaped)
+@op(view=True, backward="ViewBackward0", write=_write_reshaped, sizes=("sizes",))
 def unflatten(input: Array, dim: int, sizes: Sequence[int]) -> Array:
     """Split one dim into several; -1 infers one of them."""
     return lax.reshape(input, _dims.unflatten_size(input.shape, dim, sizes))
