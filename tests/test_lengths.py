@@ -191,8 +191,10 @@ def test_a_length_that_does_not_fit_is_refused_each_time() -> None:
 
 def test_widths_that_stay_are_no_symbols() -> None:
     """Heads go into a width of 64: of symbols JAX could not tell that."""
-    made = mock.Mock(spec=Op, fn=lambda x, size: x.reshape(size), check=None, random=False,
-                     residuals=False, fits={}, sizes=("size",), parameters=("x", "size"))  # fmt: skip
+    made = mock.Mock(
+        spec=Op, fn=lambda x, size: x.reshape(size), parameters=("x", "size"), sizes=("size",),
+        check=None, random=False, residuals=False, fits={},
+    )  # fmt: skip
 
     def at(n: int, width: int = 64) -> Any:
         call = Call(made, (Slot(0), (n, width // 16, 16)), {})
