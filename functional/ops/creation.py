@@ -78,7 +78,9 @@ def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) ->
 def arange_length(start: Any, end: Any, step: Any, dtype: np.dtype) -> int:
     """Number of elements of `arange`, checked."""
     if is_symbolic_dim(end):  # a length that no dtype is too small for
-        return end if start == 0 and step == 1 else end.__index__()
+        if start != 0 or step != 1:
+            raise NotImplementedError("a symbol is the length of a range that begins with 0")
+        return end  # type: ignore[return-value]
     if not (step > 0 or step < 0):  # NaN is neither
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
