@@ -45,7 +45,7 @@ _LONG, _LONG_STEP = 4000.0, 800.0  # ms to compile; the second of a program with
 _FEW = 8  # nodes that NumPy computes in about the time that a compiled program takes to start
 
 _held: dict[Any, deque[ref[Any]]] = {}  # families: the last plans compiled whole of them
-_last: dict[Any, _Turns] = {}  # families (None: long programs of none)
+_last: dict[Any, _Turns] = {}  # families (None: all long programs without an update)
 
 
 class Choice:
@@ -137,9 +137,12 @@ class Choice:
     @property
     def _kinds(self) -> list[Any]:
         """What the program takes turns by, a key of `_last` each; none for a short one."""
-        if self._is_one_of_many or self._is_cheap:
-            return self._families
-        return [None] * (self._whole >= (_LONG_STEP if self._program.residuals else _LONG))
+        kinds = self._families if self._is_one_of_many or self._is_cheap else []
+        if self._optimizers and kinds:
+            return kinds
+        # Parts of one long computation, text that is sampled, end at lines of their own: each would
+        # be in turn there.
+        return kinds + [None] * (self._whole >= (_LONG_STEP if self._program.residuals else _LONG))
 
     @property
     def counts(self) -> bool:

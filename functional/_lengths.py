@@ -25,7 +25,7 @@ from jax.extend.core import ClosedJaxpr
 if TYPE_CHECKING:
     from ._program import Aval
 
-LEAST = 8
+LEAST = 4
 _MOST = 1 << 31  # numbers from here on are no lengths, or too long: what takes them says so
 _SYMBOLS = 8  # at most so many lengths has a call
 _FEW = 2  # a loop's own, and those of its last batch

@@ -295,6 +295,29 @@ def test_rows_that_masks_leave_are_not_compiled_for_each_count() -> None:
     assert leafax.explain().compiles <= 2
 
 
+def test_text_that_is_sampled_is_not_compiled_for_each_length() -> None:
+    """A program of 2000 ops for some twenty lengths, and others when it is sampled again."""
+    weight, tokens = leafax.randn(9, 9), leafax.randn(5, 9)
+
+    def sample(length: int) -> list[int]:
+        text = leafax.zeros(1, 1, dtype=leafax.int64)
+        for _ in range(length):
+            x = tokens[text]
+            for _ in range(6):
+                scores = (x @ x.transpose(1, 2)).masked_fill(
+                    leafax.tril(leafax.ones(x.shape[1], x.shape[1])) == 0, float("-inf")
+                )
+                x = (scores.softmax(-1) @ x + x @ weight).tanh()
+            text = leafax.cat([text, (x[:, -1] @ tokens.t()).argmax(-1, keepdim=True)], 1)
+        return text[0].tolist()
+
+    leafax.explain(clear=True)
+    texts = [sample(60) for _ in range(3)]
+    assert texts[0] == texts[1] == texts[2]
+    assert leafax.explain().compiles == 0
+    assert max(run.nodes for run in leafax.explain()) > 1900
+
+
 def test_a_long_program_is_not_compiled_for_one_more_run() -> None:
     """Steps that are met again between others run op by op until that has cost its part."""
     w = leafax.full((1, 17), 0.5, dtype=leafax.float64, requires_grad=True)
