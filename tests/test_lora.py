@@ -345,6 +345,7 @@ def test_submodules_are_adapted_on_their_own_and_can_be_watched() -> None:
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies_have_adapters_of_their_own(model: Any, copied: Any) -> None:
+    torch.manual_seed(0)  # adapters that are drawn large round by more than is allowed here
     adapter = lora.add(model, PATTERNS, rank=2)
     for p in adapter.parameters():
         p.data = torch.randn(*p.shape)
