@@ -133,13 +133,14 @@ class General:
     tell that heads go into it. If it is another later, it becomes one if that can be traced.
     """
 
-    __slots__ = ("_met", "_traces", "_refused", "_tried")
+    __slots__ = ("_met", "_traces", "_refused", "_tried", "_failed")
 
     def __init__(self) -> None:
         self._met: set[tuple[int, ...]] = set()
         self._traces: list[Traced] = []
         self._tried: list[tuple[int, ...]] = []  # places of symbols, the last first
-        self._refused = False
+        self._refused = False  # nothing more is traced
+        self._failed = 0
 
     def refuse(self) -> None:
         """Trace it anew for each length from now on."""
@@ -151,7 +152,7 @@ class General:
         for found in self._traces:
             if found.is_for(sizes):
                 return found
-        if self._refused:
+        if self._refused or len(self._traces) >= _TRACES:
             return None
         if len(self._met) < _FEW or sizes in self._met:
             self._met.add(sizes)
@@ -166,7 +167,8 @@ class General:
                 self._traces.append(trace)
                 self._tried = self._tried[self._tried.index(places) :]
                 return trace
-        self._refused = not self._traces or len(self._traces) >= _TRACES
+        self._failed += 1
+        self._refused = not self._traces or self._failed > _FEW
         return None
 
 

@@ -217,6 +217,21 @@ def test_widths_that_stay_are_no_symbols() -> None:
         assert not traced.called
 
 
+def test_lengths_that_can_be_no_symbols_are_not_tried_for_ever() -> None:
+    def body(x: Any, at: int) -> Any:
+        return x[int(at) % 3 :]  # a number is needed
+
+    made = mock.Mock(spec=Op, fn=body, parameters=("x", "at"), sizes=("at",), check=None,
+                     random=False, residuals=False, fits={})  # fmt: skip
+    with jax.enable_x64(True), mock.patch.object(_lengths, "_trace", wraps=_lengths._trace) as tried:
+        for n in range(20, 60):
+            x, call = np.arange(n * 1.0), Call(made, (Slot(0), 7 + n // 2 % 11), {})
+            found = _numpy.evaluator(call.evaluate, [x], False, (call, (Aval(x.shape, x.dtype),)))
+            assert found is not None
+            np.testing.assert_array_equal(found(x)[0], x[(7 + n // 2 % 11) % 3 :])
+    assert tried.call_count <= 25
+
+
 def a_call(body: Callable[..., Any]) -> Call:
     """A call of an op with this body, on one array."""
     made = mock.Mock(spec=Op, fn=body, residuals=False, check=None, random=False, sizes=(), fits={})
