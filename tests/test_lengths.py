@@ -191,10 +191,7 @@ def test_a_length_that_does_not_fit_is_refused_each_time() -> None:
 
 def test_widths_that_stay_are_no_symbols() -> None:
     """Heads go into a width of 64: of symbols JAX could not tell that."""
-    made = mock.Mock(
-        spec=Op, fn=lambda x, size: x.reshape(size), parameters=("x", "size"), sizes=("size",),
-        check=None, random=False, residuals=False, fits={},
-    )  # fmt: skip
+    made = an_op(lambda x, size: x.reshape(size), "x", "size", sizes=("size",))
 
     def at(n: int, width: int = 64) -> Any:
         call = Call(made, (Slot(0), (n, width // 16, 16)), {})
@@ -221,9 +218,9 @@ def test_lengths_that_can_be_no_symbols_are_not_tried_for_ever() -> None:
     def body(x: Any, at: int) -> Any:
         return x[int(at) % 3 :]  # a number is needed
 
-    made = mock.Mock(spec=Op, fn=body, parameters=("x", "at"), sizes=("at",), check=None,
-                     random=False, residuals=False, fits={})  # fmt: skip
-    with jax.enable_x64(True), mock.patch.object(_lengths, "_trace", wraps=_lengths._trace) as tried:
+    made = an_op(body, "x", "at", sizes=("at",))
+    traces = mock.patch.object(_lengths, "_trace", wraps=_lengths._trace)
+    with jax.enable_x64(True), traces as tried:
         for n in range(20, 60):
             x, call = np.arange(n * 1.0), Call(made, (Slot(0), 7 + n // 2 % 11), {})
             found = _numpy.evaluator(call.evaluate, [x], False, (call, (Aval(x.shape, x.dtype),)))
@@ -232,10 +229,17 @@ def test_lengths_that_can_be_no_symbols_are_not_tried_for_ever() -> None:
     assert tried.call_count <= 25
 
 
+def an_op(body: Callable[..., Any], *parameters: str, sizes: tuple[str, ...] = ()) -> Any:
+    """An op with this body."""
+    return mock.Mock(
+        spec=Op, fn=body, parameters=parameters, sizes=sizes, check=None, random=False,
+        residuals=False, fits={},
+    )  # fmt: skip
+
+
 def a_call(body: Callable[..., Any]) -> Call:
     """A call of an op with this body, on one array."""
-    made = mock.Mock(spec=Op, fn=body, residuals=False, check=None, random=False, sizes=(), fits={})
-    return Call(made, (Slot(0),), {})
+    return Call(an_op(body, "x"), (Slot(0),), {})
 
 
 def evaluated(call: Call, n: int) -> Any:
