@@ -1,7 +1,9 @@
-"""Data that is prepared in another way each time, such as images that are flipped at random.
+"""What is prepared for a graph, and runs on its own, op by op.
 
-What it is prepared for would be compiled anew with it. So where the same line has met new
-preparations several times, they run on their own, op by op, and what follows is known.
+Data that is prepared in another way each time, such as images that are flipped at random: what it
+is prepared for would be compiled anew with it. So where the same line has met new preparations
+several times, they run on their own, and what follows is known. And the parameters that a script
+draws before its first step: the step would be compiled with them once and without them again.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from ._trace import State, Trace, local
 
 LEAST = 4  # ops that a preparation has, for a cut to be worth it
 PATIENCE = 3  # new preparations that a line meets before they run on their own
+DRAWS = 3  # the first one does so at once if it has so many: to compile each takes 0.2 s
 
 _met: Counter[Any] = Counter()
 _ends: WeakSet[State] = WeakSet()  # preparations that ran on their own: again, they are no news
@@ -34,10 +37,16 @@ def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
         return False
     site = (op, user_line())
     _met[site] += 1
-    if _met[site] <= PATIENCE:
+    if _met[site] <= PATIENCE and not (_met[site] == 1 and _draws(state) >= DRAWS):
         return False
     _ends.add(state)
     return True
+
+
+def _draws(state: State) -> int:
+    """How many random ops there are up to here."""
+    return sum(s.call is not None and getattr(s.call, "op", None) is not None and s.call.op.random
+               for s in state.path())  # fmt: skip
 
 
 def has_graph(state: State) -> bool:

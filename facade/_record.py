@@ -282,7 +282,7 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
         if budget and prepared_anew(trace, op, args):
             from ._run import cut
 
-            cut("its data was prepared in a new way")
+            cut("what it begins with was prepared in a new way")
             # Views among the operands are made anew, which is no preparation.
             return record(op, args, kwargs, budget=False)
         state = miss(trace, key, op, args, kwargs)

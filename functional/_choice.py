@@ -27,6 +27,7 @@ _WHOLE_PER_NODE = 8.0
 # be met again: to compile it whole must be this much dearer, and the buffers no more than this.
 _DONATING = 3
 _DONATED = 64 << 20
+_ONE = 16  # bytes of a number, or of a generator's state, which every draw gives away
 
 # How many programs with the same update were compiled whole before the next new one runs op by op
 # as soon as that is cheaper: a loop has a first step, the next, and a body in which numbers that
@@ -91,7 +92,8 @@ class Choice:
         )
         inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]
         given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
-        dearer = _DONATING if (donate or self._optimizers) and not one_of_many else 1
+        gives = given > _ONE or bool(self._optimizers)
+        dearer = _DONATING if gives and not one_of_many else 1
         return given <= _DONATED and alone * dearer <= self._whole
 
     @functools.cached_property
