@@ -20,7 +20,7 @@ from ._trace import State, Trace, local
 
 LEAST = 4  # ops that a preparation has, for a cut to be worth it
 PATIENCE = 3  # new preparations that a line meets before they run on their own
-DRAWS = 3  # the first one does so at once if it has so many: to compile each takes 0.2 s
+DRAWS = 2  # the first one does so at once if it has so many: to compile each takes 0.2 s
 
 _met: Counter[Any] = Counter()
 _ends: WeakSet[State] = WeakSet()  # preparations that ran on their own: again, they are no news

@@ -51,6 +51,44 @@ def test_new_preparations_run_on_their_own() -> None:
     assert sum(compiles[8:]) == 0, compiles
 
 
+def test_parameters_that_are_drawn_are_no_part_of_the_first_step() -> None:
+    """The step would be compiled with them, and without them when it is met again."""
+    leafax.manual_seed(5)
+    expected = [leafax.randn(6, 5).mul(0.1).tolist(), leafax.randn(3, 6).tolist()]
+    leafax.explain(clear=True)
+    leafax.manual_seed(5)
+    first = (leafax.randn(6, 5) * 0.1).requires_grad_()
+    last = leafax.randn(3, 6, requires_grad=True)
+    optimizer = leafax.optim.Adam([first, last], lr=0.0)
+    runs = []
+    for n in range(3):
+        x = leafax.from_numpy(np.full((4, 5), n, np.float32))
+        loss = (leafax.nn.functional.linear(x, first).tanh() @ last.t()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        runs.append([(run.reason, run.how) for run in leafax.explain(clear=True)])
+    drawn = ("what it begins with was prepared in a new way", "op by op")
+    assert runs[0] == [drawn, ("optimizer.step()", "compiled")]
+    assert runs[1:] == [[("optimizer.step()", "cached")]] * 2
+    assert [first.tolist(), last.tolist()] == expected
+
+
+def test_leaves_that_are_drawn_each_time_are_part_of_the_step() -> None:
+    """But the first time."""
+    net = leafax.full((4, 1), 0.3, requires_grad=True)
+    optimizer = leafax.optim.SGD([net], lr=0.1)
+    runs = []
+    for _ in range(5):
+        points = leafax.rand(7, 4, requires_grad=True) + leafax.randn(7, 4)
+        (points @ net).sin().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        runs.append([run.how for run in leafax.explain(clear=True)])
+    assert len(runs[0]) == 2
+    assert runs[3:] == [["cached"]] * 2
+
+
 def test_a_preparation_that_is_always_the_same_stays_in_the_step() -> None:
     programs: list[int] = []
     weight = leafax.ones(4, 2, requires_grad=True)
