@@ -18,6 +18,7 @@ from ._handle import Handle
 from ._step import user_line
 from ._trace import State, Trace, local
 
+REASON = "what it begins with was prepared in a new way"  # of the cut
 LEAST = 4  # ops that a preparation has, for a cut to be worth it
 PATIENCE = 3  # new preparations that a line meets before they run on their own
 DRAWS = 2  # the first one does so at once if it has so many: to compile each takes 0.2 s

@@ -24,7 +24,7 @@ from ._handle import Handle
 from ._inside import refuse_arrays
 from ._miss import StaticArray, key_part, miss, number_part, with_ints
 from ._modes import within
-from ._prepared import prepared_anew
+from ._prepared import REASON, prepared_anew
 from ._threads import sharing
 from ._trace import Mode, State, Trace, local
 from ._views import register as _register_views
@@ -282,7 +282,7 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
         if budget and prepared_anew(trace, op, args):
             from ._run import cut
 
-            cut("what it begins with was prepared in a new way")
+            cut(REASON)
             # Views among the operands are made anew, which is no preparation.
             return record(op, args, kwargs, budget=False)
         state = miss(trace, key, op, args, kwargs)

@@ -27,6 +27,7 @@ from ._history import Run, history, plans
 from ._host import placed
 from ._host_data import data_of
 from ._inside import refuse_constant
+from ._prepared import REASON as PREPARED
 from ._step import user_line
 from ._threads import ended, running, sharing
 from ._together import still, tell
@@ -96,7 +97,7 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
     live, walk, pending, recipe, arrays = begun
     plan = recipe.plan
     try:
-        outcome = plan.run(arrays, host=reason in ON_HOST)
+        outcome = plan.run(arrays, host=reason in ON_HOST, once=reason == PREPARED)
         # From here on the device computes, so what remains costs little time.
         del arrays, begun
         local.clock += 1

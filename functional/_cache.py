@@ -76,11 +76,12 @@ class Plan:
         self._lock = threading.Lock()
         self._alone = OpByOp(self.program, self._checked)
 
-    def run(self, args: Sequence[Any], host: bool = False) -> Outcome:
+    def run(self, args: Sequence[Any], host: bool = False, once: bool = False) -> Outcome:
         """Run on one array (or Python number) an `Input`.
 
         Args:
           host: outputs may be arrays of NumPy.
+          once: the program is not likely to be met again.
         """
         start = time.perf_counter()
         self.runs += 1
@@ -91,7 +92,7 @@ class Plan:
             wide = jax.enable_x64(True)
         with wide:
             ready = self._ready
-            if ready is None and self._alone.choice.op_by_op(self.donate, self.runs > 1):
+            if ready is None and self._alone.choice.op_by_op(self.donate, self.runs > 1, once):
                 found = self._alone.run(args, self.side, _make_room, host)
                 return Outcome(*found, "op by op", time.perf_counter() - start)
             how = "cached"

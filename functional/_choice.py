@@ -66,12 +66,13 @@ class Choice:
         self.plan: ref[Any] | None = None
         self._whole = _WHOLE + _WHOLE_PER_NODE * len(steps)
 
-    def op_by_op(self, donate: Sequence[int], met: bool) -> bool:
+    def op_by_op(self, donate: Sequence[int], met: bool, once: bool = False) -> bool:
         """Whether the program's values are there sooner than if it was compiled whole.
 
         Args:
           donate: inputs whose buffers the compiled program could write over.
           met: it ran before.
+          once: it is not likely to be met again.
         """
         if any(_namespace(node.call) == "opaque" for node, _ in self._steps):
             return False  # a model is no little op
@@ -83,7 +84,7 @@ class Choice:
         steps = bool(self._optimizers or self._program.residuals)
         if steps and not one_of_many and self._whole < _LONG_STEP:
             return False
-        by_numpy = steps or one_of_many or self._whole >= _LONG_STEP
+        by_numpy = steps or one_of_many or once or self._whole >= _LONG_STEP
         # Turns of a loop share what they compile.
         unknown = {alone: node for node, alone in self._steps if not is_ready(alone)}
         alone = sum(
@@ -93,7 +94,7 @@ class Choice:
         inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]
         given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
         gives = given > _ONE or bool(self._optimizers)
-        dearer = _DONATING if gives and not one_of_many else 1
+        dearer = _DONATING if gives and not (one_of_many or once) else 1
         return given <= _DONATED and alone * dearer <= self._whole
 
     @functools.cached_property
