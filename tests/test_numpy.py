@@ -135,6 +135,24 @@ def test_indices(name: str, x: Any) -> None:
     same(INDEXED[name], x, ROWS)
 
 
+@pytest.mark.parametrize("shape", [(312, 32, 128), (32, 300, 128), (700, 40, 1), (7, 2**14, 7)])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_products_are_computed_by_one_thread(shape: Any, batch: Any) -> None:
+    """NumPy's threads wait for each other by spinning, on a busy machine for milliseconds."""
+    draw = np.random.default_rng(0)
+    m, k, n = shape
+    x, y = (draw.normal(size=(*batch, *s)).astype(np.float32) for s in ((m, k), (k, n)))
+    run = evaluator(jnp.matmul, [x, y])
+    assert run is not None
+    with mock.patch.object(np, "matmul", wraps=np.matmul) as products:
+        (found,) = run(x, y)
+    np.testing.assert_allclose(found, x @ y, 1e-4, 1e-3)
+    one = [a.shape[-2] * a.shape[-1] * b.shape[-1] for a, b, *_ in (c.args for c in
+           products.mock_calls)]  # fmt: skip
+    assert len(one) == -(-m * k * n // 2**18) or k == 2**14 and len(one) == 1
+    assert k == 2**14 or max(one) <= 2**18
+
+
 WORDS = np.array([7, 0, 2**32 - 1, 31, 12, 1], np.uint32)
 OF_WORDS: dict[str, Callable[..., Any]] = {
     "rem": lambda x: x % x[::-1], "rem of ints": lambda x: lax.rem(x.astype("int32"), INTS[0, 1]),
