@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from ._dtypes import is_differentiable, is_floating
-from ._lengths import AnyLengths
+from ._lengths import AnyLengths, Size
 from ._lower import FaultSite, Side, summarise
 from ._numpy import MOST, Evaluator, evaluator
 from ._program import Aval, Node
@@ -153,6 +153,12 @@ def options_of(nodes: Sequence[Node]) -> dict[str, Any]:
     return {}
 
 
+@functools.cache
+def _alike(root: AnyLengths) -> AnyLengths:
+    """What the checks of calls have in common that have this in common."""
+    return AnyLengths()
+
+
 class _Checks(AnyLengths):
     """The checks of one call, as a program of their own."""
 
@@ -161,6 +167,20 @@ class _Checks(AnyLengths):
         self._call = call
         self._sites: dict[Any, list[FaultSite]] = {}
         self.jitted = jax.jit(self.evaluate)
+
+    @property
+    def root(self) -> AnyLengths:
+        return self if self._call.root is self._call else _alike(self._call.root)
+
+    def sized(self, size: Size) -> _Checks:
+        call = self._call.sized(size)
+        return self if call is self._call else _Checks(call)
+
+    def pattern(self, size: Size) -> Any:
+        return self._call.pattern(size)
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        return list(self._call.shapes())
 
     def evaluate(self, *arrays: Any) -> Any:
         """A flag and a value of each check."""

@@ -175,10 +175,10 @@ def evaluator(
     if trace is None:
         return _for_these(fn, arrays, exact)
     if trace.agreed:
-        return _supported(trace.jaxpr, exact, trace.lengths(sizes))
+        return _supported(trace.jaxpr, exact, trace.lengths(sizes.free))
     expected = _for_these(fn, arrays, exact)
     if expected is not None:
-        trace.agreed = _agrees(trace.jaxpr, trace.lengths(sizes), arrays, expected)
+        trace.agreed = _agrees(trace.jaxpr, trace.lengths(sizes.free), arrays, expected)
         if not trace.agreed:
             it.refuse()
     return expected

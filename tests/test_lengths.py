@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -300,3 +300,63 @@ def test_lengths_that_cannot_be_filled_in_are_traced() -> None:
         for n in (41, 42, 43, 44):
             np.testing.assert_array_equal(evaluated(call, n), np.arange(n).cumsum() * n)
     assert filled.called
+
+
+def traced_anew(call: Callable[[int], Any], lengths: Iterable[int]) -> list[Any]:
+    """What a function of lengths gives, of which the last three may trace nothing."""
+    *first, a, b, c = lengths
+    found = [call(n) for n in first]
+    shapes = mock.patch.object(jax, "eval_shape", wraps=jax.eval_shape)
+    traces = mock.patch.object(_numpy, "_for_these", wraps=_numpy._for_these)
+    with shapes as shape, traces as traced:
+        found += [call(n) for n in (a, b, c)]
+    assert not [*traced.mock_calls, *shape.mock_calls]
+    return found
+
+
+ARGUMENTS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "a part": lambda lib, x, n: x.narrow(0, 0, n - 9) * 2,
+    "a part of one length": lambda lib, x, n: x[:, : n - 9] + 1,
+    "of any width": lambda lib, x, n: lib.ones(8, 200)[:, : n + 90] + 1,
+    "written": lambda lib, x, n: lib.zeros(8, n + 9).index_fill_(0, lib.tensor([1]), 2),
+    "written part": lambda lib, x, n: written_part(lib, x, n),
+    "rows joined": lambda lib, x, n: (x.view(n, 3, 4) * 2).reshape(n * 3, 4) + 1,
+    "rows apart": lambda lib, x, n: (x.reshape(n * 12) * 2).view(n, 3, 4) + 1,
+    "heads apart": lambda lib, x, n: (x[None].expand(9, n, 12) * 2).reshape(9 * n, 12).view(
+        9, n, 4, 3
+    ).transpose(1, 2).reshape(36 * n, 3).exp(),
+    "one": lambda lib, x, n: x[n - 9] + x[:, None][n - 20, 0],
+    "written one": lambda lib, x, n: lib.zeros(n).index_put_((lib.tensor(n - 9),), lib.tensor(2.0)),
+    "scattered": lambda lib, x, n: lib.zeros(n + 9, 12).slice_scatter(x.float(), 0, 0, n) * 2,
+    "chunks": lambda lib, x, n: x.split(4, 1)[1].exp() + x.chunk(3, 1)[2],
+}  # fmt: skip
+
+
+def written_part(lib: Any, x: Any, n: int) -> Any:
+    out = lib.zeros(3, n + 30)
+    out[1, : n + 4] = x[0, 0].expand(n + 4)
+    return out
+
+
+@pytest.mark.usefixtures("op_by_op")
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_lengths_that_are_less_than_others_or_products_trace_nothing(name: str) -> None:
+    made = np.random.default_rng(0).normal(size=(99, 12))
+
+    def call(lib: Any) -> Callable[[int], Any]:
+        def one(n: int) -> Any:
+            x = lib.from_numpy(made[:n]).requires_grad_()
+            out = ARGUMENTS[name](lib, x, n)
+            if out.requires_grad:
+                (out * out.detach()).sum().backward()
+            return [out.detach().numpy(), None if x.grad is None else x.grad.numpy()]
+
+        return one
+
+    lengths = (37, 38, 41, 45, 61, 40, 39)
+    mine, theirs = traced_anew(call(leafax), lengths), map(call(torch), lengths)
+    for here, there in zip(mine, theirs, strict=True):
+        for a, b in zip(here, there, strict=True):
+            assert (a is None) == (b is None)
+            if b is not None:
+                np.testing.assert_allclose(a, b, rtol=1e-12)
