@@ -139,9 +139,10 @@ class Traced:
       order: these lengths from the least to the greatest, None if it is for any order.
       shaped: its abstract values were the same as without symbols.
       agreed: so were its numbers.
+      reads: which inputs a gradient reads, known once a trace without symbols reads the same.
     """
 
-    __slots__ = ("call", "jaxpr", "places", "order", "shaped", "agreed", "_fixed")
+    __slots__ = ("call", "jaxpr", "places", "order", "shaped", "agreed", "reads", "_fixed")
 
     def __init__(
         self, call: Any, jaxpr: ClosedJaxpr, sizes: tuple[int, ...], places: tuple[int, ...],
@@ -150,6 +151,7 @@ class Traced:
         self.call, self.jaxpr, self.places, self.order = call, jaxpr, places, order
         self._fixed = [(i, n) for i, n in enumerate(sizes) if i not in places]
         self.shaped = self.agreed = False
+        self.reads: frozenset[int] | None = None
 
     def is_for(self, sizes: tuple[int, ...]) -> bool:
         fixed = all([sizes[i] == n for i, n in self._fixed])

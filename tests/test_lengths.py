@@ -89,6 +89,10 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "repeated": lambda lib, x, w: x.repeat(2, 1).repeat_interleave(2, 1),
     "cdist": lambda lib, x, w: lib.cdist(x, w.t()[:, :4].contiguous() @ lib.eye(4, dtype=x.dtype)),
     "counts": lambda lib, x, w: (x > 0).sum(0) + x.argmax(0),
+    "ctc": lambda lib, x, w: lib.nn.functional.ctc_loss(
+        x[:, None].expand(-1, 2, 4).log_softmax(2), lib.tensor([[1, 2], [3, 3]]),
+        lib.tensor([x.shape[0], x.shape[0] // 2]), lib.tensor([2, 1]),
+    ),
     "heads": lambda lib, x, w: x.view(x.shape[0], 2, 2).transpose(0, 1).reshape(-1, 2) * 2,
     "folded": lambda lib, x, w: (x[None] * x.shape[0]).reshape(x.shape[0], 4) @ w,
     "causal": lambda lib, x, w: (x @ x.t()).masked_fill(
@@ -360,3 +364,38 @@ def test_lengths_that_are_less_than_others_or_products_trace_nothing(name: str) 
             assert (a is None) == (b is None)
             if b is not None:
                 np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("op_by_op")
+def test_what_gradients_of_new_lengths_read_is_not_traced() -> None:
+    """Asked at each cut between a forward and its backward."""
+    w = leafax.full((4, 3), 0.1, requires_grad=True)
+
+    def look(n: int) -> float:
+        x = leafax.arange(4.0 * n).view(n, 4) / n
+        loss = ((x @ w).tanh() * (x @ w)).mean()
+        loss.item()
+        loss.backward()
+        return float(loss.item() + w.grad.sum().item())
+
+    for n in (21, 22, 23, 25):
+        look(n)
+    with mock.patch.object(jax, "make_jaxpr", wraps=jax.make_jaxpr) as traced:
+        values = [look(n) for n in (27, 40, 31)]
+    # Closures that are kept as arrays are calls of their own for each length.
+    asked = [c for c in traced.mock_calls if "VjpCall.evaluate" in repr(c)]
+    assert not asked
+    assert len(set(values)) == 3
+
+
+def test_gradients_that_read_otherwise_than_known_are_traced_each() -> None:
+    """A body that asks for one length in particular: symbols are taken to differ from it."""
+    from leafax.functional import needed_inputs, vjp_of
+
+    with jax.enable_x64(True):
+        call = a_call(lambda x: x * x if x.shape[0] == 12 else x * 2)
+        found = {}
+        for n in (9, 10, 12, 13, 12, 15):
+            aval = Aval((n,), np.dtype("float64"))
+            found[n] = needed_inputs(vjp_of(call, 1, (0,), (0,)), (aval, aval))
+    assert [n for n, reads in found.items() if reads] == [12]
