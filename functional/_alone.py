@@ -24,6 +24,7 @@ _jitted: dict[Any, Any] = {}
 # Runs of an op by NumPy after which it is compiled after all, and the elements of its largest value
 # that these have together: about as long as it takes to compile.
 _OFTEN, _ELEMENTS = 1000, 1 << 22
+_TURNS = 300  # steps of a loop that are dear enough to run it less often
 _OFTEN_DRAWN = 250  # of those that draw random numbers, which takes NumPy ten times as long
 LITTLE = 4096  # elements that NumPy computes no slower than a program starts
 _checks: dict[Any, _Checks] = {}
@@ -86,7 +87,7 @@ class _Small:
     """
 
     def __init__(self, fn: Evaluator) -> None:
-        often = _OFTEN_DRAWN if fn.draws else _OFTEN
+        often = (_OFTEN_DRAWN if fn.draws else _OFTEN) // max(1, fn.turns // _TURNS)
         self._fn, self._left = fn, min(often, _ELEMENTS // fn.largest)
 
     def __call__(self, *arrays: Any) -> list[Any] | None:

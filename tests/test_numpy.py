@@ -153,6 +153,40 @@ def test_products_are_computed_by_one_thread(shape: Any, batch: Any) -> None:
     assert k == 2**14 or max(one) <= 2**18
 
 
+def looped(x: Any, **how: Any) -> Any:
+    """A recurrence over rows: what is carried, and something of each row."""
+    weight = x[0]
+
+    def turn(h: Any, row: Any) -> Any:
+        h = jnp.where(row > 0, h, h + row * weight)
+        return h, (h.sum(), row < h)
+
+    return lax.scan(turn, x[1], x, **how)
+
+
+LOOPS: dict[str, Callable[[Any], Any]] = {
+    "forward": looped, "backward": lambda x: looped(x, reverse=True),
+    "of none": lambda x: (looped(x)[0], lax.scan(lambda h, row: (h + row, h), x[0], x[:0])),
+    "nothing carried": lambda x: lax.scan(lambda h, row: (h, row + 1), None, x)[1],
+    "nothing stacked": lambda x: lax.scan(lambda h, row: (h + row, None), x[0] * 0, x)[0],
+    "by number": lambda x: lax.scan(lambda h, _: (h * x[1], h), x[0], None, length=4),
+    "nested": lambda x: lax.scan(lambda h, row: (looped(x + row)[0] + h, h), x[0], x),
+    "its gradient": lambda x: jax.vjp(lambda x: looped(x)[1][0], x)[1](x[:, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops(name: str) -> None:
+    same(LOOPS[name], FLOATS)
+
+
+def test_loops_are_compiled_sooner() -> None:
+    short, long = (evaluator(looped, [np.ones((n, 3))]) for n in (2, 900))
+    assert short is not None and long is not None
+    assert _alone._Small(short)._left > 900 and _alone._Small(long)._left < 100
+    assert evaluator(looped, [np.ones((2, 3))], exact=True) is None
+
+
 WORDS = np.array([7, 0, 2**32 - 1, 31, 12, 1], np.uint32)
 OF_WORDS: dict[str, Callable[..., Any]] = {
     "rem": lambda x: x % x[::-1], "rem of ints": lambda x: lax.rem(x.astype("int32"), INTS[0, 1]),
