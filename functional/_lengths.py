@@ -121,13 +121,23 @@ class Lengths:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._env: Any = {f"d{i}": n for i, n in enumerate(sizes)}
+        self._known: dict[Any, int] = {}  # the same few, at each step of a program
 
     def __call__(self, x: Any) -> Any:
         """`x`, a shape or any other parameter of a primitive, with these lengths."""
-        if type(x) is tuple:
+        kind = type(x)
+        if kind is int:
+            return x
+        if kind is tuple:
             return tuple([self(y) for y in x])
-        # JAX has no public name for it: `traced` tries it, and does without where it is not there.
-        return x._evaluate(self._env) if export.is_symbolic_dim(x) else x
+        if not export.is_symbolic_dim(x):
+            return x
+        n = self._known.get(x)
+        if n is None:
+            # JAX has no public name for it: `traced` tries it, and does without where it is not
+            # there.
+            n = self._known[x] = x._evaluate(self._env)
+        return n
 
 
 class Traced:
