@@ -39,8 +39,11 @@ def reader(structure: Structure) -> Op:
     def fn(base: Any, *flat: Any) -> Any:
         return _path(structure, base, flat)[-1]
 
-    numbers = _sign(fn, ["input"], structure)
-    op = Op(fn, name="as_strided", backward="AsStridedBackward0", view=True, numbers=numbers)
+    numbers, sizes = _sign(fn, ["input"], structure)
+    op = Op(
+        fn, name="as_strided", backward="AsStridedBackward0", view=True, numbers=numbers,
+        sizes=sizes,
+    )  # fmt: skip
     _STRUCTURES[op] = structure
     return op
 
@@ -118,8 +121,11 @@ def writer(structure: Structure, counted: bool = True) -> Op:
     def fn(base: Any, new: Any, *flat: Any) -> Any:
         return _put(structure, _path(structure, base, flat), new, flat)
 
-    numbers = _sign(fn, ["input", "new"], structure)
-    return Op(fn, name="copy_slices", backward="CopySlices", numbers=numbers, overwrites=counted)
+    numbers, sizes = _sign(fn, ["input", "new"], structure)
+    return Op(
+        fn, name="copy_slices", backward="CopySlices", numbers=numbers, sizes=sizes,
+        overwrites=counted,
+    )  # fmt: skip
 
 
 @cache
@@ -146,10 +152,11 @@ def writing(op: Op, count: int, structure: Structure) -> Op:
     taken = first + 1 + count
     names = [*op.parameters[:taken]]
     names += [f"more{i}" for i in range(taken - len(names))]
-    numbers = _sign(fn, names, structure, op.signature)
+    numbers, sizes = _sign(fn, names, structure, op.signature)
     made = Op(
         fn, name=op.name, backward="CopySlices", saves=op.saves, random=op.random,
-        differentiable=op.differentiable, numbers=(*op.numbers, *numbers), overwrites=True,
+        differentiable=op.differentiable, numbers=(*op.numbers, *numbers),
+        sizes=(*op.sizes, *sizes), overwrites=True,
         check=check if op.check is not None else None, no_gradient=op.no_gradient,
     )  # fmt: skip
     _STRUCTURES[made], _INNER[made] = structure, op
@@ -245,11 +252,12 @@ def _scatter(view: Callable[..., Any]) -> Callable[..., Any]:
 
 def _sign(
     fn: Any, names: list[str], structure: Structure, like: inspect.Signature | None = None
-) -> tuple[str, ...]:
-    """Give `fn` a signature; returns which of the lens's arguments may become inputs."""
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give `fn` a signature; returns which of the lens's arguments may become inputs, and which
+    are lengths."""
     kind = inspect.Parameter
     parameters = [kind(name, kind.POSITIONAL_ONLY) for name in names]
-    numbers = []
+    numbers, sizes = [], []
     for i, (op, count, named) in enumerate(structure):
         own = [*op.parameters[1 : 1 + count], *named]
         own += ["?"] * (count + len(named) - len(own))
@@ -257,11 +265,13 @@ def _sign(
             parameters.append(kind(f"lens{i}_{j}", kind.POSITIONAL_ONLY))
             if name in op.numbers:
                 numbers.append(f"lens{i}_{j}")
+            if name in op.sizes:
+                sizes.append(f"lens{i}_{j}")
     for name, p in (like.parameters if like is not None else {}).items():
         if name not in names:
             parameters.append(kind(name, kind.KEYWORD_ONLY, default=p.default))
     fn.__signature__ = inspect.Signature(parameters)
-    return tuple(numbers)
+    return tuple(numbers), tuple(sizes)
 
 
 PICKED: dict[Op, int] = {}  # for the ops that `pick` made: which output
@@ -274,6 +284,6 @@ def pick(op: Op, k: int) -> Op:
     def fn(*args: Any, **kwargs: Any) -> Any:
         return op.fn(*args, **kwargs)[k]
 
-    made = Op(fn, name=op.name, backward=op.backward, view=True)
+    made = Op(fn, name=op.name, backward=op.backward, view=True, sizes=op.sizes)
     PICKED[made] = k
     return made

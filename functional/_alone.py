@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from ._dtypes import is_differentiable, is_floating
-from ._lengths import AnyLengths
+from ._lengths import AnyLengths, Size
 from ._lower import FaultSite, Side, summarise
 from ._numpy import MOST, Evaluator, evaluator
 from ._program import Aval, Node
@@ -24,6 +24,7 @@ _jitted: dict[Any, Any] = {}
 # Runs of an op by NumPy after which it is compiled after all, and the elements of its largest value
 # that these have together: about as long as it takes to compile.
 _OFTEN, _ELEMENTS = 1000, 1 << 22
+_TURNS = 300  # steps of a loop that are dear enough to run it less often
 _OFTEN_DRAWN = 250  # of those that draw random numbers, which takes NumPy ten times as long
 LITTLE = 4096  # elements that NumPy computes no slower than a program starts
 _checks: dict[Any, _Checks] = {}
@@ -86,7 +87,7 @@ class _Small:
     """
 
     def __init__(self, fn: Evaluator) -> None:
-        often = _OFTEN_DRAWN if fn.draws else _OFTEN
+        often = (_OFTEN_DRAWN if fn.draws else _OFTEN) // max(1, fn.turns // _TURNS)
         self._fn, self._left = fn, min(often, _ELEMENTS // fn.largest)
 
     def __call__(self, *arrays: Any) -> list[Any] | None:
@@ -153,6 +154,12 @@ def options_of(nodes: Sequence[Node]) -> dict[str, Any]:
     return {}
 
 
+@functools.cache
+def _alike(root: AnyLengths) -> AnyLengths:
+    """What the checks of calls have in common that have this in common."""
+    return AnyLengths()
+
+
 class _Checks(AnyLengths):
     """The checks of one call, as a program of their own."""
 
@@ -161,6 +168,20 @@ class _Checks(AnyLengths):
         self._call = call
         self._sites: dict[Any, list[FaultSite]] = {}
         self.jitted = jax.jit(self.evaluate)
+
+    @property
+    def root(self) -> AnyLengths:
+        return self if self._call.root is self._call else _alike(self._call.root)
+
+    def sized(self, size: Size) -> _Checks:
+        call = self._call.sized(size)
+        return self if call is self._call else _Checks(call)
+
+    def pattern(self, size: Size) -> Any:
+        return self._call.pattern(size)
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        return list(self._call.shapes())
 
     def evaluate(self, *arrays: Any) -> Any:
         """A flag and a value of each check."""

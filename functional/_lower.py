@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from ._lengths import general
 from ._program import Aval, Input, Node, Program
 from ._residuals import Leaves, Residual
 from ._vjp import VjpCall, differentiate
@@ -202,9 +203,25 @@ def needed_inputs(call: VjpCall, avals: tuple[Aval, ...]) -> frozenset[int]:
     """Which inputs of the differentiated call its gradient really reads.
 
     Found by tracing the gradient and dropping what does not reach it, so what backward keeps
-    over a cut is what it will use: nothing for `add`, both factors for `mul`.
+    over a cut is what it will use: nothing for `add`, both factors for `mul`. Gradients that differ
+    in lengths alone read the same.
     """
+    found = general(call, avals)
+    trace = None if found is None else found[0].traced(call, avals, found[1])
+    if trace is not None and trace.reads is not None:
+        return trace.reads
     with jax.enable_x64(True):
         closed = jax.make_jaxpr(call.evaluate)(*[a.struct() for a in avals])
-    used = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))[1]
-    return frozenset(i for i in range(call.n) if used[i])
+    reads = _read_by(closed, call.n)
+    if found is not None and trace is not None:
+        if reads == _read_by(trace.jaxpr, call.n):
+            trace.reads = reads
+        else:
+            found[0].refuse()
+    return reads
+
+
+def _read_by(traced: Any, n: int) -> frozenset[int]:
+    """Which of the first inputs the outputs come from."""
+    used = dce_jaxpr(traced.jaxpr, [True] * len(traced.jaxpr.outvars))[1]
+    return frozenset(i for i in range(n) if used[i])

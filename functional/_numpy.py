@@ -40,6 +40,7 @@ class Evaluator:
     Attributes:
       largest: how many elements its largest value has.
       draws: it computes random words, each with a hundred operations.
+      turns: how many steps its loops take, all their turns together.
 
     Raises:
       Unsupported: for a primitive, dtype or size that is not NumPy's here.
@@ -48,7 +49,7 @@ class Evaluator:
     def __init__(
         self, jaxpr: ClosedJaxpr, exact: bool = False, lengths: Lengths | None = None
     ) -> None:
-        self._lengths, self.largest, self.draws = lengths, 1, False
+        self._lengths, self.largest, self.draws, self.turns = lengths, 1, False, 0
         self._values: list[Any] = []  # the constants, and a place for each other value
         self._steps: list[_Step] = []
         self._exact, self._rounded = exact, False
@@ -104,7 +105,7 @@ class Evaluator:
                 continue
             name = eqn.primitive.name
             self.draws |= name in DRAWING
-            rule = _RULES.get(name)
+            rule = self._scan if name == "scan" else _RULES.get(name)
             if rule is None or name not in OF_KEYS and any(map(_is_key, eqn.invars)):
                 raise Unsupported
             taken, returned = ([self._aval(v) for v in vs] for vs in (eqn.invars, eqn.outvars))
@@ -121,6 +122,33 @@ class Evaluator:
                 self._check_exact(name, given, eqn.outvars[0].aval.dtype)
             self._steps.append(step)
         return list(jaxpr.outvars)
+
+    def _scan(
+        self, given: Any, made: Any, *, jaxpr: ClosedJaxpr, length: int, reverse: bool,
+        num_consts: int, num_carry: int, **_: Any,
+    ) -> Callable[..., Any]:  # fmt: skip
+        """The rule of a loop over the first dim of what it takes."""
+        if self._exact:
+            raise Unsupported
+        body = Evaluator(jaxpr, False, self._lengths)
+        self.largest, self.draws = max(self.largest, body.largest), self.draws or body.draws
+        self.turns += length * (len(body._steps) + body.turns)
+        stacked = [(aval.shape, aval.dtype) for aval in made[num_carry:]]
+        order = range(length)[:: -1 if reverse else 1]
+
+        def scanned(*arrays: Any) -> Any:
+            consts, rows = arrays[:num_consts], arrays[num_consts + num_carry :]
+            carry: Sequence[Any] = arrays[num_consts : num_consts + num_carry]
+            found = [np.empty(*like) for like in stacked]
+            for i in order:
+                outs = body(*consts, *carry, *[x[i] for x in rows])
+                carry = outs[:num_carry]
+                for out, row in zip(found, outs[num_carry:], strict=True):
+                    out[i] = row
+            results = [*carry, *found]
+            return results if len(results) > 1 else results[0]
+
+        return scanned
 
     def _check_exact(self, name: str, given: Sequence[int], dtype: Any) -> None:
         """Refuse what is rounded otherwise by XLA, which adds to a product in one instruction."""
@@ -175,10 +203,10 @@ def evaluator(
     if trace is None:
         return _for_these(fn, arrays, exact)
     if trace.agreed:
-        return _supported(trace.jaxpr, exact, trace.lengths(sizes))
+        return _supported(trace.jaxpr, exact, trace.lengths(sizes.free))
     expected = _for_these(fn, arrays, exact)
     if expected is not None:
-        trace.agreed = _agrees(trace.jaxpr, trace.lengths(sizes), arrays, expected)
+        trace.agreed = _agrees(trace.jaxpr, trace.lengths(sizes.free), arrays, expected)
         if not trace.agreed:
             it.refuse()
     return expected

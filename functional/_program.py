@@ -131,6 +131,13 @@ class Call(AnyLengths):
     def pattern(self, size: Size) -> Any:
         return freeze(_resized(self, size)) if self.op.sizes else None
 
+    def shapes(self) -> list[tuple[int, ...]]:
+        if not self.op.sizes:
+            return []
+        named = [*zip(self.op.parameters, self.args, strict=False), *self.kwargs.items()]
+        given = [x for name, x in named if name in self.op.sizes]
+        return [tuple(x) if type(x) in (tuple, list) else (x,) for x in given if _is_lengths(x)]
+
     def learn(self, traced: Call) -> None:
         self.many, self.wrap = traced.many, traced.wrap
 
@@ -163,6 +170,10 @@ class Call(AnyLengths):
                 check_numbers(self.op, self.args, self.kwargs, known[0].dtype)
             self._abstract[avals] = known
         return known
+
+
+def _is_lengths(x: Any) -> bool:
+    return all([type(n) is int for n in x]) if type(x) in (tuple, list) else type(x) is int
 
 
 @functools.cache

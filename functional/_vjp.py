@@ -189,6 +189,11 @@ class VjpCall:
         inner = self.call.sized(size)
         return VjpCall(inner, self.n, self.wanted, self.given, self._resized(size))
 
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The lengths in the arguments of what is differentiated, and those of stand-ins."""
+        given = self.call.shapes()
+        return given and [*given, *[aval.shape for _, aval in self.missing]]
+
     def _resized(self, size: Size) -> tuple[tuple[int, Aval], ...]:
         return tuple([(i, resized(aval, size)) for i, aval in self.missing])
 

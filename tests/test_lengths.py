@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -89,6 +89,10 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "repeated": lambda lib, x, w: x.repeat(2, 1).repeat_interleave(2, 1),
     "cdist": lambda lib, x, w: lib.cdist(x, w.t()[:, :4].contiguous() @ lib.eye(4, dtype=x.dtype)),
     "counts": lambda lib, x, w: (x > 0).sum(0) + x.argmax(0),
+    "ctc": lambda lib, x, w: lib.nn.functional.ctc_loss(
+        x[:, None].expand(-1, 2, 4).log_softmax(2), lib.tensor([[1, 2], [3, 3]]),
+        lib.tensor([x.shape[0], x.shape[0] // 2]), lib.tensor([2, 1]),
+    ),
     "heads": lambda lib, x, w: x.view(x.shape[0], 2, 2).transpose(0, 1).reshape(-1, 2) * 2,
     "folded": lambda lib, x, w: (x[None] * x.shape[0]).reshape(x.shape[0], 4) @ w,
     "causal": lambda lib, x, w: (x @ x.t()).masked_fill(
@@ -319,3 +323,98 @@ def test_lengths_that_cannot_be_filled_in_are_traced() -> None:
         for n in (41, 42, 43, 44):
             np.testing.assert_array_equal(evaluated(call, n), np.arange(n).cumsum() * n)
     assert filled.called
+
+
+def traced_anew(call: Callable[[int], Any], lengths: Iterable[int]) -> list[Any]:
+    """What a function of lengths gives, of which the last three may trace nothing."""
+    *first, a, b, c = lengths
+    found = [call(n) for n in first]
+    shapes = mock.patch.object(jax, "eval_shape", wraps=jax.eval_shape)
+    traces = mock.patch.object(_numpy, "_for_these", wraps=_numpy._for_these)
+    with shapes as shape, traces as traced:
+        found += [call(n) for n in (a, b, c)]
+    assert not [*traced.mock_calls, *shape.mock_calls]
+    return found
+
+
+ARGUMENTS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "a part": lambda lib, x, n: x.narrow(0, 0, n - 9) * 2,
+    "a part of one length": lambda lib, x, n: x[:, : n - 9] + 1,
+    "of any width": lambda lib, x, n: lib.ones(8, 200)[:, : n + 90] + 1,
+    "written": lambda lib, x, n: lib.zeros(8, n + 9).index_fill_(0, lib.tensor([1]), 2),
+    "written part": lambda lib, x, n: written_part(lib, x, n),
+    "rows joined": lambda lib, x, n: (x.view(n, 3, 4) * 2).reshape(n * 3, 4) + 1,
+    "rows apart": lambda lib, x, n: (x.reshape(n * 12) * 2).view(n, 3, 4) + 1,
+    "heads apart": lambda lib, x, n: (x[None].expand(9, n, 12) * 2).reshape(9 * n, 12).view(
+        9, n, 4, 3
+    ).transpose(1, 2).reshape(36 * n, 3).exp(),
+    "one": lambda lib, x, n: x[n - 9] + x[:, None][n - 20, 0],
+    "written one": lambda lib, x, n: lib.zeros(n).index_put_((lib.tensor(n - 9),), lib.tensor(2.0)),
+    "scattered": lambda lib, x, n: lib.zeros(n + 9, 12).slice_scatter(x.float(), 0, 0, n) * 2,
+    "chunks": lambda lib, x, n: x.split(4, 1)[1].exp() + x.chunk(3, 1)[2],
+}  # fmt: skip
+
+
+def written_part(lib: Any, x: Any, n: int) -> Any:
+    out = lib.zeros(3, n + 30)
+    out[1, : n + 4] = x[0, 0].expand(n + 4)
+    return out
+
+
+@pytest.mark.usefixtures("op_by_op")
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_lengths_that_are_less_than_others_or_products_trace_nothing(name: str) -> None:
+    made = np.random.default_rng(0).normal(size=(99, 12))
+
+    def call(lib: Any) -> Callable[[int], Any]:
+        def one(n: int) -> Any:
+            x = lib.from_numpy(made[:n]).requires_grad_()
+            out = ARGUMENTS[name](lib, x, n)
+            if out.requires_grad:
+                (out * out.detach()).sum().backward()
+            return [out.detach().numpy(), None if x.grad is None else x.grad.numpy()]
+
+        return one
+
+    lengths = (37, 38, 41, 45, 61, 40, 39)
+    mine, theirs = traced_anew(call(leafax), lengths), map(call(torch), lengths)
+    for here, there in zip(mine, theirs, strict=True):
+        for a, b in zip(here, there, strict=True):
+            assert (a is None) == (b is None)
+            if b is not None:
+                np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("op_by_op")
+def test_what_gradients_of_new_lengths_read_is_not_traced() -> None:
+    """Asked at each cut between a forward and its backward."""
+    w = leafax.full((4, 3), 0.1, requires_grad=True)
+
+    def look(n: int) -> float:
+        x = leafax.arange(4.0 * n).view(n, 4) / n
+        loss = ((x @ w).tanh() * (x @ w)).mean()
+        loss.item()
+        loss.backward()
+        return float(loss.item() + w.grad.sum().item())
+
+    for n in (21, 22, 23, 25):
+        look(n)
+    with mock.patch.object(jax, "make_jaxpr", wraps=jax.make_jaxpr) as traced:
+        values = [look(n) for n in (27, 40, 31)]
+    # Closures that are kept as arrays are calls of their own for each length.
+    asked = [c for c in traced.mock_calls if "VjpCall.evaluate" in repr(c)]
+    assert not asked
+    assert len(set(values)) == 3
+
+
+def test_gradients_that_read_otherwise_than_known_are_traced_each() -> None:
+    """A body that asks for one length in particular: symbols are taken to differ from it."""
+    from leafax.functional import needed_inputs, vjp_of
+
+    with jax.enable_x64(True):
+        call = a_call(lambda x: x * x if x.shape[0] == 12 else x * 2)
+        found = {}
+        for n in (9, 10, 12, 13, 12, 15):
+            aval = Aval((n,), np.dtype("float64"))
+            found[n] = needed_inputs(vjp_of(call, 1, (0,), (0,)), (aval, aval))
+    assert [n for n, reads in found.items() if reads] == [12]

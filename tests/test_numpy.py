@@ -135,6 +135,58 @@ def test_indices(name: str, x: Any) -> None:
     same(INDEXED[name], x, ROWS)
 
 
+@pytest.mark.parametrize("shape", [(312, 32, 128), (32, 300, 128), (700, 40, 1), (7, 2**14, 7)])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_products_are_computed_by_one_thread(shape: Any, batch: Any) -> None:
+    """NumPy's threads wait for each other by spinning, on a busy machine for milliseconds."""
+    draw = np.random.default_rng(0)
+    m, k, n = shape
+    x, y = (draw.normal(size=(*batch, *s)).astype(np.float32) for s in ((m, k), (k, n)))
+    run = evaluator(jnp.matmul, [x, y])
+    assert run is not None
+    with mock.patch.object(np, "matmul", wraps=np.matmul) as products:
+        (found,) = run(x, y)
+    np.testing.assert_allclose(found, x @ y, 1e-4, 1e-3)
+    one = [a.shape[-2] * a.shape[-1] * b.shape[-1] for a, b, *_ in (c.args for c in
+           products.mock_calls)]  # fmt: skip
+    assert len(one) == -(-m * k * n // 2**18) or k == 2**14 and len(one) == 1
+    assert k == 2**14 or max(one) <= 2**18
+
+
+def looped(x: Any, **how: Any) -> Any:
+    """A recurrence over rows: what is carried, and something of each row."""
+    weight = x[0]
+
+    def turn(h: Any, row: Any) -> Any:
+        h = jnp.where(row > 0, h, h + row * weight)
+        return h, (h.sum(), row < h)
+
+    return lax.scan(turn, x[1], x, **how)
+
+
+LOOPS: dict[str, Callable[[Any], Any]] = {
+    "forward": looped, "backward": lambda x: looped(x, reverse=True),
+    "of none": lambda x: (looped(x)[0], lax.scan(lambda h, row: (h + row, h), x[0], x[:0])),
+    "nothing carried": lambda x: lax.scan(lambda h, row: (h, row + 1), None, x)[1],
+    "nothing stacked": lambda x: lax.scan(lambda h, row: (h + row, None), x[0] * 0, x)[0],
+    "by number": lambda x: lax.scan(lambda h, _: (h * x[1], h), x[0], None, length=4),
+    "nested": lambda x: lax.scan(lambda h, row: (looped(x + row)[0] + h, h), x[0], x),
+    "its gradient": lambda x: jax.vjp(lambda x: looped(x)[1][0], x)[1](x[:, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops(name: str) -> None:
+    same(LOOPS[name], FLOATS)
+
+
+def test_loops_are_compiled_sooner() -> None:
+    short, long = (evaluator(looped, [np.ones((n, 3))]) for n in (2, 900))
+    assert short is not None and long is not None
+    assert _alone._Small(short)._left > 900 and _alone._Small(long)._left < 100
+    assert evaluator(looped, [np.ones((2, 3))], exact=True) is None
+
+
 WORDS = np.array([7, 0, 2**32 - 1, 31, 12, 1], np.uint32)
 OF_WORDS: dict[str, Callable[..., Any]] = {
     "rem": lambda x: x % x[::-1], "rem of ints": lambda x: lax.rem(x.astype("int32"), INTS[0, 1]),

@@ -258,7 +258,7 @@ def select_index(shape: Shape, dim: int, index: int | None) -> int:
             f"select(): index {index} out of range for tensor of size {list(shape)} at "
             f"dimension {dim}"
         )
-    return index % size
+    return index + size if index < 0 else index
 
 
 def split_sizes(shape: Shape, sizes: int | Sequence[int], dim: int) -> list[int]:

@@ -164,7 +164,7 @@ def ctc_loss(
 
     start = jnp.where((at < 2) & (at <= 2 * target_lengths[:, None]), scores[0], low)
     start = jnp.where((input_lengths > 0)[:, None], start, jnp.where(at == 0, 0.0, low))
-    alpha, _ = jax.lax.scan(step, start, (scores[1:], jnp.arange(1, time)))
+    alpha, _ = jax.lax.scan(step, start, (scores[1:], jnp.arange(time - 1) + 1))
     last = 2 * target_lengths[:, None]
     end = jnp.take_along_axis(alpha, last, 1)[:, 0]
     other = jnp.take_along_axis(alpha, jnp.maximum(last - 1, 0), 1)[:, 0]

@@ -251,7 +251,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: Any) -> Array:
     return lax.dynamic_update_index_in_dim(input, cast(src, input.dtype), index, dim)
 
 
-@op()
+@op(sizes=("start", "end"))
 def slice_scatter(
     input: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None,
     step: int = 1,

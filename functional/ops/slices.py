@@ -19,7 +19,7 @@ Array = jax.Array
 
 
 def _check_select(input: Array, dim: int, index: Any) -> list[Fault]:
-    if isinstance(index, int):
+    if not hasattr(index, "dtype"):
         return []
     size = input.shape[dim]
     message = (
@@ -40,18 +40,20 @@ def need_index(input: Array, dim: int, index: Any) -> None:
 
 
 @op(
-    view=True, numbers=("index",), check=_check_select, write=_write_select, need=need_index
+    view=True, numbers=("index",), sizes=("index",), check=_check_select, write=_write_select,
+    need=need_index,
 )  # fmt: skip
 def select(input: Array, dim: int, index: Any) -> Array:
     """Take one index of a dim and drop the dim, `x[index]`."""
-    static = _dims.select_index(input.shape, dim, index if isinstance(index, int) else None)
-    if isinstance(index, int):
+    is_number = not hasattr(index, "dtype")  # or a symbol for one
+    static = _dims.select_index(input.shape, dim, index if is_number else None)
+    if is_number:
         return lax.index_in_dim(input, static, dim, keepdims=False)
     return lax.dynamic_index_in_dim(input, index, dim, keepdims=False)
 
 
 def _check_narrow(input: Array, dim: int, start: Any, length: int) -> list[Fault]:
-    if isinstance(start, int):
+    if not hasattr(start, "dtype"):
         return []
     size = input.shape[dim]
     outside = (
