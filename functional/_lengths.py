@@ -107,9 +107,10 @@ class Traced:
       places: which of the call's lengths are symbols.
       shaped: its abstract values were the same as without symbols.
       agreed: so were its numbers.
+      reads: which inputs a gradient reads, once it is known.
     """
 
-    __slots__ = ("call", "jaxpr", "places", "shaped", "agreed", "_fixed")
+    __slots__ = ("call", "jaxpr", "places", "shaped", "agreed", "reads", "_fixed")
 
     def __init__(
         self, call: Any, jaxpr: ClosedJaxpr, sizes: tuple[int, ...], places: tuple[int, ...]
@@ -117,6 +118,7 @@ class Traced:
         self.call, self.jaxpr, self.places = call, jaxpr, places
         self._fixed = [(i, n) for i, n in enumerate(sizes) if i not in places]
         self.shaped = self.agreed = False
+        self.reads: frozenset[int] | None = None
 
     def is_for(self, sizes: tuple[int, ...]) -> bool:
         return all([sizes[i] == n for i, n in self._fixed])

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from ._lengths import general
 from ._program import Aval, Input, Node, Program
 from ._residuals import Leaves, Residual
 from ._vjp import VjpCall, differentiate
@@ -202,9 +204,25 @@ def needed_inputs(call: VjpCall, avals: tuple[Aval, ...]) -> frozenset[int]:
     """Which inputs of the differentiated call its gradient really reads.
 
     Found by tracing the gradient and dropping what does not reach it, so what backward keeps
-    over a cut is what it will use: nothing for `add`, both factors for `mul`.
+    over a cut is what it will use: nothing for `add`, both factors for `mul`. What that is for
+    other lengths is read off the trace for any, once both said the same.
     """
+    found = general(call, avals)
+    trace = None if found is None else found[0].traced(call, avals, found[1])
+    if trace is not None and trace.reads is not None:
+        return trace.reads
     with jax.enable_x64(True):
         closed = jax.make_jaxpr(call.evaluate)(*[a.struct() for a in avals])
+    reads = _read(closed, call.n)
+    if found is not None and trace is not None:
+        if _read(trace.jaxpr, call.n) == reads:
+            trace.reads = reads
+        else:
+            found[0].refuse()
+    return reads
+
+
+def _read(closed: ClosedJaxpr, n: int) -> frozenset[int]:
+    """Which of the first `n` inputs reach what is returned."""
     used = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))[1]
-    return frozenset(i for i in range(call.n) if used[i])
+    return frozenset(i for i in range(n) if used[i])

@@ -70,7 +70,8 @@ OF_FLOATS: dict[str, Callable[..., Any]] = {
     "relu": jax.nn.relu, "softmax": jax.nn.softmax,
     "greatest": lambda x: lax.top_k(x, 2), "greatest of a column": lambda x: lax.top_k(x.T, 3),
     "greatest of equal ones": lambda x: lax.top_k(jnp.signbit(x) * 1.0, 3),
-    "greatest of zeros and NaN": lambda x: lax.top_k(jnp.concatenate([x, -x, x * 0]).reshape(-1), 27),
+    "greatest of zeros and NaN": lambda x: lax.top_k(
+        jnp.concatenate([x, -x, x * 0]).reshape(-1), 27),
     "greatest of rows": lambda x: lax.top_k(x, 2, axis=0),
     "weighted": lambda x: weighted(x, 0, FEW), "weighted columns": lambda x: weighted(x, 1, FEW),
     "weighted, many": lambda x: weighted(jnp.nan_to_num(x, posinf=2), 1, MANY),
