@@ -9,12 +9,16 @@ JAX takes a symbolic length to differ from whatever it does not know it to equal
 one call that is true, for those that are equal share a symbol. And code that asks for one length in
 particular asks for a small one (2x2 determinants, vectors of 3), so only those from `LEAST` on are
 symbols. What is traced so is used once it gave the same as a trace with the lengths themselves.
+
+Where a body asks which of two lengths is less (the part of a table that a sentence takes), no trace
+is for all: it is one for those that are in the same order.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -110,17 +114,21 @@ class Traced:
       reads: which inputs a gradient reads, once it is known.
     """
 
-    __slots__ = ("call", "jaxpr", "places", "shaped", "agreed", "reads", "_fixed")
+    __slots__ = ("call", "jaxpr", "places", "shaped", "agreed", "reads", "_fixed", "_order")
 
     def __init__(
-        self, call: Any, jaxpr: ClosedJaxpr, sizes: tuple[int, ...], places: tuple[int, ...]
-    ) -> None:
+        self, call: Any, jaxpr: ClosedJaxpr, sizes: tuple[int, ...], places: tuple[int, ...],
+        ordered: bool,
+    ) -> None:  # fmt: skip
         self.call, self.jaxpr, self.places = call, jaxpr, places
+        self._order = _order(sizes) if ordered else None
         self._fixed = [(i, n) for i, n in enumerate(sizes) if i not in places]
         self.shaped = self.agreed = False
         self.reads: frozenset[int] | None = None
 
     def is_for(self, sizes: tuple[int, ...]) -> bool:
+        if self._order is not None and self._order != _order(sizes):
+            return False
         return all([sizes[i] == n for i, n in self._fixed])
 
     def lengths(self, sizes: tuple[int, ...]) -> Lengths:
@@ -140,7 +148,8 @@ class General:
     def __init__(self) -> None:
         self._met: set[tuple[int, ...]] = set()
         self._traces: list[Traced] = []
-        self._tried: list[tuple[int, ...]] = []  # places of symbols, the last first
+        # Places of symbols and whether their order is known, the last first.
+        self._tried: list[tuple[tuple[int, ...], bool]] = []
         self._refused = False
 
     def refuse(self) -> None:
@@ -160,23 +169,37 @@ class General:
             return None
         self._met.add(sizes)
         varying = tuple([i for i, ns in enumerate(zip(*self._met, strict=True)) if len({*ns}) > 1])
-        if varying not in self._tried:
-            self._tried.insert(0, varying)
-        for places in self._tried:
-            trace = _trace(call, avals, sizes, places)
+        if all(varying != places for places, _ in self._tried):
+            self._tried[:0] = [(varying, False), (varying, True)] if len(sizes) > 1 else [
+                (varying, False)
+            ]
+        for way in self._tried:
+            trace = _trace(call, avals, sizes, *way)
             if trace is not None:
                 self._traces.append(trace)
-                self._tried = self._tried[self._tried.index(places) :]
+                self._tried = self._tried[self._tried.index(way) :]
                 return trace
         self._refused = not self._traces or len(self._traces) >= _TRACES
         return None
 
 
 def _trace(
-    call: Any, avals: tuple[Aval, ...], sizes: tuple[int, ...], places: tuple[int, ...]
-) -> Traced | None:
-    """What the call traces to with symbols for the lengths of these places, if that is possible."""
+    call: Any, avals: tuple[Aval, ...], sizes: tuple[int, ...], places: tuple[int, ...],
+    ordered: bool,
+) -> Traced | None:  # fmt: skip
+    """What the call traces to with symbols for the lengths of these places, if that is possible.
+
+    Args:
+      ordered: it may ask which of the lengths is greater.
+    """
     names = {sizes[i]: name for i, name in zip(places, _symbols(), strict=False)}
+    if ordered:
+        known = [
+            f"{names.get(more, more)} >= {names.get(less, less)} + 1"
+            for less, more in pairwise(sorted(sizes))
+            if less in names or more in names
+        ]
+        names = dict(zip(names, _scoped(tuple(known)), strict=False))
 
     def named(n: int) -> Any:
         return names.get(n, n)
@@ -187,7 +210,7 @@ def _trace(
             found = jax.make_jaxpr(other.evaluate)(
                 *[aval.struct() for aval in call.taken(avals, named)]
             )
-        made = Traced(other, found, sizes, places)
+        made = Traced(other, found, sizes, places, ordered)
         made.lengths(sizes)(tuple([out.shape for out in found.out_avals]))
     except Exception:  # whatever JAX cannot tell of symbols, or the body's own error
         return None
@@ -242,8 +265,18 @@ def abstract(call: Any, avals: tuple[Aval, ...], expected: Callable[[], Any]) ->
     return known
 
 
+def _order(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Which of different lengths is the least, the next, and so on."""
+    return tuple(sorted(range(len(sizes)), key=sizes.__getitem__))
+
+
 @functools.cache
 def _symbols() -> tuple[Any, ...]:
+    return _scoped(())
+
+
+def _scoped(known: tuple[str, ...]) -> tuple[Any, ...]:
+    """Symbols of which this is known besides."""
     names = [f"d{i}" for i in range(_SYMBOLS)]
-    scope = export.SymbolicScope([f"{name} >= {LEAST}" for name in names])
+    scope = export.SymbolicScope([*(f"{name} >= {LEAST}" for name in names), *known])
     return tuple(export.symbolic_shape(", ".join(names), scope=scope))

@@ -68,10 +68,15 @@ def convolution(
     at, of = _places(image, padded, config)
     reach = [(n - 1) * step + 1 for n, step in zip(kernel, rhs_dilation, strict=True)]
     spatial = range(3, 3 + len(kernel))
-    strides = [slice(None, None, step) for step in window_strides]
-    inside = [slice(None, None, step) for step in rhs_dilation]
+    # The whole of groups, rows and depth, then of each spatial dim where windows begin, and of
+    # each dim of a window its places.
+    taken: Any = (
+        *[slice(None)] * 3,
+        *[slice(None, None, step) for step in (*window_strides, *rhs_dilation)],
+    )
     order = (0, 1, *spatial, 2, *range(3 + len(kernel), 3 + 2 * len(kernel)))
     by_rows = batch_group_count > 1
+    ahead: Any = (slice(None),) * 3
 
     def convolved(x: Any, weight: Any) -> Any:
         x = x.transpose(x_order)
@@ -80,9 +85,9 @@ def convolution(
         else:
             x = x.reshape(rows, groups, depth, *image).swapaxes(0, 1)
         spread = np.zeros((groups, rows, depth, *padded), x.dtype)
-        spread[(..., *at)] = x[(..., *of)]
+        spread[ahead + at] = x[ahead + of]
         windows = np.lib.stride_tricks.sliding_window_view(spread, reach, tuple(spatial))
-        windows = windows[(..., *strides, *inside)].transpose(order)
+        windows = windows[taken].transpose(order)
         flat = weight.transpose(kernel_order).reshape(groups, results // groups, -1)
         found = windows.reshape(groups, -1, flat.shape[2]) @ flat.swapaxes(1, 2)
         found = found.reshape(groups, rows, *positions, -1)

@@ -315,6 +315,35 @@ def evaluated(call: Call, n: int) -> Any:
     return made(x)[0]
 
 
+@pytest.mark.usefixtures("op_by_op")
+def test_parts_of_tables_are_traced_by_the_order_of_lengths() -> None:
+    """Which of two lengths is less has to be known; and one that is too long is told so."""
+
+    def seen(lib: Any, rows: int, n: int) -> Any:
+        x = lib.from_numpy(np.arange(rows * 3.0).reshape(rows, 3)).requires_grad_()
+        try:
+            (x[:n].cos() if n in (23, 60) else x.narrow(0, 0, n) * x[:n].cos()).sum().backward()
+        except RuntimeError as error:
+            return str(error)
+        return x.grad.numpy()
+
+    def check(rows: int, n: int) -> None:
+        mine, theirs = seen(leafax, rows, n), seen(torch, rows, n)
+        if isinstance(theirs, str):
+            assert mine == theirs
+        else:
+            np.testing.assert_allclose(mine, theirs)
+
+    for rows, n in ((40, 9), (40, 11), (40, 21), (40, 33), (40, 40), (40, 41), (40, 17), (40, 50)):
+        check(rows, n)
+    for rows, n in ((41, 9), (42, 20), (44, 13), (44, 45), (46, 30), (46, 50), (50, 46), (9, 12)):
+        check(rows, n)
+    with mock.patch.object(_numpy, "_for_these") as traced:
+        seen(leafax, 40, 23)
+        seen(leafax, 61, 60)
+    assert not traced.called
+
+
 def test_a_trace_that_disagrees_is_not_used() -> None:
     """A body that asks for one length in particular: symbols are taken to differ from it."""
     with jax.enable_x64(True):
