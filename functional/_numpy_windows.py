@@ -41,6 +41,22 @@ def _places(
     return tuple(at), tuple(of)
 
 
+class Product:
+    """A function that multiplies matrices.
+
+    Attributes:
+      elements: how many the larger one has, which no value of the program is.
+    """
+
+    __slots__ = ("_fn", "elements")
+
+    def __init__(self, fn: Callable[..., Any], elements: int) -> None:
+        self._fn, self.elements = fn, elements
+
+    def __call__(self, *arrays: Any) -> Any:
+        return self._fn(*arrays)
+
+
 def convolution(
     given: Any, made: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
     rhs_dilation: Any, dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
@@ -95,4 +111,4 @@ def convolution(
         found = np.moveaxis(np.moveaxis(found, 0, 1), -1, 2).reshape(whole)
         return found.transpose(back)
 
-    return convolved
+    return Product(convolved, columns)

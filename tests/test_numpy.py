@@ -268,6 +268,12 @@ def test_convolutions_of_zeros_and_of_what_is_not_finite() -> None:
     same(_convolved(padding="VALID"), -x, -np.abs(w))
 
 
+def test_convolutions_count_what_they_multiply() -> None:
+    """By NumPy they take as long as their matrices have elements, so they are compiled sooner."""
+    found = evaluator(_convolved(), [IMAGES.astype("float32"), KERNELS.astype("float32")])
+    assert found is not None and found.largest == 3 * 7 * 6 * 4 * 3 * 2
+
+
 def test_large_convolutions_are_for_xla() -> None:
     x, w = np.ones((8, 16, 32, 32), np.float32), np.ones((1, 16, 7, 7), np.float32)
     assert evaluator(_convolved(), [x, w]) is None
