@@ -18,6 +18,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from ._lengths import Lengths, general
 from ._numpy_random import DRAWING, OF_KEYS, RANDOM_RULES, is_threefry
 from ._numpy_rules import ROUNDED, RULES, Unsupported
+from ._numpy_windows import Product
 from ._program import Aval
 
 _Step = tuple[Callable[..., Any], list[int], list[int], list[np.dtype[Any]]]
@@ -38,7 +39,7 @@ class Evaluator:
       lengths: fills in those that are symbols in the jaxpr.
 
     Attributes:
-      largest: how many elements its largest value has.
+      largest: how many elements its largest value has, or what it makes on the way.
       draws: it computes random words, each with a hundred operations.
       turns: how many steps its loops take, all their turns together.
 
@@ -113,6 +114,8 @@ class Evaluator:
             if self._lengths is not None:
                 parameters = {k: self._lengths(p) for k, p in parameters.items()}
             fn = rule(taken, returned, **parameters)
+            if isinstance(fn, Product):
+                self.largest = max(self.largest, fn.elements)
             made = [self._place(places, v) for v in eqn.outvars]
             step = (fn, given, made, [_dtype(v) for v in eqn.outvars])
             if all(self._values[i] is not None for i in given):

@@ -10,6 +10,7 @@ import numpy as np
 from jax.lax import RoundingMethod
 
 from ._numpy_gather import gather, put, scatter
+from ._numpy_windows import convolution, pad
 
 _Rule = Callable[..., Callable[..., Any]]
 
@@ -43,8 +44,12 @@ def _reduced(fn: Any, kinds: str = "iuf") -> _Rule:
 
 def _reshape(given: Any, made: Any, *, new_sizes: Any, dimensions: Any, **_: Any) -> Any:
     if dimensions is not None:
-        raise Unsupported
+        return lambda x: x.transpose(dimensions).reshape(new_sizes)
     return lambda x: x.reshape(new_sizes)
+
+
+def _tile(given: Any, made: Any, *, reps: Any) -> Any:
+    return lambda x: np.tile(x, reps)
 
 
 def _broadcast(given: Any, made: Any, *, shape: Any, broadcast_dimensions: Any, **_: Any) -> Any:
@@ -60,25 +65,6 @@ def _slice(given: Any, made: Any, *, start_indices: Any, limit_indices: Any, str
     steps = strides or [1] * len(start_indices)
     at = tuple(slice(*x) for x in zip(start_indices, limit_indices, steps, strict=True))
     return lambda x: x[at]
-
-
-def _pad(given: Any, made: Any, *, padding_config: Any) -> Any:
-    shape, dtype = made[0].shape, made[0].dtype
-    at, of = [], []
-    for n, length, (low, _, inside) in zip(given[0].shape, shape, padding_config, strict=True):
-        places = low + np.arange(n) * (inside + 1)
-        (kept,) = np.nonzero((places >= 0) & (places < length))  # negative padding cuts off
-        first, count = (kept[0], len(kept)) if len(kept) else (0, 0)
-        start = places[first] if count else 0
-        of.append(slice(first, first + count))
-        at.append(slice(start, start + count * (inside + 1), inside + 1))
-
-    def padded(x: Any, value: Any) -> Any:
-        out = np.full(shape, value, dtype)
-        out[tuple(at)] = x[tuple(of)]
-        return out
-
-    return padded
 
 
 def _split(given: Any, made: Any, *, sizes: Any, axis: int) -> Any:
@@ -163,6 +149,15 @@ def _matmul(x: Any, y: Any) -> Any:
         else:
             np.matmul(x, y[..., part], out[..., part])
     return out
+
+
+def _convolution(given: Any, made: Any, **parameters: Any) -> Any:
+    if given[0].dtype.kind != "f" or any(x.dtype != given[0].dtype for x in (given[1], made[0])):
+        raise Unsupported
+    fn = convolution(given, made, **parameters)
+    if fn is None:
+        raise Unsupported
+    return fn
 
 
 def _power(given: Any, made: Any, *, y: int) -> Any:
@@ -328,6 +323,43 @@ def _sort(given: Any, made: Any, *, dimension: int, is_stable: bool, num_keys: i
     return ordered
 
 
+def _greatest(given: Any, made: Any, *, k: int, axis: int, **_: Any) -> Any:
+    if given[0].dtype != np.float32:
+        raise Unsupported
+    first = (..., slice(k))
+
+    def greatest(x: Any) -> Any:
+        # XLA orders floats as the integers that their bits are: -0.0 below 0, NaN by its sign.
+        bits = np.moveaxis(x, axis, -1).copy().view(np.int32)
+        keys = np.where(bits < 0, np.iinfo(np.int32).max - bits, bits)
+        order = np.moveaxis(np.argsort(~keys, -1, "stable")[first], -1, axis)
+        return np.take_along_axis(x, order, axis), order
+
+    return greatest
+
+
+def _weighted(given: Any, made: Any, *, axis: int, taps: Any) -> Any:
+    index, weights, there = taps.table()
+    dtype, shape = given[0].dtype, (-1,) + (1,) * (len(given[0].shape) - axis - 1)
+    rows = [
+        (i, w.astype(dtype).reshape(shape), None if any_.all() else any_.reshape(shape))
+        for i, w, any_ in zip(index.T, weights.T, there.T, strict=True)
+    ]
+
+    def sums(x: Any) -> Any:
+        if not x.size:
+            return np.zeros(made[0].shape, dtype)
+        total: Any = None
+        for i, w, kept in rows:
+            part = np.take(x, i, axis) * w
+            if kept is not None:
+                part = np.where(kept, part, dtype.type(0))
+            total = part if total is None else total + part
+        return total
+
+    return sums
+
+
 def _special(name: str) -> _Rule:
     def rule(given: Any, made: Any, **parameters: Any) -> Callable[..., Any]:
         from scipy import special  # as late as JAX imports it
@@ -365,8 +397,10 @@ RULES: dict[str, _Rule] = {
     "reduce_and": _reduced(np.all, "b"), "reduce_or": _reduced(np.any, "b"),
     "erf": _special("erf"), "erfc": _special("erfc"),
     "integer_pow": _power, "select_n": _select, "iota": _iota,
-    "convert_element_type": _convert, "dot_general": _dot, "reshape": _reshape,
-    "broadcast_in_dim": _broadcast, "slice": _slice, "pad": _pad, "split": _split,
+    "convert_element_type": _convert, "dot_general": _dot,
+    "conv_general_dilated": _convolution, "reshape": _reshape, "tile": _tile,
+    "top_k": _greatest, "weighted_taps": _weighted,
+    "broadcast_in_dim": _broadcast, "slice": _slice, "pad": pad, "split": _split,
     "transpose": _transpose, "squeeze": _squeeze, "concatenate": _concatenate, "rev": _reversed,
     "stack": _stack, "unstack": _unstack, "cumsum": _running(_cumsum),
     "cumprod": _running(np.cumprod), "cummax": _running(np.maximum.accumulate),
@@ -385,5 +419,5 @@ ROUNDED = frozenset({
     "exp", "log", "log1p", "expm1", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
     "cosh", "asinh", "acosh", "atanh", "exp2", "atan2", "pow", "div", "erf", "erfc", "rsqrt",
     "logistic", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general", "integer_pow",
-    "scatter-add", "scatter-mul",
+    "conv_general_dilated", "weighted_taps", "scatter-add", "scatter-mul",
 })  # fmt: skip

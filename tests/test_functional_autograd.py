@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sameness import Log, same
 
 import leafax
 import leafax.func
+from leafax.functional import _numpy
 
 # torch's forward mode compiles a file of its own at its first use, with its own warning.
 pytestmark = pytest.mark.filterwarnings(
@@ -574,3 +576,32 @@ def test_jacobians_of_complex_numbers(f: str, strategy: str, vectorize: bool) ->
             )  # fmt: skip
             for row in rows if isinstance(rows[0], (list, tuple)) else [rows]:
                 log.gradients(*row)
+
+
+def test_jacobians_of_other_lengths_trace_little() -> None:
+    """Each row is the same calls: those of an element were others for each number of elements,
+    and to trace their gradients took 8 s at a vector of 40."""
+    t = np.linspace(0, 1, 60)
+
+    def rows(n: int) -> Any:
+        at = leafax.from_numpy(t[:n])
+        p = leafax.tensor([1.5, 0.5, 2.0], dtype=leafax.float64)
+        f = leafax.autograd.functional.jacobian
+        return f(lambda p: p[0] * leafax.exp(-p[1] * at) + p[2], p).numpy()
+
+    for n in (20, 22, 25, 29):
+        rows(n)
+    with mock.patch.object(_numpy, "_for_these", wraps=_numpy._for_these) as traced:
+        found = rows(41)
+    e = np.exp(-0.5 * t[:41])
+    np.testing.assert_allclose(found, np.stack([e, -1.5 * t[:41] * e, np.ones(41)], 1))
+    assert traced.call_count < 41
+
+
+def test_gradients_of_rows_keep_the_sign_of_zero() -> None:
+    found = []
+    for lib in (torch, leafax):
+        x = lib.ones(3, 2, requires_grad=True)
+        x.unbind(0)[1].backward(lib.tensor([-0.0, 2.0]))
+        found.append(np.signbit(x.grad.numpy()))
+    np.testing.assert_array_equal(*found)

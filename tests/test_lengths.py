@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import leafax
-from leafax.functional import _choice, _lengths, _numpy
+from leafax.functional import _alone, _choice, _lengths, _numpy
 from leafax.functional._op import Op
 from leafax.functional._program import Aval, Call, Slot
 
@@ -126,6 +126,91 @@ def test_any_length_gives_torch_s_values_and_gradients(name: str) -> None:
         for a, b in zip(theirs, mine, strict=True):
             assert a.dtype == b.dtype and a.shape == b.shape
             np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-11, err_msg=f"{name} of {n}")
+
+
+IMAGES: dict[str, Callable[..., Any]] = {
+    "conv": lambda f, x, w: f.conv2d(x, w, padding=1),
+    "conv, stride": lambda f, x, w: f.conv2d(x, w, stride=2, padding=1),
+    "conv transposed": lambda f, x, w: f.conv_transpose2d(x, w, stride=2, padding=1),
+    "conv of each channel": lambda f, x, w: f.conv2d(x, w[:, :1], groups=4),
+    "max": lambda f, x, w: f.max_pool2d(x, 2) + f.max_pool2d(x, 3, 2, 1).sum(),
+    "average": lambda f, x, w: f.avg_pool2d(x, 2) + f.avg_pool2d(x, 3, 2, 1).mean(),
+    "average, counted": lambda f, x, w: f.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "average, last window cut": lambda f, x, w: f.avg_pool2d(x, 3, 2, ceil_mode=True),
+    "blocks": lambda f, x, w: f.unfold(x, 3, padding=1, stride=2),
+    "norm": lambda f, x, w: f.group_norm(x, 2) + f.instance_norm(x),
+    "resized": lambda f, x, w: f.interpolate(x, scale_factor=2.0, mode="bilinear"),
+    "diagonal": lambda f, x, w: x.diagonal(1, 2, 3).exp(),
+    "distances": lambda f, x, w: (x[0, 0][:, None] - x[0, 0][None]).square().sum(-1)
+    + x.take_along_dim(x.detach().argsort(-1), -1).mean(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.usefixtures("op_by_op")
+def test_images_of_any_size(name: str) -> None:
+    """Values and gradients, and the words where a window is too large for one."""
+    for size in ((9, 12), (11, 8), (16, 13), (10, 17), (4, 30), (20, 9), (2, 9), (1, 1), (15, 15)):
+        found = []
+        for lib in (torch, leafax):
+            draw = np.random.default_rng(0)
+            x = lib.from_numpy(draw.normal(size=(2, 4, *size))).requires_grad_()
+            w = lib.from_numpy(draw.normal(size=(4, 4, 3, 3))).requires_grad_()
+            try:
+                out = IMAGES[name](lib.nn.functional, x, w)
+                (out * out.detach().cos()).sum().backward()
+                found.append([t.numpy() for t in (out.detach(), x.grad, w.grad) if t is not None])
+            except (RuntimeError, ValueError) as error:
+                found.append(str(error))
+        theirs, mine = found
+        if isinstance(theirs, str):
+            assert mine == theirs
+            continue
+        for a, b in zip(theirs, mine, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-11, err_msg=f"{name} of {size}")
+
+
+@pytest.mark.usefixtures("op_by_op")
+def test_images_of_new_sizes_trace_and_compile_nothing() -> None:
+    f = leafax.nn.functional
+
+    def step(height: int, width: int) -> None:
+        x = leafax.from_numpy(np.ones((2, 4, height, width)))
+        w = leafax.ones(4, 4, 3, 3, dtype=x.dtype, requires_grad=True)
+        y = f.max_pool2d(f.relu(f.conv2d(x, w, padding=1)), 2)
+        z = f.avg_pool2d(f.conv_transpose2d(y, w, stride=2, padding=1), 2)
+        z.square().mean().backward()
+        w.grad.numpy()
+
+    for size in ((18, 20), (22, 24), (26, 36), (30, 34), (38, 40)):
+        step(*size)
+    with (
+        mock.patch.object(_numpy, "_for_these") as traced,
+        mock.patch.object(_alone, "_compiled") as compiled,
+    ):
+        step(42, 44)
+    assert not traced.called and not compiled.called
+
+
+@pytest.mark.usefixtures("op_by_op")
+def test_what_gradients_read_is_traced_once_for_all_lengths() -> None:
+    """A look between forward and backward keeps what the gradients read."""
+
+    def step(n: int) -> float:
+        x = leafax.from_numpy(np.arange(1.0, n + 1)).requires_grad_()
+        loss = ((x * x).log() + x[1:].sum()).mean()
+        loss.item()
+        loss.backward()
+        return float(x.grad.sum().item())
+
+    def expected(n: int) -> float:
+        return float((2 / np.arange(1.0, n + 1)).sum() / n + n - 1)
+
+    for n in (19, 22, 27, 33):
+        assert step(n) == pytest.approx(expected(n))
+    with mock.patch.object(jax, "make_jaxpr") as traced:
+        assert step(40) == pytest.approx(expected(40))
+    assert not traced.called
 
 
 @pytest.mark.usefixtures("op_by_op")
@@ -251,6 +336,35 @@ def evaluated(call: Call, n: int) -> Any:
     made = _numpy.evaluator(call.evaluate, [x], False, (call, (Aval((n,), x.dtype),)))
     assert made is not None
     return made(x)[0]
+
+
+@pytest.mark.usefixtures("op_by_op")
+def test_parts_of_tables_are_traced_by_the_order_of_lengths() -> None:
+    """Which of two lengths is less has to be known; and one that is too long is told so."""
+
+    def seen(lib: Any, rows: int, n: int) -> Any:
+        x = lib.from_numpy(np.arange(rows * 3.0).reshape(rows, 3)).requires_grad_()
+        try:
+            (x[:n].cos() if n in (23, 60) else x.narrow(0, 0, n) * x[:n].cos()).sum().backward()
+        except RuntimeError as error:
+            return str(error)
+        return x.grad.numpy()
+
+    def check(rows: int, n: int) -> None:
+        mine, theirs = seen(leafax, rows, n), seen(torch, rows, n)
+        if isinstance(theirs, str):
+            assert mine == theirs
+        else:
+            np.testing.assert_allclose(mine, theirs)
+
+    for rows, n in ((40, 9), (40, 11), (40, 21), (40, 33), (40, 40), (40, 41), (40, 17), (40, 50)):
+        check(rows, n)
+    for rows, n in ((41, 9), (42, 20), (44, 13), (44, 45), (46, 30), (46, 50), (50, 46), (9, 12)):
+        check(rows, n)
+    with mock.patch.object(_numpy, "_for_these") as traced:
+        seen(leafax, 40, 23)
+        seen(leafax, 61, 60)
+    assert not traced.called
 
 
 def test_a_trace_that_disagrees_is_not_used() -> None:

@@ -16,11 +16,14 @@ from jax import lax
 import leafax
 from leafax.functional import _alone
 from leafax.functional._numpy import MOST, evaluator
+from leafax.functional.ops._taps import Taps, weighted
 
 FLOATS = np.array([[0.5, -1.25, 0.0], [-0.0, 3.0, np.nan], [np.inf, -0.5, 1.0]], np.float32)
 INTS = np.array([[3, -7, 0], [2**31 - 1, 5, 1], [-1, 2, 9]], np.int32)
 BOOLS = np.array([True, False, True])
 
+FEW = Taps((4, 3), (0, 0, 1, 3), (1, 2, 0, 1), (0.25, 0.75, 1.0, 0.5))
+MANY = Taps((2, 3), (0,) * 9 + (1,), (0, 1, 2) * 3 + (1,), (0.125,) * 10)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sign": jnp.sign, "abs": jnp.abs, "square": jnp.square, "max": lambda x: jnp.maximum(x, x.T),
     "min": lambda x: jnp.minimum(x, x.T), "less": lambda x: x < x.T, "equal": lambda x: x == x.T,
@@ -36,6 +39,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "running maximum": lambda x: lax.cummax(x, 1), "running minimum": lambda x: lax.cummin(x, 0),
     "running maximum from the end": lambda x: lax.cummax(x, 0, reverse=True),
     "pad nothing": lambda x: lax.pad(x[:0], x[0, 0], ((1, 0, 2), (0, 2, 0))),
+    "reshape of turned dims": lambda x: lax.reshape(x, (9,), (1, 0)),
+    "tile": lambda x: jnp.tile(x, (2, 1, 3)), "gradient of tile": lambda x: jax.vjp(
+        lambda y: jnp.tile(y, (2, 3)), x * 1.0)[1](jnp.ones((6, 9)).astype((x * 1.0).dtype)),
     "stack": lambda x: jnp.stack([x, x + 1], 1), "unstack": lambda x: jnp.unstack(x, axis=1),
     "gradient of stack": lambda x: jax.vjp(lambda y: jnp.stack([y]), x * 1.0)[1](x[None] * 1.0),
     "split": lambda x: jnp.split(x, [1], 1)[1],
@@ -62,6 +68,17 @@ OF_FLOATS: dict[str, Callable[..., Any]] = {
     "to uint8": lambda x: (x * 99).astype("uint8"),
     "erf": lax.erf, "erfc": lax.erfc, "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "relu": jax.nn.relu, "softmax": jax.nn.softmax,
+    "greatest": lambda x: lax.top_k(x, 2), "greatest of a column": lambda x: lax.top_k(x.T, 3),
+    "greatest of equal ones": lambda x: lax.top_k(jnp.signbit(x) * 1.0, 3),
+    "greatest of zeros and NaN": lambda x: lax.top_k(
+        jnp.concatenate([x, -x, x * 0]).reshape(-1), 27),
+    "greatest of rows": lambda x: lax.top_k(x, 2, axis=0),
+    "weighted": lambda x: weighted(x, 0, FEW), "weighted columns": lambda x: weighted(x, 1, FEW),
+    "weighted, many": lambda x: weighted(jnp.nan_to_num(x, posinf=2), 1, MANY),
+    "weighted, many and not finite": lambda x: weighted(x, 1, MANY),
+    "weighted nothing": lambda x: weighted(x[:0], 1, FEW),
+    "gradient of weighted": lambda x: jax.vjp(lambda y: weighted(y, 0, FEW), x)[1](
+        jnp.ones((4, 3), x.dtype)),
 }  # fmt: skip
 
 
@@ -253,6 +270,66 @@ def test_random_numbers_that_are_rounded_are_for_xla(name: str) -> None:
 def test_counters_of_the_old_kind_are_for_xla() -> None:
     with jax.threefry_partitionable(False):  # type: ignore[attr-defined]
         assert evaluator(jax.random.bits, [jax.random.key(0)]) is None
+
+
+IMAGES = np.random.default_rng(0).standard_normal((3, 4, 7, 6))
+KERNELS = np.random.default_rng(1).standard_normal((6, 4, 3, 2))
+
+
+def _convolved(**options: Any) -> Callable[..., Any]:
+    numbers = ("NCHW", "OIHW", "NCHW")
+    given = {"window_strides": (1, 1), "padding": "SAME", "dimension_numbers": numbers} | options
+    return lambda x, w: lax.conv_general_dilated(x, w, **given)
+
+
+CONVOLUTIONS: dict[str, Callable[..., Any]] = {
+    "same": _convolved(), "valid": _convolved(padding="VALID"),
+    "strides": _convolved(window_strides=(2, 3), padding=((1, 0), (2, 3))),
+    "cut": _convolved(padding=((-1, 2), (0, -2))), "dilated": _convolved(rhs_dilation=(2, 3)),
+    "spread": _convolved(lhs_dilation=(2, 3), padding=((2, 0), (-1, 4))),
+    "spread and cut": _convolved(lhs_dilation=(3, 2), padding=((-2, -4), (-3, -1))),
+    "too small": _convolved(padding="VALID", rhs_dilation=(4, 1)),
+    "groups": lambda x, w: _convolved(feature_group_count=2)(x, w[:, :2]),
+    "each channel": lambda x, w: _convolved(feature_group_count=4)(x, w[:4, :1]),
+    "groups of rows": _convolved(batch_group_count=3),
+    "channels last": lambda x, w: _convolved(dimension_numbers=("NHWC", "HWIO", "NHWC"))(
+        x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)),
+    "nothing": lambda x, w: _convolved()(x[:0], w),
+    "no channels": lambda x, w: _convolved()(x[:, :0], w[:, :0]),
+    "no rows but padding": lambda x, w: _convolved(padding=((2, 3), (1, 1)))(x[:, :, :0], w),
+    "a vector": lambda x, w: lax.conv_general_dilated(
+        x[:, :, 0], w[..., 0], (1,), ((1, 1),), dimension_numbers=("NCH", "OIH", "NCH")),
+    "gradient": lambda x, w: jax.vjp(_convolved(window_strides=(2, 1)), x, w)[1](
+        jnp.ones((3, 6, 4, 6), x.dtype)),
+    "gradient of groups": lambda x, w: jax.vjp(_convolved(feature_group_count=2), x, w[:, :2])[1](
+        jnp.ones((3, 6, 7, 6), x.dtype)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_convolutions(name: str, dtype: str) -> None:
+    with jax.enable_x64(True):
+        same(CONVOLUTIONS[name], IMAGES.astype(dtype), KERNELS.astype(dtype))
+
+
+def test_convolutions_of_zeros_and_of_what_is_not_finite() -> None:
+    x, w = IMAGES.astype("float32"), KERNELS.astype("float32")
+    x[0], x[1, 0, 3, 2], x[2, 1, 0, 0] = 0, np.inf, np.nan
+    same(_convolved(padding="VALID"), x, w)
+    same(_convolved(padding="VALID"), -x, -np.abs(w))
+
+
+def test_convolutions_count_what_they_multiply() -> None:
+    """By NumPy they take as long as their matrices have elements, so they are compiled sooner."""
+    found = evaluator(_convolved(), [IMAGES.astype("float32"), KERNELS.astype("float32")])
+    assert found is not None and found.largest == 3 * 7 * 6 * 4 * 3 * 2
+
+
+def test_large_convolutions_are_for_xla() -> None:
+    x, w = np.ones((8, 16, 32, 32), np.float32), np.ones((1, 16, 7, 7), np.float32)
+    assert evaluator(_convolved(), [x, w]) is None
+    assert evaluator(_convolved(), [INTS[None, None], INTS[None, None]]) is None
 
 
 def test_gradients_by_index() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from leafax.functional import TABLE
 
+from .._creation import arange
 from .._record import apply
 from ._backward import grad
 from ._fit import zeros
@@ -34,9 +36,10 @@ def one_by_one(
     found = []
     for i, out in enumerate(outputs):
         rows: list[list[Any]] = [[] for _ in inputs]
-        for element in _elements(out):
-            # From an implicit 1, which PyTorch has for real numbers only.
-            grads = reached((element,), inputs, None, create_graph, True)
+        if out.is_complex() and out.numel():  # an implicit 1 is for real numbers only, it says
+            reached(out.reshape(-1).unbind(0)[:1], inputs, None, create_graph, True)
+        for flat, one in _elements(out):
+            grads = reached((flat,), inputs, (one,), create_graph, True)
             for k, (g, t) in enumerate(zip(grads, inputs, strict=True)):
                 if g is None:
                     if strict:
@@ -66,10 +69,8 @@ def at_once(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Any, .
         raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
     rows: list[list[Any]] = [[] for _ in inputs]
     for out in outputs:
-        for element in _elements(out):
-            # From a 1 that is given, so outputs may be complex.
-            one = element.detach().new_ones(())
-            grads = reached((element,), inputs, (one,), create_graph, True)
+        for flat, one in _elements(out):
+            grads = reached((flat,), inputs, (one,), create_graph, True)
             for row, g, t in zip(rows, grads, inputs, strict=True):
                 row.append(zeros(t._v) if g is None else g)
     found = []
@@ -79,8 +80,16 @@ def at_once(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Any, .
     return tuple(zip(*found, strict=True))
 
 
-def _elements(out: Any) -> tuple[Any, ...]:
-    return out.reshape(-1).unbind(0) if out.numel() else ()
+def _elements(out: Any) -> Iterator[tuple[Any, Any]]:
+    """For each element all of them in a row, and a gradient that is 1 there.
+
+    The same calls for each: to take the element itself is another for each number of elements,
+    whose gradient is to be traced.
+    """
+    flat = out.reshape(-1)
+    places = arange(flat.numel())
+    for place in range(flat.numel()):
+        yield flat, (places == place).to(flat.dtype)
 
 
 def _stack(rows: list[Any]) -> Any:

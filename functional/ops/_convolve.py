@@ -47,7 +47,7 @@ def convolve(
     taps = math.prod(kernel)
     if suits and groups == x.shape[1] > 1 and taps <= TAPS:
         return _channel_by_channel(x, weight, stride, pads, dilation, out)
-    if suits and groups == 1 and (taps == 1 or math.prod(out) <= SMALL):
+    if suits and groups == 1 and (taps == 1 or _is_small(out)):
         return _by_columns(x, weight, stride, pads, dilation, out)
     spatial = "DHW"[-len(stride) :]
     names = ("NC" + spatial, "OI" + spatial, "NC" + spatial)
@@ -55,6 +55,11 @@ def convolve(
         x, weight, stride, pads, lhs_dilation=lhs_dilation, rhs_dilation=dilation,
         dimension_numbers=names, feature_group_count=groups,
     )  # fmt: skip
+
+
+def _is_small(out: Sequence[int]) -> bool:
+    """Whether the result has few positions; what is traced for any lengths is not for XLA."""
+    return all(type(n) is int for n in out) and math.prod(out) <= SMALL
 
 
 def _taps(

@@ -311,8 +311,8 @@ def diagonal_dims(shape: Shape, offset: int, dim1: int, dim2: int) -> tuple[int,
     if dim1 == dim2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {given}")
     rows, columns = shape[dim1], shape[dim2]
-    length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
-    return dim1, dim2, max(length, 0)
+    length = _least(rows, columns - offset) if offset >= 0 else _least(rows + offset, columns)
+    return dim1, dim2, _greatest(length, 0)
 
 
 def unfold_windows(shape: Shape, dimension: int, size: int, step: int) -> tuple[int, int]:

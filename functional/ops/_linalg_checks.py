@@ -33,7 +33,7 @@ def size(x: Array, dim: int) -> int:
     """How long a dim is, where the tensor may not have it."""
     if not x.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return int(x.shape[_dims.wrap_dim(dim, x.ndim)])
+    return x.shape[_dims.wrap_dim(dim, x.ndim)]  # type: ignore[no-any-return]  # or a symbol
 
 
 # One matrix --------------------------------------------------------------------------------------

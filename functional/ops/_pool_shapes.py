@@ -66,7 +66,7 @@ def _check_numbers(
 
 
 def _check_out(shape: tuple[int, ...], out: tuple[int, ...]) -> None:
-    if min(out) < 1:
+    if any(n < 1 for n in out):  # of lengths that are symbols none is known to be the least
         before = "x".join(str(n) for n in shape[-len(out) - 1 :])
         after = "x".join(str(n) for n in (shape[-len(out) - 1], *out))
         raise RuntimeError(
@@ -256,7 +256,7 @@ def avg_windows(
     else:
         _check_input(name, dims, shape, dims == 3)
     w = _windows(shape, kernel, steps, pads, (1,) * dims, ceil_mode)
-    if dims == 3 and min(w.out) < 1:
+    if dims == 3 and any(n < 1 for n in w.out):
         sizes = _named(shape[-3:], "")
         raise RuntimeError(
             f"input image ({sizes}) smaller than kernel size ({_named(kernel, 'k')})"

@@ -259,7 +259,7 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
     wanted = without(input.shape, size(indices, dim))
     shape = _dims.broadcast_shapes(wanted, indices.shape)
     whole = jnp.broadcast_to(input, without(shape, input.shape[dim]))
-    wrapped = jnp.remainder(indices, max(input.shape[dim], 1))
+    wrapped = jnp.remainder(indices, input.shape[dim] or 1)
     return jnp.take_along_axis(whole, jnp.broadcast_to(wrapped, shape), dim, mode=IN_BOUNDS)
 
 

@@ -224,7 +224,7 @@ def _convolution(
             (n - 1) * s + 1 + lo + hi - k + 1
             for n, s, (lo, hi), k in zip(x.shape[2:], stride, pads, kernel, strict=True)
         ]
-        if min(sizes) < 1:
+        if any(n < 1 for n in sizes):  # of lengths that are symbols none is known to be the least
             raise RuntimeError(
                 f"Given input size per channel: {_times(x.shape[2:])}. Calculated output size per "
                 f"channel: {_times(sizes)}. Output size is too small"

@@ -117,8 +117,9 @@ def _blocks(
     steps: Sequence[int],
 ) -> tuple[int, ...]:  # fmt: skip
     rows = zip(sizes, kernel, gaps, pads, steps, strict=True)
+    spans = [(n + 2 * p - d * (k - 1) - 1, s) for n, k, d, p, s in rows]
     # C++ division truncates towards zero.
-    return tuple(int((n + 2 * p - d * (k - 1) - 1) / s) + 1 for n, k, d, p, s in rows)
+    return tuple(span // s + 1 if span >= 0 else 1 - -span // s for span, s in spans)
 
 
 def _paren(values: Sequence[int]) -> str:
@@ -144,7 +145,7 @@ def unfold(
             f"dimensions for input, but got: {size_list(input.shape)}"
         )
     counts = _blocks(input.shape[-2:], kernel, gaps, pads, steps)
-    if min(counts) < 1:
+    if any(n < 1 for n in counts):
         raise RuntimeError(
             f"Given input with spatial size {_paren(input.shape[-2:])}, "
             f"kernel_size={_paren(kernel)}, dilation={_paren(gaps)}, padding={_paren(pads)}, "

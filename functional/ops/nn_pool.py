@@ -128,6 +128,10 @@ def _divisor(input: Array, w: Windows, count_include_pad: bool) -> Any:
     spatial = input.shape[-len(w.kernel) :]
     count: Any = 1
     for size, k, s, p, out in zip(spatial, w.kernel, w.stride, w.padding, w.out, strict=True):
+        inside = size + p if count_include_pad else size
+        if (count_include_pad or not p) and (out - 1) * s - p + k <= inside:
+            count = np.multiply.outer(count, np.full(1, k))  # none reaches out of it
+            continue
         start = np.arange(out) * s - p
         end = np.minimum(start + k, size + p)
         if not count_include_pad:

@@ -14,7 +14,7 @@ from .._dtypes import cast, cpp_name, is_complex, is_floating, promote, real_of,
 from .._op import Fault, op
 from . import _dims
 from ._elementwise import unsupported
-from ._linalg_checks import need_kernel
+from ._linalg_checks import computes, need_kernel
 from ._nn import wrap_dim
 from .arithmetic import no_bool_difference
 from .matmul import need_kernel_dtypes
@@ -257,11 +257,12 @@ def cdist(
     _dims.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     # By a matrix product where there are many rows, which computes in halves too.
     product = _PRODUCT[compute_mode]
-    if product is None:
-        product = max(x1.shape[-2], x2.shape[-2]) > _MANY_ROWS
-    if x1.size and x2.size and (p != 2 or not product):
-        need_kernel("cdist", x1)
-        need_kernel_dtypes("cdist", x1, x2)
+    if x1.dtype != x2.dtype or not computes(x1.dtype):
+        if product is None:
+            product = max(x1.shape[-2], x2.shape[-2]) > _MANY_ROWS
+        if x1.size and x2.size and (p != 2 or not product):
+            need_kernel("cdist", x1)
+            need_kernel_dtypes("cdist", x1, x2)
     if x1.dtype != x2.dtype and x1.size and x2.size:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
