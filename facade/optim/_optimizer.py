@@ -236,7 +236,7 @@ class Optimizer(Saved):
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         memo = trace.state.next.get(key)
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
-        if memo is None or share(params) or not are_at_rest(held):
+        if memo is None or share(params) or not are_at_rest(held) or not memo.fits(held):
             return False
         memo.replay(trace, params, held, inputs, counts)
         return True
