@@ -66,9 +66,7 @@ MASKED: dict[str, str] = dict.fromkeys(
 OPTIM: dict[str, str] = {
     name: f"use `leafax.optim.Optax(params, optax.{there}(...))`"
     for name, there in {
-        "Adadelta": "adadelta", "Adafactor": "adafactor", "Adagrad": "adagrad",
-        "Adamax": "adamax", "LBFGS": "lbfgs", "Muon": "contrib.muon", "NAdam": "nadam",
-        "RAdam": "radam", "RMSprop": "rmsprop", "Rprop": "rprop",
+        "Adafactor": "adafactor", "LBFGS": "lbfgs", "Muon": "contrib.muon",
     }.items()
 }  # fmt: skip
 UTILS: dict[str, str] = {
