@@ -10,6 +10,7 @@ from ._adam import Adam as Adam
 from ._adam import AdamW as AdamW
 from ._adamax import Adamax as Adamax
 from ._asgd import ASGD as ASGD
+from ._lbfgs import LBFGS as LBFGS
 from ._nadam import NAdam as NAdam
 from ._optax import Optax as Optax
 from ._optimizer import Optimizer as Optimizer
