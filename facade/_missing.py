@@ -65,12 +65,8 @@ MASKED: dict[str, str] = dict.fromkeys(
 )
 OPTIM: dict[str, str] = {
     name: f"use `leafax.optim.Optax(params, optax.{there}(...))`"
-    for name, there in {
-        "Adadelta": "adadelta", "Adafactor": "adafactor", "Adagrad": "adagrad",
-        "Adamax": "adamax", "LBFGS": "lbfgs", "Muon": "contrib.muon", "NAdam": "nadam",
-        "RAdam": "radam", "RMSprop": "rmsprop", "Rprop": "rprop",
-    }.items()
-}  # fmt: skip
+    for name, there in {"Adafactor": "adafactor", "Muon": "contrib.muon"}.items()
+}
 UTILS: dict[str, str] = {
     "data": "loop over any iterable of arrays or tensors",
     "tensorboard": "log `tensor.item()` with the writer that you like",

@@ -143,7 +143,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return int(self.item())
 
     def _scalar(self, kind: str) -> Any:
-        if self.requires_grad and kind != "int" and not hides_grad(self):
+        warned = self.requires_grad and local.mode.enabled and kind != "int"
+        if warned and not hides_grad(self):
             warn_once(_TO_SCALAR)
         if self.numel() != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")

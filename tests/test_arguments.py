@@ -247,6 +247,8 @@ def test_conversions_to_numbers_warn_once() -> None:
             t.set_warn_always(True)
             try:
                 float(x), complex(x), int(x)
+                with t.no_grad():
+                    float(x), complex(x)
             finally:
                 t.set_warn_always(False)
         found.append([str(w.message).partition(" (Trig")[0] for w in told])

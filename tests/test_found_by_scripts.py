@@ -55,6 +55,8 @@ def test_attention_lies_as_its_queries_do(kind: str) -> None:
         lambda o, p: o.Adam(p, amsgrad=True), lambda o, p: o.AdamW(p, lr=0.1),
         lambda o, p: o.SGD(p, lr=0.1, momentum=0.9),
         lambda o, p: o.SGD(p, lr=0.1, momentum=0.9, dampening=0.1),
+        lambda o, p: o.RMSprop(p, momentum=0.9, centered=True), lambda o, p: o.Adagrad(p),
+        lambda o, p: o.ASGD(p, t0=1), lambda o, p: o.Rprop(p),
     ],
 )  # fmt: skip
 def test_an_optimizers_state_lies_as_its_parameter_does(make: Any) -> None:

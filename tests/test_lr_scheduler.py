@@ -64,7 +64,8 @@ CASES: dict[str, Make] = {
 def optimizer(t: Any, kind: str = "SGD") -> Any:
     w, b = t.ones(2, requires_grad=True), t.ones(1, requires_grad=True)
     groups = [{"params": [w], "lr": 0.5}, {"params": [b], "lr": 0.1}]
-    return t.optim.SGD(groups, momentum=0.9) if kind == "SGD" else t.optim.Adam(groups)
+    options = {"momentum": 0.9} if kind in ("SGD", "RMSprop") else {}
+    return getattr(t.optim, kind)(groups, **options)
 
 
 def seen(o: Any) -> list[Any]:
@@ -88,7 +89,7 @@ QUIET = "ignore:(To get the last|The epoch parameter|Detected call):UserWarning"
 
 
 @pytest.mark.filterwarnings(QUIET)
-@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "RMSprop", "NAdam"])
 @pytest.mark.parametrize("name", CASES)
 def test_every_rate_equals_torchs(name: str, kind: str) -> None:
     assert run(leafax, CASES[name], kind)[0] == run(torch, CASES[name], kind)[0]

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from .._bits import view_as_real
-from .._dtype import float32, float64
-from .._from_data import tensor
-from .._functions import get_default_dtype
 from .._handle import Handle
 from . import _checks
+from ._counted import Counted, counted
 from ._groups import ParamGroup
-from ._optimizer import Optimizer
 
 _NAMES = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 _NO_TENSOR = "lr as a Tensor is not supported for capturable=False and foreach=True"
 
 
-class Adam(Optimizer):
+class Adam(Counted):
     """Adam (Kingma and Ba, 2014), by optax's `scale_by_adam`.
 
     Args:
@@ -46,11 +42,7 @@ class Adam(Optimizer):
         alone = bool(foreach) and not capturable
         if isinstance(lr, Handle) and alone:
             raise ValueError(_NO_TENSOR)
-        _checks.one_element("lr", lr)
-        _checks.not_negative("learning rate", lr)
-        _checks.not_negative("epsilon value", eps)
-        _checks.betas(betas)
-        _checks.not_negative("weight_decay value", weight_decay)
+        _checks.of_adam(lr, eps, betas, weight_decay)
         betas = _checks.of_one_kind(betas, alone)
         super().__init__(
             params,
@@ -69,28 +61,11 @@ class Adam(Optimizer):
         "differentiable": False, "decoupled_weight_decay": False, "fused": None,
     }  # fmt: skip
 
-    def _complete(self, group: ParamGroup) -> None:
-        for p in group["params"]:
-            state = self.state.get(p)
-            if state and not isinstance(state["step"], Handle):
-                state["step"] = tensor(float(state["step"]), dtype=_step_dtype(group))
-
-    def number_values(self, group: ParamGroup) -> list[Any]:
-        return [group["lr"], *group["betas"], group["eps"], group["weight_decay"]]
-
     def held_names(self, group: ParamGroup) -> tuple[str, ...]:
         return _NAMES if group["amsgrad"] else _NAMES[:3]
 
-    def writes(self, group: ParamGroup) -> int:
-        return 2 if group["decoupled_weight_decay"] and group["weight_decay"] != 0 else 1
-
-    def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
-        shape, dtype = tuple(p.shape), p._v.dtype
-        state = {name: jnp.zeros(shape, dtype) for name in self.held_names(group)}
-        state["step"] = jnp.zeros((), "float64" if _step_dtype(group) is float64 else "float32")
-        return state
-
     def update_recorded(self, p: Any, group: ParamGroup) -> None:
+        _checks.one_by_one(group)
         state = self.state_of(p, group)
         g = -p.grad if group["maximize"] else p.grad
         lr, decay = group["lr"], group["weight_decay"]
@@ -123,57 +98,24 @@ class Adam(Optimizer):
         p.addcdiv_(mean.clone(), (square.sqrt() / (correction * rate)).add_(group["eps"] / rate))
 
     @staticmethod
-    def update(
-        p: Any,
-        g: Any,
-        state: dict[str, Any],
-        numbers: dict[str, Any],
-        choices: dict[str, Any],
+    def moved(
+        p: Any, g: Any, state: dict[str, Any], numbers: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        lr, decay = numbers["lr"], numbers["weight_decay"]
-        if choices["maximize"]:
-            g = -g
-        if choices["decays"] and choices["decoupled_weight_decay"]:
-            p = p * (1 - lr * decay)
-        elif choices["decays"]:
-            g = g + decay * p
-        if jnp.iscomplexobj(p):  # each part for itself
-            parts = [
-                _adam(p.real, g.real, _each(jnp.real, state), numbers),
-                _adam(p.imag, g.imag, _each(jnp.imag, state), numbers),
-            ]
-            (re, after), (im, after_im) = parts
-            return jax.lax.complex(re, im), {
-                n: after[n] if n == "step" else jax.lax.complex(after[n], after_im[n])
-                for n in after
-            }
-        return _adam(p, g, state, numbers)
+        import optax
 
-
-def _each(part: Any, state: dict[str, Any]) -> dict[str, Any]:
-    return {n: x if n == "step" else part(x) for n, x in state.items()}
-
-
-def _adam(
-    p: Any, g: Any, state: dict[str, Any], numbers: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    """One update of real numbers, decay aside."""
-    import optax
-
-    b1, b2, eps = numbers["beta1"], numbers["beta2"], numbers["eps"]
-    adam = optax.scale_by_adam(b1, b2, eps)
-    count = state["step"].astype("int32")
-    before = optax.ScaleByAdamState(count, state["exp_avg"], state["exp_avg_sq"])
-    scaled, after = adam.update(g, before, p)
-    new = {"step": state["step"] + 1, "exp_avg": after.mu, "exp_avg_sq": after.nu}
-    if "max_exp_avg_sq" in state:
-        # PyTorch takes the maximum before the bias correction, optax's amsgrad after it.
-        step = new["step"].astype("float64")
-        largest = jnp.maximum(state["max_exp_avg_sq"], after.nu)
-        new["max_exp_avg_sq"] = largest
-        mean = after.mu / (1 - b1**step).astype(p.dtype)
-        scaled = mean / (jnp.sqrt(largest / (1 - b2**step).astype(p.dtype)) + eps)
-    return optax.apply_updates(p, -numbers["lr"] * scaled), new
+        b1, b2, eps = numbers["beta1"], numbers["beta2"], numbers["eps"]
+        adam, count = optax.scale_by_adam(b1, b2, eps), state["step"].astype("int32") - 1
+        before = optax.ScaleByAdamState(count, state["exp_avg"], state["exp_avg_sq"])
+        scaled, after = adam.update(g, before, p)
+        new = {"exp_avg": after.mu, "exp_avg_sq": after.nu}
+        if "max_exp_avg_sq" in state:
+            # PyTorch takes the maximum before the bias correction, optax's amsgrad after it.
+            step = counted(state)
+            largest = jnp.maximum(state["max_exp_avg_sq"], after.nu)
+            new["max_exp_avg_sq"] = largest
+            mean = after.mu / (1 - b1**step).astype(p.dtype)
+            scaled = mean / (jnp.sqrt(largest / (1 - b2**step).astype(p.dtype)) + eps)
+        return optax.apply_updates(p, -numbers["lr"] * scaled), new
 
 
 def _is_trained(number: Any) -> bool:
@@ -182,11 +124,6 @@ def _is_trained(number: Any) -> bool:
 
 def _kept(step: Any, beta: Any) -> Any:
     return step.clone() if _is_trained(beta) else step
-
-
-def _step_dtype(group: ParamGroup) -> Any:
-    """A step count's dtype: float32, but float64 where that is the default dtype."""
-    return float64 if get_default_dtype() is float64 and not group.get("fused") else float32
 
 
 class AdamW(Adam):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._handle import Handle
 
@@ -16,6 +16,19 @@ def not_negative(what: str, value: Any, *, nan: bool = False) -> None:
 def one_element(name: str, value: Any) -> None:
     if isinstance(value, Handle) and value.numel() != 1:  # type: ignore[attr-defined]
         raise ValueError(f"Tensor {name} must be 1-element")
+
+
+def rate(lr: Any) -> None:
+    one_element("lr", lr)
+    not_negative("learning rate", lr)
+
+
+def of_adam(lr: Any, eps: Any, values: Any, weight_decay: Any) -> None:
+    """Check what Adam and its kin are given; `values` are the betas."""
+    rate(lr)
+    not_negative("epsilon value", eps)
+    betas(values)
+    not_negative("weight_decay value", weight_decay)
 
 
 def betas(values: Any) -> None:
@@ -54,8 +67,27 @@ _FUSED_ON = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 _CAPTURED_ON = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
 
 
-def has_kernel(group: dict[str, Any], params: list[Any]) -> None:
-    """Raise where PyTorch's fused or captured update takes no such parameters."""
+class Captured(NamedTuple):
+    """What PyTorch says of a `capturable` update on a device that cannot capture it."""
+
+    what: str = "params and state_steps"
+    xla: bool = True  # whether the update takes XLA's devices
+
+
+def one_by_one(group: dict[str, Any]) -> None:
+    """Raise where PyTorch's update of many parameters at once is to be differentiated."""
+    if group["foreach"]:
+        raise AssertionError("_foreach ops don't support autograd")
+
+
+def has_kernel(
+    group: dict[str, Any], params: list[Any], captured: tuple[Captured, Captured]
+) -> None:
+    """Raise where PyTorch's fused or captured update takes no such parameters.
+
+    Args:
+      captured: what is said of updates of one parameter, and of many at once.
+    """
     if group.get("fused"):
         for p in params:
             if p._v.dtype.kind == "c":
@@ -64,7 +96,8 @@ def has_kernel(group: dict[str, Any], params: list[Any]) -> None:
                     f"supported devices: {_FUSED_ON} but {p.dtype} and {p.device.type}"
                 )
     elif group.get("capturable") and any(p.device.type == "cpu" for p in params):
+        what, xla = captured[bool(group["foreach"])]
         raise AssertionError(
-            "If capturable=True, params and state_steps must be on supported devices: "
-            f"{_CAPTURED_ON[:-1] if group['foreach'] else _CAPTURED_ON}."
+            f"If capturable=True, {what} must be on supported devices: "
+            f"{_CAPTURED_ON if xla else _CAPTURED_ON[:-1]}."
         )

@@ -23,7 +23,7 @@ from .._roles import overwritten, spread
 from .._threads import sharing
 from .._trace import Value, local
 from .._writes import rebind, write
-from ._checks import has_kernel
+from ._checks import Captured, has_kernel
 from ._groups import ParamGroup
 from ._saving import Saved
 from ._skip import skip_if
@@ -86,6 +86,8 @@ class Optimizer(Saved):
     numbers: tuple[str, ...] = ()
     #: Hyperparameters that choose what is computed; changing one makes another program.
     choices: tuple[str, ...] = ()
+    #: What is said of `capturable` where it is refused: of one parameter, and of many at once.
+    captured = (Captured(), Captured(xla=False))
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         super().__init__(params, defaults)
@@ -181,7 +183,7 @@ class Optimizer(Saved):
 
     def _step_recorded(self) -> None:
         for group in self.param_groups:
-            has_kernel(group, self.trainable(group))
+            has_kernel(group, self.trainable(group), self.captured)
             for p in self.trainable(group):
                 self.update_recorded(p, group)
 
@@ -211,7 +213,7 @@ class Optimizer(Saved):
         inputs = self._entering[id(group)].as_inputs(numbers)
         counts = self.writes(group)
         if not self._replayed(op, params, held, inputs, counts):
-            has_kernel(group, params)
+            has_kernel(group, params, self.captured)
             if _entered(params) and self._replayed(op, params, held, inputs, counts):
                 return
             parts = apart(params)
@@ -234,7 +236,7 @@ class Optimizer(Saved):
         key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
         memo = trace.state.next.get(key)
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
-        if memo is None or share(params) or not are_at_rest(held):
+        if memo is None or share(params) or not are_at_rest(held) or not memo.fits(held):
             return False
         memo.replay(trace, params, held, inputs, counts)
         return True
@@ -306,6 +308,9 @@ class Optimizer(Saved):
     def number_values(self, group: ParamGroup) -> list[Any]:
         return [group[name] for name in self.numbers]
 
+    def choice_values(self, group: ParamGroup) -> dict[str, Any]:
+        return {name: group[name] for name in self.choices}
+
     def state_of(self, p: Any, group: ParamGroup) -> dict[str, Any]:
         """The parameter's state as tensors; made at its first step."""
         state = self.state.get(p)
@@ -320,10 +325,10 @@ class Optimizer(Saved):
         """The op that updates this many parameters of a group."""
         # Without decay nothing is added: 0 times an infinite weight would be NaN, and costs.
         decays, names = bool(group.get("weight_decay")), (self.held_names(group),) * params
-        key = (decays, names, fixed, *[group[name] for name in self.choices])
+        choices = self.choice_values(group)
+        key = (decays, names, fixed, *choices.values())
         op = self._ops.get(key)
         if op is None:
-            choices = {name: group[name] for name in self.choices}
             choices["decays"] = decays
             op = self._ops[key] = update_op(type(self), choices, names, fixed)
         return op

@@ -72,6 +72,14 @@ class StepMemo(NamedTuple):
     state: State
     values: tuple[Value, ...]
 
+    def fits(self, held: Any) -> bool:
+        """Whether the states are of the dtypes that were recorded: loaded ones may not be."""
+        known = self.values[len(self.values) - len(held) :]
+        for t, value in zip(held, known, strict=True):
+            if t._v.dtype is not value.dtype and t._v.dtype != value.dtype:
+                return False
+        return True
+
     def replay(self, trace: Trace, params: Any, held: Any, inputs: list[Any], counts: int) -> None:
         trace.state = self.state
         trace.arrays += inputs
