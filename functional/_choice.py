@@ -79,7 +79,7 @@ class Choice:
         if lowerings()["op_by_op"] == "exact" and not self._is_exact:
             return False
         if met:
-            return self._stays_by_numpy or self.spent < self._worth()
+            return once or self._stays_by_numpy or self.spent < self._worth()
         one_of_many = self._is_one_of_many
         steps = bool(self._optimizers or self._program.residuals)
         if steps and not one_of_many and self._whole < _LONG_STEP:
@@ -93,7 +93,7 @@ class Choice:
         )
         inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]
         given = sum(math.prod(inputs[i].shape) * inputs[i].dtype.itemsize for i in donate)
-        gives = given > _ONE or bool(self._optimizers)
+        gives = bool(self._optimizers) or bool(donate) and not (given <= _ONE and self._only_scales)
         dearer = _DONATING if gives and not (one_of_many or once) else 1
         return given <= _DONATED and alone * dearer <= self._whole
 
@@ -110,6 +110,15 @@ class Choice:
         if self._optimizers:
             return self._whole >= _LONG_STEP
         return not self._program.residuals and all(is_little(alone) for _, alone in self._steps)
+
+    @functools.cached_property
+    def _only_scales(self) -> bool:
+        """Whether it draws and multiplies alone, as parameters are drawn: compiled whole it gives
+        the same numbers, and the same seed must."""
+        return all(
+            is_exact(node) or getattr(getattr(node.call, "op", None), "name", None) == "mul"
+            for node, _ in self._steps
+        )
 
     @functools.cached_property
     def _is_exact(self) -> bool:
