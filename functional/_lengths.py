@@ -17,6 +17,7 @@ themselves.
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -245,17 +246,30 @@ def _trace(
     def named(n: int) -> Any:
         return names.get(n, n)
 
+    made: Traced | None = None
     try:
         with jax.enable_x64(True):
             other = call.sized(named)
             found = jax.make_jaxpr(other.evaluate)(
                 *[aval.struct() for aval in call.taken(avals, named)]
             )
-        made = Traced(other, found, sizes, places, order)
-        made.lengths(sizes)(tuple([out.shape for out in found.out_avals]))
+        traced = Traced(other, found, sizes, places, order)
+        traced.lengths(sizes)(tuple([out.shape for out in found.out_avals]))
+        made = traced
     except Exception:  # whatever JAX cannot tell of symbols, or the body's own error
-        return None
+        pass
+    if made is None:
+        let_go()
     return made
+
+
+def let_go() -> None:
+    """Have an error's frames collected.
+
+    They and JAX's errors hold each other, and those that called them, and so the user's tensors:
+    a program would return what nobody holds any more.
+    """
+    gc.collect(1)
 
 
 def general(call: Any, avals: tuple[Aval, ...]) -> tuple[General, Sizes] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from unittest import mock
@@ -316,6 +318,29 @@ def test_lengths_that_can_be_no_symbols_are_not_tried_for_ever() -> None:
             assert found is not None
             np.testing.assert_array_equal(found(x)[0], x[(7 + n // 2 % 11) % 3 :])
     assert tried.call_count <= 25
+
+
+def test_a_trace_that_fails_holds_nothing_of_those_who_asked() -> None:
+    """Else a program returned what nobody holds any more, until garbage is collected."""
+
+    class Held:
+        pass
+
+    def ask() -> weakref.ref[Any]:
+        held = Held()
+        call = a_call(lambda x: x[: min(x.shape[0], 9)] if x.shape[0] % 7 < 3 else x * 2)
+        for n in (20, 21, 22, 23):
+            np.testing.assert_array_equal(evaluated(call, n).shape, (9,) if n % 7 < 3 else (n,))
+        (it,) = call.general.values()
+        assert it._refused
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        with jax.enable_x64(True):
+            assert ask()() is None
+    finally:
+        gc.enable()
 
 
 def an_op(body: Callable[..., Any], *parameters: str, sizes: tuple[str, ...] = ()) -> Any:
