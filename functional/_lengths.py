@@ -258,15 +258,14 @@ def _trace(
         made = traced
     except Exception:  # whatever JAX cannot tell of symbols, or the body's own error
         pass
-    if made is None:
-        let_go()
+    let_go()
     return made
 
 
 def let_go() -> None:
-    """Have an error's frames collected.
+    """Have the frames of JAX's errors collected, of those that it has met itself as well.
 
-    They and JAX's errors hold each other, and those that called them, and so the user's tensors:
+    They and the errors hold each other, and the frames that called them, and so the user's tensors:
     a program would return what nobody holds any more.
     """
     gc.collect(1)
