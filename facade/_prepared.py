@@ -46,8 +46,7 @@ def prepared_anew(trace: Trace, op: Any, args: Any) -> bool:
 
 def _draws(state: State) -> int:
     """How many random ops there are up to here."""
-    return sum(s.call is not None and getattr(s.call, "op", None) is not None and s.call.op.random
-               for s in state.path())  # fmt: skip
+    return sum(getattr(getattr(s.call, "op", None), "random", False) for s in state.path())
 
 
 def has_graph(state: State) -> bool:

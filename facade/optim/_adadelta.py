@@ -61,10 +61,6 @@ class Adadelta(Counted):
             },
         )  # fmt: skip
 
-    later_entries = {
-        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
-    }  # fmt: skip
-
     def held_names(self, group: ParamGroup) -> tuple[str, ...]:
         return ("step", "square_avg", "acc_delta")
 

@@ -56,10 +56,6 @@ class Adamax(Counted):
             },
         )  # fmt: skip
 
-    later_entries = {
-        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
-    }  # fmt: skip
-
     def held_names(self, group: ParamGroup) -> tuple[str, ...]:
         return ("step", "exp_avg", "exp_inf")
 

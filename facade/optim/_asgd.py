@@ -68,10 +68,6 @@ class ASGD(Counted):
             },
         )  # fmt: skip
 
-    later_entries = {
-        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
-    }  # fmt: skip
-
     def held_names(self, group: ParamGroup) -> tuple[str, ...]:
         return ("step", "eta", "mu", "ax")
 

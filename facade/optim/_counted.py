@@ -35,6 +35,10 @@ class Counted(Optimizer):
     #: Entries of a state that are one number, and what they begin with.
     starts = {"step": 0.0}
 
+    later_entries = {
+        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
+    }  # fmt: skip
+
     @staticmethod
     def moved(
         p: Any, g: Any, state: dict[str, Any], numbers: dict[str, Any]

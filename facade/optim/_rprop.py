@@ -60,10 +60,6 @@ class Rprop(Counted):
             },
         )  # fmt: skip
 
-    later_entries = {
-        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
-    }  # fmt: skip
-
     def held_names(self, group: ParamGroup) -> tuple[str, ...]:
         return ("step", "prev", "step_size")
 
