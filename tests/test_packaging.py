@@ -6,6 +6,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -31,6 +32,20 @@ def packages_on_disk() -> dict[str, str]:
 def test_every_folder_is_a_listed_package() -> None:
     assert set(SETUPTOOLS["packages"]) == set(packages_on_disk())
     assert SETUPTOOLS["package-dir"] == packages_on_disk()
+
+
+def test_editable_installs_link_folders_by_their_import_names(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools.command.editable_wheel")
+    editable = run_path(str(ROOT / "build_tools" / "editable.py"))
+    for folder in FOLDERS:
+        (tmp_path / folder).mkdir()
+    for _ in range(2):  # a second install makes them anew
+        assert editable["make_links"](tmp_path)
+        for folder, name in FOLDERS.items():
+            seen = tmp_path.joinpath(editable["LINKS"], *name.split("."))
+            assert seen.resolve() == tmp_path / folder
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {"/.editable/", "/facade/functional", "/facade/adapters"} <= set(ignored)
 
 
 def test_every_package_has_an_init() -> None:
