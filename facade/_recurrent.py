@@ -8,6 +8,7 @@ from typing import Any
 from leafax.functional import TABLE
 
 from ._handle import Handle
+from ._packed import Places
 from ._record import apply
 from ._vmapped import refuse
 from .nn._dropout import dropout as _dropout
@@ -103,12 +104,11 @@ rnn_tanh_cell, rnn_relu_cell = _rnn_cell("rnn_tanh", "tanh"), _rnn_cell("rnn_rel
 
 def _layers(
     kind: str, input: Any, states: list[Any], params: Any, has_biases: bool, num_layers: int,
-    dropout: float, train: bool, bidirectional: bool, batch_first: bool,
+    dropout: float, train: bool, bidirectional: bool, live: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """The outputs `(T, N, directions * H)`, and each state `(layers * directions, N, H)` after."""
-    if batch_first:
-        input = input.transpose(0, 1)
-    directions, each = (2 if bidirectional else 1), (4 if has_biases else 2)
+    projected = kind == "lstm" and states[0].size(2) != states[1].size(2)
+    directions, each = (2 if bidirectional else 1), (4 if has_biases else 2) + projected
     if len(params) % each:
         raise RuntimeError("got an incorrect number of RNN parameters")
     cells = [tuple(params[i : i + each]) for i in range(0, len(params), each)]
@@ -129,65 +129,90 @@ def _layers(
         for direction in range(directions):
             at = layer * directions + direction
             first = [s[at] for s in starts]
-            out, *last = _direction(kind, input, first, cells[at], has_biases, direction == 1)
+            weights = list(cells[at])
+            w_hr = weights.pop() if projected else None
+            out, *last = _direction(kind, input, first, weights, w_hr, live, direction == 1)
             outs.append(out)
             for kept, state in zip(ends, last, strict=True):
                 kept.append(state)
         input = outs[0] if directions == 1 else apply(_CAT, tuple(outs), 2)
         if dropout and train and layer < num_layers - 1:
             input = _dropout(input, dropout)
-    if batch_first:
-        turn = input.transpose if kind == "lstm" else input.transpose_  # as PyTorch does it
-        input = turn(0, 1)
     return (input, *[apply(_STACK, tuple(kept), 0) for kept in ends])
 
 
 def _direction(
-    kind: str, input: Any, states: list[Any], weights: tuple[Any, ...], has_biases: bool,
+    kind: str, input: Any, states: list[Any], weights: list[Any], w_hr: Any, live: Any,
     reverse: bool,
 ) -> Any:  # fmt: skip
-    w_ih, w_hh, b_ih, b_hh = weights if has_biases else (*weights, None, None)
+    w_ih, w_hh, *biases = weights
+    b_ih, b_hh = biases or (None, None)
     gates = linear(input, w_ih, b_ih)
     c = states[1] if len(states) > 1 else None
-    return apply(_RECURRENCE, gates, w_hh, b_hh, states[0], c, kind, reverse)
+    return apply(_RECURRENCE, gates, w_hh, b_hh, states[0], c, w_hr, live, kind, reverse)
 
 
-_PACKED = (
-    "{}(): leafax has no packed sequences: their lengths are data, and a program is compiled for "
-    "shapes. Pass padded sequences, and mask what is behind their ends"
-)
+def _padded_layers(
+    kind: str, input: Any, states: list[Any], params: Any, has_biases: bool, num_layers: int,
+    dropout: float, train: bool, bidirectional: bool, batch_first: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    if batch_first:
+        input = input.transpose(0, 1)
+    rest = (has_biases, num_layers, dropout, train, bidirectional)
+    out, *ends = _layers(kind, input, states, params, *rest)
+    if batch_first:
+        turn = out.transpose if kind == "lstm" else out.transpose_  # as PyTorch does it
+        out = turn(0, 1)
+    return (out, *ends)
+
+
+def _packed_layers(
+    kind: str, data: Any, batch_sizes: Any, states: list[Any], params: Any, *rest: Any
+) -> tuple[Any, ...]:
+    """The outputs of a packed sequence, packed as well, and the states after each one's end."""
+    places = Places.of(batch_sizes)
+    out, *ends = _layers(kind, places.padded(data), states, params, *rest, live=places.live())
+    return (places.packed(out), *ends)
+
+
+def _states(kind: str, hx: Any, params: Any) -> list[Any]:
+    if isinstance(params, Handle) or isinstance(hx, Handle) == (kind == "lstm"):
+        raise TypeError(f"{kind}(): wrong types of hx and params")
+    states = [hx] if isinstance(hx, Handle) else list(hx)
+    if kind == "lstm" and len(states) != 2:
+        raise RuntimeError("lstm expects two hidden states")
+    return states
 
 
 def _rnn(kind: str) -> Callable[..., Any]:
     def layers(
-        input: Any, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float,
+        input: Any, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: float,
         train: bool, bidirectional: bool, batch_first: bool,
     ) -> tuple[Any, ...]:  # fmt: skip
+        rest: tuple[Any, ...] = (num_layers, dropout, train, bidirectional, batch_first)
         if isinstance(hx, Handle) and isinstance(has_biases, tuple | list):
-            raise NotImplementedError(_PACKED.format(kind))
-        if isinstance(params, Handle) or isinstance(hx, Handle) == (kind == "lstm"):
-            raise TypeError(f"{kind}(): wrong types of hx and params")
-        states = [hx] if isinstance(hx, Handle) else list(hx)
-        if kind == "lstm" and len(states) != 2:
-            raise RuntimeError("lstm expects two hidden states")
+            batch_sizes, hx, params, *rest = hx, params, has_biases, *rest  # type: ignore[assignment]
+            states = _states(kind, hx, params)
+            refuse(kind, input, *states, *params)
+            return _packed_layers(kind, input, batch_sizes, states, tuple(params), *rest)
+        states = _states(kind, hx, params)
         refuse(kind, input, *states, *params)
-        rest = (has_biases, num_layers, dropout, train, bidirectional, batch_first)
-        return _layers(kind, input, states, tuple(params), *rest)
+        return _padded_layers(kind, input, states, tuple(params), has_biases, *rest)
 
     layers.__name__ = layers.__qualname__ = kind
     layers.__doc__ = f"""Layers of {kind.upper()} cells over a sequence.
 
+    A packed sequence is given as `(data, batch_sizes, hx, params, ...)`, without `batch_first`.
+
     Args:
       input: `(T, N, in)`, or `(N, T, in)` if `batch_first`.
       hx: `(num_layers * directions, N, H)`{", twice: hidden and cell state" * (kind == "lstm")}.
-      params: for each layer and direction `w_ih`, `w_hh` and, if `has_biases`, `b_ih`, `b_hh`.
+      params: for each layer and direction `w_ih`, `w_hh` and, if `has_biases`, `b_ih`, `b_hh`
+        {"and, where hidden states are narrower than cell states, `w_hr`" * (kind == "lstm")}.
       dropout: probability, between layers, if `train`.
 
     Returns:
       The last layer's hidden states for each step, and the states after the last step.
-
-    Raises:
-      NotImplementedError: for packed sequences.
     """
     return layers
 

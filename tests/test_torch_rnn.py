@@ -130,11 +130,32 @@ def test_errors_are_pytorchs(call: str) -> None:
     assert said(leafax) == said(torch)
 
 
-def test_packed_sequences_are_refused_in_words() -> None:
-    x, states, params = arrays(leafax, "gru", 1, 1, True, False)
-    sizes = leafax.tensor([N] * T)
-    with pytest.raises(NotImplementedError, match=r"gru\(\): leafax has no packed sequences"):
-        leafax.gru(x.reshape(-1, IN), sizes, states[0], params, True, 1, 0.0, False, False)
-    x, states, params = arrays(leafax, "lstm", 1, 1, True, False)
-    with pytest.raises(NotImplementedError, match=r"lstm\(\): leafax has no packed sequences"):
-        leafax.lstm(x.reshape(-1, IN), sizes, states, params, True, 1, 0.0, False, False)
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize(("layers", "both"), [(1, False), (2, True)])
+def test_packed_sequences(kind: str, layers: int, both: bool) -> None:
+    def program(t: Any) -> list[Any]:
+        x, states, params = arrays(t, kind, layers, 1 + both, True, False)
+        hx = states if kind == "lstm" else states[0]
+        data = x.reshape(-1, IN)[[0, 1, 2, 3, 4, 6]]
+        sizes = t.tensor([2, 2, 1, 1])
+        rest = (True, layers, 0.0, False, both)
+        outs = getattr(t, kind)(data, sizes, hx, params, *rest)
+        sum((o * o).sum() for o in outs).backward()
+        found = [o.detach().numpy() for o in outs]
+        return found + [p.grad.numpy() for p in (x, *states, *params)]
+
+    same(program(leafax), program(torch))
+
+
+def test_lstm_with_projections() -> None:
+    def program(t: Any) -> list[Any]:
+        x, (_, c), (w_ih, w_hh, *biases) = arrays(t, "lstm", 1, 1, True, False)
+        h, w_hr = c[..., :2].detach().requires_grad_(), w_hh[:2].detach().requires_grad_()
+        w_hh = w_hh[:, :2].detach().requires_grad_()
+        params = (w_ih, w_hh, *biases, w_hr)
+        outs = t.lstm(x, (h, c), params, True, 1, 0.0, False, False, False)
+        sum((o * o).sum() for o in outs).backward()
+        found = [o.detach().numpy() for o in outs]
+        return found + [p.grad.numpy() for p in (x, h, c, *params)]
+
+    same(program(leafax), program(torch))

@@ -11,19 +11,8 @@ from .._record import apply
 from ._attention_checks import check_padding, check_ranks, check_sizes
 from ._dropout import dropout
 from ._linear import linear
+from ._masks import canonical_mask, dtype_of
 from ._sparse import scaled_dot_product_attention
-
-
-def _float_mask(mask: Any, name: str, dtype: Any) -> Any:
-    """A bool mask, True where not to attend, as numbers to be added."""
-    if mask is None:
-        return None
-    boolean = str(mask.dtype) == "torch.bool"
-    if not boolean and not mask.is_floating_point():
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    if boolean:
-        return mask.new_zeros(tuple(mask.shape), dtype=dtype).masked_fill_(mask, float("-inf"))
-    return mask
 
 
 def _projected(
@@ -81,9 +70,11 @@ def multi_head_attention_forward(
     if width * num_heads != size:
         raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
     check_sizes(query, key, value, None, num_heads, use_separate_proj_weight)
-    padding = _float_mask(key_padding_mask, "key_padding_mask", query.dtype)
+    padding = canonical_mask(
+        key_padding_mask, "key_padding_mask", dtype_of(attn_mask), "attn_mask", query.dtype
+    )
     causal = is_causal and key_padding_mask is None and not need_weights
-    mask = None if causal else _float_mask(attn_mask, "attn_mask", query.dtype)
+    mask = None if causal else canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, separate)
     check_sizes(query, key, value, mask, num_heads, use_separate_proj_weight)

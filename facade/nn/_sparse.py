@@ -17,6 +17,7 @@ from .._record import apply
 from .._table import plain
 from .._trace import local
 from .._vmapped import refuse
+from ._causal_bias import CausalBias
 
 _F = "nn.functional."
 
@@ -78,6 +79,11 @@ def scaled_dot_product_attention(
       scale: `1 / sqrt(query.shape[-1])` if None.
       enable_gqa: let groups of query heads share the heads of keys and values.
     """
+    if isinstance(attn_mask, CausalBias):
+        if is_causal:
+            raise ValueError("CausalBias should not be used with causal=True")
+        is_causal = attn_mask.is_plain
+        attn_mask = None if is_causal else attn_mask._materialize(query.device)
     if is_causal and attn_mask is not None and not _fused(query, key, value, attn_mask, dropout_p):
         raise RuntimeError(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when "

@@ -55,8 +55,8 @@ def _check(gates: Array, w_hh: Array, state: Array) -> None:
     saves={"self": "*"},
 )  # fmt: skip
 def recurrence(
-    gates: Array, w_hh: Array, b_hh: Array | None, h: Array, c: Array | None, kind: str,
-    reverse: bool,
+    gates: Array, w_hh: Array, b_hh: Array | None, h: Array, c: Array | None,
+    w_hr: Array | None, live: Array | None, kind: str, reverse: bool,
 ) -> tuple[Array, ...]:  # fmt: skip
     """All hidden states `(T, N, H)`, the last one, and for an LSTM the last cell state.
 
@@ -64,20 +64,30 @@ def recurrence(
       gates: `(T, N, gates * H)`, what the inputs add.
       w_hh: `(gates * H, H)`.
       h: `(N, H)` before the first step; so `c`, for an LSTM.
+      w_hr: `(P, H)`, what projects the hidden states of an LSTM, `(N, P)` then; or None.
+      live: `(T, N)`, False where a sequence has no such step: its states stay; or None.
       kind: "lstm", "gru", "rnn_tanh" or "rnn_relu".
       reverse: from the last input to the first.
     """
 
-    for x in (h,) if c is None else (h, c):
+    for x in (h,) if c is None or w_hr is not None else (h, c):
         _check(gates, w_hh, x)
 
-    def step(states: tuple[Array, ...], x: Array) -> tuple[tuple[Array, ...], Array]:
+    def step(
+        states: tuple[Array, ...], now: tuple[Array, Array | None]
+    ) -> tuple[tuple[Array, ...], Array]:
+        x, alive = now
         hidden = states[0] @ w_hh.T
         if b_hh is not None:
             hidden = hidden + b_hh
         new = _step(kind, x, hidden, states[0], states[1] if len(states) > 1 else None)
+        if w_hr is not None:
+            new = (new[0] @ w_hr.T, *new[1:])
+        if alive is not None:
+            kept = zip(new, states, strict=True)
+            new = tuple(jnp.where(alive[:, None], a, b) for a, b in kept)
         return new, new[0]
 
     first: tuple[Array, ...] = (h,) if c is None else (h, c)
-    last, seen = jax.lax.scan(step, first, gates, reverse=reverse)
+    last, seen = jax.lax.scan(step, first, (gates, live), reverse=reverse)
     return (seen, *last)

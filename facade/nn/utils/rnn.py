@@ -1,19 +1,25 @@
-"""PyTorch's `torch.nn.utils.rnn`: sequences of several lengths as one tensor, padded."""
+"""PyTorch's `torch.nn.utils.rnn`: sequences of several lengths as one tensor, padded or packed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from ... import _missing
 from ..._arguments import check_lines
 from ..._modes import no_grad
+from ._packed import PackedSequence as PackedSequence
+from ._packed import PackedSequence_ as PackedSequence_
+from ._packed import bind as bind
+from ._packed import invert_permutation as invert_permutation
+from ._packed import pack_padded_sequence as pack_padded_sequence
+from ._packed import pad_packed_sequence as pad_packed_sequence
+
+__all__ = [
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence",
+    "pad_sequence", "unpad_sequence", "pack_sequence", "unpack_sequence",
+]  # fmt: skip
 
 _PADDED = "tuple of Tensors sequences, bool batch_first, float padding_value, str padding_side"
-_PACKED = (
-    "lengths of packed sequences are data, and programs are compiled for shapes: pad the "
-    "sequences, and mask what was padded"
-)
 
 
 def pad_sequence(
@@ -71,6 +77,18 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     return [x[places < n] for x, n in zip(padded_sequences, lengths, strict=True)]
 
 
-__getattr__ = _missing.missing(
-    "leafax.nn.utils.rnn", lambda name: _PACKED if "pack" in name.lower() else None
-)
+def pack_sequence(sequences: list[Any], enforce_sorted: bool = True) -> PackedSequence:
+    """Pack sequences `(n_i, ...)` into one tensor without padding.
+
+    Args:
+      enforce_sorted: whether they must be sorted by their lengths, the longest first; else they
+        are sorted here, and the result knows their order.
+    """
+    lengths = [x.size(0) for x in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+    """Take the sequences apart that `pack_sequence` put together."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return [x[:n] for x, n in zip(padded, lengths.tolist(), strict=True)]
