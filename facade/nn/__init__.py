@@ -1,6 +1,7 @@
 """PyTorch's `torch.nn`."""
 
 from .. import _missing
+from . import attention as attention
 from . import functional as functional
 from . import grad as grad
 from . import init as init
