@@ -15,6 +15,8 @@ from .linear import Linear
 class NLLLoss(_WeightedLoss):
     """Compute the negative log likelihood of classes, given log probabilities."""
 
+    __constants__ = ["ignore_index", "reduction"]
+
     def __init__(
         self, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
         reduce: bool | None = None, reduction: str = "mean",
@@ -50,6 +52,8 @@ class NLLLoss2d(NLLLoss):
 class CrossEntropyLoss(_WeightedLoss):
     """Compute the cross entropy of logits and classes, or probabilities of classes."""
 
+    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
+
     def __init__(
         self, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
         reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
@@ -68,6 +72,8 @@ class CrossEntropyLoss(_WeightedLoss):
 
 class LinearCrossEntropyLoss(_WeightedLoss):
     """Compute the cross entropy of what a linear layer of its own gives."""
+
+    __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
 
     def __init__(
         self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (),
@@ -114,6 +120,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 class CTCLoss(_Loss):
     """Compute the connectionist temporal classification loss of sequences without alignment."""
+
+    __constants__ = ["blank", "reduction"]
 
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False

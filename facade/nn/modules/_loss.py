@@ -35,6 +35,8 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """Compute the mean absolute difference."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Any, target: Any) -> Any:
         """Compute the loss."""
         return F.l1_loss(input, target, reduction=self.reduction)
@@ -43,6 +45,8 @@ class L1Loss(_Loss):
 class MSELoss(_Loss):
     """Compute the mean squared difference."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Any, target: Any) -> Any:
         """Compute the loss."""
         return F.mse_loss(input, target, reduction=self.reduction)
@@ -50,6 +54,8 @@ class MSELoss(_Loss):
 
 class SmoothL1Loss(_Loss):
     """Compute a loss that is squared for differences below `beta`, absolute above."""
+
+    __constants__ = ["reduction"]
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None,
@@ -66,6 +72,8 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """Compute `delta` times the smooth L1 loss."""
 
+    __constants__ = ["reduction", "delta"]
+
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, (float, int)):
             raise TypeError(f"delta must be a float or int, got: {type(delta)}")
@@ -79,6 +87,8 @@ class HuberLoss(_Loss):
 
 class PoissonNLLLoss(_Loss):
     """Compute the negative log likelihood of counts under a Poisson distribution."""
+
+    __constants__ = ["log_input", "full", "eps", "reduction"]
 
     def __init__(
         self, log_input: bool = True, full: bool = False, size_average: bool | None = None,
@@ -100,6 +110,8 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """Compute the negative log likelihood under normal distributions of variances `var`."""
 
+    __constants__ = ["full", "eps", "reduction"]
+
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
         self.full = full
@@ -115,6 +127,8 @@ class GaussianNLLLoss(_Loss):
 class KLDivLoss(_Loss):
     """Compute the divergence of `target` from the log probabilities `input`."""
 
+    __constants__ = ["reduction"]
+
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None,
         reduction: str = "mean", log_target: bool = False,
@@ -129,6 +143,8 @@ class KLDivLoss(_Loss):
 
 class BCELoss(_WeightedLoss):
     """Compute the cross entropy of probabilities and targets between 0 and 1."""
+
+    __constants__ = ["reduction"]
 
     def forward(self, input: Any, target: Any) -> Any:
         """Compute the loss."""

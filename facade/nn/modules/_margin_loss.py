@@ -24,6 +24,8 @@ class _Margin(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """Compute a loss of distances: near where the target is 1, `margin` apart where it is -1."""
 
+    __constants__ = ["margin", "reduction"]
+
     def __init__(
         self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
         reduction: str = "mean",
@@ -39,6 +41,8 @@ class HingeEmbeddingLoss(_Loss):
 class MultiLabelMarginLoss(_Loss):
     """Compute the margin between each right class and each wrong one, for several right ones."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Any, target: Any) -> Any:
         """Compute the loss."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
@@ -47,6 +51,8 @@ class MultiLabelMarginLoss(_Loss):
 class SoftMarginLoss(_Loss):
     """Compute the logistic loss of targets 1 and -1."""
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Any, target: Any) -> Any:
         """Compute the loss."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
@@ -54,6 +60,8 @@ class SoftMarginLoss(_Loss):
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """Compute the mean logistic loss over classes, for targets 0 and 1."""
+
+    __constants__ = ["reduction"]
 
     def forward(self, input: Any, target: Any) -> Any:
         """Compute the loss."""
@@ -65,6 +73,8 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class CosineEmbeddingLoss(_Margin):
     """Compute a loss of the angle of vectors that are alike (1) or not (-1)."""
 
+    __constants__ = ["margin", "reduction"]
+
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         """Compute the loss."""
         return F.cosine_embedding_loss(
@@ -75,6 +85,8 @@ class CosineEmbeddingLoss(_Margin):
 class MarginRankingLoss(_Margin):
     """Compute a loss of pairs whose first is to be ranked higher (1) or lower (-1)."""
 
+    __constants__ = ["margin", "reduction"]
+
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         """Compute the loss."""
         return F.margin_ranking_loss(
@@ -84,6 +96,8 @@ class MarginRankingLoss(_Margin):
 
 class MultiMarginLoss(_WeightedLoss):
     """Compute the margin between the right class and each other one."""
+
+    __constants__ = ["p", "margin", "reduction"]
 
     def __init__(
         self, p: int = 1, margin: float = 1.0, weight: Any = None,
@@ -116,6 +130,8 @@ def _need_margin(name: str, margin: float) -> None:
 class TripletMarginLoss(_Loss):
     """Compute a loss of anchors, which are to be nearer to positives than to negatives."""
 
+    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
+
     def __init__(
         self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
         size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
@@ -137,6 +153,8 @@ class TripletMarginLoss(_Loss):
 
 class TripletMarginWithDistanceLoss(_Loss):
     """Compute the triplet loss by a distance of one's own, the Euclidean one if it is None."""
+
+    __constants__ = ["margin", "swap", "reduction"]
 
     def __init__(
         self, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: float = 1.0,

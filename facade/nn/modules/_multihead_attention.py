@@ -20,6 +20,8 @@ class MultiheadAttention(Module):
     compiled program is the same.
     """
 
+    __constants__ = ["batch_first"]
+
     in_proj_weight: Any
     in_proj_bias: Any
     q_proj_weight: Any

@@ -48,6 +48,11 @@ class RNNBase(Module):
       proj_size: width of an LSTM's hidden states, 0 for `hidden_size`.
     """
 
+    __constants__ = [
+        "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
+        "bidirectional", "proj_size",
+    ]  # fmt: skip
+
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1,
         bias: bool = True, batch_first: bool = False, dropout: float = 0.0,

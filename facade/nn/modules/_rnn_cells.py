@@ -15,6 +15,8 @@ from .module import Module
 class RNNCellBase(Module):
     """Hold the weights of a cell, `num_chunks` gates in one matrix."""
 
+    __constants__ = ["input_size", "hidden_size", "bias"]
+
     bias_ih: Any
     bias_hh: Any
 
@@ -91,6 +93,8 @@ class _OneStateCell(RNNCellBase):
 
 class RNNCell(_OneStateCell):
     """Take one step of an Elman network, by "tanh" or "relu"."""
+
+    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",

@@ -11,6 +11,8 @@ from .module import Module
 class _AlongDim(Module):
     """Hold the dim along which the outputs sum to 1; PyTorch chooses one where it is None."""
 
+    __constants__ = ["dim"]
+
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim

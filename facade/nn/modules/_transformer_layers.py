@@ -37,6 +37,8 @@ class TransformerEncoderLayer(Module):
       bias: of linear layers and norms.
     """
 
+    __constants__ = ["norm_first"]
+
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
         activation: str | Callable[[Any], Any] = F.relu, layer_norm_eps: float = 1e-5,
@@ -113,6 +115,8 @@ class TransformerDecoderLayer(Module):
       d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
       norm_first, bias: those of `TransformerEncoderLayer`.
     """
+
+    __constants__ = ["norm_first"]
 
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,

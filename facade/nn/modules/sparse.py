@@ -71,6 +71,11 @@ def _size_of(embeddings: Any) -> tuple[int, int]:
 class Embedding(_Table):
     """Look up rows of a table by indices of any shape."""
 
+    __constants__ = [
+        "num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type",
+        "scale_grad_by_freq", "sparse",
+    ]  # fmt: skip
+
     _pad = "Padding_idx"
 
     def __init__(
@@ -125,6 +130,11 @@ class Embedding(_Table):
 
 class EmbeddingBag(_Table):
     """Look up bags of rows, and sum each, or take its mean or maximum."""
+
+    __constants__ = [
+        "num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode",
+        "sparse", "include_last_offset", "padding_idx",
+    ]  # fmt: skip
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,

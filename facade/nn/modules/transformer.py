@@ -70,6 +70,8 @@ class TransformerEncoder(Module):
       mask_check: that is done only where padding is at the ends.
     """
 
+    __constants__ = ["norm"]
+
     def __init__(
         self, encoder_layer: Any, num_layers: int, norm: Module | None = None,
         enable_nested_tensor: bool = True, mask_check: bool = True,
@@ -160,6 +162,8 @@ def _why_not_nested(layer: Any) -> str:
 
 class TransformerDecoder(Module):
     """Stack `num_layers` copies of a decoder's layer, and `norm` behind the last, unless None."""
+
+    __constants__ = ["norm"]
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
