@@ -37,7 +37,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
-def _fans(tensor: Any) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
     """How many inputs and outputs each element of a layer has, by its weight."""
     if tensor.dim() < 2:
         raise ValueError(
@@ -45,6 +45,14 @@ def _fans(tensor: Any) -> tuple[int, int]:
         )
     field = math.prod(tensor.shape[2:])
     return tensor.size(1) * field, tensor.size(0) * field
+
+
+def _calculate_correct_fan(tensor: Any, mode: str) -> int:
+    """How many inputs or outputs each element of a layer has, as `mode` says."""
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
@@ -139,14 +147,14 @@ def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> An
     Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks,
     2010.
     """
-    inputs, outputs = _fans(tensor)
+    inputs, outputs = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / max(inputs + outputs, 1))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Normal with standard deviation `gain * sqrt(2 / (fan_in + fan_out))`."""
-    inputs, outputs = _fans(tensor)
+    inputs, outputs = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / max(inputs + outputs, 1)), generator)
 
 
@@ -155,11 +163,7 @@ def _he(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None:
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
         return None
-    mode = mode.lower()
-    if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    inputs, outputs = _fans(tensor)
-    return calculate_gain(nonlinearity, a) / math.sqrt(inputs if mode == "fan_in" else outputs)
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
 def kaiming_uniform_(
