@@ -1,0 +1,63 @@
+"""PyTorch's `torch.nn.modules`: layers, by the files that PyTorch has."""
+
+# ruff: noqa: F403
+
+from . import (
+    activation,
+    batchnorm,
+    channelshuffle,
+    conv,
+    distance,
+    dropout,
+    flatten,
+    fold,
+    instancenorm,
+    linear,
+    loss,
+    normalization,
+    padding,
+    pixelshuffle,
+    pooling,
+    rnn,
+    sparse,
+    upsampling,
+)
+from .activation import *
+from .batchnorm import *
+from .channelshuffle import *
+from .conv import *
+from .distance import *
+from .dropout import *
+from .flatten import *
+from .fold import *
+from .instancenorm import *
+from .linear import *
+from .loss import *
+from .module import Module as Module
+from .normalization import *
+from .padding import *
+from .pixelshuffle import *
+from .pooling import *
+from .rnn import *
+from .sparse import *
+from .upsampling import *
+
+__all__ = ["Module"]
+__all__ += activation.__all__
+__all__ += batchnorm.__all__
+__all__ += channelshuffle.__all__
+__all__ += conv.__all__
+__all__ += distance.__all__
+__all__ += dropout.__all__
+__all__ += flatten.__all__
+__all__ += fold.__all__
+__all__ += instancenorm.__all__
+__all__ += linear.__all__
+__all__ += loss.__all__
+__all__ += normalization.__all__
+__all__ += padding.__all__
+__all__ += pixelshuffle.__all__
+__all__ += pooling.__all__
+__all__ += rnn.__all__
+__all__ += sparse.__all__
+__all__ += upsampling.__all__
