@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from typing import Any
+from weakref import ref
 
 from . import _graph
 from ._enter import Source, enter
@@ -15,6 +16,7 @@ from ._silent import moved, replaced
 from ._storage import adopt, detach, leave
 from ._threads import sharing
 from ._trace import LEAF, NOWHERE, local, resting
+from ._undo import note_write
 from ._vmapped import refuse
 from ._writes import rebind
 
@@ -102,6 +104,8 @@ class DataMixin(Handle):
             if old.edge in trace.sources:
                 trace.sources[self._v] = trace.sources[old.edge]
         elif other._array is not None:
+            if self._array is not None:
+                note_write(trace, self, ref(self))
             self._v, self._trace, self._array, self._stale = kind, None, other._array, None
             trace.entered.pop(id(self), None)
         else:

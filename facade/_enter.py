@@ -12,13 +12,14 @@ from weakref import ref
 
 import numpy as np
 
-from leafax.functional import Aval, Input
+from leafax.functional import Aval, Input, outside, transformation
 
 from ._handle import Handle
 from ._host import entering
 from ._threads import running, sharing, wait_for
 from ._together import has, tell
 from ._trace import LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
+from ._transformed import enter_foreign, is_foreign, new_tensor
 
 _ndarray = np.ndarray
 _tensor_class: Any = Handle
@@ -51,6 +52,8 @@ def make(value: Value, trace: Trace) -> Any:
 
 def from_array(array: Any, *, requires_grad: bool = False, inference: bool = False) -> Any:
     """A new resting tensor on a JAX array."""
+    if transformation() is not None:
+        return new_tensor(array, requires_grad, inference, make, add_input)
     out = object.__new__(_tensor_class)
     out._array = array
     aval = Aval(tuple(array.shape), np.dtype(array.dtype))
@@ -64,12 +67,19 @@ def enter(t: Any, trace: Trace) -> Value:
     value = t._v
     if t._trace is trace and value.index >= 0:
         return value  # type: ignore[no-any-return]
+    if is_foreign(t, trace):
+        return enter_foreign(t, trace, add_input)
+    if trace.inside is None and transformation() is not None:  # arrays are made on the way
+        with outside():
+            return enter(t, trace)
     with sharing:
         if running:
             wait_for(t)
         value = t._v
         if t._viewed is not None and t._trace is None and t._viewed[1] is not None:
             return _enter_view(t, trace)
+        if t._trace is not None and t._trace.failure is not None and value.role == NODE:
+            refuse_lost(t)
         known = trace.entered.get(id(t))
         if known is None and t._trace is None and not t._shares and not trace.together:
             if t._array is not None:
@@ -115,6 +125,17 @@ def enter(t: Any, trace: Trace) -> Value:
         return value
 
 
+def refuse_lost(t: Any) -> None:
+    """Raise where gradients are recorded and the graph of `t` is lost, for its program failed."""
+    if local.mode.grad:
+        error = RuntimeError(
+            "the graph of this tensor is lost: the program that recorded it failed with "
+            f"{type(t._trace.failure).__name__}. Its value is there (`detach()`); to differentiate "
+            "it, compute it again."
+        )
+        raise error from t._trace.failure
+
+
 def enter_all(tensors: Iterable[Any], trace: Trace) -> list[Value]:
     """What `enter` gives for each of several tensors, under one lock."""
     with sharing:
@@ -125,7 +146,7 @@ def enter_all(tensors: Iterable[Any], trace: Trace) -> list[Value]:
 
 def rests(t: Any, trace: Trace) -> bool:
     """Whether a tensor is in no trace, on an array of its own, and was not in this one either."""
-    at_rest = t._trace is None and t._array is not None and not t._shares
+    at_rest = trace.inside is None and t._trace is None and t._array is not None and not t._shares
     return at_rest and id(t) not in trace.entered
 
 

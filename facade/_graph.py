@@ -12,7 +12,7 @@ from weakref import ref
 
 from ._accumulate import AccumulateGrad
 from ._ambiguous import ambiguous
-from ._enter import enter
+from ._enter import enter, refuse_lost
 from ._names import node_name, qualified
 from ._node import Node, register
 from ._threads import sharing
@@ -94,6 +94,8 @@ def grad_fn(t: Any) -> Any:
     value = t._v
     if value.role <= LEAF:
         return None
+    if value.index >= 0 and t._trace.failure is not None:
+        refuse_lost(t)
     if value.index >= 0 and not t._trace.done:
         edge = edge_of(t._trace, value)
         return edge[0] if edge is not None else None

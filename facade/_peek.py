@@ -19,7 +19,9 @@ from ._random import is_draw
 from ._run import ON_HOST
 from ._step import user_line
 from ._threads import sharing, wait_for
-from ._trace import NOWHERE, State, Trace, local
+from ._trace import NODE, NOWHERE, State, Trace, Value, local
+from ._transformed import run_inside
+from ._undo import values_before
 
 MOST = 8  # ops of what is looked at beside a program
 FEW = 4096  # elements of what is at rest as soon as one is looked at
@@ -78,18 +80,25 @@ def peek(t: Any) -> Any:
         if t._array is not None:
             return t._array
         trace, value = t._trace, t._v
-        if trace is None or trace.done:
-            raise RuntimeError(
-                "this tensor has no value: the program that would have computed it failed. The "
-                "error was raised where the program ran."
-            )
+        if trace.done:
+            return salvage(t)
+    return _computed(trace, value)
+
+
+def _computed(trace: Trace, value: Value) -> Any:
+    """The array of a value of a trace, computed anew from the trace's inputs."""
+    with sharing:
         peeked = trace.peeked
         if peeked is None:
             peeked = trace.peeked = Peeked()
         peeked.follow(trace)
         known = peeked.known
         kept, inputs, rest = _part(trace, peeked, value.index)
-    plan = plan_for(picked(kept, (value.index, *rest)))
+    program = picked(kept, (value.index, *rest))
+    if trace.inside is not None and (traced := run_inside(program, inputs)) is not None:
+        known.update(zip(rest, traced[1:], strict=True))
+        return traced[0]
+    plan = plan_for(program)
     outcome = plan.run(inputs)
     known.update(zip(rest, outcome.outputs[1:], strict=True))
     if trace is not local.trace:
@@ -98,6 +107,30 @@ def peek(t: Any) -> Any:
         told = ("tensor of another thread", user_line(), len(plan.nodes), *outcome[3:])
         history.append(Run(*told, inputs=len(inputs), outputs=len(rest) + 1, saved=0, donated=0))
     return outcome.outputs[0]
+
+
+def salvage(t: Any) -> Any:
+    """The array of a tensor whose program failed, if it can be computed without what failed.
+
+    Else the tensor holds what it held before it was written to.
+
+    Raises:
+      Exception: what the program raised.
+    """
+    trace = t._trace
+    values = [(t._v, None), *[(note.value, note.array) for note in values_before(trace, t)]]
+    for value, array in values:
+        try:
+            if array is True or array is None:
+                array = _computed(trace, value)
+        except Exception:
+            continue  # what the program raised tells more
+        with sharing:
+            t._array, t._stale = array, None
+            if value.role != NODE:
+                t._v, t._trace = value.resting, None
+        return array
+    raise trace.failure.with_traceback(None)
 
 
 def _part(trace: Trace, peeked: Peeked, index: int) -> tuple[list[Any], list[Any], list[int]]:

@@ -17,13 +17,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from leafax.functional import Op
+from leafax.functional import Op, is_confined, outside, transformation
 
 from . import _dtype
 from ._enter import from_array, make
 from ._handle import Handle
 from ._host import failures, wait
 from ._record import record
+from ._transformed import refuse_draw
+from ._undo import Draw
 from ._vmapped import refuse_random
 
 DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val
@@ -77,6 +79,9 @@ class Generator:
         """The state's tensor; made at the first use, so that importing starts no backend."""
         if self._held is None:
             signed = np.array([self._seed], np.uint64).astype(np.int64)[0]
+            if is_confined():
+                self._held = from_array(np.array([signed, self._drawn], np.int64))
+                return self._held
             with jax.enable_x64(True):
                 self._held = from_array(jnp.array([signed, self._drawn], "int64"))
         return self._held
@@ -137,6 +142,10 @@ class Generator:
         """Go on from where the sequence was."""
         self._state, self._seed, self._drawn = place
 
+    def return_to(self, state: Any, drawn: int) -> None:
+        """Go on from an array of the state, and from how many keys were drawn by then."""
+        self._held, self._drawn = from_array(state), drawn
+
     def clone_state(self) -> Generator:
         """Another generator, which goes on from where this one is."""
         return Generator(self.device).set_state(self.get_state())
@@ -163,14 +172,36 @@ class Generator:
           RuntimeError: inside a `vmap` that refuses them.
         """
         refuse_random()
+        if transformation() is not None:
+            refuse_draw()
+            with outside():
+                return self.key()
         with self._lock:
             if _lost(self._held) or self._failures != failures[0]:
                 self._recover()
-            state, trace = record(_NEXT_KEY, (self._state,), {})
+            before = self._state
+            state, trace = record(_NEXT_KEY, (before,), {})
+            if before._array is not None:
+                trace.undo.append(Draw(self, before._v, self._drawn))
             self._drawn += 1
             key, after = state.values
             self._state = make(after, trace)
             return make(key, trace)
+
+    def _for_numpy(self) -> np.random.Generator:
+        """Take the next key for a draw of NumPy's: an order of samples is no part of a program.
+
+        Raises:
+          RuntimeError: inside a `vmap` that refuses them.
+        """
+        refuse_random()
+        with self._lock:
+            if self._failures != failures[0]:
+                self._recover()
+            found = np.random.default_rng([self._seed, self._drawn])
+            self._drawn += 1
+            self._held = None  # which is read anew from the two numbers
+            return found
 
 
 def _restored(device: str, state: list[int]) -> Generator:

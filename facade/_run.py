@@ -11,13 +11,12 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Sequence, Set
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from leafax.functional import Node, Plan, Program, pair, plan_for
+from leafax.functional import Node, Plan, Program, is_checked, pair, plan_for, transformation
 
 from . import _keep
 from ._bound import bound
@@ -31,12 +30,15 @@ from ._prepared import REASON as PREPARED
 from ._step import user_line
 from ._threads import ended, running, sharing
 from ._together import still, tell
-from ._trace import NODE, State, Trace, Value, local
+from ._trace import LEAF, NODE, State, Trace, Value, local
+from ._transformed import refuse_over, value_of
+from ._undo import take_back, written_over
 from ._views import is_unsettled, settle_all
 from ._walks import Walk, alive, known, leave, remember
 
 # What reads values on the host.
 LOOP = "a loop over integers"
+STEP = "optimizer.step()"
 ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print", LOOP})
 
 
@@ -55,60 +57,113 @@ class Recipe(NamedTuple):
     sizes: tuple[int, int, int]
 
 
+class Begun(NamedTuple):
+    """A program that was taken from the thread, to be run.
+
+    Attributes:
+      live: the tensors in it that are alive.
+      walk: how they leave it, if that is remembered.
+      pending: those to be computed, where no walk tells.
+    """
+
+    live: list[Any]
+    walk: Walk | None
+    pending: list[Any]
+    recipe: Recipe
+
+
 def cut(reason: str, want: tuple[Any, ...] = (), where: tuple[str, int] | None = None) -> None:
     """Run the thread's pending program.
+
+    It runs whole or not at all. If it is interrupted before the device took it, all stays pending;
+    if it fails, tensors keep what they held, and what can be computed without what failed is
+    computed when it is asked for. After an optimizer's step no tensor at rest keeps a new value.
 
     Args:
       reason: for `explain()`.
       want: tensors whose arrays are observed: views among them come out as arrays too.
     """
     trace = local.trace
-    try:
-        _run(trace, reason, want, where)
-    except Exception:
-        if not trace.done:  # what cannot be run must not fail all later calls as well
-            _give_up(trace)
-        raise
-
-
-def _give_up(trace: Trace) -> None:
-    """Leave a program whose gradients cannot be prepared, with its values where those can be."""
-    settle_all(trace)
-    live, arrays = alive(trace), trace.arrays
-    found = _sorted(live, frozenset())
-    assert found is not None
-    pending, _ = found
-    trace.arrays = []
-    _renew(trace)
-    with suppress(Exception):  # the error that is on its way tells more
-        recipe = _recipe(trace, pending, None, ())
-        outputs = recipe.plan.run(arrays).outputs
-        with sharing:
-            for t in pending:
-                t._array = outputs[recipe.places[t._v.index]]
-            _leave(trace, live)
-
-
-def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int] | None) -> None:
-    with sharing:
-        begun = _begin(trace, want)
-    if begun is None:
+    if trace.inside is not None:  # its values are computed beside it, when they are asked for
         return
-    live, walk, pending, recipe, arrays = begun
-    plan = recipe.plan
+    given: Any = trace.arrays
+    arrays: Any = None
+    begun: Any = None
+    landed: list[Any] = []
+    interrupt: BaseException | None = None
     try:
-        outcome = plan.run(arrays, host=reason in ON_HOST, once=reason == PREPARED)
-        # From here on the device computes, so what remains costs little time.
-        del arrays, begun
-        local.clock += 1
-        trace.state.used = local.clock
+        with sharing:
+            taken = _begin(trace, want)
+        if taken is None:
+            return
+        begun, arrays = taken
+        outcome = begun.recipe.plan.run(arrays, reason in ON_HOST, reason == PREPARED, landed)
+    except BaseException as error:
+        if not landed:
+            _turn_back(trace, given, error, reason, where)
+            raise
+        interrupt, outcome = error, begun.recipe.plan.outcome(landed[0], "cached", 0.0)
+    # From here on the device computes, so what remains costs little time.
+    del arrays, given, taken
+    landed.clear()
+    try:
+        _finish(trace, begun, outcome, reason, where)
+    except BaseException as error:  # it has happened, so it does whole
+        interrupt = error
+        _finish(trace, begun, outcome, reason, where)
+    bound(local)
+    if interrupt is not None and not isinstance(interrupt, Exception):
+        raise interrupt
+
+
+def _turn_back(
+    trace: Trace, arrays: list[Any], error: BaseException, reason: str, where: Any
+) -> None:
+    """Leave things as they were before a program that did not run."""
+    with sharing:
+        trace.arrays, trace.done = arrays, False
+        local.trace = trace
+        if running.pop(trace, None) is not None:
+            ended.notify_all()
+        if reason == STEP:
+            take_back(trace, arrays)
+        if isinstance(error, Exception):
+            file, line = where or user_line()
+            error.add_note(f"in the program that {reason} ran at {file}:{line}")
+            _fail(trace, error)
+
+
+def _fail(trace: Trace, error: Exception) -> None:
+    """Leave a program that cannot run; `_salvage` computes what can be computed of it."""
+    trace.failure = error
+    _renew(trace)
+    for t in alive(trace):
+        value = t._v
+        if t._array is not None and value.role <= LEAF:
+            leave(trace, t)
+        elif value.index >= 0:  # no step of the trie may be found by it any more
+            t._v = Value(
+                value.index, value.aval, requires_grad=value.requires_grad, role=value.role,
+                inference=value.inference, strides=value.strides,
+            )  # fmt: skip
+
+
+def _finish(
+    trace: Trace, begun: Begun, outcome: Any, reason: str, where: tuple[str, int] | None
+) -> None:
+    """Hand out what a program gave; done a second time, it does what is left of that."""
+    live, walk, pending, recipe = begun
+    plan = recipe.plan
+    if trace in running:
+        if outcome.faults is not None and not trace.told:
+            trace.told = True
+            local.faults.append(Pending(outcome.faults, plan.side.faults))
         with sharing:
             _end(trace, recipe, outcome, live, walk, pending)
-    finally:
-        with sharing:
             running.pop(trace)
             ended.notify_all()
-    bound(local)
+        local.clock += 1
+        trace.state.used = local.clock
     nodes, inputs, held = recipe.sizes
     record = Run(
         reason, where or user_line(), nodes, outcome.how, outcome.seconds, inputs, held,
@@ -117,12 +172,10 @@ def _run(trace: Trace, reason: str, want: tuple[Any, ...], where: tuple[str, int
     )  # fmt: skip
     history.append(record)
     plans.append((record, plan))
-    if outcome.faults is not None:
-        local.faults.append(Pending(outcome.faults, plan.side.faults))
 
 
 def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
-    """Take the program from the thread; what it takes to run it, or None if nothing is wanted."""
+    """Take the program from the thread: a `Begun` and its arrays, or None if nothing is wanted."""
     live = alive(trace)
     walk = known(trace, live)
     pending: list[Any] = []  # worked out where no walk says all that is asked of them
@@ -178,7 +231,7 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
     trace.arrays, trace.bulk = [], ()
     _renew(trace)
     running[trace] = threading.get_ident()
-    return live, walk, pending, recipe, arrays
+    return Begun(live, walk, pending, recipe), arrays
 
 
 def _end(
@@ -257,6 +310,7 @@ def _clear(trace: Trace) -> None:
     trace.frames = None
     trace.entered.clear()
     trace.arrays = []
+    trace.undo.clear()
     trace.peeked = None
     trace.let_go_of_nodes()
     if trace.hooked:
@@ -284,9 +338,13 @@ def _recipe(
     entries, index_of = entries_to(state)
     # Sorted: where a step is recorded for the first time, tensors may come in another order.
     outputs, donate = pair(entries, tuple(sorted(numbers)), donate)
+    guards: tuple[tuple[int, int], ...] = ()
+    if any(map(is_checked, entries)):
+        over = written_over(trace)
+        guards = tuple([(k, over[n]) for k, n in enumerate(outputs) if n in over])
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
     program = Program(tuple(entries), outputs, residuals)
-    plan = plan_for(program, donate, still(trace))
+    plan = plan_for(program, donate, still(trace), guards)
     sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)
     return Recipe(plan, {n: k for k, n in enumerate(outputs)}, keep, sizes)
 
@@ -354,6 +412,8 @@ def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
     if local.look is not None and t._array is None:
         return local.look(t, reason)
+    if transformation() is not None:
+        return value_of(t, reason)
     if t._array is None and t._shares and (t._viewed is None or t._viewed[1] is None):
         with sharing:
             if t._store is not None and not t._lens:
@@ -362,6 +422,13 @@ def observe(t: Any, reason: str) -> Any:
         return found
     if t._array is None:
         refuse_constant()
+        if t._trace is not None and t._trace.failure is not None:
+            from ._peek import salvage
+
+            array = salvage(t)
+            check_faults()
+            return array
+        refuse_over(t)
         away = t._trace is not None and not t._trace.done and t._trace is not local.trace
         if local.aside or (away and t._stale is None):  # what is stale is read anew here
             from ._peek import compute, peek

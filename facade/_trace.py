@@ -251,6 +251,10 @@ class Trace:
       elsewhere: version counters, by storage, of tensors that another thread took out of it.
       peeked: what other threads computed from here, see `_peek.Peeked`.
       viewed: tensors in it share memory, or did.
+      undo: what tensors held before they were written to, see `_undo.py`.
+      failure: why its program failed; None if it did not.
+      inside: the JAX trace that it belongs to, see `_transformed`; None outside of all.
+      told: the thread knows what the checks of its program found.
       glanced: arrays of values that were looked at beside the program, by number.
       serial: traces in the order of their making.
     """
@@ -259,7 +263,7 @@ class Trace:
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
         "silent", "detached", "noted", "together", "bulk", "elsewhere", "peeked", "glanced",
-        "viewed", "__weakref__",
+        "viewed", "undo", "failure", "told", "inside", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, root: State) -> None:
@@ -288,6 +292,10 @@ class Trace:
         self.glanced: dict[int, Any] | None = None
         self.weak = False
         self.viewed = False
+        self.undo: list[Any] = []
+        self.failure: BaseException | None = None
+        self.told = False
+        self.inside: Any = None
 
     def node(self, state: State) -> Any:
         """The graph node of a state, if there is one."""

@@ -11,6 +11,7 @@ from ._reading import drop_grad_fn, move_retain, plain_kind, through, without_gr
 from ._record import record
 from ._roles import alias, keep_edge, tag
 from ._trace import LEAF, NOWHERE, Trace, Value, local, resting
+from ._undo import note_write
 
 if TYPE_CHECKING:
     from ._storage import Storage
@@ -21,10 +22,12 @@ def rebind(t: Any, value: Value) -> None:
     trace = local.trace
     if t._node is not None:
         drop_grad_fn(t)
+    me = ref(t)
+    note_write(trace, t, me)
     t._trace = None
     t._v, t._trace, t._array, t._stale = value, trace, None, None
     trace.viewed |= t._shares
-    trace.refs.append(ref(t))
+    trace.refs.append(me)
 
 
 def write(t: Any, value: Value, tracked: bool = False, counts: bool = True) -> None:

@@ -4,6 +4,9 @@ from ._alone import is_exact as is_exact
 from ._alone import on_host as on_host
 from ._cache import Plan as Plan
 from ._cache import plan_for as plan_for
+from ._confined import confine as confine
+from ._confined import is_confined as is_confined
+from ._confined import refuse_xla as refuse_xla
 from ._donate import pair as pair
 from ._dtypes import bfloat16 as bfloat16
 from ._dtypes import cast as cast
@@ -34,6 +37,7 @@ from ._keys import is_key as is_key
 from ._keys import with_keys as with_keys
 from ._keys import without_keys as without_keys
 from ._lower import FaultSite as FaultSite
+from ._lower import is_checked as is_checked
 from ._lower import lower as _lower_program
 from ._lower import needed_inputs as needed_inputs
 from ._lower import picked as picked
@@ -43,6 +47,7 @@ from ._masks import grad as grad
 from ._masks import merge as merge
 from ._masks import partition as partition
 from ._masks import value_and_grad as value_and_grad
+from ._memory import OutOfMemoryError as OutOfMemoryError
 from ._op import TABLE as TABLE
 from ._op import Fault as Fault
 from ._op import Op as Op
@@ -61,6 +66,11 @@ from ._program import call_of as call_of
 from ._pullbacks import fingerprint as fingerprint
 from ._residuals import Residual as Residual
 from ._tags import tag as tag
+from ._transformation import enclosing as enclosing
+from ._transformation import name_of_trace as name_of_trace
+from ._transformation import outside as outside
+from ._transformation import transformation as transformation
+from ._transformation import within_trace as within_trace
 from ._vjp import ResidualCall as ResidualCall
 from ._vjp import VjpCall as VjpCall
 from ._vjp import vjp_of as vjp_of

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import jax
@@ -20,14 +21,19 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from ._alone import forget_alone, options_of
+from ._callbacks import watch_callbacks
 from ._choice import forget_choices
-from ._lower import Side, lower, prune
+from ._confined import confined
+from ._interrupts import interrupts_held
+from ._lower import Side, is_checked, lower, prune
 from ._lowerings import lowerings
 from ._mappings import too_many
+from ._memory import as_out_of_memory, check_memory
 from ._op_by_op import OpByOp
 from ._packed import Packing
 from ._products import turned
 from ._program import Node, Program
+from ._transformation import outside, transformation
 from ._vjp import ResidualCall, VjpCall
 
 _MAX_PLANS = 4096
@@ -50,6 +56,7 @@ class Plan:
     Attributes:
       program: pruned of what nothing needs.
       donate: the inputs whose buffers the outputs take.
+      guards: outputs that are what an input was where a check found something, see `lower`.
       packing: how inputs that stay the same enter it, None if each does by itself.
       side: residual structures and fault sites, known once the program was traced.
       runs: how often it ran.
@@ -57,32 +64,65 @@ class Plan:
     """
 
     def __init__(
-        self, program: Program, donate: tuple[int, ...] = (), still: tuple[int, ...] = ()
+        self,
+        program: Program,
+        donate: tuple[int, ...] = (),
+        still: tuple[int, ...] = (),
+        guards: tuple[tuple[int, int], ...] = (),
     ) -> None:
         self.program = prune(program)
         self.side = Side()
         self.donate = donate
+        self.guards = guards
         self.runs = 0
         self.used = 0.0
         self.nodes = [e for e in self.program.entries if isinstance(e, Node)]
-        self._checked = any(
-            getattr(getattr(e.call, "op", None), "check", None) is not None for e in self.nodes
-        )
+        self._checked = any(map(is_checked, self.nodes))
+        self._raised: list[BaseException] | None = None  # by host callbacks; None if it has none
         # The executable, and how its arguments are made of the inputs: set at once.
         self._ready: tuple[Any, Packing | None] | None = None
         self._packing = Packing.of(self.program, still, donate) if still else None
         self._sizes: tuple[int, int] = (len(self.program.outputs), 0)
         self._flat: Any = None
         self._lock = threading.Lock()
-        self._alone = OpByOp(self.program, self._checked)
+        self._alone = OpByOp(self.program, self._checked, guards)
 
-    def run(self, args: Sequence[Any], host: bool = False, once: bool = False) -> Outcome:
+    def run(
+        self, args: Sequence[Any], host: bool = False, once: bool = False,
+        landed: list[Any] | None = None,
+    ) -> Outcome:  # fmt: skip
         """Run on one array (or Python number) an `Input`.
 
         Args:
           host: outputs may be arrays of NumPy.
           once: the program is not likely to be met again.
+          landed: an empty list that has what the executable returned as soon as it did, should
+            the caller be interrupted then; for `outcome`.
+
+        Raises:
+          OutOfMemoryError: the program needs more memory than there is. The inputs are untouched.
         """
+        try:
+            if transformation() is not None:  # what traces the caller has no part in it
+                with outside():
+                    return self._run(args, host, once, [] if landed is None else landed)
+            return self._run(args, host, once, [] if landed is None else landed)
+        except Exception as error:
+            if self._raised:  # by a host callback; JAX tells of it in words of its own
+                found = self._raised[0]
+                self._raised.clear()
+                raise found from None
+            if landed or (named := as_out_of_memory(error, self.program)) is error:
+                raise
+            raise named from error
+
+    def outcome(self, flat: tuple[Any, ...], how: str, seconds: float) -> Outcome:
+        """What a run gave, of all that the executable returned."""
+        n, r = self._sizes
+        faults = flat[-1] if self._checked else None
+        return Outcome(flat[:n], flat[n : n + r], faults, how, seconds)
+
+    def _run(self, args: Sequence[Any], host: bool, once: bool, landed: list[Any]) -> Outcome:
         start = time.perf_counter()
         self.runs += 1
         self.used = start
@@ -92,6 +132,9 @@ class Plan:
             wide = jax.enable_x64(True)
         with wide:
             ready = self._ready
+            if confined:
+                found = self._alone.run(args, self.side, _nothing, host=True)
+                return Outcome(*found, "op by op", time.perf_counter() - start)
             if ready is None and self._alone.choice.op_by_op(self.donate, self.runs > 1, once):
                 found = self._alone.run(args, self.side, _make_room, host)
                 return Outcome(*found, "op by op", time.perf_counter() - start)
@@ -113,11 +156,21 @@ class Plan:
                         self._compile(args)
                         how = "compiled"
                     jitted, given = self._ready[0], args  # type: ignore[index]
-            flat = jitted(*given)
+            # `extend` runs in C: an interrupt finds either nothing done or the results in the list.
+            if how == "compiled":  # the first call runs Python code of JAX
+                with interrupts_held():
+                    landed.extend(starmap(jitted, (given,)))
+            else:
+                landed.extend(starmap(jitted, (given,)))
+            if self._raised is not None:
+                try:
+                    jax.block_until_ready(landed[0])
+                    jax.effects_barrier()
+                except Exception:
+                    landed.clear()  # the results are worth nothing
+                    raise
         _wide.append(wide)
-        n, r = self._sizes
-        faults = flat[-1] if self._checked else None
-        return Outcome(flat[:n], flat[n : n + r], faults, how, time.perf_counter() - start)
+        return self.outcome(landed[0], how, time.perf_counter() - start)
 
     @staticmethod
     def _given(ready: tuple[Any, Packing | None], args: Sequence[Any]) -> Sequence[Any] | None:
@@ -139,7 +192,7 @@ class Plan:
 
     def _compile(self, args: Sequence[Any]) -> None:
         _keep_freed_memory()
-        fn, packing = lower(self.program, self.side), self._packing
+        fn, packing = lower(self.program, self.side, self.guards), self._packing
         n = len(self.program.outputs)
         given = args if packing is None else packing.packed(args)
         if given is None:
@@ -154,12 +207,21 @@ class Plan:
         donate = packing.donated(self.donate) if packing else self.donate
         options: Any = {"keep_unused": bool(donate), **options_of(self.nodes)}
         jitted: Any = jax.jit(flat, donate_argnums=donate, **options)
+        traced = jitted.trace(*given)
+        raised: list[BaseException] = []
+        after = watched = watch_callbacks(traced.jaxpr, raised)
+        calls = watched is not traced.jaxpr
         turns = jax.default_backend() == "cpu" and lowerings()["products"] == "auto"
         if turns and self._has_gradients():
-            program = jitted.trace(*given).jaxpr
-            quicker = turned(program)
-            if quicker is not program:
-                jitted = jax.jit(jaxpr_as_fun(quicker), donate_argnums=donate, **options)
+            after = turned(watched)
+        if after is not traced.jaxpr:
+            if calls:  # what a callback fails for must still be there
+                donate, self.donate = (), ()
+            jitted = jax.jit(jaxpr_as_fun(after), donate_argnums=donate, **options)
+            traced = jitted.trace(*given)
+        # JAX keeps what is compiled here for the call.
+        check_memory(traced.lower().compile(), self.program)
+        self._raised = raised if calls else None
         self._ready = jitted, packing  # at last: other threads run it at once
 
     def _has_gradients(self) -> bool:
@@ -176,6 +238,10 @@ class Plan:
                 given, self._packing = args, None
                 self._compile(args)
             return self._ready[0].lower(*given)
+
+
+def _nothing() -> None:
+    """Make room for no program: none is compiled."""
 
 
 @functools.cache
@@ -208,19 +274,23 @@ def _make_room() -> None:
 
 
 def plan_for(
-    program: Program, donate: tuple[int, ...] = (), still: tuple[int, ...] = ()
+    program: Program,
+    donate: tuple[int, ...] = (),
+    still: tuple[int, ...] = (),
+    guards: tuple[tuple[int, int], ...] = (),
 ) -> Plan:
     """The plan of a program: the same one for equal structure.
 
     Args:
       donate: inputs whose buffers the outputs may take.
       still: inputs that are likely to be the same arrays in every run, see `_packed.py`.
+      guards: places of outputs, and of the inputs that they write over, see `lower`.
     """
-    key = (program.key, donate, still)
+    key = (program.key, donate, still, guards)
     with _LOCK:
         plan = _PLANS.get(key)
         if plan is None:
-            plan = _PLANS[key] = Plan(program, donate, still)
+            plan = _PLANS[key] = Plan(program, donate, still, guards)
             if len(_PLANS) > _MAX_PLANS:
                 _PLANS.popitem(last=False)
         else:

@@ -44,7 +44,7 @@ def prune(program: Program) -> Program:
         for k in range(len(entry.avals)):
             owner[first + k] = e
     needed = {owner[v] for v in program.outputs} | {e for e, _ in program.residuals}
-    needed |= {e for e, entry in enumerate(program.entries) if _checked(entry)}
+    needed |= {e for e, entry in enumerate(program.entries) if is_checked(entry)}
     stack = list(needed)
     while stack:
         entry = program.entries[stack.pop()]
@@ -92,7 +92,8 @@ def picked(
     )
 
 
-def _checked(entry: Any) -> bool:
+def is_checked(entry: Any) -> bool:
+    """Whether an entry has something that only the data can tell."""
     op = getattr(getattr(entry, "call", None), "op", None)
     return op is not None and op.check is not None
 
@@ -123,7 +124,9 @@ def _shares(program: Program, e: int, entry: Any, differentiated: set[int]) -> b
     return bool(primal.call is call.call and primal.inputs == entry.inputs[: call.n])
 
 
-def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any, ...]]:
+def lower(
+    program: Program, side: Side | None = None, guards: Sequence[tuple[int, int]] = ()
+) -> Callable[..., tuple[Any, ...]]:
     """The program as a pure JAX function of its inputs.
 
     Args:
@@ -132,6 +135,8 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
         function returns `(outputs, residual arrays, faults)`, else only the outputs. `faults` is
         an int64 array `(2, checks)`: 1 where a check found something, and the value that it found;
         all zeros if none did.
+      guards: places of outputs that write over an input, and the place of that input: where a
+        check found something, what the input held is returned.
 
     Returns:
       A function of one array an `Input`, in order.
@@ -157,14 +162,18 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
                 continue
             args = [env[i] for i in entry.inputs]
             call = entry.call
-            if e in pulls:
-                outs, closures[e] = differentiate(call.evaluate, args, pulls[e])
-                if e in kept:
-                    residuals.append(leaves.add(closures[e]))
-            elif _shares(program, e, entry, differentiated):
-                outs = _pull(closures[entry.primal], pulls[entry.primal], call, args)
-            else:
-                outs = call.evaluate(*args)
+            try:
+                if e in pulls:
+                    outs, closures[e] = differentiate(call.evaluate, args, pulls[e])
+                    if e in kept:
+                        residuals.append(leaves.add(closures[e]))
+                elif _shares(program, e, entry, differentiated):
+                    outs = _pull(closures[entry.primal], pulls[entry.primal], call, args)
+                else:
+                    outs = call.evaluate(*args)
+            except Exception as error:
+                note_line(error, entry.where)
+                raise
             env.extend(outs)
             if side is not None:
                 for fault in call.faults(*args):
@@ -176,10 +185,30 @@ def lower(program: Program, side: Side | None = None) -> Callable[..., tuple[Any
             return results
         side.residuals, side.faults = residuals, sites
         found = jnp.stack(faults, 1) if faults else jnp.zeros((2, 0), "int64")
+        if faults and guards:
+            results = _unwritten(results, arrays, guards, found[0].any())
         return results, tuple(leaves.arrays), found
 
     assert len(firsts) == len(program.entries)
     return run
+
+
+def note_line(error: BaseException, where: tuple[str, int] | None) -> None:
+    """Add to an error the user's line that recorded the op in which it was raised."""
+    if where is not None and not any(
+        n.startswith("recorded at ") for n in getattr(error, "__notes__", ())
+    ):
+        error.add_note(f"recorded at {where[0]}:{where[1]}")
+
+
+def _unwritten(
+    results: tuple[Any, ...], arrays: Sequence[Any], guards: Sequence[tuple[int, int]], bad: Any
+) -> tuple[Any, ...]:
+    """Results that write over inputs give back what these held where `bad` is True."""
+    found = list(results)
+    for k, i in guards:
+        found[k] = jnp.where(bad, arrays[i], found[k])
+    return tuple(found)
 
 
 def _pull(closure: Any, have: Sequence[int], call: VjpCall, args: Sequence[Any]) -> tuple[Any, ...]:

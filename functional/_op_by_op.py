@@ -12,7 +12,8 @@ import numpy as np
 
 from ._alone import check_alone, is_ready, ran_alone
 from ._choice import Choice
-from ._lower import Side
+from ._confined import confined
+from ._lower import Side, note_line
 from ._program import Aval, Input, Node, Program
 from ._residuals import KeepingCall, Residual, keeping_of
 
@@ -22,13 +23,16 @@ class OpByOp:
 
     Args:
       checked: whether any of its nodes has something that only the data can tell.
+      guards: as `lower` takes them.
 
     Attributes:
       choice: when it runs so, and when it is compiled whole.
     """
 
-    def __init__(self, program: Program, checked: bool) -> None:
-        self.program, self.checked = program, checked
+    def __init__(
+        self, program: Program, checked: bool, guards: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        self.program, self.checked, self.guards = program, checked, guards
         self._steps = _steps(program)
         self.choice = Choice(program, self._steps)
         self._kept: list[tuple[Residual, int]] = []
@@ -65,7 +69,11 @@ class OpByOp:
                 if not is_ready(alone):
                     make_room()
                     compiles = True
-                found = ran_alone(node, alone, inputs)
+                try:
+                    found = ran_alone(node, alone, inputs)
+                except Exception as error:
+                    note_line(error, entry.where)
+                    raise
             else:
                 found = [None] * n  # it is there for its check alone
             env.extend(found[:n])
@@ -79,12 +87,17 @@ class OpByOp:
                     env[i] = None
         side.residuals = self._placed(kept)
         outputs = tuple([env[i] for i in self.program.outputs])
+        if self.guards and any(flag for flag, _ in flags):
+            unwritten = dict(self.guards)
+            outputs = tuple([args[unwritten[k]] if k in unwritten else x for k, x in enumerate(outputs)])
         if host:  # numbers that are inputs become arrays all the same
             outputs = tuple([x if hasattr(x, "dtype") else np.asarray(x) for x in outputs])
         else:
             outputs = _on_device(outputs)
+        # What fails on the device fails here, where nothing was replaced yet.
+        if not confined:
+            jax.block_until_ready((outputs, leaves))
         if self.choice.counts and not compiles:
-            jax.block_until_ready(outputs)  # what they take to compute counts as well
             self.choice.spent += (time.perf_counter() - start) * 1e3
         residuals = tuple(leaves)  # some still NumPy's: what takes them may run op by op as well
         if not self.checked:

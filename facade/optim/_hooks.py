@@ -14,7 +14,9 @@ from typing import Any
 
 from .._faults import check_ready_faults
 from .._hook_handle import RemovableHandle
-from .._run import cut
+from .._run import STEP, cut
+from .._trace import local
+from .._undo import take_back
 
 Hooks = OrderedDict[int, Callable[..., Any]]
 
@@ -42,6 +44,20 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
       A handle whose `remove()` takes the hook off.
     """
     return _added(_AFTER_ALL, hook)
+
+
+def _whole(func: Callable[..., Any], optimizer: Any) -> Any:
+    """Record a step; one that is interrupted leaves parameters and states as they were."""
+    trace = local.trace
+    state, inputs, notes = trace.state, len(trace.arrays), len(trace.undo)
+    try:
+        return func(optimizer)
+    except BaseException:
+        if local.trace is trace:
+            take_back(trace, trace.arrays, notes)
+            trace.state = state
+            del trace.arrays[inputs:]
+        raise
 
 
 class Hooked:
@@ -90,14 +106,16 @@ class Hooked:
                     )
                 args, kwargs = changed
             # A `step` of the user's knows nothing of `found_inf`, so it must be observed.
-            if self.found_inf is None or undoes_itself or not self.found_inf.item():
+            if undoes_itself and len(args) == 1 and not kwargs:
+                out = _whole(func, self)
+            elif self.found_inf is None or undoes_itself or not self.found_inf.item():
                 out = func(*args, **kwargs)
             else:
                 out = None
             for hook in chain(self._optimizer_step_post_hooks.values(), _AFTER_ALL.values()):
                 hook(self, args, kwargs)
             check_ready_faults()
-            cut("optimizer.step()")
+            cut(STEP)
             return out
 
         return step

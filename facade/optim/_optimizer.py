@@ -238,7 +238,7 @@ class Optimizer(Saved):
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
         if memo is None or share(params) or not are_at_rest(held) or not memo.fits(held):
             return False
-        memo.replay(trace, params, held, inputs, counts)
+        memo.replay(trace, params, key[2 : 2 + len(params)], held, inputs, counts)
         return True
 
     def _record_update(

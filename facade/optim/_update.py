@@ -15,6 +15,7 @@ from .._beyond import reach
 from .._strided import laid_as
 from .._strides import layout
 from .._trace import State, Trace, Value
+from .._undo import Update
 
 _UPDATE_OPS: dict[Any, Op] = {}
 
@@ -80,10 +81,19 @@ class StepMemo(NamedTuple):
                 return False
         return True
 
-    def replay(self, trace: Trace, params: Any, held: Any, inputs: list[Any], counts: int) -> None:
+    def replay(
+        self, trace: Trace, params: Any, before: Any, held: Any, inputs: list[Any], counts: int
+    ) -> None:
+        """Take the step.
+
+        Args:
+          before: the values of the parameters.
+        """
+        arrays = trace.arrays
+        trace.undo.append(Update(params, before, held, len(arrays) + len(inputs)))
         trace.state = self.state
-        trace.arrays += inputs
-        trace.arrays += [t._array for t in held]
+        arrays += inputs
+        arrays += [t._array for t in held]
         values, refs = self.values, trace.refs
         for p, value in zip(params, values, strict=False):
             p._v, p._array = value, None

@@ -1,0 +1,152 @@
+"""The way back: what tensors and generators held before the running program wrote to them.
+
+Values are immutable, so a write only gives a handle another value. The trace notes the one that it
+had before; should the program fail, or the user interrupt it, the handle gets that back. The same
+notes tell which outputs of a program write over which of its inputs.
+
+Notes hold numbers of inputs and no arrays where they can: an array that somebody holds cannot be
+donated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from weakref import ref
+
+from leafax.functional import Input
+
+from ._trace import Trace, Value
+
+
+class Write(NamedTuple):
+    """One tensor before it was written to.
+
+    Attributes:
+      tensor: a weak reference to it.
+      value: its value then.
+      array: the array that it held if it was not in the trace; True if it was, as an input; None
+        if its value was still to be computed.
+    """
+
+    tensor: Any
+    value: Value
+    array: Any
+
+
+class Update(NamedTuple):
+    """Parameters and states before a step that was replayed, see `optim._update.StepMemo`.
+
+    Attributes:
+      params, held: the tensors.
+      values: of the parameters then.
+      first: which input the first of `held` is.
+    """
+
+    params: Sequence[Any]
+    values: Sequence[Value]
+    held: Sequence[Any]
+    first: int
+
+
+class Draw(NamedTuple):
+    """A generator before its first draw in the trace.
+
+    Attributes:
+      value: of its state, an input of the trace.
+      drawn: how many keys it had given.
+    """
+
+    generator: Any
+    value: Value
+    drawn: int
+
+
+def note_write(trace: Trace, t: Any, me: Any) -> None:
+    """Note what a tensor holds that is about to be written to.
+
+    Args:
+      me: a weak reference to it.
+    """
+    value, array = t._v, t._array
+    if array is not None and value.index >= 0 and t._trace is trace:
+        array = True
+    trace.undo.append(Write(me, value, array))
+
+
+def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
+    """Give tensors at rest that the trace wrote to their arrays back, and generators their place.
+
+    What was computed in the trace and written to there keeps its value.
+
+    Args:
+      arrays: one an `Input` of the trace.
+      since: how many notes to leave alone.
+    """
+    places = {value.index: k for k, value in enumerate(_inputs(trace))}
+    for note in reversed(trace.undo[since:]):
+        if type(note) is Draw:
+            if note.value.index in places:
+                note.generator.return_to(arrays[places[note.value.index]], note.drawn)
+        elif type(note) is Update:
+            for p, value in zip(note.params, note.values, strict=True):
+                if p._array is None and value.index in places:
+                    _rest_in(trace, p, value, arrays[places[value.index]])
+            for k, t in enumerate(note.held, note.first):
+                t._v, t._trace, t._array = t._v.resting, None, arrays[k]
+        else:
+            t, array = note.tensor(), note.array
+            if t is None or array is None:
+                continue
+            if array is not True:
+                t._v, t._trace, t._array, t._stale = note.value.resting, None, array, None
+            elif note.value.index in places:
+                _rest_in(trace, t, note.value, arrays[places[note.value.index]])
+    del trace.undo[since:]
+
+
+def _rest_in(trace: Trace, t: Any, value: Value, array: Any) -> None:
+    """Let a tensor be in the trace as the input that it entered as."""
+    t._v, t._trace, t._array, t._stale = value, trace, array, None
+    if not any(r() is t for r in trace.refs):
+        trace.refs.append(ref(t))
+
+
+def values_before(trace: Trace, t: Any) -> list[Write]:
+    """What a tensor held before each write of the trace to it, the latest first."""
+    return [n for n in reversed(trace.undo) if type(n) is Write and n.tensor() is t]
+
+
+def written_over(trace: Trace) -> dict[int, int]:
+    """Numbers of values that write over an input, and which input that is.
+
+    Values are those of tensors that are alive and were at rest when the program began.
+    """
+    inputs = _inputs(trace)
+    places = {value.index: k for k, value in enumerate(inputs)}
+    found: dict[int, int] = {}
+
+    def add(t: Any, place: int | None) -> None:
+        value = t._v
+        if place is None or t._array is not None or value.index < 0 or value.index in places:
+            return
+        given = inputs[place]
+        if given.shape == value.shape and given.dtype == value.dtype:
+            found.setdefault(value.index, place)
+
+    for note in trace.undo:
+        if type(note) is Update:
+            for p, before in zip(note.params, note.values, strict=True):
+                add(p, places.get(before.index))
+            for k, t in enumerate(note.held, note.first):
+                add(t, k)
+        elif type(note) is Draw:
+            add(note.generator._state, places.get(note.value.index))
+        elif note.array is True and (t := note.tensor()) is not None:
+            add(t, places.get(note.value.index))
+    return found
+
+
+def _inputs(trace: Trace) -> list[Value]:
+    """The values of the trace's inputs so far, in order."""
+    return [s.value for s in trace.state.path() if type(s.entry) is Input]
