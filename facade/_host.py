@@ -17,6 +17,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from leafax.functional import is_confined, refuse_xla
+
 from ._threads import sharing
 
 _ALIGNED = 64
@@ -24,6 +26,8 @@ _ALIGNED = 64
 
 def to_device(array: Any) -> Any:
     """A NumPy array on the default device, copied, with its dtype kept."""
+    if is_confined():
+        return np.array(array, order="C")
     with jax.enable_x64(True):
         return jax.device_put(np.array(array))  # `jnp.array` compiles a program for each shape
 
@@ -143,11 +147,21 @@ failures = [0]  # how many computations were found to have failed
 
 def wait(array: Any) -> None:
     """Wait until a JAX array is there, or raise why it is not."""
+    if is_confined():
+        _check_there(array)
     try:
         array.block_until_ready()
     except RuntimeError:
         failures[0] += 1
         raise
+
+
+def _check_there(array: Any) -> None:
+    """Refuse to wait in a process where nobody computes, and to copy from another device."""
+    if any(device.platform != "cpu" for device in array.devices()):
+        refuse_xla("a tensor that is not in the host's memory")
+    if not array.is_ready():
+        refuse_xla("a tensor that was still being computed when this process began")
 
 
 def on_host(array: Any) -> np.ndarray:

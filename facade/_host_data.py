@@ -9,7 +9,7 @@ from weakref import ref
 import jax
 import numpy as np
 
-from leafax.functional import TABLE, Op, on_host
+from leafax.functional import TABLE, Op, is_confined, on_host
 
 from ._host import wait as wait_for
 from ._threads import sharing
@@ -70,7 +70,7 @@ def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
     if array is None or array.dtype.kind not in "biufc" or not on_host():
         return None
     if not isinstance(array, np.ndarray):
-        if isinstance(array, jax.core.Tracer) or not (wait or array.is_ready()):
+        if isinstance(array, jax.core.Tracer) or not (wait or is_confined() or array.is_ready()):
             return None
         wait_for(array)
         # No array of JAX's that keeps one of NumPy's: it could be written over no more.

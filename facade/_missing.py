@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from importlib import import_module
+from typing import Any
 
 _FLAX = (
     "layers are Flax's: call a module through `leafax.adapters.linen.Model` or "
@@ -17,13 +18,13 @@ _SPARSE = "there are no sparse tensors"
 _COMPILED = "a training step is one compiled program as it is; leave the call out"
 _PROFILER = "`leafax.explain()` tells what ran, `jax.profiler` for how long"
 
+LATER = ("distributions",)  # modules that few programs need, and that take long to import
 TOP: dict[str, str] = {
     "compile": _COMPILED,
     "compiler": _COMPILED,
     "jit": f"{_COMPILED}, and `leafax.functional.lower` exports what was recorded",
     "export": "`leafax.functional.lower` exports what was recorded as a JAX function",
     "onnx": "`leafax.functional.lower` exports what was recorded as a JAX function",
-    "distributions": "draw with `leafax.randn` and its kin, or call a JAX library by `call_jax`",
     "distributed": "there is one process so far",
     "multiprocessing": "there is one process so far",
     "hub": "models come from Flax, through `leafax.adapters`",
@@ -68,7 +69,6 @@ OPTIM: dict[str, str] = {
     for name, there in {"Adafactor": "adafactor", "Muon": "contrib.muon"}.items()
 }
 UTILS: dict[str, str] = {
-    "data": "loop over any iterable of arrays or tensors",
     "tensorboard": "log `tensor.item()` with the writer that you like",
 }
 
@@ -80,15 +80,20 @@ def layer(name: str) -> str | None:
     return _FLAX if name[:1].isupper() else None
 
 
-def missing(module: str, hint: Callable[[str], str | None]) -> Callable[[str], NoReturn]:
+def missing(
+    module: str, hint: Callable[[str], str | None], later: tuple[str, ...] = ()
+) -> Callable[[str], Any]:
     """A module's `__getattr__`, which says of some names what to use instead.
 
     Args:
       module: its name, "leafax.optim".
       hint: what to use instead of a name, None where nothing is known of it.
+      later: modules in it that are imported when somebody asks for them.
     """
 
-    def getattr_(name: str) -> NoReturn:
+    def getattr_(name: str) -> Any:
+        if name in later:
+            return import_module(f"{module}.{name}")
         said, instead = f"module '{module}' has no attribute '{name}'", hint(name)
         raise AttributeError(f"{said}: {instead}" if instead else said)
 

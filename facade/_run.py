@@ -39,7 +39,8 @@ from ._walks import Walk, alive, known, leave, remember
 # What reads values on the host.
 LOOP = "a loop over integers"
 STEP = "optimizer.step()"
-ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print", LOOP})
+LOADER = "a sample of a dataset"
+ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print", LOOP, LOADER})
 
 
 class Recipe(NamedTuple):

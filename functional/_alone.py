@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ._confined import confined, name_of, refuse_xla
 from ._dtypes import is_differentiable, is_floating
 from ._lengths import AnyLengths, Size
 from ._lower import FaultSite, Side, summarise
@@ -21,6 +22,7 @@ from ._program import Aval, Node
 
 _ready: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
 _jitted: dict[Any, Any] = {}
+_of_numpy: dict[Any, Evaluator] = {}  # of a confined process
 # Runs of an op by NumPy after which it is compiled after all, and the elements of its largest value
 # that these have together: about as long as it takes to compile.
 _OFTEN, _ELEMENTS = 1000, 1 << 22
@@ -71,6 +73,8 @@ def _ran(
       alone: the call, and the abstract values that it takes.
       exact: NumPy must give what XLA gives to the last bit.
     """
+    if confined:
+        return _by_numpy(alone, arrays)
     run = _ready.get(alone)
     if run is None:
         run = _ready[alone] = _small(alone[0].evaluate, arrays, exact, alone) or compiled()
@@ -79,6 +83,17 @@ def _ran(
         run = _ready[alone] = compiled()
         found = run(*arrays)
     return found
+
+
+def _by_numpy(alone: Any, arrays: Sequence[Any]) -> Any:
+    """What a call gives in a process where XLA does not run."""
+    run = _of_numpy.get(alone)
+    if run is None:
+        found = evaluator(alone[0].evaluate, arrays, False, alone)
+        if found is None:
+            refuse_xla(name_of(alone[0]))
+        run = _of_numpy[alone] = found
+    return run(*arrays)
 
 
 class _Small:
@@ -127,9 +142,13 @@ def is_exact(node: Node) -> bool:
     return not any(is_differentiable(aval.dtype) for aval in node.avals)
 
 
-@functools.cache
 def on_host() -> bool:
     """Whether NumPy's arrays are where a program's would be."""
+    return bool(confined) or _runs_on_host()
+
+
+@functools.cache
+def _runs_on_host() -> bool:
     return jax.default_backend() == "cpu" and jax.local_device_count() == 1
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ._confined import confined
 from ._numpy_rules import Unsupported
 
 Words = np.ndarray[Any, np.dtype[np.uint32]]
@@ -95,6 +96,14 @@ def _bits(given: Any, made: Any, *, bit_width: int, shape: Sequence[int]) -> Cal
     return drawn
 
 
+def _seed(given: Any, made: Any, *, impl: Any) -> Callable[..., Any]:
+    """The words of a key that a seed gives: its halves. XLA does it where it runs."""
+    if not confined or impl.name != "threefry2x32" or given[0].dtype.itemsize != 8:
+        raise Unsupported
+    _counting(given)
+    return lambda seed: np.array([int(seed) >> 32 & _ONES, int(seed) & _ONES], np.uint32)
+
+
 def _split(given: Any, made: Any, *, shape: Sequence[int]) -> Callable[..., Any]:
     _counting(given)
     return lambda key: np.stack(_numbered(key, shape), -1)
@@ -122,6 +131,10 @@ def _erf_inv(given: Any, made: Any) -> Callable[..., Any]:
     size = 8 ** max(1, math.ceil(math.log(max(given[0].size, 1), 8)))
 
     def inverse(x: Any) -> Any:
+        if confined:
+            from scipy import special  # as late as JAX imports it
+
+            return special.erfinv(x)
         filled = np.zeros(size, x.dtype)
         filled[: x.size] = x.reshape(-1)
         return np.asarray(_compiled_erf_inv()(filled))[: x.size].reshape(x.shape)
@@ -130,8 +143,8 @@ def _erf_inv(given: Any, made: Any) -> Callable[..., Any]:
 
 
 RANDOM_RULES: dict[str, Callable[..., Any]] = {
-    "random_wrap": _words, "random_unwrap": _words, "random_bits": _bits, "random_split": _split,
-    "random_fold_in": _fold_in, "erf_inv": _erf_inv,
+    "random_seed": _seed, "random_wrap": _words, "random_unwrap": _words, "random_bits": _bits,
+    "random_split": _split, "random_fold_in": _fold_in, "erf_inv": _erf_inv,
 }  # fmt: skip
 #: What computes words by the generator.
 DRAWING = frozenset({"random_bits", "random_split", "random_fold_in"})

@@ -1,0 +1,1 @@
+from facade.utils.data._utils import *
