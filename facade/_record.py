@@ -43,6 +43,7 @@ _LOOKING_FIRST: dict[str, type[Exception]] = {
 }
 
 _tensor_class: Any = Handle  # what results are; `register` says
+_parameter_class: Any = Handle  # taken for operands as quickly; a class of its own for `nn`
 _share_views: Any = None
 
 # Ops that PyTorch makes of several: what records those, or returns None; see `_composed.py`.
@@ -55,6 +56,12 @@ def register(cls: type, share_views: Callable[..., None]) -> None:
     _tensor_class, _share_views = cls, share_views
     _register(cls)
     _register_views(cls)
+
+
+def register_parameters(cls: type) -> None:
+    """Tell the recorder which class modules' parameters are."""
+    global _parameter_class
+    _parameter_class = cls
 
 
 def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
@@ -161,7 +168,7 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
     parts: list[Any] = [op]
     for a in args:
         kind = type(a)
-        if kind is _tensor_class:
+        if kind is _tensor_class or kind is _parameter_class:
             v = a._v
             if v.index >= 0 and a._trace is trace:
                 parts.append(v)
@@ -188,7 +195,7 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
         for name, a in kwargs.items():
             kind = type(a)
             parts.append(name)
-            if kind in _IN_KEYS or kind is _tensor_class:
+            if kind in _IN_KEYS or kind is _tensor_class or kind is _parameter_class:
                 parts.append(key_part(a, trace))
             elif kind is dtype_class and not op.view:
                 parts.append(a.np)
@@ -215,7 +222,7 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
 
 def known_of_one(op: Op, t: Any) -> Any:
     """What `known` gives for an op, no view, of one tensor alone."""
-    if type(t) is not _tensor_class:
+    if type(t) is not _tensor_class and type(t) is not _parameter_class:
         return None
     trace = local.trace
     state = trace.state.next.get((op, t._v))
@@ -226,7 +233,7 @@ def known_of_one(op: Op, t: Any) -> Any:
 
 
 def _is_stale(x: Any) -> bool:
-    return type(x) is _tensor_class and x._stale is not None
+    return (type(x) is _tensor_class or type(x) is _parameter_class) and x._stale is not None
 
 
 def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, Trace]:
@@ -247,7 +254,7 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
     parts: list[Any] = [op]
     for a in args:
         kind = type(a)
-        if kind is _tensor_class:
+        if kind is _tensor_class or kind is _parameter_class:
             v = a._v
             parts.append(v if v.index >= 0 and a._trace is trace else enter(a, trace))
         elif kind is float or kind is int or kind is bool or kind is complex:

@@ -10,7 +10,7 @@ import numpy as np
 
 from leafax.functional import TABLE
 
-from . import _at_rest, _indexing
+from . import _at_rest, _indexing, _record
 from ._autograd_mixin import AutogradMixin
 from ._cautions import drops_imaginary
 from ._device_mixin import DeviceMixin
@@ -340,7 +340,8 @@ def _repr(t: Tensor) -> str:
         if along is not None:
             suffixes.append(f"tangent={along}")
     array = on_host(observe(t, "print"))
-    prefix = "tensor(" if type(t) is Tensor else f"{type(t).__name__}("
+    plain = type(t) is Tensor or type(t) is _record._parameter_class
+    prefix = "tensor(" if plain else f"{type(t).__name__}("
     return format_tensor(array, suffixes=suffixes, default_dtype=_default_np(), prefix=prefix)
 
 

@@ -5,7 +5,14 @@ from . import attention as attention
 from . import functional as functional
 from . import grad as grad
 from . import init as init
+from . import modules as modules
+from . import parameter as parameter
 from . import utils as utils
 from ._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
+from .modules import *  # noqa: F403
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter
 
 __getattr__ = _missing.missing("leafax.nn", _missing.layer)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._hook_handle import RemovableHandle as RemovableHandle
 from .._tensor import _warn_of_hooks
+from ._backward_hook import BackwardHook as BackwardHook
 
 
 def unserializable_hook(f: Any) -> Any:

@@ -1,0 +1,60 @@
+"""Whole tensors written without a program: what loading and copying models would compile for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from ._enter import from_array
+from ._host import placed
+from ._threads import sharing
+from ._trace import LEAF, local, resting
+from ._writes import bump
+
+
+def array_of(t: Any) -> Any:
+    """The JAX array that holds all of a tensor at rest, lying row by row; None for others."""
+    v = t._v
+    if t._array is None or t._shares or t._stale is not None or t._duals:
+        return None
+    if v.strides is not None or v.inference or local.mode.inference or local.look is not None:
+        return None
+    return t._array if isinstance(t._array, jax.Array) else placed(t)
+
+
+def copy_of(t: Any) -> Any:
+    """A tensor with these values in memory of its own, without history."""
+    array = array_of(t)
+    if array is None:
+        return t.data.clone()
+    return from_array(_apart(array))
+
+
+def write_at_once(t: Any, source: Any) -> bool:
+    """Let `t` have the values of `source`, and count the write; False if that takes a program."""
+    array = array_of(source)
+    if array is None or source is t or array.shape != tuple(t._v.shape):
+        return False
+    if array.dtype != t._v.dtype or local.mode.grad and t.requires_grad:
+        return False
+    if t._v.inference or t._duals or t._stale is not None or t._v.strides is not None:
+        return False
+    with sharing:
+        if t._shares or t._node is not None or t._v.role > LEAF:
+            return False
+        if t._array is None and t._trace is not local.trace:
+            return False
+        if isinstance(t._array, jax.Array) and t._array.sharding != array.sharding:
+            return False
+        bump(t)
+        v = t._v
+        local.trace.entered.pop(id(t), None)
+        t._v = resting(v.aval, v.requires_grad, v.role, v.inference, v.strides)
+        t._trace, t._array = None, _apart(array)
+    return True
+
+
+def _apart(array: Any) -> Any:
+    """The values in other memory: arrays held twice could not be donated."""
+    return jax.device_put(array, array.sharding, may_alias=False)

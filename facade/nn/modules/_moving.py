@@ -1,0 +1,134 @@
+"""Moving and casting the tensors of a module, which stay the same objects."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ... import _modes
+from ..._convert import _given
+from ..._creation import empty_like
+from ..._dtype import as_dtype
+from ..._dtype import dtype as dtype_class
+from ._attributes import Base
+
+_COMPLEX = (
+    "Complex modules are a new feature under active development whose design may change, and some "
+    "modules might not work as expected when using complex tensors as parameters or buffers. "
+    "Please file an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml "
+    "if a complex module does not work as expected."
+)
+
+
+class Moving(Base):
+    """What changes the memory of all parameters and buffers."""
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+        """Let all parameters, gradients and buffers be what `fn` makes of them; return the module.
+
+        Parameters and gradients stay the objects that they are; buffers are replaced.
+        """
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            grad = param.grad
+            with _modes.no_grad():
+                made = fn(param)
+                if made is not param:
+                    _set_data(param, made)
+                if grad is not None:
+                    grad_made = fn(grad)
+                    if grad_made is not grad:
+                        _set_data(grad, grad_made)
+            if grad is not None and param.grad is not grad:
+                param.grad = grad
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def cuda(self, device: Any = None) -> Any:
+        """Move all parameters and buffers to the GPU; return the module."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def cpu(self) -> Any:
+        """Move all parameters and buffers to the CPU; return the module."""
+        return self._apply(lambda t: t.cpu())
+
+    def ipu(self, device: Any = None) -> Any:
+        """Move all parameters and buffers to an IPU; return the module."""
+        return self._apply(lambda t: t.ipu(device))
+
+    def xpu(self, device: Any = None) -> Any:
+        """Move all parameters and buffers to an XPU; return the module."""
+        return self._apply(lambda t: t.xpu(device))
+
+    def mtia(self, device: Any = None) -> Any:
+        """Move all parameters and buffers to an MTIA; return the module."""
+        return self._apply(lambda t: t.mtia(device))
+
+    def type(self, dst_type: Any) -> Any:
+        """Cast all parameters and buffers; return the module."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def float(self) -> Any:
+        """Cast what is floating point to float32; return the module."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self) -> Any:
+        """Cast what is floating point to float64; return the module."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self) -> Any:
+        """Cast what is floating point to float16; return the module."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self) -> Any:
+        """Cast what is floating point to bfloat16; return the module."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
+        """Move all parameters and buffers to a device without their values; return the module."""
+        return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
+
+    def share_memory(self) -> Any:
+        """Move all parameters and buffers to shared memory; return the module."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Move all parameters and buffers, and cast those that are floating point or complex.
+
+        Called as `to(device)`, `to(dtype)`, `to(device, dtype)` or `to(tensor)`; `memory_format`
+        is for tensors of 4 and 5 dims.
+        """
+        given = _given(args, kwargs)
+        where, dtype, layout = (given.get(k) for k in ("device", "dtype", "memory_format"))
+        if "tensor" in given:
+            where, dtype = given["tensor"].device, given["tensor"].dtype
+        if dtype is not None:
+            if not isinstance(dtype, dtype_class):
+                dtype = as_dtype("to", dtype)
+            if not (dtype.is_floating_point or dtype.is_complex):
+                raise TypeError(
+                    "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                    f"dtype={dtype}"
+                )
+            if dtype.is_complex:
+                warnings.warn(_COMPLEX, stacklevel=2)
+
+        def convert(t: Any) -> Any:
+            cast = dtype if t.is_floating_point() or t.is_complex() else None
+            if layout is not None and t.dim() in (4, 5):
+                return t.to(where, cast, memory_format=layout)
+            return t.to(where, cast)
+
+        return self._apply(convert)
+
+
+def _set_data(t: Any, made: Any) -> None:
+    """Give `t` the memory of `made`."""
+    t.data = made
