@@ -240,6 +240,7 @@ def main_stub() -> str:
         for name in node.names
         if name.name not in ("Tensor", "__version__")
     ]
+    imports += [f"from . import {name} as {name}" for name in leafax._missing.LATER]
     from leafax import _creation, _from_data, _functions
 
     made = {line.split(" import ")[1].split(" as ")[0] for line in imports}
