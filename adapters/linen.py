@@ -16,7 +16,7 @@ import jax
 from flax import linen as nn
 
 import leafax
-from leafax.functional import paths
+from leafax.functional import end_at_callers, paths
 
 from . import _call, _model
 from ._depth import uses
@@ -270,3 +270,6 @@ class Model(_model.Model):
     def mask(self) -> Any:
         flags = jax.tree.unflatten(self._treedef, [t.requires_grad for t in self._leaves])
         return flags["params"]
+
+
+end_at_callers(__name__)

@@ -16,6 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 
 import leafax
+from leafax.functional import end_at_callers
 
 from ._by_id import ById
 from ._call import Linear, Pure, shared
@@ -298,3 +299,6 @@ def adapted(pure: Pure, own: Any, leaves: Any, by: ById) -> tuple[Pure, Any]:
 
 
 __all__ = ["Factors", "Lora", "add"]
+
+
+end_at_callers(__name__)

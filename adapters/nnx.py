@@ -16,7 +16,7 @@ import numpy as np
 from flax import nnx
 
 import leafax
-from leafax.functional import paths
+from leafax.functional import end_at_callers, paths
 
 from . import _call, _model
 from ._by_id import ById
@@ -330,3 +330,6 @@ class Model(Modes):
 def _forked(x: Any) -> Any:
     """Random streams for one call: what they draw inside is not counted outside."""
     return x.fork() if isinstance(x, nnx.Rngs) else x
+
+
+end_at_callers(__name__)

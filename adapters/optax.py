@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from leafax.functional import merge, partition, paths, select
+from leafax.functional import end_at_callers, merge, partition, paths, select
 
 PyTree = Any
 
@@ -285,3 +285,6 @@ def _ascends(update: np.ndarray[Any, Any], gradient: np.ndarray[Any, Any]) -> bo
     """Whether the update is the gradient times a positive number."""
     factor = np.vdot(gradient, update).real / np.vdot(gradient, gradient).real
     return bool(factor > 0 and np.allclose(update, factor * gradient, rtol=1e-2, atol=1e-6))
+
+
+end_at_callers(__name__)

@@ -13,6 +13,7 @@ from typing import Any
 import orbax.checkpoint as ocp
 
 import leafax
+from leafax.functional import end_at_callers
 
 from ._packing import pack, unpack
 
@@ -138,3 +139,6 @@ def _mask(model: Any, masks: dict[str, Any]) -> None:
     model._quieten(set(trainable), False)
     model._quieten(set(masks["quiet"]), True)
     model.train(masks["training"])
+
+
+end_at_callers(__name__)

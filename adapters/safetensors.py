@@ -15,6 +15,7 @@ import safetensors.numpy
 from safetensors import safe_open
 
 import leafax
+from leafax.functional import end_at_callers
 
 from ._files import write_atomically
 from ._select import choose
@@ -146,3 +147,6 @@ def load(
 
 def _names(report: Report) -> set[str]:
     return {name for name, *_ in report.mismatched}
+
+
+end_at_callers(__name__)

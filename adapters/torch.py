@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 import leafax
-from leafax.functional import paths
+from leafax.functional import end_at_callers, paths
 
 from ._from_torch import Names as Names
 from ._from_torch import Report as Report
@@ -104,3 +104,6 @@ def _check(report: Report, strict: bool) -> None:
             f"the state dict does not fit the model: {report}\nGive `names` for what was not found,"
             f" or `strict=False`"
         )
+
+
+end_at_callers(__name__)

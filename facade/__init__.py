@@ -1,5 +1,7 @@
 """An imperative, PyTorch-like Tensor over JAX: `import leafax as torch`."""
 
+from leafax.functional import end_at_callers as _end_at_callers
+
 from . import _C as _C
 from . import _VF as _VF
 from . import _collected as _collected
@@ -200,3 +202,5 @@ from .version import __version__ as __version__
 _named_places.name_methods(Tensor)
 _named_places.name_places(("fft", "linalg", "nn.functional", "special", ""))
 __getattr__ = _missing.missing("leafax", _missing.TOP.get)
+for _name in ("leafax", "leafax.func._vmap"):  # last: it changes the functions that are there
+    _end_at_callers(_name)

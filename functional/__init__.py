@@ -66,6 +66,8 @@ from ._program import call_of as call_of
 from ._pullbacks import fingerprint as fingerprint
 from ._residuals import Residual as Residual
 from ._tags import tag as tag
+from ._tracebacks import end_at_callers as end_at_callers
+from ._tracebacks import shown as shown
 from ._transformation import enclosing as enclosing
 from ._transformation import name_of_trace as name_of_trace
 from ._transformation import outside as outside
