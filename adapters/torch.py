@@ -16,11 +16,11 @@ import numpy as np
 import leafax
 from leafax.functional import end_at_callers, paths
 
+from ._checkpoint import load_checkpoint as load_checkpoint
 from ._from_torch import Names as Names
 from ._from_torch import Report as Report
 from ._from_torch import Row as Row
 from ._from_torch import match as _match
-from ._unpickle import load_checkpoint as load_checkpoint
 
 
 def convert(

@@ -1,5 +1,6 @@
 """An imperative, PyTorch-like Tensor over JAX: `import leafax as torch`."""
 
+from leafax.functional import OutOfMemoryError as OutOfMemoryError
 from leafax.functional import end_at_callers as _end_at_callers
 
 from . import _C as _C
@@ -28,6 +29,7 @@ from . import ops as ops
 from . import optim as optim
 from . import random as random
 from . import return_types as return_types
+from . import serialization as serialization
 from . import signal as signal
 from . import special as special
 from . import testing as testing
@@ -164,8 +166,6 @@ from ._repr import get_printoptions as get_printoptions
 from ._repr import printoptions as printoptions
 from ._repr import set_printoptions as set_printoptions
 from ._run import synchronize as synchronize
-from ._serialization import load as load
-from ._serialization import save as save
 from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from ._settings import get_default_device as get_default_device
 from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
@@ -197,10 +197,12 @@ from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_
 from .autograd._anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .func import vmap as vmap
 from .random import thread_safe_generator as thread_safe_generator
+from .serialization import load as load
+from .serialization import save as save
 from .version import __version__ as __version__
 
 _named_places.name_methods(Tensor)
 _named_places.name_places(("fft", "linalg", "nn.functional", "special", ""))
-__getattr__ = _missing.missing("leafax", _missing.TOP.get)
+__getattr__ = _missing.missing("leafax", _missing.TOP.get, _missing.LATER)
 for _name in ("leafax", "leafax.func._vmap"):  # last: it changes the functions that are there
     _end_at_callers(_name)

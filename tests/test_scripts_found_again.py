@@ -80,11 +80,6 @@ def test_arrays_and_scalars_of_numpy_are_saved_as_they_are() -> None:
         log(str(back["again"][0].sum()))
 
 
-def test_arrays_of_objects_are_not_saved() -> None:
-    with pytest.raises(TypeError, match="cannot write a ndarray: .* and arrays of these"):
-        leafax.save({"x": np.array([None, {}])}, io.BytesIO())
-
-
 @pytest.mark.parametrize("view", ["int", "slice", "narrow", "of a sum"])
 def test_what_was_freed_is_walked_again_at_another_index(view: str) -> None:
     """An index that changes becomes an input of the program, and no node saves an index."""

@@ -127,8 +127,8 @@ class _Hostile:
     ("function", "args", "name"),
     [
         (os.system, ("touch pwned",), f"{os.system.__module__}.system"),
-        (eval, ("1",), "__builtin__.eval"),
-        (getattr, ("", "join"), "__builtin__.getattr"),
+        (eval, ("1",), "eval"),
+        (getattr, ("", "join"), "getattr"),
     ],
 )
 def test_code_is_refused_by_name(
@@ -139,10 +139,8 @@ def test_code_is_refused_by_name(
     for path in (_legacy(tmp_path / "x.pth", hostile), _zip(tmp_path / "y.pth", hostile)):
         with pytest.raises(pickle.UnpicklingError) as error:
             load_checkpoint(path)
-        assert str(error.value) == (
-            f"cannot read `{path}`: the checkpoint asks for `{name}`, which is neither a tensor,"
-            " a storage nor an OrderedDict; save a plain `state_dict()` instead"
-        )
+        assert str(error.value).startswith(f"cannot read `{path}`: Weights only load failed. ")
+        assert f"GLOBAL {name} " in str(error.value)
     assert not (tmp_path / "pwned").exists()
 
 
@@ -156,7 +154,7 @@ def _zip(path: Path, saved: Any) -> Path:
 def test_a_whole_module_is_refused(tmp_path: Path, zipped: bool) -> None:
     torch = pytest.importorskip("torch")
     path = _save(torch.nn.Linear(2, 2), tmp_path / "x.pth", zipped)
-    with pytest.raises(pickle.UnpicklingError, match=r"refers to|asks for `torch\.nn\.modules"):
+    with pytest.raises(pickle.UnpicklingError, match=r"torch\.nn|Only persistent_load"):
         load_checkpoint(path)
 
 
@@ -165,7 +163,7 @@ def test_build_cannot_change_the_stand_ins(tmp_path: Path) -> None:
     evil = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}X\x01\x00\x00\x00aK\x01sb."
     path = _legacy(tmp_path / "x.pth")
     path.write_bytes(path.read_bytes() + evil)
-    with pytest.raises(pickle.UnpicklingError, match="its pickle is malformed"):
+    with pytest.raises(pickle.UnpicklingError, match="Can only build Tensor"):
         load_checkpoint(path)
 
 
@@ -176,11 +174,11 @@ def test_a_tensor_beyond_its_storage_is_refused(tmp_path: Path) -> None:
     )
     evil = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n(" + ids + b"K\x01(K\x04t(K\x01t\x89NtR."
     path = _legacy(tmp_path / "x.pth")
-    path.write_bytes(path.read_bytes() + evil)
+    path.write_bytes(path.read_bytes() + evil + pickle.dumps(["0"], 2) + b"\4" + bytes(23))
     with pytest.raises(
         pickle.UnpicklingError,
-        match=r"a tensor of shape \(4,\) and strides \(1,\) at offset 1 reaches beyond its storage"
-        " of 4 elements",
+        match=r"setStorage: sizes \[4\], strides \[1\], storage offset 1, and itemsize 4 requiring"
+        " a storage size of 20 are out of bounds for storage of size 16",
     ):
         load_checkpoint(path)
 
@@ -192,15 +190,15 @@ def test_truncated_files_are_refused(tmp_path: Path, zipped: bool, kept: float) 
     path = _save({"w": torch.ones(1000), "b": torch.ones(1000)}, tmp_path / "x.pth", zipped)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * kept)])
-    with pytest.raises(pickle.UnpicklingError, match="it is truncated or damaged"):
+    with pytest.raises(pickle.UnpicklingError, match="truncated|failed reading|unexpected EOF"):
         load_checkpoint(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", pickle.dumps({"w": 1})])
+@pytest.mark.parametrize("content", [b"", b"hello", pickle.dumps({"w": 1}, 2)])
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.pth"
     path.write_bytes(content)
-    with pytest.raises(pickle.UnpicklingError, match="cannot read `.*x.pth`: it is "):
+    with pytest.raises(pickle.UnpicklingError, match="cannot read `.*x.pth`: "):
         load_checkpoint(path)
 
 
@@ -209,5 +207,5 @@ def test_a_zip_of_something_else_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("readme.txt", "hello")
     (tmp_path / "x.pth").write_bytes(buffer.getvalue())
-    with pytest.raises(pickle.UnpicklingError, match="a zip archive without torch's `data.pkl`"):
+    with pytest.raises(pickle.UnpicklingError, match="failed locating file data.pkl"):
         load_checkpoint(tmp_path / "x.pth")
