@@ -62,8 +62,9 @@ class UninitializedTensorMixin:
             made.requires_grad_()
         fields = self.__dict__
         del fields["_blank_data"], fields["_blank_requires_grad"]
-        _become(self, made)
-        self.__class__ = self.cls_to_become
+        kind = self.cls_to_become
+        _become(self, made)  # another class, until the next line
+        self.__class__ = kind
 
     @property
     def data(self) -> Any:

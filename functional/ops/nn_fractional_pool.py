@@ -49,7 +49,7 @@ def _pool(dims: int, x: Array, kernel_size: Ints, output_size: Ints, samples: Ar
     where: Any = jnp.zeros((n, c) + (1,) * (2 * dims), np.int64)
     for i in range(dims):
         # PyTorch's draws are in the order (T, H, W), but (W, H) for two dims.
-        draw = samples[..., i if dims == 3 else dims - 1 - i]
+        draw = samples[:n, :, i if dims == 3 else dims - 1 - i]
         start = _starts(draw, spatial[i], out[i], kernel[i])
         place = start[..., None] + jnp.arange(kernel[i])  # (N, C, out, kernel)
         shape = [n, c] + [1] * (2 * dims)
