@@ -15,6 +15,7 @@ import leafax
 from leafax.functional import paths
 
 from . import _call
+from ._error_places import placed_errors
 
 Path = tuple[str, ...]
 
@@ -101,7 +102,7 @@ class Apply(_call.Pure):
         method = None if self.method == "__call__" else self.method
         switch = bool(self.norms or self.mode.evaluating)
         scope = nn.intercept_methods(self.switch_off) if switch else contextlib.nullcontext()
-        with scope, self.computing():
+        with scope, self.computing(), placed_errors(_path_of):
             out = self.module.apply(
                 variables, *args, rngs=rngs, mutable=mutable, method=method, **kwargs
             )
@@ -195,6 +196,13 @@ class Apply(_call.Pure):
         finally:
             for flag, value in before.items():
                 object.__setattr__(module, flag, value)
+
+
+def _path_of(x: Any) -> str | None:
+    """The dotted path of a module that is bound in a call; None for other objects."""
+    if not isinstance(x, nn.Module) or x.scope is None:
+        return None
+    return ".".join(x.scope.path)
 
 
 def classes(pure: Apply) -> dict[str, type]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from leafax.autograd.graph import RemovableHandle
+
 from . import _call, _model
+from ._assigned import first_names, refuse_assignment
 from ._by_id import ById
 from ._linen import Inside, NotAssigned, Path, within
 from ._select import Tensors
+from ._watch import Watched
 
 if TYPE_CHECKING:
     from .linen import Model
@@ -63,6 +68,26 @@ class Part(_model.Model):
 
     def _named_method(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self._call_on({}, args, kwargs, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            refuse_assignment(self, name, value)
+        object.__setattr__(self, name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *first_names(self._tensors())})
+
+    def _hook(self, kind: str, path: Any, hook: Callable[..., Any]) -> RemovableHandle:
+        return self._root._hook(kind, self._below(path), hook)
+
+    def watch(self, *what: Any, grad: bool = True) -> Watched:
+        return self._root.watch(*map(self._below, what), grad=grad)
+
+    def _below(self, pattern: Any) -> Any:
+        """A pattern of paths from here as one of paths of the whole model."""
+        if isinstance(pattern, re.Pattern):
+            return re.compile(f"{re.escape(self._before)}(?:{pattern.pattern})", pattern.flags)
+        return (self._before + pattern).rstrip(".")
 
     def _tensors(self) -> tuple[Tensors, Tensors]:
         below, n = self._before, len(self._before)

@@ -22,6 +22,10 @@ class Looking:
             self._watchers = Watchers()
         return self._watchers
 
+    def _watching_call(self) -> Watchers | None:
+        """What watches the call that is about to be recorded."""
+        return self._watchers
+
     _adapters: ById | None = None  # low-rank factors, by kernel
 
     def _adapted_by(self) -> ById:
@@ -35,9 +39,23 @@ class Looking:
             from .lora import adapted
 
             pure, leaves = adapted(pure, own, leaves, self._adapters)
-        if self._watchers:
-            return self._watchers.call(self, pure, leaves, args, kwargs)
+        watchers = self._watching_call()
+        if watchers:
+            return watchers.call(self, pure, leaves, args, kwargs)
         return record(pure, leaves, args, kwargs)
+
+    def _hooked(self, kind: str, path: Any, hook: Any) -> RemovableHandle:
+        """Register a hook: on the submodules at `path`, or on this one if only a hook is given."""
+        path, hook = ("", path) if hook is None else (path, hook)
+        if not callable(hook):
+            raise TypeError(
+                f"a hook is a function, got `{type(hook).__name__}`: "
+                f"`register_{kind}_hook(hook)` or `register_{kind}_hook(path, hook)`"
+            )
+        return self._hook(kind, path, hook)
+
+    def _hook(self, kind: str, path: Any, hook: Callable[..., Any]) -> RemovableHandle:
+        return self._watching().hook(kind, path, hook)
 
     def watch(self, *what: Any, grad: bool = True) -> Watched:
         """Keep the activations of submodules in each call from now on, and their gradients.
@@ -71,8 +89,10 @@ class Looking:
         """
         return self._watching().watch(what, grad)
 
-    def register_forward_hook(self, path: Any, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_forward_hook(self, path: Any, hook: Any = None) -> RemovableHandle:
         """Call `hook(part, args, output)` whenever a submodule was called.
+
+        Called with a hook alone it is for this model itself: `model.conv.register_forward_hook(f)`.
 
         Args:
           path: as in `watch`, but not inside of `nn.scan`: a loop's body is no Python.
@@ -82,15 +102,15 @@ class Looking:
         Returns:
           A handle with `remove()`.
         """
-        return self._watching().hook("forward", path, hook)
+        return self._hooked("forward", path, hook)
 
-    def register_forward_pre_hook(self, path: Any, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_forward_pre_hook(self, path: Any, hook: Any = None) -> RemovableHandle:
         """Call `hook(part, args)` before a submodule is called; it may return other args."""
-        return self._watching().hook("forward_pre", path, hook)
+        return self._hooked("forward_pre", path, hook)
 
-    def register_full_backward_hook(self, path: Any, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_full_backward_hook(self, path: Any, hook: Any = None) -> RemovableHandle:
         """Call `hook(part, grad_input, grad_output)` when a submodule's gradients are there.
 
         It may return other gradients of the (positional) inputs.
         """
-        return self._watching().hook("full_backward", path, hook)
+        return self._hooked("full_backward", path, hook)

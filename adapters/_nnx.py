@@ -16,6 +16,7 @@ from leafax.functional import paths
 
 from . import _call
 from ._by_id import ById
+from ._error_places import placed_errors
 from ._nnx_edits import plain_attributes, refuse_edits
 from ._select import check_rule
 
@@ -60,6 +61,7 @@ class Shared:
         self.dtype: Any = None
         self.modes, self.still = ById(), ById()
         self.quiet, self.quiet_parameters = ById(), ById()
+        self.hooks: dict[int, tuple[Any, Any]] = {}  # of parts: the module, and its hook
         self.restructured()
 
     def rule(self, kind: type) -> str:
@@ -121,6 +123,15 @@ def _calling(cls: Any, path: str, tagger: Any) -> Any:
     return type(cls.__name__, (cls,), {"__call__": call, "__module__": cls.__module__})
 
 
+def _path_in(root: Any, x: Any) -> str | None:
+    """The dotted path of a module below `root`; None for other objects."""
+    if not isinstance(x, nnx.Module):
+        return None
+    found = (path for path, part in nnx.iter_modules(root) if part is x)
+    path = next(found, None)
+    return None if path is None else ".".join(map(str, path))
+
+
 class Merge(_call.Pure):
     """Merge the module from its leaves, call it, and see which leaves it replaced."""
 
@@ -161,6 +172,7 @@ class Merge(_call.Pure):
                     part.dtype = self.dtype
         before = plain_attributes(module)
         with contextlib.ExitStack() as scopes:
+            scopes.enter_context(placed_errors(functools.partial(_path_in, module)))
             for tagger in _TAGGERS.get():
                 scopes.enter_context(_tagged(module, tagger))
             out = getattr(module, self.method)(*args, **kwargs)

@@ -39,6 +39,13 @@ class Modes(_model.Model):
             ]
         return found
 
+    def _tell_untold(self, module: Any) -> None:
+        """Let layers train that were made without a word on whether they do."""
+        for _, part in nnx.iter_modules(module):
+            for flag in FLAGS:
+                if vars(part).get(flag, False) is None:
+                    setattr(part, flag, False)
+
     @property
     def training(self) -> bool:
         known = self._shared.modes.get(self._module)

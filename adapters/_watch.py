@@ -18,7 +18,7 @@ from leafax.autograd.graph import RemovableHandle
 
 from ._backward_hooks import BackwardState
 from ._boundary import Boundary
-from ._call import Pure, with_tensors
+from ._call import Pure, record, with_tensors
 from ._select import near
 from ._tagging import matching, plan_of
 
@@ -52,6 +52,13 @@ class Watched(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.every)
+
+    def __repr__(self) -> str:
+        if not self.every:
+            patterns = ", ".join(str(getattr(p, "pattern", p)) for p in self.patterns)
+            return f"Watched({patterns}: no call yet)"
+        seen = (f"{path}: {jax.tree.map(_kind, self[path], is_leaf=_is_tensor)}" for path in self)
+        return f"Watched({', '.join(seen)})"
 
     def remove(self) -> None:
         """Watch no longer; what was seen stays."""
@@ -116,10 +123,32 @@ class Watchers:
 
     def call(self, model: Any, pure: Pure, leaves: Any, args: Any, kwargs: Any) -> Any:
         """Record the call in pieces, and show those who watch what lies between."""
+        own = [h for h in self.hooks.values() if h.pattern == ""]
+        if not own:
+            return self._call(model, pure, leaves, args, kwargs)
+        for h in own:
+            if h.kind == "forward_pre":
+                args = _as_args(h.fn(model, args), args)
+        state = None
+        backward = [h.fn for h in own if h.kind == "full_backward"]
+        if backward and leafax.is_grad_enabled():
+            state = BackwardState(model, backward)
+            args = state.enter(args)
+        out = self._call(model, pure, leaves, args, kwargs)
+        for h in own:
+            if h.kind == "forward":
+                new = h.fn(model, args, out)
+                out = out if new is None else new
+        return out if state is None else state.leave(out)
+
+    def _call(self, model: Any, pure: Pure, leaves: Any, args: Any, kwargs: Any) -> Any:
+        parts = [h for h in self.hooks.values() if h.pattern != ""]
+        if not (parts or self.watched):
+            return record(pure, leaves, args, kwargs)
         names = (
             tuple(p for w in self.watched for p in w.patterns),
-            tuple(h.pattern for h in self.hooks.values() if h.kind == "forward"),
-            tuple(h.pattern for h in self.hooks.values() if h.kind != "forward"),
+            tuple(h.pattern for h in parts if h.kind == "forward"),
+            tuple(h.pattern for h in parts if h.kind != "forward"),
         )
         key = leafax.default_generator.key() if pure.draws else None
         args, kwargs = with_tensors((args, kwargs))
@@ -153,8 +182,7 @@ class _Between:
         if at.kind == "in":
             for h in hooks:
                 if h.kind == "forward_pre":
-                    new = h.fn(self._part(at.path), value)
-                    value = value if new is None else new if isinstance(new, tuple) else (new,)
+                    value = _as_args(h.fn(self._part(at.path), value), value)
             backward = [h.fn for h in hooks if h.kind == "full_backward"]
             if backward and leafax.is_grad_enabled():
                 state = BackwardState(self._part(at.path), backward)
@@ -184,6 +212,11 @@ class _Between:
             return path  # it has no parameters
 
 
+def _as_args(new: Any, args: Any) -> Any:
+    """The arguments after a hook that may have returned others."""
+    return args if new is None else new if isinstance(new, tuple) else (new,)
+
+
 def _probe(zeros: Any) -> Any:
     """What takes part in backward in place of values that are stacked by a loop."""
     if not (_is_tensor(zeros) and zeros.is_floating_point() and leafax.is_grad_enabled()):
@@ -203,6 +236,18 @@ def _give_gradient(probe: Any, seen: Any) -> None:
 
 def _dotted(pattern: Any) -> Any:
     return pattern.replace("/", ".") if isinstance(pattern, str) else pattern
+
+
+class _Kind(str):
+    """A text that prints without quotes."""
+
+    __repr__ = str.__str__
+
+
+def _kind(x: Any) -> Any:
+    if not _is_tensor(x):
+        return x
+    return _Kind(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}")
 
 
 def _is_tensor(x: Any) -> bool:

@@ -19,6 +19,7 @@ import leafax
 from leafax.functional import end_at_callers, paths
 
 from . import _call, _model
+from ._assigned import first_names, refuse_assignment
 from ._depth import uses
 from ._linen import Apply, Inside, Mode, Path, classes, made_in, needs_rng
 from ._linen_given import check, checked_rules, tie
@@ -179,6 +180,14 @@ class Model(_model.Model):
                 f"{near(name, parts)}"
             )
         raise AttributeError(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            refuse_assignment(self, name, value)
+        object.__setattr__(self, name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *first_names(self._tensors())})
 
     def _named_method(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self._run(name, args, kwargs)

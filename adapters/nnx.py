@@ -8,14 +8,15 @@ and a submodule is a model by itself, on the same tensors.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import jax
 import numpy as np
-from flax import nnx
+from flax import linen, nnx
 
 import leafax
+from leafax.autograd.graph import RemovableHandle
 from leafax.functional import end_at_callers, paths
 
 from . import _call, _model
@@ -24,9 +25,11 @@ from ._depth import uses
 from ._nnx import Merge, Shared, View, checked_rules
 from ._nnx_copy import described, restored
 from ._nnx_edits import READS, VIEWS, each, edits
+from ._nnx_hooks import with_parts
 from ._nnx_leaves import Bare, Slot, key_data, kinds_of, merged, owners_of
 from ._nnx_modes import Modes
 from ._select import Tensors, near
+from ._watch import Hook, Watchers
 
 ARRAYS = (leafax.Tensor, jax.Array, np.ndarray)
 
@@ -62,6 +65,7 @@ class Model(Modes):
             )
         self._shared = Shared(checked_rules(rules or {}, module))
         self._module = self._hold(module)
+        self._tell_untold(self._module)
 
     @classmethod
     def _over(cls, module: Any, shared: Shared) -> Model:
@@ -69,8 +73,22 @@ class Model(Modes):
         found = shared.models.get(module)
         if found is None:
             found = shared.models[module] = object.__new__(cls)
-            found._shared, found._module = shared, module
+            found._shared, found._module, found._is_part = shared, module, True
         return found
+
+    _is_part = False
+
+    def _hook(self, kind: str, path: Any, hook: Callable[..., Any]) -> RemovableHandle:
+        if not self._is_part:
+            return super()._hook(kind, path, hook)
+        handle = RemovableHandle(self._shared.hooks)
+        self._shared.hooks[handle.id] = self._module, Hook(kind, path, hook)
+        return handle
+
+    def _watching_call(self) -> Watchers | None:
+        if not self._shared.hooks:
+            return self._watchers
+        return with_parts(self._watchers, self._module, self._shared.hooks)
 
     def __getstate__(self) -> dict[str, Any]:
         return described(self._module, self._shared) | {"watchers": self._watchers}
@@ -211,6 +229,17 @@ class Model(Modes):
         if name.startswith("_"):
             object.__setattr__(self, name, value)
             return
+        if hasattr(type(self), name):
+            way = "train()` or `model.eval()" if name == "training" else f"{name}(...)"
+            raise AttributeError(
+                f"`{self._name()}.{name}` cannot be assigned: it is leafax's own; call "
+                f"`model.{way}`"
+            )
+        if isinstance(value, linen.Module):
+            raise TypeError(
+                f"`{self._name()}.{name}` cannot be a linen module, got `{type(value).__name__}`: "
+                f"assign an nnx module"
+            )
         old = getattr(self._module, name, None)
         if isinstance(value, ARRAYS) and isinstance(old, nnx.Variable):
             trains = self._shared.rule(type(old)) == "trainable"
@@ -218,6 +247,10 @@ class Model(Modes):
         else:
             setattr(self._module, name, self._in(value))
         self._shared.restructured()
+
+    def __dir__(self) -> list[str]:
+        mine = [n for n in vars(self._module) if not n.startswith("_")]
+        return sorted({*super().__dir__(), *mine})
 
     def __delattr__(self, name: str) -> None:
         if name.startswith("_"):
@@ -255,7 +288,10 @@ class Model(Modes):
             self._shared.keys.update(value._shared.keys)
             return value._module
         if isinstance(value, (nnx.Pytree, nnx.Variable)):
-            return self._hold(value)
+            held = self._hold(value)
+            if isinstance(held, nnx.Module):
+                self._tell_untold(held)
+            return held
         if isinstance(value, ARRAYS):
             return Slot.of(self._tensor(value, False))
         return each(self._in, value)

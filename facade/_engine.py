@@ -31,6 +31,7 @@ from ._saved import check_versions, latest_versions
 from ._storage import detach
 from ._strides import stride
 from ._trace import NOWHERE, Mode, State, local, resting
+from ._transformed import refuse_gradient
 
 Edge = tuple[Any, int]
 _numbers = itertools.count()
@@ -296,6 +297,7 @@ class GraphTask:
     def add_to(self, node: AccumulateGrad, grad: Any, alone: bool) -> None:
         """Add to the leaf's `.grad`, which may hold a first gradient itself if it is `alone`."""
         leaf = node.variable
+        refuse_gradient(leaf)
         with accumulating:
             if leaf._grad is None:
                 if local.turned and grad._v.shape != leaf._v.shape:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from leafax.functional import default_float, scalar_name
+from leafax.functional import default_float, scalar_name, transformation
 
 from ._dtype import as_dtype, of
 from ._dtype import dtype as dtype_class
@@ -26,6 +26,9 @@ def _np(dtype: Any, function: str = "empty") -> np.dtype:
 
 def finish(out: Any, requires_grad: bool, device: Any) -> Any:
     """A new tensor where it was asked for, and as a leaf if it requires grad."""
+    if transformation() is not None and out._trace is not None and out._trace.inside is None:
+        array = out.jax()  # it was recorded outside, since nothing had been in there before
+        out = from_array(array)
     if device is not None:
         out = out.to(device)
     return _leaf(out) if requires_grad else out

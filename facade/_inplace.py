@@ -28,6 +28,7 @@ from ._roles import alias, keep_edge
 from ._step import UNSAVED
 from ._threads import sharing
 from ._trace import EXTERNAL, LEAF, NODE, Mode, State, Value, local
+from ._transformed import refuse_write
 from ._writes import bump, rebind, write, write_view
 
 # Where the in-place form has a derivative of its own.
@@ -116,6 +117,7 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
     mode = local.mode
     if local.guard is not None:
         local.guard(t)
+    refuse_write(t)
     if tracked is None:
         tracked = mode.grad and t._tracked and not frozen(t)
     if not tracked:

@@ -330,6 +330,8 @@ def _with_tangents(op: Op, args: Any, kwargs: Any) -> Any:
 def over_budget(trace: Trace) -> bool:
     """Whether the program has grown as far as it may."""
     state = trace.state
+    if trace.inside is not None:  # it is never cut
+        return False
     if local.budget and state.nodes >= local.budget:
         return True
     if trace.nbytes > BUDGET_BYTES:

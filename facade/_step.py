@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import jax
@@ -85,10 +86,32 @@ def _refuse_inference_first(state: State, call: Any, inputs: list[Value]) -> Non
         _refuse_inference(tried)
 
 
+_OF_JAX = ("-----", "For simplicity, JAX")  # how JAX's notes on hidden frames begin
+
+
 def bare(error: Exception) -> Exception:
     """The error without JAX's frames and notes, which hide the user's line and PyTorch's words."""
     error.__dict__.pop("__notes__", None)
     return error.with_traceback(None)
+
+
+def in_users_frames(error: Exception) -> Exception:
+    """The error of a JAX function that `call_jax` was given, with the frames of its own code."""
+    notes = [n for n in getattr(error, "__notes__", ()) if not n.startswith(_OF_JAX)]
+    frames = []
+    tb = error.__traceback__
+    while tb is not None:
+        name = tb.tb_frame.f_code.co_filename
+        if _is_users(name) and "/flax/" not in name:
+            frames.append((tb.tb_frame, tb.tb_lasti, tb.tb_lineno))
+        tb = tb.tb_next
+    bare(error)
+    for note in notes:
+        error.add_note(note)
+    kept: Any = None
+    for place in reversed(frames):
+        kept = TracebackType(kept, *place)
+    return error.with_traceback(kept)
 
 
 def step(
@@ -125,6 +148,8 @@ def step(
             from .func._refusals import reworded
 
             error = reworded(op, inputs, call, error)
+        if getattr(op, "namespace", "") == "opaque":
+            raise in_users_frames(error) from None
         raise bare(error) from None
     mode = state.mode
     after = State(state, None, mode)

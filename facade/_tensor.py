@@ -10,7 +10,7 @@ import numpy as np
 
 from leafax.functional import TABLE
 
-from . import _at_rest, _indexing, _record
+from . import _as_jax, _at_rest, _indexing, _record
 from ._autograd_mixin import AutogradMixin
 from ._cautions import drops_imaginary
 from ._device_mixin import DeviceMixin
@@ -368,4 +368,5 @@ def _rebuild(
 
 register(Tensor, share_views)
 _at_rest.register(Tensor)
+_as_jax.register(Tensor)
 install(Tensor)
