@@ -464,3 +464,53 @@ def test_a_module_runs_once_for_a_training_step() -> None:
         model(torch.ones(2, 4)).sum().backward()
         optimizer.step()
     assert runs == [(2, 4)]
+
+
+def test_assignments_are_refused_with_what_does() -> None:
+    model = Model(*net())
+    with pytest.raises(AttributeError, match=r"(?s)`Net.head` cannot be assigned.*from_batch"):
+        model.head = nn.Dense(5)
+    with pytest.raises(AttributeError, match=r"call `model.train\(\)` or `model.eval\(\)`"):
+        model.training = False
+    with pytest.raises(AttributeError, match=r"get_parameter\('kernel'\).data = value"):
+        model.head.kernel = torch.ones(4, 3)
+    with pytest.raises(AttributeError, match=r"`Net.stem.other` cannot be assigned"):
+        model.stem.other = 1
+
+
+def test_parts_are_completed() -> None:
+    model = Model(*net())
+    assert {"stem", "bn", "head", "freeze"} <= set(dir(model))
+    assert {"kernel", "bias", "freeze"} <= set(dir(model.head))
+
+
+class Failing(nn.Module):
+    """Adds what does not fit, if it is told so."""
+
+    fails: bool = True
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        y: jax.Array = nn.Dense(3, name="dense")(x)
+        return y + jnp.ones(7) if self.fails else y
+
+
+class Outer(nn.Module):
+    fails: bool = True
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return Failing(self.fails, name="inner")(x)
+
+
+def test_an_error_inside_names_the_module_and_the_line() -> None:
+    variables = Outer(False).init(jax.random.key(0), jnp.ones((2, 3)))
+    with pytest.raises(ValueError, match="Incompatible shapes") as caught:
+        Model(Outer(), variables)(torch.ones(2, 3))
+    (note,) = [n for n in caught.value.__notes__ if n.startswith("raised in")]
+    line = int(note.rpartition(":")[2])
+    assert note == f"raised in `inner` (Failing) of the model, at {__file__}:{line}"
+    with open(__file__) as source:
+        assert "jnp.ones(7)" in source.read().splitlines()[line - 1]
+    last = caught.traceback[-1]
+    assert (str(last.path), last.lineno + 1) == (__file__, line)

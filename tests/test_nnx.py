@@ -583,3 +583,72 @@ def test_a_model_goes_with_its_last_name() -> None:
     original = Model(nnx.Linear(2, 2, rngs=nnx.Rngs(0)))
     copied, x = copy.copy(original), torch.ones(1, 2)
     assert copied(x).tolist() == original(x).tolist()
+
+
+class Attending(nnx.Module):
+    """Attention that was told nothing of whether it trains, and a layer behind it."""
+
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.attention = nnx.MultiHeadAttention(
+            num_heads=2, in_features=4, dropout_rate=0.5, decode=False, rngs=rngs
+        )
+        self.out = nnx.Linear(4, 3, rngs=rngs)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.out(self.attention(x))
+
+
+def test_attention_that_was_told_nothing_trains_at_once() -> None:
+    model = Model(Attending())
+    x = torch.ones(1, 3, 4)
+    assert model.training and not torch.equal(model(x), model(x))
+    model.eval()
+    assert torch.equal(model(x), model(x))
+    model.train().attention = nnx.MultiHeadAttention(
+        num_heads=2, in_features=4, dropout_rate=0.5, decode=False, rngs=nnx.Rngs(1)
+    )
+    assert not torch.equal(model(x), model(x))
+
+
+def test_assignments_that_would_change_nothing_are_refused() -> None:
+    model = Model(Net())
+    with pytest.raises(AttributeError, match=r"call `model.train\(\)` or `model.eval\(\)`"):
+        model.training = False
+    with pytest.raises(AttributeError, match=r"call `model.freeze\(...\)`"):
+        model.freeze = True
+    with pytest.raises(TypeError, match="`Net.classifier` cannot be a linen module, got `Dense`"):
+        model.classifier = linen.Dense(5)
+    assert model(torch.ones(1, 3)).shape == (1, 2)
+
+
+def test_parts_are_completed() -> None:
+    assert {"stem", "blocks", "scale", "freeze"} <= set(dir(Model(Net())))
+
+
+class Failing(nnx.Module):
+    """Adds what does not fit."""
+
+    def __init__(self) -> None:
+        self.dense = nnx.Linear(3, 3, rngs=nnx.Rngs(0))
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.dense(x) + jnp.ones(7)
+
+
+class Outer(nnx.Module):
+    def __init__(self) -> None:
+        self.inner = Failing()
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.inner(x)
+
+
+def test_an_error_inside_names_the_module_and_the_line() -> None:
+    with pytest.raises(ValueError, match="Incompatible shapes") as caught:
+        Model(Outer())(torch.ones(2, 3))
+    (note,) = [n for n in caught.value.__notes__ if n.startswith("raised in")]
+    line = Failing.__call__.__code__.co_firstlineno + 1
+    assert note == f"raised in `inner` (Failing) of the model, at {__file__}:{line}"
+    last = caught.traceback[-1]
+    assert (str(last.path), last.lineno + 1) == (__file__, line)

@@ -412,3 +412,58 @@ def test_any_structure_of_outputs() -> None:
         out.backward()
     assert seen["two"]["a"].grad.tolist() == [[3.0, 3.0]] * 4
     assert seen["two"]["n"] == 3 and args[0][1] == 2.0 and one.item() == 1.0
+
+
+def models_of_two_layers() -> list[Any]:
+    """The same two layers, from linen and from nnx."""
+
+    class Two(nn.Module):
+        @nn.compact
+        def __call__(self, x: Any) -> Any:
+            return nn.Dense(2, name="head")(nn.tanh(nn.Dense(4, name="first")(x)))
+
+    class TwoOfNnx(nnx.Module):
+        def __init__(self) -> None:
+            rngs = nnx.Rngs(0)
+            self.first, self.head = nnx.Linear(3, 4, rngs=rngs), nnx.Linear(4, 2, rngs=rngs)
+
+        def __call__(self, x: Any) -> Any:
+            return self.head(nnx.tanh(self.first(x)))
+
+    return [linen.Model.from_batch(Two(), jnp.ones((1, 3))), nnx_models.Model(TwoOfNnx())]
+
+
+@pytest.mark.parametrize("library", [0, 1])
+def test_hooks_on_a_part_and_on_the_model_itself(library: int) -> None:
+    model = models_of_two_layers()[library]
+    x = leafax.from_numpy(X)
+    seen: list[Any] = []
+    handles = [
+        model.first.register_forward_hook(lambda part, args, out: seen.append(("f", out.shape))),
+        model.head.register_forward_pre_hook(lambda part, args: (args[0] * 0,)),
+        model.head.register_full_backward_hook(
+            lambda part, gi, go: seen.append(("b", go[0].shape))
+        ),
+        model.register_forward_hook(lambda part, args, out: out + 1),
+        model.register_full_backward_hook(lambda part, gi, go: seen.append(("m", go[0].shape))),
+    ]
+    out = model(x)
+    expected = (model.head.get_parameter("bias") + 1).expand(4, 2)
+    np.testing.assert_allclose(out.detach().numpy(), expected.detach().numpy(), rtol=1e-6)
+    out.sum().backward()
+    assert seen[0] == ("f", (4, 4))
+    assert sorted(seen[1:]) == [("b", (4, 2)), ("m", (4, 2))]
+    for handle in handles:
+        handle.remove()
+    seen.clear()
+    assert model(x).std().item() > 0 and not seen
+    with pytest.raises(TypeError, match="a hook is a function, got `str`"):
+        model.register_forward_hook("head")
+
+
+def test_what_is_watched_prints_its_shapes() -> None:
+    model = models_of_two_layers()[0]
+    with model.watch("first") as seen:
+        assert repr(seen) == "Watched(first: no call yet)"
+        model(leafax.from_numpy(X))
+    assert repr(seen) == "Watched(first: float32[4, 4])"
