@@ -56,6 +56,10 @@ def _independent(constraint: Any, x: Any) -> Any:
     return result.reshape(*result.shape[: result.ndim - constraint.reinterpreted_batch_ndims], -1)
 
 
+def _mixture(constraint: Any, x: Any) -> Any:
+    return _holds(constraint.base_constraint, np.expand_dims(x, -1 - constraint.event_dim))
+
+
 def _simplex(constraint: Any, x: Any) -> Any:
     return (x >= 0).all(-1) & (np.abs(x.sum(-1, dtype=x.dtype) - 1) < 1e-6)
 
@@ -92,6 +96,7 @@ _CHECKS: dict[type, Callable[[Any, Any], Any]] = {
     c.interval: _between(np.less_equal, np.greater_equal),
     c.half_open_interval: _between(np.less_equal, np.greater),
     c.independent: _independent,
+    c.MixtureSameFamilyConstraint: _mixture,
     type(c.simplex): _simplex,
     type(c.lower_triangular): _lower,
     type(c.lower_cholesky): _cholesky,
@@ -109,11 +114,15 @@ def _holds(constraint: Any, x: Any) -> Any:
         return None
 
 
-def holds_at_rest(constraint: Any, value: Any) -> bool | None:
-    """Say at once whether all of a value is inside; None if a program has to say it."""
+def holds_at_rest(constraint: Any, value: Any, data: Any = None) -> bool | None:
+    """Say at once whether all of a value is inside; None if a program has to say it.
+
+    Args:
+      data: the value itself, where the tensor is computed from what is at rest.
+    """
     if not is_free():
         return None
-    x = values_of(value)
+    x = values_of(value) if data is None else data
     if x is None:
         return None
     with np.errstate(all="ignore"):

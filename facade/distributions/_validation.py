@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -26,7 +27,7 @@ from .._modes import no_grad
 from .._record import apply
 from .._trace import local
 from . import constraints
-from ._host_checks import holds_at_rest
+from ._host_checks import holds_at_rest, values_of
 
 _SMALL = 1000  # elements that are printed in full, and kept for it
 _NOTES = 64
@@ -45,7 +46,7 @@ class _Note:
     def __init__(self, says: str, distribution: Any, constraint: Any, param: str | None) -> None:
         self.says, self.distribution, self.param = says, ref(distribution), param
         self.constraint = _without_history(constraint)
-        self.shown = _outline(distribution)
+        self.shown = _shown(distribution)
         self.value: Any = None
         self.kept: Any = None
 
@@ -59,7 +60,7 @@ class _Note:
             if bool(self.constraint.check(value).all()):
                 return None
         distribution = self.distribution()
-        shown = self.shown if distribution is None else repr(distribution)
+        shown = self.shown() if distribution is None else repr(distribution)
         return _words(self.param, value, shown, self.constraint)
 
 
@@ -100,6 +101,14 @@ def _outline(distribution: Any) -> str:
     params = [k for k in distribution.arg_constraints if k in vars(distribution)]
     shown = ", ".join(f"{k}: {vars(distribution)[k].size()}" for k in params)
     return f"{type(distribution).__name__}({shown})"
+
+
+def _shown(distribution: Any) -> Callable[[], str]:
+    """What shows the distribution once it is gone, as far as its parameters are at rest."""
+    name = type(distribution).__name__
+    params = [(k, v) for k, v in vars(distribution).items() if k in distribution.arg_constraints]
+    known = [(k, v if v.numel() == 1 and values_of(v) is not None else v.size()) for k, v in params]
+    return lambda: f"{name}({', '.join(f'{k}: {v}' for k, v in known)})"
 
 
 def _words(param: str | None, value: Any, distribution: str, constraint: Any) -> str:
@@ -144,13 +153,13 @@ _VALIDATED = Op(
 
 
 def validate(
-    distribution: Any, value: Any, constraint: Any, param: str | None, valid: Any = None
+    distribution: Any, value: Any, constraint: Any, param: str | None, data: Any = None
 ) -> None:
     """Raise PyTorch's error if a value is not inside its constraint, now or when it is known.
 
     Args:
       param: name of the parameter that it is; None for a sample.
-      valid: the answer of `constraint.check(value)`, where it is there already.
+      data: what NumPy knows that the value will be, where it is computed from what is at rest.
 
     Raises:
       ValueError: at once, of values at rest; else when the next value is observed.
@@ -160,11 +169,11 @@ def validate(
         if not bool(valid.all()):
             raise ValueError(_words(param, value, repr(distribution), constraint))
         return
-    known = holds_at_rest(constraint, value) if valid is None else None
+    known = holds_at_rest(constraint, value, data)
     if known:
         return
     with no_grad():
-        valid = constraint.check(value) if valid is None else valid
+        valid = constraint.check(value)
         if known is False and not bool(valid.all()):
             raise ValueError(_words(param, value, repr(distribution), constraint))
         if known is False:

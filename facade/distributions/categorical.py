@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import Size, arange, broadcast_tensors, clamp, finfo, full, int64, multinomial, nan
 from . import constraints
+from ._host_checks import values_of
 from ._probs import ProbsOrLogits, need_one
 from .bernoulli import enumerated
 from .utils import lazy_property, logits_to_probs, probs_to_logits
@@ -33,7 +36,9 @@ class Categorical(ProbsOrLogits):
             self.logits = logits - logits.logsumexp(dim=-1, keepdim=True)
         self._param = self.probs if probs is not None else self.logits
         self._num_events = self._param.size()[-1]
+        self._data = normalized(probs, logits)
         super().__init__(self._param.size()[:-1], validate_args=validate_args)
+        del self._data
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         last = (self._num_events,)
@@ -84,3 +89,14 @@ class Categorical(ProbsOrLogits):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         return enumerated(arange(self._num_events, dtype=int64), self._batch_shape, expand)
+
+
+def normalized(probs: Any, logits: Any) -> Any:
+    """The parameter as NumPy knows it before the program runs, None if it does not."""
+    x = values_of(logits if probs is None else probs)
+    if x is None:
+        return None
+    with np.errstate(all="ignore"):
+        if probs is not None:
+            return x / x.sum(-1, keepdims=True)
+        return x - np.logaddexp.reduce(x, -1, keepdims=True)

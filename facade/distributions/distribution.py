@@ -27,6 +27,7 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args = __debug__
+    _data: Any = None  # what NumPy knows of a parameter that is computed from what is at rest
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -63,7 +64,7 @@ class Distribution:
                 continue
             if param not in self.__dict__ and isinstance(getattr(type(self), param), lazy_property):
                 continue
-            validate(self, getattr(self, param), constraint, param)
+            validate(self, getattr(self, param), constraint, param, self._data)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """Return this distribution with its batch expanded to `batch_shape`."""
