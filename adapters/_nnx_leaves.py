@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -85,3 +86,19 @@ def owners_of(module: Any) -> dict[str, Any]:
         )
         for path in statistics
     }
+
+
+def refuse_hijax(name: str, leaves: Sequence[Any], names: Sequence[str]) -> None:
+    """Raise if there are variables in JAX's experimental hijax among a module's leaves.
+
+    Args:
+      name: of the module's class.
+      leaves, names: of its flat state.
+    """
+    for leaf, path in zip(leaves, names, strict=True):
+        if type(leaf).__name__ == "HijaxVariable":
+            raise TypeError(
+                f"`{path}` of `{name}` is a hijax variable, which changes in place and holds no "
+                f"tensor: make the module with `nnx.var_defaults(hijax=False)`, or unset "
+                f"`flax_hijax_variable`"
+            )

@@ -26,7 +26,7 @@ from ._nnx import Merge, Shared, View, checked_rules
 from ._nnx_copy import described, restored
 from ._nnx_edits import READS, VIEWS, each, edits
 from ._nnx_hooks import with_parts
-from ._nnx_leaves import Bare, Slot, key_data, kinds_of, merged, owners_of
+from ._nnx_leaves import Bare, Slot, key_data, kinds_of, merged, owners_of, refuse_hijax
 from ._nnx_modes import Modes
 from ._select import Tensors, near
 from ._watch import Hook, Watchers
@@ -151,6 +151,7 @@ class Model(Modes):
         variable = isinstance(node, nnx.Variable)
         graphdef, state = nnx.split({"held": node} if variable else node)
         leaves, treedef = jax.tree.flatten(state)
+        refuse_hijax(type(node).__name__, leaves, paths(state))
         held_leaves = []
         for leaf, kind in zip(leaves, kinds_of(state), strict=True):
             tensor = self._tensor(leaf, self._shared.rule(kind) == "trainable")

@@ -19,6 +19,7 @@ from ._silent import flagged
 from ._storage import detach as _detach
 from ._storage import flag, flag_views
 from ._trace import LEAF, NODE, NOWHERE, local, resting
+from ._transformed import refuse_gradient
 from ._vmapped import hides_grad
 
 _backward: Any = None
@@ -186,6 +187,7 @@ class AutogradMixin(HooksMixin):
             self._grad = None
             return
         _grad_dtype.check(self, value)
+        refuse_gradient(self)
         if value is not self._grad:  # `p.grad *= 2` puts back what was there
             self._note_given(not self._tracked)
         self._grad = value

@@ -17,6 +17,7 @@ from ._active import active
 from ._handle import Handle
 from ._inplace import apply_inplace
 from ._trace import local
+from ._transformed import refuse_write
 
 
 def _put(input: Any, places: tuple[Any, ...], value: Any) -> Any:
@@ -73,6 +74,7 @@ def put_plainly(x: Any, index: Any, value: Any) -> bool:
             return False
     elif type(value) is not int and type(value) is not float:
         return False
+    refuse_write(x)
     at = [k + n if k < 0 else k for k, n in zip(places, shape, strict=False)]
     apply_inplace(_OPS[len(at) - 1], x, *at, value)
     return True

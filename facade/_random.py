@@ -68,6 +68,9 @@ class Generator:
         self._lock = threading.Lock()
         self._set(DEFAULT_SEED)
 
+    def __repr__(self) -> str:
+        return f"Generator(device={str(self.device)!r}, initial_seed={self._seed})"
+
     def _set(self, seed: int) -> None:
         self._seed = seed
         self._failures = failures[0]

@@ -11,6 +11,7 @@ Only while there is such a trace `local.trace` is a property, which looks at wha
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary, ref
 
@@ -191,12 +192,28 @@ def refuse_over(t: Any) -> None:
 def refuse_write(t: Any) -> None:
     """Raise if a tensor from outside is written to inside a transformation."""
     inside = local.trace.inside
-    if inside is not None and inside_of(t) is not inside:
+    if inside is not None and any(inside_of(x) is not inside for x in _sharing(t)):
         raise RuntimeError(
             f"a tensor from outside is written to inside `{name_of_trace(inside)}`, where its new "
             f"value would exist while JAX traces the function only: write to a copy "
             f"(`t.clone()`), return its `.jax()`, and do `t.copy_(...)` outside"
         )
+
+
+def _sharing(t: Any) -> list[Any]:
+    """A tensor, and those that hold the memory that it lies in."""
+    found = [t]
+    if t._viewed is not None and t._viewed[1] is not None:
+        found += _sharing(t._viewed[0])
+    if t._shares and t._store is not None:
+        found += [x for x in (t._base_, t._store.cell) if x is not None]
+    return found
+
+
+def at_home(t: Any) -> AbstractContextManager[None]:
+    """Go on within the block where a tensor belongs, outside of this transformation."""
+    inside = inside_of(t)
+    return outside() if inside is None else within_trace(inside)
 
 
 def refuse_gradient(leaf: Any) -> None:
@@ -228,7 +245,8 @@ def refuse_draw() -> None:
 def run_inside(program: Program, inputs: list[Any]) -> tuple[Any, ...] | None:
     """The outputs of a program with tracers among its inputs; None if there are none.
 
-    It is traced in the user's own JAX configuration, as everything else in there is.
+    It is traced in the user's own JAX configuration, as everything else in there is, but for ops
+    that ask for 64-bit integers.
 
     Raises:
       TypeError: it needs 64-bit floats, which JAX does not have there.
@@ -245,10 +263,18 @@ def run_inside(program: Program, inputs: list[Any]) -> tuple[Any, ...] | None:
                         f"32 bits: convert with `.float()` before, or set "
                         f"`jax.config.update('jax_enable_x64', True)`"
                     )
-        inputs = [_narrow(x) for x in inputs]
+    run = lower_program(program)
+    if wide:
+        return run(*inputs)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Explicitly requested dtype", UserWarning)
-        return lower_program(program)(*inputs)
+        try:
+            return run(*map(_narrow, inputs))
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            if not any(getattr(x, "dtype", None) in ("int64", "uint64") for x in inputs):
+                raise
+    with jax.enable_x64(True):  # labels and indices, whose dtype is checked
+        return tuple(map(_narrow, run(*inputs)))
 
 
 def _narrow(x: Any) -> Any:

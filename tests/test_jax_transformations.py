@@ -189,3 +189,62 @@ def test_jax_functions_refuse_tensors_whose_gradient_is_recorded():
             f(p)
         with lx.no_grad():
             f(p)
+
+
+def test_labels_and_indices_of_64_bits_are_taken(w):
+    rows, labels = lx.ones(3, 2), lx.tensor([0, 1])
+
+    def f(x):
+        scores = (lx.as_tensor(x) @ rows).expand(2, 2)
+        return lx.nn.functional.cross_entropy(scores, labels).jax()
+
+    np.testing.assert_allclose(jax.jit(f)(X), np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(f)(X), np.zeros(3), atol=1e-6)
+    picked = jax.jit(lambda x: lx.as_tensor(x).index_select(0, labels).jax())(X)
+    np.testing.assert_allclose(picked, X[:2])
+
+
+@pytest.mark.parametrize("write", ["element", "data", "view"])
+def test_no_kind_of_write_reaches_outside(w, write):
+    def f(x):
+        t = lx.as_tensor(x)
+        if write == "element":
+            w[0] = t[0]
+        elif write == "data":
+            w.data = t
+        else:
+            w[1:].mul_(t[1:])
+        return x
+
+    with pytest.raises(RuntimeError, match="a tensor from outside is written to inside"):
+        jax.jit(f)(X)
+    assert w.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_a_gradient_is_not_assigned_from_inside():
+    p = lx.tensor(W, requires_grad=True)
+
+    def f(x):
+        p.grad = lx.as_tensor(x)
+        return x
+
+    with pytest.raises(RuntimeError, match="would leave a gradient on a tensor from outside"):
+        jax.jit(f)(X)
+    assert p.grad is None
+
+
+@pytest.mark.parametrize("at_rest", [False, True])
+def test_views_of_what_is_outside_are_read_inside_and_outside(w, at_rest):
+    if at_rest:
+        lx.synchronize()
+    before = w.view(3, 1)
+
+    def f(x):
+        inner, row = w[1:], before.squeeze(1)
+        return (lx.as_tensor(x)[1:] * inner).sum().jax() + (row.view(-1)[:2] * 2).sum().jax()
+
+    for _ in range(2):
+        np.testing.assert_allclose(jax.jit(f)(X), 33.0, rtol=1e-6)
+        assert w[1:].tolist() == [4.0, 6.0]
+    w[0] = 5
+    assert before.flatten().tolist() == [5.0, 4.0, 6.0]

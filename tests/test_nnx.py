@@ -652,3 +652,17 @@ def test_an_error_inside_names_the_module_and_the_line() -> None:
     assert note == f"raised in `inner` (Failing) of the model, at {__file__}:{line}"
     last = caught.traceback[-1]
     assert (str(last.path), last.lineno + 1) == (__file__, line)
+
+
+def test_variables_in_hijax_are_refused_by_name() -> None:
+    with nnx.var_defaults(hijax=True):
+        module = nnx.Linear(3, 1, rngs=nnx.Rngs(0))
+    with pytest.raises(TypeError, match=r"of `Linear` is a hijax variable.*hijax=False"):
+        Model(module)
+
+
+def test_a_module_made_in_tree_mode_is_a_model() -> None:
+    with nnx.set_graph_mode(False):
+        model = Model(nnx.Linear(3, 1, rngs=nnx.Rngs(0)))
+        model(torch.ones(2, 3)).sum().backward()
+        assert model.bias.grad.tolist() == [2.0]

@@ -158,3 +158,8 @@ def test_bounds_are_checked_also_once_they_have_become_inputs() -> None:
         leafax.normal(0.0, -1.0, (2,))
     with pytest.raises(RuntimeError, match="to - 1 is out of bounds for unsigned char"):
         leafax.empty(2, dtype=leafax.uint8).random_(0, 300)
+
+
+def test_a_generator_prints_what_it_is() -> None:
+    g = leafax.Generator().manual_seed(7)
+    assert repr(g) == "Generator(device='cpu', initial_seed=7)"
