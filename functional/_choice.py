@@ -13,14 +13,16 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import ref
 
-from ._alone import LITTLE, is_exact, is_little, is_ready
+from ._alone import LITTLE, is_exact, is_little, is_ready, namespace_of
 from ._lowerings import lowerings
 from ._program import Input, Node, Program
+from ._vjp import ResidualCall
 
 # Milliseconds, measured on 2 CPU cores (docs/design.md section 4): to compile one op alone, and
 # a program of n nodes whole. They decide only when a program met for the first time is compiled.
 _ALONE = 25.0
 _BY_NUMPY = 5.0  # one on few elements, which is traced but not compiled
+_MODEL = 100.0  # the gradient of a small model
 _WHOLE = 60.0
 _WHOLE_PER_NODE = 8.0
 # Op by op no buffer is written over, and what gives buffers away is mostly a loop's body that will
@@ -43,6 +45,7 @@ _IN_TURN, _AT_ONCE = 0.02, 40.0  # ms
 _BETWEEN_OTHERS = 1.0
 _LONG, _LONG_STEP = 4000.0, 800.0  # ms to compile; the second of a program with an update
 
+_OFTEN_ASKED = 2  # gradients of small models in a program, for each that is to be compiled alone
 _FEW = 8  # nodes that NumPy computes in about the time that a compiled program takes to start
 
 _held: dict[Any, deque[ref[Any]]] = {}  # families: the last plans compiled whole of them
@@ -74,8 +77,8 @@ class Choice:
           met: it ran before.
           once: it is not likely to be met again.
         """
-        if any(_namespace(node.call) == "opaque" for node, _ in self._steps):
-            return False  # a model is no little op
+        if not self._takes_models_apart():
+            return False
         if lowerings()["op_by_op"] == "exact" and not self._is_exact:
             return False
         if met:
@@ -88,7 +91,11 @@ class Choice:
         # Turns of a loop share what they compile.
         unknown = {alone: node for node, alone in self._steps if not is_ready(alone)}
         alone = sum(
-            _BY_NUMPY if is_little(key) and (by_numpy or is_exact(node)) else _ALONE
+            _MODEL
+            if namespace_of(node.call) == "opaque"
+            else _BY_NUMPY
+            if is_little(key) and (by_numpy or is_exact(node))
+            else _ALONE
             for key, node in unknown.items()
         )
         inputs = [e.avals[0] for e in self._program.entries if isinstance(e, Input)]
@@ -96,6 +103,22 @@ class Choice:
         gives = bool(self._optimizers) or bool(donate) and not (given <= _ONE and self._only_scales)
         dearer = _DONATING if gives and not (one_of_many or once) else 1
         return given <= _DONATED and alone * dearer <= self._whole
+
+    def _takes_models_apart(self) -> bool:
+        """Whether the models in it, if any, may run alone.
+
+        A model is no little op, but an episode that asked a small one at each of its turns has as
+        many of its gradients, which are few different ones, and another length each time.
+        """
+        models = self._models
+        if not all(isinstance(node.call, ResidualCall) and is_little(a) for node, a in models):
+            return False
+        unknown = {alone for _, alone in models if not is_ready(alone)}
+        return not unknown or len(models) > _OFTEN_ASKED * len(unknown)
+
+    @functools.cached_property
+    def _models(self) -> list[tuple[Node, Any]]:
+        return [step for step in self._steps if namespace_of(step[0].call) == "opaque"]
 
     @functools.cached_property
     def _stays_by_numpy(self) -> bool:
@@ -176,7 +199,7 @@ class Choice:
     @functools.cached_property
     def _optimizers(self) -> list[Any]:
         """The optimizers' updates among what runs alone."""
-        return [alone for node, alone in self._steps if _namespace(node.call) == "optim"]
+        return [alone for node, alone in self._steps if namespace_of(node.call) == "optim"]
 
 
 class _Turns:
@@ -224,11 +247,6 @@ def _hardly_met_again(family: Any) -> bool:
 def _ran_often(plan: Any) -> bool:
     """Whether what is compiled, if it is still there, ran as the body of a loop does."""
     return plan is not None and plan.runs > _HARDLY
-
-
-def _namespace(call: Any) -> str | None:
-    inner = getattr(call, "call", None) or getattr(call, "source", None) or call
-    return getattr(getattr(inner, "op", None), "namespace", None)
 
 
 def forget_choices() -> None:

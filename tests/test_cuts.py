@@ -318,6 +318,51 @@ def test_text_that_is_sampled_is_not_compiled_for_each_length() -> None:
     assert max(run.nodes for run in leafax.explain()) > 1900
 
 
+def test_episodes_that_ask_a_small_model_are_not_compiled_for_each_length() -> None:
+    """An observation a turn, a loss over the episode: its gradients of the model run alone."""
+    w = leafax.full((3, 2), 0.5, requires_grad=True)
+    optimizer = leafax.optim.SGD([w], lr=0.1)
+    model = leafax.jax_function(lambda w, x: jax.nn.log_softmax(jax.numpy.tanh(x @ w)))
+
+    def episode(length: int) -> float:
+        logs = []
+        for k in range(length):
+            scores = model(w, leafax.full((1, 3), 0.1 + k % 3))
+            logs.append(scores[0, int(scores[0, 0].item() > -0.5)])
+        logs = leafax.stack(logs)
+        loss = -(logs * leafax.arange(float(length))).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return float(loss.item())
+
+    def gradient(length: int) -> Any:
+        episode(length)
+        assert w.grad is not None
+        return w.grad.tolist()
+
+    lengths = (40, 44, 37, 52, 61, 33, 48, 57)
+    leafax.explain(clear=True)
+    for length in lengths:
+        episode(length)
+    steps = [run for run in leafax.explain() if run.reason == "optimizer.step()"]
+    assert len(steps) == len(lengths) and min(run.nodes for run in steps) > 150
+    assert [run.how for run in steps].count("compiled") <= 1
+    with leafax.no_grad():
+        w.fill_(0.5)
+    apart = gradient(42)
+    assert steps_how() == "op by op"
+    with leafax.no_grad():
+        w.fill_(0.5)
+    with mock.patch.object(_op_by_op.Choice, "op_by_op", return_value=False):
+        np.testing.assert_allclose(gradient(42), apart, rtol=1e-5)
+    assert steps_how() == "compiled"
+
+
+def steps_how() -> str:
+    return [run.how for run in leafax.explain() if run.reason == "optimizer.step()"][-1]
+
+
 def test_a_long_program_is_not_compiled_for_one_more_run() -> None:
     """Steps that are met again between others run op by op until that has cost its part."""
     w = leafax.full((1, 17), 0.5, dtype=leafax.float64, requires_grad=True)
