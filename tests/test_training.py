@@ -389,17 +389,35 @@ def test_only_what_trains_is_averaged() -> None:
     assert again(x).tolist() == ema(x).tolist() != model(x).tolist()
 
 
-def test_the_average_is_part_of_the_next_steps_program() -> None:
+@pytest.mark.parametrize("average", ["swa", "ema"])
+def test_the_average_is_part_of_the_next_steps_program(average: str) -> None:
+    """Of one program from the second step on: the first values are mixed in, with weight 1."""
     model = net()
-    ema = swa_utils.AveragedModel(model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.5))
+    kind = swa_utils.get_ema_multi_avg_fn(0.5) if average == "ema" else None
+    averaged = swa_utils.AveragedModel(model, multi_avg_fn=kind)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    torch.synchronize()
+    torch.explain(clear=True)
     for _ in range(5):
         optimizer.zero_grad()
         loss_of(model).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        ema.update_parameters(model)
-    runs = list(torch._run.history)[-2:]
-    assert {(r.reason, r.how) for r in runs} == {("optimizer.step()", "cached")}
+        averaged.update_parameters(model)
+    runs = list(torch.explain())
+    assert {r.reason for r in runs} == {"optimizer.step()"}
+    assert [r.how for r in runs][2:] == ["cached"] * 3
+
+
+def test_the_first_values_are_averaged_to_the_last_bit() -> None:
+    model = net()
+    averaged = swa_utils.AveragedModel(model)
+    with torch.no_grad():
+        for k, p in enumerate(model.parameters()):
+            p.mul_(0.3).add_(1e7 if k else float("inf"))
+    averaged.update_parameters(model)
+    for mine, p in zip(averaged.parameters(), model.parameters(), strict=True):
+        assert mine.tolist() == p.tolist()
 
 
 def test_averages_refuse_what_torch_refuses() -> None:

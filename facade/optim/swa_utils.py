@@ -174,20 +174,21 @@ class AveragedModel:
         self._n += 1
 
     def _average(self, averages: list[Any], current: list[Any], n: int) -> None:
-        if n == 0:
-            update_many(_TAKE, averages, tuple(current))
-        elif self.avg_fn is not None:
+        if self.avg_fn is not None:
+            if n == 0:
+                update_many(_TAKE, averages, tuple(current))
+                return
             for average, t in zip(averages, current, strict=True):
                 average.copy_(self.avg_fn(average, t, n))
-        else:
-            update = self.multi_avg_fn or get_swa_multi_avg_fn()
-            by_dtype: dict[Any, tuple[list[Any], list[Any]]] = {}
-            for average, t in zip(averages, current, strict=True):
-                pair = by_dtype.setdefault(average.dtype, ([], []))
-                pair[0].append(average)
-                pair[1].append(t)
-            for some, values in by_dtype.values():
-                update(some, values, n)
+            return
+        update = _take_over if n == 0 else self.multi_avg_fn or get_swa_multi_avg_fn()
+        by_dtype: dict[Any, tuple[list[Any], list[Any]]] = {}
+        for average, t in zip(averages, current, strict=True):
+            pair = by_dtype.setdefault(average.dtype, ([], []))
+            pair[0].append(average)
+            pair[1].append(t)
+        for some, values in by_dtype.values():
+            update(some, values, n)
 
     def state_dict(self) -> dict[str, Any]:
         """The averages by path, and since when each is kept."""
@@ -252,9 +253,21 @@ class SWALR(LRScheduler):
         return rates
 
 
+def _take_over(averaged: list[Any], current: list[Any], n: int) -> None:
+    """Write the first values: by the op that mixes later ones in, so that it is one program."""
+    if _mixes(averaged):
+        update_many(_LERP, averaged, tuple(current), numbers=(1.0,))
+    else:
+        update_many(_TAKE, averaged, tuple(current))
+
+
 def _lerp(averages: Any, current: Any, numbers: Any) -> Any:
+    weight = numbers[0]
+
     def one(a: Any, b: Any) -> Any:
-        return a + (b.astype(a.dtype) - a) * numbers[0].astype(a.real.dtype)
+        b = b.astype(a.dtype)
+        mixed = a + (b - a) * weight.astype(a.real.dtype)
+        return jnp.where(weight == 1, b, mixed)  # to the last bit, and where it is infinite
 
     return tuple(one(a, b) for a, b in zip(averages, current, strict=True))
 
