@@ -158,7 +158,7 @@ from ._settings import set_float32_matmul_precision as set_float32_matmul_precis
 from ._settings import set_flush_denormal as set_flush_denormal
 from ._settings import set_num_interop_threads as set_num_interop_threads
 from ._settings import set_num_threads as set_num_threads
-from ._settings import typename as typename
+from ._typename import typename as typename
 from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
 from ._storages import TypedStorage as TypedStorage
 from ._storages import UntypedStorage as UntypedStorage

@@ -37,7 +37,7 @@ def part(leaf: Any) -> None:
     Graphs that were recorded before keep the one that they have. Their program runs first: its
     values know their leaf as the tensor only.
     """
-    trace, local.turned = local.trace, True
+    trace = local.trace
     if trace.together or any(t is leaf for t in trace.sources.values()):
         from ._run import cut
 
@@ -45,6 +45,7 @@ def part(leaf: Any) -> None:
     node = leaf._accumulator() if leaf._accumulator is not None else None
     if node is not None:
         node.left = leaf._v.resting
+        local.turned = True
     leaf._accumulator = None
 
 

@@ -34,6 +34,7 @@ class _Graph:
       key: how they hang together, and what they save.
       leaves: the tensors at the ends.
       tensors, arrays: what the nodes saved, and arrays that their op left for its gradient.
+      since: the `serial` of the first trace that recorded one of the nodes.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,7 @@ class _Graph:
         self.leaves: list[Any] = []
         self.tensors: list[Any] = []
         self.arrays: list[Any] = []
+        self.since: float = 0
 
 
 class _Pass(NamedTuple):
@@ -63,11 +65,11 @@ class _Pass(NamedTuple):
 def run(root: Any, keep_graph: bool) -> bool:
     """Accumulate the gradients of `root` by what is remembered; False if there is no memory."""
     trace = local.trace
-    if not is_undisturbed(trace) or wrote_silently():
+    if not is_undisturbed(trace):
         return False
     edge = gradient_edge(root)
     graph = _graph(edge[0], trace)
-    if graph is None:
+    if graph is None or wrote_silently(graph.since):
         return False
     with accumulating, sharing:
         if running or trace.together:
@@ -114,6 +116,7 @@ def _graph(root: Any, trace: Trace) -> _Graph | None:
             return None
         stack += [e[0] for e in node.next_edges() if e is not None]
     latest = root.graph_order[0]
+    graph.since = min(node.graph_order[0] for node in graph.nodes if not node.accumulates)
     key: list[Any] = []
     for node in graph.nodes:
         if node.accumulates:

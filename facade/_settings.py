@@ -15,10 +15,8 @@ from . import _legacy
 from ._convert import jax_device
 from ._device_mixin import device_of
 from ._dtype import device as device_class
-from ._dtype import dtype as dtype_class
 from ._functions import set_default_dtype
 from ._python_data import name_of_type
-from ._tensor import Tensor
 from ._uninitialized import deterministic
 
 _precision = ["highest"]
@@ -184,18 +182,6 @@ def set_default_tensor_type(t: Any) -> None:
         )
     name = t.rpartition(".")[2] if isinstance(t, str) else t.__name__
     set_default_dtype(getattr(_legacy, name)().dtype)
-
-
-def typename(obj: Any) -> str:
-    """`obj.type()` of a tensor; else the name of an object's type, or of a class or function."""
-    if isinstance(obj, Tensor):
-        return str(obj.type())
-    if isinstance(obj, dtype_class):
-        return "torch.dtype"
-    named = obj if hasattr(obj, "__qualname__") or hasattr(obj, "__name__") else type(obj)
-    module = getattr(named, "__module__", "") or ""
-    name = getattr(named, "__qualname__", None) or named.__name__
-    return name if module in ("", "builtins") else f"{module}.{name}"
 
 
 def get_default_device() -> device_class:

@@ -20,7 +20,7 @@ from ._reading import through, without_grad
 from ._record import apply, record
 from ._roles import keep_edge
 from ._saved import lens_of, saved_places
-from ._trace import Mode, State, Trace, Value, local
+from ._trace import Mode, State, Trace, Value, between_traces, local
 
 _GONE = (
     "a tensor of shape {} that was saved for backward has got memory of shape {} since, by "
@@ -30,6 +30,7 @@ _GONE = (
 # Tensors whose `.data` was set, and those that once shared memory with such writes, by their id.
 _moved: dict[int, ref[Any]] = {}
 _written: dict[int, ref[Any]] = {}
+_last_move = [-1]  # after which traces that was for the last time, see `between_traces`
 
 
 class Silent(NamedTuple):
@@ -137,6 +138,7 @@ def flagged(trace: Trace, t: Any, held: Value) -> None:
 
 def moved(t: Any) -> None:
     """`t.data` was set: so do nodes of earlier programs."""
+    _last_move[0] = between_traces()
     _remember(_moved, t)
 
 
@@ -167,9 +169,14 @@ def _add(
     trace.silent = (*trace.silent, Silent(trace.state.depth, source, lenses, held, flagged))
 
 
-def wrote_silently() -> bool:
-    """Whether any tensor that is alive was written to, or given other memory, unseen."""
-    return bool(_moved or _written)
+def wrote_silently(since: float) -> bool:
+    """Whether a tensor that is alive was written to unseen, or given other memory since then.
+
+    Args:
+      since: the `serial` of a trace, or a later number: other memory that was given before it
+        began is what its nodes have saved.
+    """
+    return bool(_written or _moved and _last_move[0] >= since)
 
 
 def changed(node: Any) -> dict[int, Fresh]:

@@ -230,6 +230,12 @@ class State:
 _serial = itertools.count()
 
 
+def between_traces() -> int:
+    """A number after the `serial` of all traces so far, and before that of those to come."""
+    return next(_serial)
+
+
+
 class Trace:
     """What one thread recorded since its last cut.
 

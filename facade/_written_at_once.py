@@ -7,6 +7,7 @@ from typing import Any
 import jax
 
 from ._enter import from_array
+from ._handle import Handle
 from ._host import placed
 from ._threads import sharing
 from ._trace import LEAF, local, resting
@@ -21,6 +22,14 @@ def array_of(t: Any) -> Any:
     if v.strides is not None or v.inference or local.mode.inference or local.look is not None:
         return None
     return t._array if isinstance(t._array, jax.Array) else placed(t)
+
+
+def values_of(t: Any) -> Any:
+    """A tensor with the array of `t`, which shares nothing else with it; None unless at rest."""
+    if not isinstance(t, Handle) or "_v" not in t.__dict__:  # an uninitialized one has none
+        return None
+    array = array_of(t)
+    return None if array is None else from_array(array)
 
 
 def copy_of(t: Any) -> Any:
@@ -57,4 +66,5 @@ def write_at_once(t: Any, source: Any) -> bool:
 
 def _apart(array: Any) -> Any:
     """The values in other memory: arrays held twice could not be donated."""
-    return jax.device_put(array, array.sharding, may_alias=False)
+    with jax.enable_x64(True):
+        return jax.device_put(array, array.sharding if array.committed else None, may_alias=False)

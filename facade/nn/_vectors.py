@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._functions import cat  # type: ignore[attr-defined]
-from .._settings import typename
 from .._tensor import Tensor
+from .._typename import typename
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:

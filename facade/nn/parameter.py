@@ -49,7 +49,7 @@ class Parameter(Tensor, metaclass=_Meta):
         if kind is Tensor or kind is Parameter:
             return _made(cls, data, requires_grad)
         made = data.detach()
-        if type(made) is Tensor and isinstance(data, Tensor):  # classes without methods of their own
+        if type(made) is Tensor and isinstance(data, Tensor):  # its class defines no `detach`
             made = _legacy.of_class(made, kind)
             made.__dict__.update(users_attributes(data))
         made.requires_grad_(requires_grad)
@@ -151,9 +151,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     def __deepcopy__(self, memo: Any) -> Any:
         if id(self) in memo:
             return memo[id(self)]
-        made = type(self)(
-            self.requires_grad, self.data.device, self.data.dtype, self.persistent
-        )
+        made = type(self)(self.requires_grad, self.data.device, self.data.dtype, self.persistent)
         memo[id(self)] = made
         return made
 

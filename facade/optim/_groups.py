@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._handle import Handle
-from .._settings import typename
+from .._typename import typename
 from ._hooks import Hooked
 
 ParamGroup = dict[str, Any]

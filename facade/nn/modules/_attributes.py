@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from ..._handle import Handle
-from ..._settings import typename
+from ..._typename import typename
 from ..parameter import Buffer, Parameter
 
 

@@ -98,20 +98,14 @@ class HookedCall:
         """Let the hooks after the call change its result."""
         module, everywhere = self.module, self.everywhere
         for number, hook in (*everywhere.forward.items(), *module._forward_hooks.items()):
-            if (
-                number in module._forward_hooks_always_called
-                or number in everywhere.always_called
-            ):
+            if number in module._forward_hooks_always_called or number in everywhere.always_called:
                 self.called.add(number)
             self.call(number, hook)
 
     def call(self, number: int, hook: Any) -> None:
         """Call a hook with the result, and take what it returns."""
         module, everywhere = self.module, self.everywhere
-        if (
-            number in module._forward_hooks_with_kwargs
-            or number in everywhere.with_kwargs
-        ):
+        if number in module._forward_hooks_with_kwargs or number in everywhere.with_kwargs:
             out = hook(module, self.args, self.kwargs, self.result)
         else:
             out = hook(module, self.args, self.result)

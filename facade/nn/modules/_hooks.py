@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,8 @@ _BOTH = (
     "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use "
     "only one of them."
 )
+
+
 def add(hooks: OrderedDict[int, Any], hook: Any, extra: Any = None, first: bool = False) -> Any:
     """Add a hook, and return the handle that takes it off.
 

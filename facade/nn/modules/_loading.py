@@ -54,28 +54,8 @@ def load_state_dict(
     if metadata is not None:
         own._metadata = metadata
 
-    def load(module: Any, given: Any, prefix: str) -> None:
-        local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-        if assign:
-            local_metadata["assign_to_params_buffers"] = assign
-        module._load_from_state_dict(
-            given, prefix, local_metadata, True, missing, unexpected, errors
-        )
-        for name, child in module._modules.items():
-            if child is not None:
-                path = prefix + name + "."
-                load(child, {k: v for k, v in given.items() if k.startswith(path)}, path)
-        keys = _IncompatibleKeys(missing, unexpected)
-        for hook in module._load_state_dict_post_hooks.values():
-            if hook(module, keys) is not None:
-                raise AssertionError(
-                    "Hooks registered with ``register_load_state_dict_post_hook`` are not "
-                    "expected to return new values, if incompatible_keys need to be modified, it "
-                    "should be done inplace."
-                )
-
-    load(self, own, "")
-    del load  # a circle: it knows itself
+    lists = missing, unexpected, errors
+    _load_tree(self, own, "", {} if metadata is None else metadata, assign, lists)
     if strict:
         for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
             if keys:
@@ -88,6 +68,29 @@ def load_state_dict(
             )
         )
     return _IncompatibleKeys(missing, unexpected)
+
+
+def _load_tree(
+    module: Any, given: Any, prefix: str, metadata: Any, assign: bool, lists: Any
+) -> None:
+    """Load a module and all below it."""
+    local_metadata = metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(given, prefix, local_metadata, True, *lists)
+    for name, child in module._modules.items():
+        if child is not None:
+            path = prefix + name + "."
+            below = {k: v for k, v in given.items() if k.startswith(path)}
+            _load_tree(child, below, path, metadata, assign, lists)
+    keys = _IncompatibleKeys(*lists[:2])
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                "return new values, if incompatible_keys need to be modified, it should be done "
+                "inplace."
+            )
 
 
 def load_into(
@@ -110,9 +113,7 @@ def load_into(
       missing_keys, unexpected_keys, error_msgs: the lists that these are added to.
     """
     for hook in self._load_state_dict_pre_hooks.values():
-        hook(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
     left_out = self._non_persistent_buffers_set
     buffers = {k: v for k, v in self._buffers.items() if k not in left_out}
     members = {k: v for k, v in {**self._parameters, **buffers}.items() if v is not None}

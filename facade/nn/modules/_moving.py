@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,9 @@ from ..._convert import _given
 from ..._creation import empty_like
 from ..._dtype import as_dtype
 from ..._dtype import dtype as dtype_class
+from ..._run import cut
+from ..._written_at_once import values_of
+from ..parameter import is_lazy
 from ._attributes import Base
 
 _COMPLEX = (
@@ -37,13 +41,9 @@ class Moving(Base):
                 continue
             grad = param.grad
             with _modes.no_grad():
-                made = fn(param)
-                if made is not param:
-                    _set_data(param, made)
+                param.data = fn(param)  # nobody else may hold what it returns: it would be shared
                 if grad is not None:
-                    grad_made = fn(grad)
-                    if grad_made is not grad:
-                        _set_data(grad, grad_made)
+                    grad.data = fn(grad)
             if grad is not None and param.grad is not grad:
                 param.grad = grad
         for name, buffer in self._buffers.items():
@@ -53,43 +53,43 @@ class Moving(Base):
 
     def cuda(self, device: Any = None) -> Any:
         """Move all parameters and buffers to the GPU; return the module."""
-        return self._apply(lambda t: t.cuda(device))
+        return self._convert(lambda t: t.cuda(device))
 
     def cpu(self) -> Any:
         """Move all parameters and buffers to the CPU; return the module."""
-        return self._apply(lambda t: t.cpu())
+        return self._convert(lambda t: t.cpu())
 
     def ipu(self, device: Any = None) -> Any:
         """Move all parameters and buffers to an IPU; return the module."""
-        return self._apply(lambda t: t.ipu(device))
+        return self._convert(lambda t: t.ipu(device))
 
     def xpu(self, device: Any = None) -> Any:
         """Move all parameters and buffers to an XPU; return the module."""
-        return self._apply(lambda t: t.xpu(device))
+        return self._convert(lambda t: t.xpu(device))
 
     def mtia(self, device: Any = None) -> Any:
         """Move all parameters and buffers to an MTIA; return the module."""
-        return self._apply(lambda t: t.mtia(device))
+        return self._convert(lambda t: t.mtia(device))
 
     def type(self, dst_type: Any) -> Any:
         """Cast all parameters and buffers; return the module."""
-        return self._apply(lambda t: t.type(dst_type))
+        return self._convert(lambda t: t.type(dst_type))
 
     def float(self) -> Any:
         """Cast what is floating point to float32; return the module."""
-        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+        return self._convert(lambda t: t.float() if t.is_floating_point() else t)
 
     def double(self) -> Any:
         """Cast what is floating point to float64; return the module."""
-        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+        return self._convert(lambda t: t.double() if t.is_floating_point() else t)
 
     def half(self) -> Any:
         """Cast what is floating point to float16; return the module."""
-        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+        return self._convert(lambda t: t.half() if t.is_floating_point() else t)
 
     def bfloat16(self) -> Any:
         """Cast what is floating point to bfloat16; return the module."""
-        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+        return self._convert(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
         """Move all parameters and buffers to a device without their values; return the module."""
@@ -126,9 +126,29 @@ class Moving(Base):
                 return t.to(where, cast, memory_format=layout)
             return t.to(where, cast)
 
-        return self._apply(convert)
+        return self._convert(convert)
+
+    def _convert(self, fn: Callable[[Any], Any]) -> Any:
+        """Do `_apply` in a program of its own, where `fn` sees the values of a tensor alone.
+
+        Nothing that is recorded before or after is compiled in another way for it.
+        """
+        _run_pending(self)
+
+        def convert(t: Any) -> Any:
+            values = values_of(t)
+            if values is None:
+                return fn(t)
+            made = fn(values)
+            return t if made is values else made
+
+        self._apply(convert)
+        _run_pending(self)
+        return self
 
 
-def _set_data(t: Any, made: Any) -> None:
-    """Give `t` the memory of `made`."""
-    t.data = made
+def _run_pending(module: Any) -> None:
+    """Cut where a parameter or buffer is pending."""
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    if any(t._v.index >= 0 and t._array is None for t in tensors if not is_lazy(t)):
+        cut("a module that is cast or moved")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..._handle import Handle
-from ..._settings import typename
+from ..._typename import typename
 from ..parameter import Parameter
 from .module import Module
 

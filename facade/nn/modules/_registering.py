@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._handle import Handle
-from ..._settings import typename
+from ..._typename import typename
 from ..parameter import Parameter
 from ._attributes import Attributes, Base
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from ..._hook_handle import RemovableHandle
 from ...utils.hooks import BackwardHook as BackwardHook
-from ..parameter import Parameter
+from ..parameter import Buffer as Buffer
+from ..parameter import Parameter as Parameter
 from ._attributes import Attributes
 from ._calls import Everywhere, HookedCall
+from ._extra_state import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from ._hooks import Hooks, add
 from ._loading import _IncompatibleKeys as _IncompatibleKeys
 from ._members import Members
@@ -19,7 +21,6 @@ from ._old_backward_hooks import _WrappedHook as _WrappedHook
 from ._printing import Printing
 from ._printing import _addindent as _addindent
 from ._registering import Registering
-from ._extra_state import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from ._state import State
 
 __all__ = [
