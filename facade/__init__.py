@@ -11,6 +11,7 @@ from . import _composed_linalg as _composed_linalg
 from . import _composed_reductions as _composed_reductions
 from . import _composed_special as _composed_special
 from . import _composed_steps as _composed_steps
+from . import _einops as _einops
 from . import _missing as _missing
 from . import _named_places as _named_places
 from . import _vmap_internals as _vmap_internals
@@ -201,6 +202,7 @@ from .serialization import load as load
 from .serialization import save as save
 from .version import __version__ as __version__
 
+_einops.watch()
 _named_places.name_methods(Tensor)
 _named_places.name_places(("fft", "linalg", "nn.functional", "special", ""))
 __getattr__ = _missing.missing("leafax", _missing.TOP.get, _missing.LATER)

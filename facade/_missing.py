@@ -65,8 +65,7 @@ MASKED: dict[str, str] = dict.fromkeys(
     "there are no masked tensors: the functions here take a `mask`",
 )
 OPTIM: dict[str, str] = {
-    name: f"use `leafax.optim.Optax(params, optax.{there}(...))`"
-    for name, there in {"Adafactor": "adafactor", "Muon": "contrib.muon"}.items()
+    "SparseAdam": "there are no sparse gradients: use `leafax.optim.Adam`",
 }
 UTILS: dict[str, str] = {
     "tensorboard": "log `tensor.item()` with the writer that you like",

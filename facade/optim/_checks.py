@@ -13,6 +13,12 @@ def not_negative(what: str, value: Any, *, nan: bool = False) -> None:
         raise ValueError(f"Invalid {what}: {value}")
 
 
+def at_least(least: float, what: str, value: Any) -> None:
+    """The words of PyTorch's younger optimizers."""
+    if not least <= value:
+        raise ValueError(f"{what} should be >= {least:g} but is: {value}")
+
+
 def one_element(name: str, value: Any) -> None:
     if isinstance(value, Handle) and value.numel() != 1:  # type: ignore[attr-defined]
         raise ValueError(f"Tensor {name} must be 1-element")

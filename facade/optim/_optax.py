@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +12,7 @@ from leafax.functional import Op, with_keys, without_keys
 
 from .._handle import is_trained
 from ._cohorts import Cohorts, Layout
+from ._extra import NOTHING, extra_of
 from ._groups import ParamGroup
 from ._optimizer import Optimizer
 from ._update import reused
@@ -58,6 +60,7 @@ class Optax(Optimizer):
     def __init__(self, params: Any, transform: Any) -> None:
         _check(transform)
         self._units: list[Unit] = []
+        self._extra = NOTHING
         self._wide = bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
         super().__init__(params, {"lr": 1.0, "transform": transform})
         self.transform = transform
@@ -76,6 +79,26 @@ class Optax(Optimizer):
         self._units.append(Unit(transform, (new,), Cohorts(transform, self._wide)))
 
     # ------------------------------------------------------------ the step
+
+    def step(self, closure: Callable[[], Any] | None = None, **extra: Any) -> Any:
+        """Update the parameters that have a gradient, and run the program.
+
+        Args:
+          closure: computes the loss anew and returns it.
+          extra: what transformations take by name, such as the `value` of the loss that
+            `optax.contrib.reduce_on_plateau` watches: numbers, or tensors of one element. A loss
+            that is pending is computed by the step's own program.
+
+        Raises:
+          TypeError: an argument is neither.
+        """
+        self._extra = extra_of(extra)
+        try:
+            return super().step(closure)
+        finally:
+            self._extra = NOTHING
+
+    step.undoes_itself = True  # type: ignore[attr-defined]
 
     def _numbered(self) -> list[list[tuple[int, Any]]]:
         """The parameters of each group with their numbers, which count through all groups."""
@@ -99,12 +122,14 @@ class Optax(Optimizer):
     def _step_unit(self, unit: Unit, active: list[tuple[int, Any, int]]) -> None:
         layout = unit.state.layout([(n, p) for n, p, _ in active])
         of_group = tuple([unit.groups.index(i) for _, _, i in active])
-        op = self._update_op(unit, layout, of_group)
+        extra = self._extra
+        op = self._update_op(unit, layout, of_group, extra.names)
         leaves = unit.state.leaves(layout)
         params = [p for _, p, _ in active]
         rates = [float(self.param_groups[i]["lr"]) for i in unit.groups]
-        if not self._replayed(op, params, leaves, rates):
-            self._record_update(op, params, tuple(leaves), leaves, rates)
+        rates += extra.numbers
+        if not self._replayed(op, params, leaves, rates, seen=extra.tensors):
+            self._record_update(op, params, tuple(leaves), leaves, rates, seen=extra.tensors)
 
     def _touched(self) -> list[Any]:
         numbered, found = self._numbered(), []
@@ -115,20 +140,26 @@ class Optax(Optimizer):
                 found += [p for _, p, _ in active] + unit.state.leaves(layout)
         return found
 
-    def _update_op(self, unit: Unit, layout: Layout, of_group: tuple[int, ...]) -> Op:
-        key = (unit.groups[0], layout, of_group)
+    def _update_op(self, unit: Unit, layout: Layout, of_group: tuple[int, ...], extra: Any) -> Op:
+        key = (unit.groups[0], layout, of_group, extra)
         op = self._ops.get(key)
         if op is not None:
             return op
         transform, wide = unit.transform, self._wide
 
-        def body(params: Any, grads: Any, leaves: Any, rates: Any) -> Any:
+        def body(params: Any, grads: Any, leaves: Any, rates: Any, seen: Any = ()) -> Any:
             with jax.enable_x64(wide):  # as in the user's own loop
-                return in_users_setting(params, grads, leaves, rates)
+                return in_users_setting(params, grads, leaves, rates, seen)
 
-        def in_users_setting(params: Any, grads: Any, leaves: Any, rates: Any) -> Any:
+        def in_users_setting(params: Any, grads: Any, leaves: Any, rates: Any, seen: Any) -> Any:
             import optax
 
+            told = [jnp.asarray(x, float) for x in rates[len(unit.groups) :]]
+            given = dict(zip((*extra[0], *extra[1]), (*seen, *told), strict=True))
+            if given:
+                update = optax.with_extra_args_support(transform).update
+            else:
+                update = transform.update
             named = {str(n): p for n, p in zip(layout.active, params, strict=True)}
             gradients = {str(n): g for n, g in zip(layout.active, grads, strict=True)}
             rate = {str(n): rates[i] for n, i in zip(layout.active, of_group, strict=True)}
@@ -138,7 +169,7 @@ class Optax(Optimizer):
                 held = [leaves[i] for i in layout.places[cohort]]
                 state = jax.tree.unflatten(layout.treedef, held)
                 # All gradients, since a norm is everyone's; XLA drops what is not taken of it.
-                moved, state = transform.update(gradients, with_keys(state), named)
+                moved, state = update(gradients, with_keys(state), named, **given)
                 updates |= {str(n): moved[str(n)] for n in layout.members[cohort]}
                 for i, new in zip(
                     layout.places[cohort], jax.tree.leaves(without_keys(state)), strict=True
@@ -180,7 +211,7 @@ class Optax(Optimizer):
 
     def __getstate__(self) -> dict[str, Any]:
         own = {name: vars(self)[name] for name in ("transform", "_units", "_wide")}
-        return super().__getstate__() | own
+        return super().__getstate__() | own | {"_extra": NOTHING}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what `state_dict()` of an optimizer with equal groups returned."""

@@ -59,6 +59,11 @@ def _are_constants(choices: dict[str, Any]) -> bool:
     return True
 
 
+def _key(op: Op, params: list[Any], seen: tuple[Any, ...]) -> tuple[Any, ...]:
+    values = [p._v for p in params], [p._grad._v for p in params], [t._v for t in seen]
+    return ("step", op, *values[0], *values[1], *values[2])
+
+
 def _entered(params: list[Any]) -> bool:
     """Let parameters and gradients enter where the program was cut since the loss.
 
@@ -225,15 +230,17 @@ class Optimizer(Saved):
             self._record_update(op, params, states, held, numbers, counts)
 
     def _replayed(
-        self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1
-    ) -> bool:
+        self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1,
+        seen: tuple[Any, ...] = (),
+    ) -> bool:  # fmt: skip
         """Take the update as one step, if it was recorded from here before.
 
         Args:
           inputs: the numbers, or arrays of them.
+          seen: other tensors that the op reads.
         """
         trace = local.trace
-        key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
+        key = _key(op, params, seen)
         memo = trace.state.next.get(key)
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
         if memo is None or share(params) or not are_at_rest(held) or not memo.fits(held):
@@ -243,20 +250,22 @@ class Optimizer(Saved):
 
     def _record_update(
         self, op: Op, params: list[Any], states: Any, held: list[Any], numbers: list[float],
-        counts: int = 1,
+        counts: int = 1, seen: tuple[Any, ...] = (),
     ) -> None:  # fmt: skip
         """Record the update as it is first met, and how to replay it.
 
         Args:
           states: the tensors of `held` as the op takes them.
+          seen: other tensors that it takes, last.
         """
         trace = local.trace
-        key = ("step", op, *[p._v for p in params], *[p._grad._v for p in params])
+        key = _key(op, params, seen)
         start, before, simple = trace.state, len(trace.arrays), are_simple(trace, params)
         with no_grad():
             inputs = tuple(add_input(trace, NUMBER[float], x) for x in numbers)
             grads = tuple([p._grad for p in params])
-            args = (tuple(params), grads, states, inputs)
+            args: tuple[Any, ...] = (tuple(params), grads, states, inputs)
+            args = (*args, seen) if seen else args
             results = iter(record(op, args, {}, budget=False)[0].values)
             for p in params:
                 write(p, overwritten(trace, next(results), p._v, counts))

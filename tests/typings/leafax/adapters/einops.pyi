@@ -1,0 +1,1 @@
+from adapters.einops import *
