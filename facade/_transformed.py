@@ -110,6 +110,9 @@ def inside_of(t: Any) -> Any:
 
 def is_foreign(t: Any, trace: Trace) -> bool:
     """Whether `t` may not simply enter `trace`, as one of them belongs to a transformation."""
+    own = t._trace
+    if trace.inside is None and (own is None or own.inside is None) and not t._shares:
+        return False  # by far the most
     return inside_of(t) is not trace.inside
 
 
