@@ -16,6 +16,7 @@ from ._silent import moved, replaced
 from ._storage import adopt, detach, leave
 from ._threads import sharing
 from ._trace import LEAF, NOWHERE, local, resting
+from ._transformed import refuse_write
 from ._undo import note_write
 from ._vmapped import refuse
 from ._writes import rebind
@@ -38,6 +39,7 @@ class DataMixin(Handle):
         if not isinstance(other, DataMixin):
             raise TypeError("Variable data has to be a tensor, but got " + name_of_type(other))
         refuse("set_data", self)
+        refuse_write(self)
         requires_grad = self._tracked  # type: ignore[attr-defined]
         if requires_grad and not (other.is_floating_point() or other.is_complex()):  # type: ignore[attr-defined]
             raise RuntimeError(

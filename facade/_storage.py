@@ -26,6 +26,7 @@ from ._reading import plain_kind, without_grad
 from ._roles import alias, apart, keep_edge, tag
 from ._threads import sharing
 from ._trace import NOWHERE, local, resting
+from ._transformed import at_home, is_foreign
 from ._views import detached
 from ._writes import make_stale
 
@@ -59,6 +60,9 @@ def storage_of(t: Any) -> Storage:
 
 
 def _make_storage(t: Any) -> None:
+    if is_foreign(t, local.trace):
+        with at_home(t):
+            return _make_storage(t)
     if t._vc is None:
         t._vc = [0]
     trace = local.trace
