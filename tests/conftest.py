@@ -16,6 +16,8 @@ from jax._src.lru_cache import _CACHE_SUFFIX, LRUCache
 
 import leafax
 
+os.environ.setdefault("LEAFAX_TRACEBACK", "full")  # what fails in a test is most often leafax
+
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """How many processes: none for chosen files, else up to four, as memory allows."""
