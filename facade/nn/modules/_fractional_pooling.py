@@ -39,7 +39,7 @@ class _FractionalMaxPoolNd(Module):
     def _check_kernel(self, kernel_size: Any) -> None:
         """Refuse sizes that only some of these layers refuse when they are made."""
 
-    def _given(self) -> tuple[Any, ...]:
+    def _given(self) -> tuple[Any, Any, Any, Any]:
         return (self.kernel_size, self.output_size, self.output_ratio, self.return_indices)
 
 

@@ -126,10 +126,14 @@ class _BatchNorm(_NormBase):
         The share of this batch is a tensor: as a number it would have to be read from the count,
         which would run the program here.
         """
-        batch = [None if old is None else old.detach().clone() for old in (mean, variance)]
-        out = F.batch_norm(input, *batch, self.weight, self.bias, True, 1.0, self.eps)
+        new_mean, new_variance = [
+            None if old is None else old.detach().clone() for old in (mean, variance)
+        ]
+        out = F.batch_norm(
+            input, new_mean, new_variance, self.weight, self.bias, True, 1.0, self.eps
+        )
         with no_grad():
-            for old, new in zip((mean, variance), batch, strict=True):
+            for old, new in ((mean, new_mean), (variance, new_variance)):
                 if old is not None:
                     share = self.num_batches_tracked.to(old.dtype).reciprocal()
                     old.mul_(1 - share).add_(new * share)
