@@ -12,16 +12,17 @@ code, where they cost nothing until something is raised.
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
 import os
 import sys
 import types
 import warnings
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 _PACKAGES = ("leafax", "leafax.functional", "leafax.adapters", "jax")
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _MARK = "hide"
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _guarded: dict[types.CodeType, types.CodeType] = {}
@@ -55,9 +56,12 @@ def shown(error: BaseException) -> types.TracebackType | None:
     tb = error.__traceback__
     if _all_shown():
         return tb
-    own = _folders()
+    own, hidden = _folders(), False
     while tb is not None:
-        if not tb.tb_frame.f_code.co_filename.startswith(own):
+        name = tb.tb_frame.f_code.co_filename
+        # Of Python's own library what leafax called goes with it.
+        hidden = name.startswith(own) or hidden and _is_pythons(name)
+        if not hidden:
             entries.append(tb)
         tb = tb.tb_next
     kept = None
@@ -69,6 +73,10 @@ def shown(error: BaseException) -> types.TracebackType | None:
 def is_own(filename: str) -> bool:
     """Whether a file is leafax's or JAX's."""
     return filename.startswith(_folders())
+
+
+def _is_pythons(filename: str) -> bool:
+    return filename.startswith(_LIBRARY) and "site-packages" not in filename
 
 
 def _folders() -> tuple[str, ...]:
@@ -177,8 +185,7 @@ def _guard(code: types.CodeType) -> types.CodeType:
         return found
     made = code
     if not code.co_flags & _SUSPENDS:
-        consts = [_guard(x) if _is_function(x) else x for x in code.co_consts]
-        made = _with_handler(code.replace(co_consts=tuple(consts)), _handler)
+        made = _with_handler(code, _handler)
     _guarded[code] = _guarded[made] = made
     return made
 
@@ -206,14 +213,11 @@ def _with_handler(code: types.CodeType, handler: _Handler) -> types.CodeType:
         at = max(at, e.start + e.length)
     entries = sorted(entries + gaps)
     entries += [e._replace(start=e.start + end, target=e.target + end) for e in handler.entries]
-    units = len(added) // 2
-    # Eight units a byte that belong to no line.
-    lines = bytes(0x80 | 15 << 3 | min(8, units - k) - 1 for k in range(0, units, 8))
     return code.replace(
         co_code=body + added,
-        co_consts=(*code.co_consts, _hide),
+        co_consts=(*[_guard(x) if _is_function(x) else x for x in code.co_consts], _hide),
         co_exceptiontable=b"".join(map(_written, entries)),
-        co_linetable=code.co_linetable + lines,
+        co_linetable=code.co_linetable + _no_lines(len(added) // 2),
         co_stacksize=max(code.co_stacksize, handler.stack),
     )
 
@@ -232,13 +236,20 @@ def _entries(table: bytes) -> Iterator[_Entry]:
         yield _Entry(*numbers[k : k + 4])
 
 
+@functools.cache
+def _no_lines(units: int) -> bytes:
+    """A table of lines for code that belongs to none: eight units a byte."""
+    return bytes(0x80 | 15 << 3 | min(8, units - k) - 1 for k in range(0, units, 8))
+
+
 def _written(entry: _Entry) -> bytes:
     out = bytearray()
-    for k, number in enumerate(entry):
-        shifts = takewhile(lambda s, n=number: not s or n >> s, range(0, 64, 6))  # type: ignore[misc]
-        digits = [number >> s & 63 for s in shifts][::-1]
-        out += bytes(d | 64 * (i + 1 < len(digits)) | 128 * (not k and not i)
-                     for i, d in enumerate(digits))  # fmt: skip
+    for number in entry:
+        digits = [number & 63]
+        while number := number >> 6:
+            digits.append(64 | number & 63)
+        out += bytes(reversed(digits))
+    out[0] |= 128  # where an entry begins
     return bytes(out)
 
 

@@ -32,6 +32,8 @@ MISTAKES = {
     "property": ("x.grad = 3", "TypeError: assigned grad expected to be a Tensor or None but got"),
     "class": ("torch.optim.Adam([], lr=1)", "ValueError: optimizer got an empty parameter list"),
     "step": ("leaf = x.add_(1)", "RuntimeError: a leaf Variable that requires grad is being used"),
+    "file": ("torch.load('nothing')", "FileNotFoundError: [Errno 2] No such file or directory"),
+    "layer": ("torch.nn.Linear(5, 2)(x)", "RuntimeError: mat1 and mat2 shapes cannot be"),
     "vmap": ("torch.vmap(torch.sum)(3)", "ValueError: vmap(sum, in_dims=0, ...)(<inputs>): "),
 }
 

@@ -1,5 +1,7 @@
 """PyTorch's `torch.distributions`: densities, samples, divergences and transforms."""
 
+from leafax.functional import end_at_callers as _end_at_callers
+
 from . import constraints as constraints
 from . import kl as kl
 from . import transforms as transforms
@@ -143,3 +145,5 @@ __all__ = [
     "Transform",
     "identity_transform",
 ]
+
+_end_at_callers(__name__)
