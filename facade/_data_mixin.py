@@ -13,7 +13,7 @@ from ._python_data import name_of_type
 from ._reading import was_leaf
 from ._roles import alias, keep_edge, tag
 from ._silent import moved, replaced
-from ._storage import adopt, detach, leave
+from ._storage import adopt, detach
 from ._threads import sharing
 from ._trace import LEAF, NOWHERE, local, resting
 from ._transformed import refuse_write
@@ -62,7 +62,7 @@ class DataMixin(Handle):
                 return
             self._replace(other)
             if store is not None:
-                leave(self, store)
+                store.let_go(self)
             # The two share memory from now on; nothing to do for a tensor that nobody else holds.
             if other._store is not None or sys.getrefcount(other) > _UNSHARED:
                 if self._vc is None:
@@ -131,7 +131,7 @@ class DataMixin(Handle):
         old, has = self._v, other._v
         local.turned |= old.shape != has.shape
         moved(self)
-        leave(self, self._store)
+        self._store.let_go(self)
         adopt(other, self)
         self._v = resting(has.aval, old.requires_grad, old.role, has.inference, has.strides)
         self._trace = self._array = None

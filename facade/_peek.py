@@ -118,13 +118,14 @@ def salvage(t: Any) -> Any:
       Exception: what the program raised.
     """
     trace = t._trace
-    values = [(t._v, None), *[(note.value, note.array) for note in values_before(trace, t)]]
-    for value, array in values:
+    for value, array in [(t._v, None), *values_before(trace, t)]:
         try:
-            if array is True or array is None:
+            if array is None:
                 array = _computed(trace, value)
-        except Exception:
-            continue  # what the program raised tells more
+        except Exception as error:
+            if not isinstance(trace.failure, Exception):
+                trace.failure = error  # it was only interrupted before
+            continue
         with sharing:
             t._array, t._stale = array, None
             if value.role != NODE:

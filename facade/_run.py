@@ -131,10 +131,11 @@ def _turn_back(
         if isinstance(error, Exception):
             file, line = where or user_line()
             error.add_note(f"in the program that {reason} ran at {file}:{line}")
+        if isinstance(error, Exception) or reason == STEP:
             _fail(trace, error)
 
 
-def _fail(trace: Trace, error: Exception) -> None:
+def _fail(trace: Trace, error: BaseException) -> None:
     """Leave a program that cannot run; `_salvage` computes what can be computed of it."""
     trace.failure = error
     _renew(trace)
@@ -330,9 +331,7 @@ def _nodes_leave(trace: Trace) -> None:
             stack += [e[0] for e in node.next_edges() if e is not None]
 
 
-def _recipe(
-    trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ...]
-) -> Recipe:
+def _recipe(trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:
     state = trace.state
     held = {t._v.index for t in pending}
     numbers = held.union([v.index for v in keep.values]) if keep else held

@@ -12,7 +12,7 @@ from ._handle import Handle
 from ._inplace import check_inplace, frozen, written_anyway
 from ._record import record
 from ._roles import keep_edge
-from ._storage import adopt, leave
+from ._storage import adopt
 from ._storages import UntypedStorage, check_source
 from ._trace import LEAF, NODE, local
 from ._writes import touch, write
@@ -110,7 +110,7 @@ def set_(
         if value.edge in trace.sources:
             trace.sources[value] = trace.sources[value.edge]
     if self._store is not None:
-        leave(self, self._store)
+        self._store.let_go(self)
     self._base_, self._blens, self._creation = None, (), ""
     write(self, value, tracked and value.role == NODE)
     if source is not None:

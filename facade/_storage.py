@@ -49,6 +49,13 @@ class Storage:
         key, written = id(t), self.written
         self.writer = written[key] = ref(t, lambda _: written.pop(key, None))
 
+    def let_go(self, t: Any) -> None:
+        """Let `t` no longer share this storage."""
+        with sharing:
+            self.members[:] = [m for m in self.members if m() is not t]
+            del t._store
+            t._shares, t._lens = False, ()
+
 
 def storage_of(t: Any) -> Storage:
     """The tensor's shared storage; made when the first sharer appears."""
@@ -105,14 +112,6 @@ def unshare(t: Any) -> None:
 
             alone(t)
         del t._store
-
-
-def leave(t: Any, store: Storage) -> None:
-    """Let `t` no longer share this storage."""
-    with sharing:
-        store.members[:] = [m for m in store.members if m() is not t]
-        del t._store
-        t._shares, t._lens = False, ()
 
 
 def share(source: Any, out: Any, lens: Lens, *, view: bool, read: Lens | None = None) -> Any:

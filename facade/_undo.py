@@ -16,6 +16,7 @@ from weakref import ref
 
 from leafax.functional import Input
 
+from ._together import Entry
 from ._trace import Trace, Value
 
 
@@ -25,13 +26,30 @@ class Write(NamedTuple):
     Attributes:
       tensor: a weak reference to it.
       value: its value then.
-      array: the array that it held if it was not in the trace; True if it was, as an input; None
-        if its value was still to be computed.
+      array: the array that it held if it was not in the trace; True if it was, as an input, or
+        the entry of `_together` that it was in; None if its value was still to be computed.
+      store: what it shared memory by.
     """
 
     tensor: Any
     value: Value
     array: Any
+    store: Any
+
+    def place(self, places: dict[int, int]) -> int | None:
+        """Which input of the trace it was; None if it was none.
+
+        Args:
+          places: of the values that are inputs, by their numbers.
+        """
+        if self.array is True:
+            return places.get(self.value.index)
+        if type(self.array) is Entry:
+            t, entry = self.tensor(), self.array
+            for at, k, _ in entry.values:
+                if entry.leaves[at] is t:
+                    return entry.first + k
+        return None
 
 
 class Update(NamedTuple):
@@ -69,9 +87,12 @@ def note_write(trace: Trace, t: Any, me: Any) -> None:
       me: a weak reference to it.
     """
     value, array = t._v, t._array
-    if array is not None and value.index >= 0 and t._trace is trace:
-        array = True
-    trace.undo.append(Write(me, value, array))
+    if array is not None:
+        if value.index >= 0 and t._trace is trace:
+            array = True
+        else:
+            array = next((e for e in trace.together if t in e.leaves), array)
+    trace.undo.append(Write(me, value, array, t._store if t._shares else None))
 
 
 def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
@@ -95,26 +116,41 @@ def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
             for k, t in enumerate(note.held, note.first):
                 t._v, t._trace, t._array = t._v.resting, None, arrays[k]
         else:
-            t, array = note.tensor(), note.array
+            t, array, place = note.tensor(), note.array, note.place(places)
             if t is None or array is None:
                 continue
-            if array is not True:
+            if t._shares and t._store is not None and t._store is not note.store:
+                t._store.let_go(t)
+            if array is True and place is not None:
+                _rest_in(trace, t, note.value, arrays[place])
+            elif array is not True:
+                array = array if place is None else arrays[place]
                 t._v, t._trace, t._array, t._stale = note.value.resting, None, array, None
-            elif note.value.index in places:
-                _rest_in(trace, t, note.value, arrays[places[note.value.index]])
     del trace.undo[since:]
 
 
 def _rest_in(trace: Trace, t: Any, value: Value, array: Any) -> None:
     """Let a tensor be in the trace as the input that it entered as."""
     t._v, t._trace, t._array, t._stale = value, trace, array, None
+    if t._vc is not None:  # what was saved of it is right again
+        t._vc[0] = trace.versions.get(value.storage, 0) + value.version
     if not any(r() is t for r in trace.refs):
         trace.refs.append(ref(t))
 
 
-def values_before(trace: Trace, t: Any) -> list[Write]:
-    """What a tensor held before each write of the trace to it, the latest first."""
-    return [n for n in reversed(trace.undo) if type(n) is Write and n.tensor() is t]
+def values_before(trace: Trace, t: Any) -> list[tuple[Value, Any]]:
+    """What a tensor held before each write of the trace to it, the latest first.
+
+    Returns:
+      values, with their arrays where these were known.
+    """
+    places = {value.index: k for k, value in enumerate(_inputs(trace))}
+    found = []
+    for note in reversed(trace.undo):
+        if type(note) is Write and note.tensor() is t:
+            place = note.place(places)
+            found.append((note.value, note.array if place is None else trace.arrays[place]))
+    return found
 
 
 def written_over(trace: Trace) -> dict[int, int]:
@@ -142,8 +178,8 @@ def written_over(trace: Trace) -> dict[int, int]:
                 add(t, k)
         elif type(note) is Draw:
             add(note.generator._state, places.get(note.value.index))
-        elif note.array is True and (t := note.tensor()) is not None:
-            add(t, places.get(note.value.index))
+        elif (t := note.tensor()) is not None:
+            add(t, note.place(places))
     return found
 
 

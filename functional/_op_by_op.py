@@ -88,8 +88,8 @@ class OpByOp:
         side.residuals = self._placed(kept)
         outputs = tuple([env[i] for i in self.program.outputs])
         if self.guards and any(flag for flag, _ in flags):
-            unwritten = dict(self.guards)
-            outputs = tuple([args[unwritten[k]] if k in unwritten else x for k, x in enumerate(outputs)])
+            before = dict(self.guards)
+            outputs = tuple([args[before[k]] if k in before else x for k, x in enumerate(outputs)])
         if host:  # numbers that are inputs become arrays all the same
             outputs = tuple([x if hasattr(x, "dtype") else np.asarray(x) for x in outputs])
         else:
