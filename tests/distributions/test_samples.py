@@ -94,13 +94,11 @@ def test_samples_of_correlations_and_mixtures() -> None:
     for column, concentration in zip(correlation.T, (0.5, 2.0), strict=True):
         beta = stats.beta(concentration + 0.5, concentration + 0.5)  # of (r + 1) / 2
         assert stats.kstest((column + 1) / 2, beta.cdf).pvalue > 1e-4
-    for name, reference in mixtures(torch).items():
-        if name == "transformed":
-            continue
-        mean, variance = reference.mean, reference.variance
+    for name in ("mixture", "mixture of vectors"):
+        reference = mixtures(torch)[name]
         drawn = mixtures(leafax)[name].sample((N,)).numpy()
-        limit = 5 * np.sqrt(variance.numpy() / N)
-        assert (abs(drawn.mean(0) - mean.numpy()) <= limit).all(), name
+        limit = 5 * np.sqrt(reference.variance.numpy() / N)
+        assert (abs(drawn.mean(0) - reference.mean.numpy()) <= limit).all(), name
 
 
 @pytest.mark.parametrize("name", ["RelaxedBernoulli", "RelaxedOneHotCategorical"])
@@ -155,12 +153,10 @@ def test_gradients_of_a_beta_draw_are_those_of_its_distribution_function() -> No
 
 
 def test_draws_of_tiny_concentrations_stay_inside() -> None:
-    for dtype in (leafax.float32, leafax.float64):
-        c = leafax.tensor(1e-2, dtype=dtype)
-        beta = D.Beta(c, c).sample((500,)).numpy()
-        assert (beta > 0).all() and (beta < 1).all()
-        assert 0.35 < (beta < 0.1).mean() < 0.65
-        assert (D.Gamma(c / 10, 1.0).sample((500,)).numpy() > 0).all()
+    beta = D.Beta(0.01, 0.01).sample((500,)).numpy()
+    assert (beta > 0).all() and (beta < 1).all()
+    assert 0.35 < (beta < 0.1).mean() < 0.65
+    assert (D.Gamma(1e-3, 1.0).sample((500,)).numpy() > 0).all()
     with pytest.raises(NotImplementedError, match="\"gamma_cpu\" not implemented for 'Long'"):
         leafax._standard_gamma(leafax.tensor([1]))
 
@@ -193,7 +189,6 @@ def test_a_policy_gradient_step_is_one_program() -> None:
     leafax.manual_seed(6)
     w = leafax.tensor(np.ones((4, 3), np.float32), requires_grad=True)
     optimizer = leafax.optim.SGD([w], lr=0.1)
-    leafax.explain().clear() if hasattr(leafax.explain(), "clear") else None
     before = len(leafax.explain())
     actions = []
     for _ in range(8):

@@ -44,9 +44,7 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "value": lambda t, D: D.Uniform(0.0, 1.0).log_prob(t.tensor(3.0)),
     "integer": lambda t, D: D.Poisson(1.0).log_prob(t.tensor([0.5])),
     "category": lambda t, D: D.Categorical(t.ones(3)).log_prob(t.tensor([3])),
-    "one-hot": lambda t, D: D.OneHotCategorical(t.ones(3)).log_prob(
-        t.tensor([1.0, 1.0, 0.0])
-    ),
+    "one-hot": lambda t, D: D.OneHotCategorical(t.ones(3)).log_prob(t.tensor([1.0, 1.0, 0.0])),
     "negative": lambda t, D: D.Gamma(1.0, 1.0).log_prob(t.tensor(-1.0)),
     "cdf": lambda t, D: D.Exponential(t.ones(2)).cdf(t.tensor([-1.0, 1.0])),
     "shape of events": lambda t, D: D.Dirichlet(t.ones(3)).log_prob(t.ones(2)),
