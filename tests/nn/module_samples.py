@@ -115,11 +115,11 @@ def _cases(names: Any) -> Iterator[tuple[str, torch.dtype, bool, int]]:
 # -- torch's things as leafax's
 
 
-def to_leafax(x: Any, leaves: list[Any] | None = None) -> Any:
+def to_leafax(x: Any, leaves: dict[int, Any] | None = None) -> Any:
     """An argument with leafax's tensors, dtypes, functions and modules in it.
 
     Args:
-      leaves: takes the tensors that require grad.
+      leaves: takes the tensors that require grad, by the `id` of torch's.
     """
     if isinstance(x, torch.Tensor):
         values = leafax.from_numpy(np.array(x.detach().numpy()))
@@ -127,14 +127,15 @@ def to_leafax(x: Any, leaves: list[Any] | None = None) -> Any:
             return leafax.nn.Parameter(values, x.requires_grad)
         made = values.requires_grad_(x.requires_grad)
         if x.requires_grad and leaves is not None:
-            leaves.append(made)
+            return leaves.setdefault(id(x), made)
         return made
     if isinstance(x, dict):
         return type(x)((k, to_leafax(v, leaves)) for k, v in x.items())
     if isinstance(x, (tuple, list)):
         return type(x)(to_leafax(y, leaves) for y in x)
     if isinstance(x, torch.nn.Module):
-        cls = getattr(leafax.nn, type(x).__name__)
+        home = leafax.nn.modules.linear if "Quantizable" in type(x).__name__ else leafax.nn
+        cls = getattr(home, type(x).__name__)
         made = cls.__new__(cls)
         made.__setstate__({k: to_leafax(v) for k, v in x.__dict__.items()})
         return made
@@ -155,6 +156,15 @@ def leaves_of(x: Any) -> list[Any]:
     if isinstance(x, dict):
         return [t for v in x.values() for t in leaves_of(v)]
     return [t for y in x for t in leaves_of(y)] if isinstance(x, (tuple, list)) else []
+
+
+def _copied(x: Any) -> Any:
+    """An argument whose tensors, which need not be leaves, are others."""
+    if isinstance(x, torch.Tensor):
+        return x.detach().clone()
+    if isinstance(x, dict):
+        return type(x)((k, _copied(v)) for k, v in x.items())
+    return type(x)(_copied(y) for y in x) if isinstance(x, (tuple, list)) else copy.deepcopy(x)
 
 
 def _tensors(x: Any) -> list[Any]:
@@ -178,7 +188,7 @@ def same(ours: Any, theirs: torch.Tensor | None, tolerance: float | None, what: 
     assert str(ours.dtype) == str(theirs.dtype), what
     if tolerance is None:
         return
-    a, b = ours.detach().numpy(), theirs.detach().numpy()
+    a, b = ours.detach().numpy(), theirs.detach().numpy(force=True)
     scale = max(1.0, float(np.nanmax(np.abs(b), initial=0.0, where=np.isfinite(b))))
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale, err_msg=what)
 
@@ -274,7 +284,7 @@ def _varies(theirs: Any, args: Any, kwargs: Any) -> bool:
     for number in (1, 2):
         torch.manual_seed(number)
         with torch.no_grad():
-            given = copy.deepcopy((args, kwargs))
+            given = _copied((args, kwargs))
             results.append(_tensors(copy.deepcopy(theirs)(*given[0], **given[1])))
     return any(not torch.equal(a, b) for a, b in zip(*results, strict=True) if not a.isnan().any())
 
@@ -285,15 +295,15 @@ def check(name: str, dtype: torch.dtype, training: bool, number: int) -> None:
     sample = inputs(entry, dtype, training)[number]
     theirs, ours = pair(entry, sample, dtype, training)
     args, kwargs = sample.forward_input.args, sample.forward_input.kwargs
-    leaves: list[Any] = []
+    leaves: dict[int, Any] = {}
     our_args, our_kwargs = to_leafax((args, kwargs), leaves)
-    their_leaves = leaves_of((args, kwargs))
+    their_leaves = list({id(t): t for t in leaves_of((args, kwargs))}.values())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         varies = _varies(theirs, args, kwargs)
         tolerance = None if varies else TOLERANCE[dtype]
         reference = Run(torch, theirs, args, kwargs, their_leaves)
-        run = Run(leafax, ours, our_args, our_kwargs, leaves)
+        run = Run(leafax, ours, our_args, our_kwargs, list(leaves.values()))
         assert type(ours).__name__ == type(theirs).__name__
         again = entry.supports_gradgrad and dtype == torch.float64
         firsts = [r.gradients(r.outputs, again) for r in (reference, run)]
@@ -304,7 +314,8 @@ def check(name: str, dtype: torch.dtype, training: bool, number: int) -> None:
             except RuntimeError:  # torch has no second derivative here
                 pass
             else:
-                seconds[1] = run.gradients(firsts[1], False)
+                if seconds[0]:  # in chunks torch's first derivatives are constants
+                    seconds[1] = run.gradients(firsts[1], False)
     for kind, (a, b) in {
         "output": (run.outputs, reference.outputs),
         "gradient": (firsts[1], firsts[0]),
@@ -354,7 +365,9 @@ def refuse(library: Any, cls: Any, error: Any, convert: Any) -> Exception | None
         if error.error_on == ModuleErrorEnum.FORWARD_ERROR:
             module = module.to(library.float64)
             args, kwargs = convert((given.args, given.kwargs))
-            module(*args, **kwargs)
+            kept = module(*args, **kwargs)
+            leafax.synchronize()  # what only the data can tell
+            del kept
     except Exception as raised:
         return raised
     return None

@@ -1,0 +1,86 @@
+"""The adaptive softmax, embeddings and bags of them: what the sample database leaves out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from nn.pairs import given_to, said, same
+
+import leafax
+
+rng = np.random.default_rng(0)
+X, TARGET = rng.normal(size=(5, 8)), np.array([0, 3, 9, 5, 1])
+
+
+def adaptive(t: Any) -> Any:
+    return t.nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2, 6], div_value=2.0, head_bias=True)
+
+
+def test_adaptive_softmax() -> None:
+    same(adaptive, X, TARGET)
+    same(adaptive, X[0], np.array(3))
+
+
+def test_adaptive_softmax_names_classes() -> None:
+    theirs = adaptive(torch).double()
+    ours = adaptive(leafax).double()
+    ours.load_state_dict({k: leafax.tensor(v.numpy()) for k, v in theirs.state_dict().items()})
+    a, b = ours.log_prob(given_to(leafax, X)), theirs.log_prob(given_to(torch, X))
+    np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-12)
+    assert ours.predict(given_to(leafax, X)).tolist() == b.argmax(1).tolist()
+    assert theirs.predict(given_to(torch, X)).tolist() == b.argmax(1).tolist()
+    assert repr(ours) == repr(theirs)
+
+
+TABLE = rng.normal(size=(6, 3))
+
+
+def test_bags_and_rows_that_are_scaled() -> None:
+    ids = np.array([1, 2, 4, 5, 4, 3])
+    for mode in ("sum", "mean", "max"):
+        same(
+            lambda t, m=mode: t.nn.EmbeddingBag(6, 3, mode=m, padding_idx=2), ids, np.array([0, 4])
+        )
+    same(lambda t: t.nn.Embedding(6, 3, padding_idx=-2, scale_grad_by_freq=True), ids)
+    same(lambda t: t.nn.Embedding(6, 3, max_norm=0.5), ids)
+
+
+def test_tables_that_are_there() -> None:
+    def facts(t: Any) -> list[Any]:
+        table, found = t.tensor(TABLE), []
+        for cls in (t.nn.Embedding, t.nn.EmbeddingBag):
+            for freeze in (True, False):
+                made = cls.from_pretrained(table, freeze=freeze, padding_idx=-1)
+                found += [repr(made), made.weight.requires_grad, made.padding_idx]
+                found.append(made(t.tensor([[1, 2]])).detach().numpy().round(12).tolist())
+        return found
+
+    assert facts(leafax) == facts(torch)
+
+
+ERRORS = (
+    "nn.AdaptiveLogSoftmaxWithLoss(8, 10, [])", "nn.AdaptiveLogSoftmaxWithLoss(8, 10, [3, 2])",
+    "nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2, 10])",
+    "nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2]).double()(x, y + 5)",
+    "nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2]).double()(x, y[:2])",
+    "nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2]).double()(x, y[:, None])",
+    "nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2]).double()(x, y[0])",
+    "nn.Embedding(3, 2, 3)", "nn.Embedding(3, 2, -4)", "nn.EmbeddingBag(3, 2, padding_idx=3)",
+    "nn.Embedding(3, 2, _weight=x)", "nn.Embedding.from_pretrained(x[0])",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ERRORS)
+def test_errors_are_pytorchs(call: str) -> None:
+    scope = {"x": X, "y": TARGET}
+    assert said(leafax, call, scope) == said(torch, call, scope)
+
+
+def test_sparse_gradients_are_refused_in_words() -> None:
+    layer = leafax.nn.Embedding(3, 2, sparse=True)
+    assert repr(layer) == "Embedding(3, 2, sparse=True)"
+    with pytest.raises(NotImplementedError, match="leafax has no sparse gradients"):
+        layer(leafax.tensor([1]))
