@@ -14,6 +14,7 @@ from . import _composed_steps as _composed_steps
 from . import _einops as _einops
 from . import _missing as _missing
 from . import _named_places as _named_places
+from . import _tensorboardx as _tensorboardx
 from . import _vmap_internals as _vmap_internals
 from . import accelerator as accelerator
 from . import amp as amp
@@ -203,6 +204,7 @@ from .serialization import save as save
 from .version import __version__ as __version__
 
 _einops.watch()
+_tensorboardx.watch()
 _named_places.name_methods(Tensor)
 _named_places.name_places(("fft", "linalg", "nn.functional", "special", ""))
 __getattr__ = _missing.missing("leafax", _missing.TOP.get, _missing.LATER)

@@ -1,14 +1,10 @@
 """einops on leafax's tensors: its backend is there as soon as einops is, whoever comes first.
 
-einops looks for backends among the subclasses of a class of its own. When it is imported already
-the subclass is made at once, else when its module has run: a finder on `sys.meta_path` waits for
-that name alone and leaves when it has come.
+einops looks for backends among the subclasses of a class of its own.
 """
 
 from __future__ import annotations
 
-import sys
-from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -17,8 +13,8 @@ from ._creation import arange
 from ._dtype import int64
 from ._from_data import from_numpy
 from ._tensor import Tensor
+from ._when_imported import when_imported
 
-_NAME = "einops._backends"
 _ops: Any = _functions
 
 
@@ -87,29 +83,6 @@ def _make_backend(module: ModuleType) -> None:
     module._leafax = LeafaxBackend  # type: ignore[attr-defined]
 
 
-class _Finder:
-    """Finds einops' module of backends as Python does, and adds leafax's when it has run."""
-
-    @classmethod
-    def find_spec(cls, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name != _NAME:
-            return None
-        sys.meta_path.remove(cls)
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            run = spec.loader.exec_module
-
-            def exec_module(module: ModuleType) -> None:
-                run(module)
-                _make_backend(module)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
 def watch() -> None:
     """Let einops know leafax's tensors, now or when it is imported."""
-    if _NAME in sys.modules:
-        _make_backend(sys.modules[_NAME])
-    else:
-        sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
+    when_imported("einops._backends", _make_backend)

@@ -68,7 +68,6 @@ OPTIM: dict[str, str] = {
     "SparseAdam": "there are no sparse gradients: use `leafax.optim.Adam`",
 }
 UTILS: dict[str, str] = {
-    "tensorboard": "log `tensor.item()` with the writer that you like",
 }
 
 

@@ -12,7 +12,7 @@ import leafax
     [
         (leafax, "compile", "a training step is one compiled program as it is; leave the call out"),
         (leafax, "sparse_coo_tensor", "there are no sparse tensors"),
-        (leafax.optim, "Muon", "use `leafax.optim.Optax(params, optax.contrib.muon(...))`"),
+        (leafax.optim, "SparseAdam", "there are no sparse gradients: use `leafax.optim.Adam`"),
         (
             leafax.nn, "Linear",
             "layers are Flax's: call a module through `leafax.adapters.linen.Model` or "
