@@ -25,17 +25,11 @@ CONTINUOUS: dict[str, list[Any]] = {
     "Gamma": [stats.gamma(0.5), stats.gamma(2.5, scale=1 / 0.3)],
     "GeneralizedPareto": [stats.genpareto(0.2, 0.5, 1), stats.genpareto(-0.3, 1, 2)],
     "Gumbel": [stats.gumbel_r(0, 1), stats.gumbel_r(1, 2.5)],
-    "HalfCauchy": [stats.halfcauchy(scale=1), stats.halfcauchy(scale=2.5)],
-    "HalfNormal": [stats.halfnorm(scale=1), stats.halfnorm(scale=2.5)],
-    "InverseGamma": [stats.invgamma(1.5), stats.invgamma(2.5, scale=0.3)],
     "Laplace": [stats.laplace(0, 1), stats.laplace(1, 2.5)],
-    "LogNormal": [stats.lognorm(1), stats.lognorm(0.5, scale=np.e)],
     "Normal": [stats.norm(0, 1), stats.norm(1, 2.5)],
-    "Pareto": [stats.pareto(2.5), stats.pareto(3.5, scale=0.5)],
     "StudentT": [stats.t(0.7, 0.1, 1), stats.t(1.5, 0.2, 2), stats.t(5, 0.3, 0.5)],
     "Uniform": [stats.uniform(0, 1), stats.uniform(-1, 3)],
     "VonMises": [stats.vonmises(0.5, 0.2), stats.vonmises(4, -1)],
-    "Weibull": [stats.weibull_min(2), stats.weibull_min(1.5, scale=0.5)],
 }
 DISCRETE: dict[str, list[Any]] = {
     "Bernoulli": [stats.bernoulli(0.7), stats.bernoulli(0.2), stats.bernoulli(0.4)],
@@ -47,8 +41,8 @@ DISCRETE: dict[str, list[Any]] = {
 }
 # Those whose mean and covariance say enough: of means 5 standard errors.
 BY_MOMENTS = [
-    "ContinuousBernoulli", "Dirichlet", "Kumaraswamy", "LowRankMultivariateNormal", "Multinomial",
-    "MultivariateNormal precision", "OneHotCategorical", "OneHotCategoricalStraightThrough",
+    "ContinuousBernoulli", "Kumaraswamy", "LowRankMultivariateNormal", "Multinomial",
+    "MultivariateNormal precision", "OneHotCategoricalStraightThrough",
     "Wishart",
 ]  # fmt: skip
 
