@@ -73,7 +73,9 @@ class Evaluator:
 
     def _place(self, places: dict[Any, int], variable: Any) -> int:
         aval = self._aval(variable)
-        if aval.size > MOST and not confined or not (aval.dtype in _DTYPES or is_threefry(aval.dtype)):
+        too_many = aval.size > MOST and not confined
+        known = aval.dtype in _DTYPES or confined and isinstance(aval.dtype, np.dtype)
+        if too_many or not (known or is_threefry(aval.dtype)):
             raise Unsupported
         self.largest = max(self.largest, aval.size)
         places[variable] = len(self._values)

@@ -110,7 +110,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
-    """The seed of NumPy's numbers in a worker: not that of `random`, which is the same algorithm."""
+    """The seed of NumPy's numbers in a worker: with that of `random` they would be the same."""
     entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return [int(word) for word in np.random.SeedSequence(entropy).generate_state(4)]
 
@@ -134,10 +134,11 @@ def _refuse_jax(client: Any) -> None:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"XLA does not run {CONFINED}")
 
-    for name in ("compile", "compile_and_load"):
+    for name in ("compile", "compile_and_load", "deserialize_executable"):
         with suppress(Exception):  # whatever they are called in this version
             setattr(type(client), name, refuse)
     jax.clear_caches()
+    jax.config.update("jax_enable_compilation_cache", False)
     jax.config.update("jax_transfer_guard", "disallow_explicit")
 
 
@@ -182,11 +183,11 @@ def _worker_loop(
         ended = False
         channel = Channel(sock, waits=True)
         while True:
-            ready([channel], _INTERVAL)
-            if parent is not None and not parent.is_alive():
-                return
             ask = _asked(channel)
             if ask is None:
+                if parent is not None and not parent.is_alive():
+                    return
+                ready([channel], _INTERVAL)
                 continue
             if isinstance(ask, _ResumeIteration):
                 channel.send((ask, None))
@@ -215,6 +216,8 @@ def _worker_loop(
             del data, keys, ask
     except (KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionResetError):
         pass  # the main process raises it as well, or wants no more
+    finally:
+        sock.close()
 
 
 def _asked(channel: Channel) -> Any:

@@ -1,0 +1,376 @@
+"""Worker processes: order, seeds, failures in PyTorch's words, and that nothing is left of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import leafax
+
+# PyTorch's loader forks as well, and what JAX says of that is hidden by ours alone.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+LIBRARIES = (leafax, torch)
+DATA = leafax.utils.data
+fork = pytest.mark.skipif(
+    multiprocessing.get_start_method() != "fork", reason="datasets are defined in functions"
+)
+
+
+def load(dataset: Any, lib: Any = leafax, num_workers: int = 2, **kwargs: Any) -> Any:
+    loader = lib.utils.data.DataLoader(dataset, num_workers=num_workers, **kwargs)
+    return [b.tolist() if hasattr(b, "tolist") else b for b in loader]
+
+
+class By:
+    """A map dataset by a function."""
+
+    def __init__(self, fn: Any, n: int = 8) -> None:
+        self.fn, self.n = fn, n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, k: int) -> Any:
+        return self.fn(k)
+
+
+def parts_of(lib: Any) -> Any:
+    """Worker 0 has 3 numbers, worker 1 has 5."""
+
+    class Parts(lib.utils.data.IterableDataset):
+        def __iter__(self) -> Any:
+            info = lib.utils.data.get_worker_info()
+            return iter(range(10 * info.id, 12 * info.id + 3))
+
+    return Parts()
+
+
+@fork
+def test_order_and_ends_are_those_of_torch() -> None:
+    for options in (
+        {"batch_size": 3},
+        {"batch_size": None},
+        {"batch_size": 3, "drop_last": True},
+        {"batch_size": 2, "prefetch_factor": 1},
+    ):
+        found = [load(By(lambda k: k, 11), lib, **options) for lib in LIBRARIES]
+        assert found[0] == found[1]
+    found = [load(parts_of(lib), lib, batch_size=2) for lib in LIBRARIES]
+    assert found[0] == found[1]
+    assert sorted(sum(load(By(lambda k: k), in_order=False, batch_size=2), [])) == list(range(8))
+
+
+@fork
+def test_what_arrives() -> None:
+    """Small and large arrays, tensors of all kinds, strings, and numbers; all may be written to."""
+
+    def sample(k: int) -> Any:
+        return {
+            "large": np.full((60, 60), k, np.float32),
+            "tensor": leafax.tensor([k, 0.5]),
+            "row": held[k],
+            "half": leafax.zeros(2, dtype=leafax.bfloat16),
+            "text": f"s{k}",
+            "pair": (k, k / 2),
+        }
+
+    held = leafax.arange(16.0).reshape(8, 2) + 1  # pending
+    loader = DATA.DataLoader(By(sample), 4, num_workers=1)
+    first, second = loader
+    assert first["large"].shape == (4, 60, 60) and first["large"].dtype == leafax.float32
+    assert second["large"][:, 3, 3].tolist() == [4, 5, 6, 7]
+    assert first["tensor"].tolist() == [[k, 0.5] for k in range(4)]
+    assert second["row"].tolist() == [[9, 10], [11, 12], [13, 14], [15, 16]]
+    assert first["half"].dtype is leafax.bfloat16 and first["half"].sum().item() == 0
+    assert first["text"] == ["s0", "s1", "s2", "s3"]
+    assert second["pair"][1].tolist() == [2, 2.5, 3, 3.5]
+    first["large"] += 1
+    first["tensor"][0] = 7
+    assert first["large"].sum().item() == 3600 * (1 + 2 + 3 + 4)
+    assert first["tensor"][0].tolist() == [7, 7]
+
+
+@fork
+def test_tensors_are_computed_by_numpy() -> None:
+    """The numbers of XLA, without it."""
+    x = leafax.randn(6, 3, 4)
+
+    def sample(k: int) -> Any:
+        return ((x[k] - x[k].mean()) / x[k].std()).flip(0) @ leafax.ones(4, 2)
+
+    (found,) = DATA.DataLoader(By(sample, 6), 6, num_workers=1)
+    expected = leafax.stack([sample(k) for k in range(6)])
+    assert np.allclose(found.numpy(), expected.numpy(), atol=1e-5)
+
+
+@fork
+@pytest.mark.parametrize("what", ["leafax", "jax", "jitted"])
+def test_what_needs_xla_is_an_error_at_once(what: str) -> None:
+    import jax
+
+    jitted = jax.jit(lambda x: x @ x)
+    x = jax.numpy.ones((100, 100))
+    jitted(x).block_until_ready()
+    samples: dict[str, Any] = {
+        "leafax": lambda k: leafax.linalg.svd(leafax.eye(3))[1],
+        "jax": lambda k: np.asarray(jax.numpy.ones(3) + k),
+        "jitted": lambda k: np.asarray(jitted(x)),
+    }
+    start = time.monotonic()
+    words = "(?s)XLA.*(does not run|Disallowed).*|Disallowed host-to-device transfer"
+    with pytest.raises(Exception, match=words):
+        load(By(samples[what]), num_workers=1)
+    assert time.monotonic() - start < 30
+
+
+@fork
+def test_seeds() -> None:
+    def drawn(k: int) -> Any:
+        return random.random(), float(np.random.rand()), leafax.rand(2), leafax.randn(1)
+
+    def numbers(seed: int) -> Any:
+        leafax.manual_seed(seed)
+        loader = DATA.DataLoader(By(drawn, 4), num_workers=2)
+        return [[t.tolist() for t in batch] for batch in loader]
+
+    assert numbers(0) == numbers(0) != numbers(1)
+    flat = [str(x) for batch in numbers(0) for x in batch]
+    assert len(set(flat)) == len(flat)
+    info = DATA.DataLoader(
+        By(lambda k: [getattr(DATA.get_worker_info(), n) for n in ("id", "num_workers", "seed")]),
+        num_workers=2, batch_size=None,
+    )  # fmt: skip
+    (a, b, *_) = list(info)
+    assert [int(x) for x in (a[0], a[1], b[0], b[1])] == [0, 2, 1, 2]
+    assert int(b[2]) == int(a[2]) + 1
+    theirs = torch.utils.data._utils.worker._generate_state
+    for base, worker in ((12345, 0), (2**62 + 17, 3)):
+        assert DATA._utils.worker._generate_state(base, worker) == theirs(base, worker)
+
+
+@fork
+def test_worker_init_fn_and_persistent_workers() -> None:
+    def begin(worker: int) -> None:
+        dataset = DATA.get_worker_info().dataset
+        dataset.n = 100 + worker
+
+    dataset = By(None, 4)
+    dataset.fn = lambda k: (DATA.get_worker_info().dataset.n, os.getpid())
+    loader = DATA.DataLoader(
+        dataset, num_workers=2, worker_init_fn=begin, persistent_workers=True, batch_size=None
+    )
+    next(iter(loader))  # and no more
+    turns = [list(loader) for _ in range(2)]
+    assert [n for n, _ in turns[0]] == [100, 101, 100, 101]
+    assert turns[0] == turns[1]
+    assert dataset.n == 4
+    workers = loader._iterator._workers
+    assert all(w.is_alive() for w in workers)
+    del loader
+    assert [w.exitcode for w in workers] == [0, 0]
+
+
+class Odd(Exception):
+    """An exception that takes two arguments."""
+
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a} and {b}")
+
+
+def fail(k: int, error: Any) -> int:
+    if k == 3:
+        raise error
+    return k
+
+
+def words(error: BaseException) -> str:
+    """The text of an error without the places in it."""
+    text = re.sub(r"(?m)^  File .*\n(    .*\n)*", "", str(error))
+    return re.sub(r"_utils\.|\d+ seconds", "", text)
+
+
+@fork
+@pytest.mark.parametrize("error", [ValueError("bad"), KeyError("key"), Odd(1, 2), StopIteration()])
+def test_exceptions_come_with_their_traceback(error: Any) -> None:
+    texts = []
+    for lib in LIBRARIES:
+        kind = RuntimeError if isinstance(error, Odd) else type(error)
+        loader = lib.utils.data.DataLoader(By(lambda k: fail(k, error)), num_workers=1)
+        with pytest.raises(RuntimeError if kind is StopIteration else kind) as found:
+            for _ in loader:
+                pass
+            raise RuntimeError("a stop ends the loop in silence")
+        texts.append(words(found.value))
+        del loader, found
+    assert texts[0] == texts[1]
+
+
+@fork
+def test_exceptions_at_the_start_and_in_collate_fn_and_in_pickling() -> None:
+    def begin(worker: int) -> None:
+        raise ValueError("no start")
+
+    with pytest.raises(ValueError, match="(?s)Caught ValueError in DataLoader worker.*no start"):
+        load(By(lambda k: k), worker_init_fn=begin)
+    with pytest.raises(TypeError, match="(?s)worker process 0.*default_collate: batch must"):
+        load(By(lambda k: None), num_workers=1)
+    with pytest.raises(Exception, match="(?s)Caught .* in DataLoader worker process 0.*pickle"):
+        load(By(lambda k: lambda: k), num_workers=1, collate_fn=lambda batch: batch[0])
+    w = leafax.ones(1, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Cowardly refusing to serialize non-leaf tensor"):
+        load(By(lambda k: w * 2), num_workers=1)
+
+
+@fork
+def test_a_loader_goes_on_after_an_exception() -> None:
+    loader = iter(DATA.DataLoader(By(lambda k: fail(k, ValueError("x")), 6), num_workers=2))
+    seen: list[Any] = []
+    for _ in range(6):
+        try:
+            seen.append(next(loader).item())
+        except ValueError:
+            seen.append("error")
+    assert seen == [0, 1, 2, "error", 4, 5]
+
+
+def end(k: int, how: Any) -> int:
+    if k == 2:
+        how()
+    return k
+
+
+@fork
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (
+            lambda: os.kill(os.getpid(), signal.SIGKILL),
+            r"worker \(pid \d+\) is killed by signal: K",
+        ),
+        (lambda: os._exit(3), r"worker \(pid \d+\) exited unexpectedly with exit code 3\. Details"),
+        (lambda: os._exit(0), r"worker \(pid\(s\) \d+\) exited unexpectedly$"),
+    ],
+)
+def test_a_worker_that_dies_is_an_error(how: Any, said: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match=f"DataLoader {said}"):
+        load(By(lambda k: end(k, how)))
+    assert time.monotonic() - start < 30
+    assert not multiprocessing.active_children()
+
+
+@fork
+def test_timeout() -> None:
+    def slow(k: int) -> int:
+        time.sleep(0.4)
+        return k
+
+    for lib in LIBRARIES:
+        with pytest.raises(RuntimeError, match="DataLoader timed out after 0.1 seconds"):
+            load(By(slow), lib, num_workers=1, timeout=0.1)
+    assert load(By(lambda k: k, 2), num_workers=1, timeout=30) == [[0], [1]]
+
+
+@fork
+def test_nothing_is_left_of_a_loop_that_is_left() -> None:
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
+
+    before = descriptors()
+    batch = next(iter(DATA.DataLoader(By(lambda k: np.zeros(9000)), num_workers=2)))
+    assert batch.shape == (1, 9000)
+    assert not multiprocessing.active_children()
+    assert descriptors() == before
+
+
+@fork
+def test_many_and_large_messages_do_not_wait_for_each_other() -> None:
+    """More of them than sockets hold, in both directions, before the first batch is asked for."""
+    keys = [[k] * 20_000 for k in range(6)]
+    loader = DATA.DataLoader(
+        By(lambda k: k), batch_sampler=keys, num_workers=1, prefetch_factor=6,
+        collate_fn=lambda batch: ["x" * 100] * 3000,
+    )  # fmt: skip
+    assert [len(batch) for batch in loader] == [3000] * 6
+    many = DATA.DataLoader(By(lambda k: k, 3000), num_workers=1, prefetch_factor=3000)
+    assert sum(batch.item() for batch in many) == 2999 * 1500
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import leafax as torch
+
+class Squares(torch.utils.data.Dataset):
+    def __init__(self):
+        self.x = torch.arange(6) * 1.0
+    def __len__(self):
+        return 6
+    def __getitem__(self, k):
+        return self.x[k] ** 2, np.full(5000, k)
+
+def main():
+    for method in sys.argv[1:]:
+        loader = torch.utils.data.DataLoader(
+            Squares(), 3, num_workers=1, multiprocessing_context=method
+        )
+        print([batch[0].tolist() for batch in loader])
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_other_ways_to_start_processes(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", script, "fork", "spawn"], capture_output=True, text=True
+    )
+    assert run.stdout == "[[0.0, 1.0, 4.0], [9.0, 16.0, 25.0]]\n" * 2, run.stderr
+    assert not run.stderr
+
+
+INTERRUPTED = """
+import os, sys, time
+import leafax as torch
+
+class Slow:
+    def __len__(self):
+        return 100
+    def __getitem__(self, k):
+        if k == 5:
+            time.sleep(60)
+        return os.getpid()
+
+for batch in torch.utils.data.DataLoader(Slow(), num_workers=1):
+    print(batch.item(), flush=True)
+"""
+
+
+@fork
+def test_an_interrupt_ends_the_workers() -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED], text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert run.stdout is not None
+    worker = int([run.stdout.readline() for _ in range(5)][0])
+    os.killpg(run.pid, signal.SIGINT)
+    _, said = run.communicate(timeout=20)
+    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert said.count("Traceback") == 1, said
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
