@@ -127,6 +127,8 @@ def _words(param: str | None, value: Any, distribution: str, constraint: Any) ->
 def _outline_words(param: str | None, value: Any, distribution: Any, constraint: Any) -> str:
     kind = f"({type(value).__name__} of shape {tuple(value.shape)})"
     name, within = _outline(distribution), type(constraint).__name__.lstrip("_")
+    if all(isinstance(bound, (int, float)) for bound in vars(constraint).values()):
+        within = repr(constraint)  # which looks at no tensor
     if param is None:
         return (
             f"Expected value argument {kind} to be within the support ({within}) of the "

@@ -120,7 +120,7 @@ def test_large_values_that_are_gone_are_not_shown() -> None:
     said = (
         "Expected parameter scale (Tensor of shape (2000,)) of distribution "
         "Normal(loc: torch.Size([2000]), scale: torch.Size([2000])) to satisfy the constraint "
-        "GreaterThan, but found invalid values"
+        "GreaterThan(lower_bound=0.0), but found invalid values"
     )
     with pytest.raises(ValueError) as caught:
         x.add(1).sum().item()
