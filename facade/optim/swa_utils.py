@@ -4,206 +4,123 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
+from copy import deepcopy
+from itertools import chain
 from typing import Any, Literal
 
-import jax.numpy as jnp
-
-from leafax.functional import Op
-
+from .._dtype import int64
 from .._from_data import tensor
-from .._handle import Handle
-from .._many import update_many
 from .._modes import no_grad
+from ..nn.modules.batchnorm import _BatchNorm
+from ..nn.modules.module import Module
+from ._averages import Average as Average
+from ._averages import AveragedFlax, MultiAverage, take_over
+from ._averages import get_ema_avg_fn as get_ema_avg_fn
+from ._averages import get_ema_multi_avg_fn as get_ema_multi_avg_fn
+from ._averages import get_swa_avg_fn as get_swa_avg_fn
+from ._averages import get_swa_multi_avg_fn as get_swa_multi_avg_fn
 from ._optimizer import Optimizer
 from ._schedule import NOT_WITHIN, LRScheduler, for_each_group
 
-MultiAverage = Callable[[list[Any], list[Any], int], None]
-Average = Callable[[Any, Any, int], Any]
 
-
-def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
-    """Averages that forget: `decay` times the old value, `1 - decay` times the new one."""
-    _check_decay(decay)
-
-    def ema_update(averaged: list[Any], current: list[Any], n: int) -> None:
-        if _mixes(averaged):
-            update_many(_LERP, averaged, tuple(current), numbers=(1 - decay,))
-            return
-        with no_grad():
-            for a, c in zip(averaged, current, strict=True):
-                a.copy_(a * decay + c * (1 - decay))
-
-    return ema_update
-
-
-def get_swa_multi_avg_fn() -> MultiAverage:
-    """Equal weights for all values so far."""
-
-    def swa_update(averaged: list[Any], current: list[Any], n: int) -> None:
-        if _mixes(averaged):
-            update_many(_LERP, averaged, tuple(current), numbers=(1 / (n + 1),))
-            return
-        with no_grad():
-            for a, c in zip(averaged, current, strict=True):
-                if isinstance(n, Handle):
-                    a.addcdiv_(c - a, n + 1)
-                else:
-                    a.add_(c - a, alpha=1.0 / (n + 1))
-
-    return swa_update
-
-
-def _mixes(averaged: list[Any]) -> bool:
-    return bool(averaged[0].is_floating_point() or averaged[0].is_complex())
-
-
-def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """`get_ema_multi_avg_fn` for one parameter at a time."""
-    _check_decay(decay)
-
-    def ema_update(averaged: Any, current: Any, n: int) -> Any:
-        return decay * averaged + (1 - decay) * current
-
-    return ema_update
-
-
-def get_swa_avg_fn() -> Average:
-    """`get_swa_multi_avg_fn` for one parameter at a time."""
-
-    def swa_update(averaged: Any, current: Any, n: int) -> Any:
-        return averaged + (current - averaged) / (n + 1)
-
-    return swa_update
-
-
-def _check_decay(decay: float) -> None:
-    if decay < 0.0 or decay > 1.0:
-        raise ValueError(
-            f"Invalid decay value {decay} provided. Please provide a value in [0,1] range."
-        )
-
-
-class AveragedModel:
-    """A model with averages in place of its trainable parameters.
-
-    Frozen parameters have no average: calls read the model's own. One that is thawed later starts
-    its average then, with the value that it has.
+class AveragedModel(Module):
+    """A copy of a model whose parameters are averages of those of the model.
 
     Args:
-      model: a model of `leafax.adapters`.
+      model: a module, or a model of `leafax.adapters`: that one's frozen parameters have no
+        average, and calls read its own.
+      device: where the copy of a module is to be.
       avg_fn: `(average, parameter, n) -> average`, for one parameter.
       multi_avg_fn: `(averages, parameters, n) -> None`, which writes the averages: all
         parameters by one op. Equal weights if both are None.
       use_buffers: average floating point buffers (BatchNorm statistics) too; they follow the
         model otherwise.
 
-    >>> from flax import nnx
-    >>> from leafax.adapters.nnx import Model
-    >>> model = Model(nnx.Linear(3, 2, rngs=nnx.Rngs(0))).freeze("kernel")
+    >>> import leafax
+    >>> model = leafax.nn.Linear(3, 2)
     >>> ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
     >>> ema.update_parameters(model)
-    >>> [name for name, _ in ema.named_parameters()]
-    ['bias']
+    >>> ema.n_averaged
+    tensor(1)
     """
+
+    n_averaged: Any
+
+    def __new__(cls, model: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(model, Module):
+            return AveragedFlax(model, *args, **kwargs)
+        return super().__new__(cls)
 
     def __init__(
         self, model: Any, device: Any = None, avg_fn: Average | None = None,
         multi_avg_fn: MultiAverage | None = None, use_buffers: bool = False,
     ) -> None:  # fmt: skip
+        super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
-        self.module = model
+        self.module = deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", tensor(0, dtype=int64, device=device))
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
-        self._n = 0
-        self._started: dict[str, int] = {}
-        self._averaged: dict[str, Any] = {}
-        self._copied: dict[str, Any] = {}
-        self._follow(model)
 
-    @property
-    def n_averaged(self) -> Any:
-        """How many values are averaged, a tensor of int64."""
-        return tensor(self._n)
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the copy."""
+        return self.module(*args, **kwargs)
 
-    def _follow(self, model: Any) -> None:
-        """Start averages of what trains now, and take over the other buffers."""
-        buffers = dict(model.named_buffers())
-        wanted = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    def _averaged(self, model: Any) -> list[Any]:
         if self.use_buffers:
-            wanted |= {name: b for name, b in buffers.items() if b.is_floating_point()}
-        with no_grad():
-            for name, t in wanted.items():
-                if name not in self._averaged:
-                    self._averaged[name] = t.detach().clone()
-                    self._started[name] = self._n
-            for name, b in buffers.items():
-                if name not in self._averaged:
-                    self._copied[name] = b.detach().clone()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the model with the averages."""
-        return self.module.functional_call(self._averaged | self._copied, *args, **kwargs)
-
-    def named_parameters(self) -> Iterator[tuple[str, Any]]:
-        """The averages with their paths."""
-        return iter(self._averaged.items())
-
-    def parameters(self) -> Iterator[Any]:
-        """The averages."""
-        return iter(self._averaged.values())
+            return [t.detach() for t in chain(model.parameters(), model.buffers())]
+        return [t.detach() for t in model.parameters()]
 
     def update_parameters(self, model: Any) -> None:
-        """Take the model's parameters as they are now into the averages.
-
-        What was frozen since keeps its average and takes part no more.
-        """
-        self._follow(model)
-        parts: dict[int, tuple[list[Any], list[Any]]] = {}
-        mine = dict(model.named_parameters()) | dict(model.named_buffers())
-        buffers = dict(model.named_buffers())
-        for name, average in self._averaged.items():
-            t = mine[name]
-            if name in buffers or t.requires_grad:
-                averages, current = parts.setdefault(self._n - self._started[name], ([], []))
-                averages.append(average)
-                current.append(t.detach())
+        """Take the model's parameters as they are now into the averages."""
+        averages, current = self._averaged(self.module), self._averaged(model)
+        n = int(self.n_averaged)
         with no_grad():
-            for n, (averages, current) in parts.items():
-                self._average(averages, current, n)
-        self._n += 1
+            if n > 0 and self.avg_fn is not None:
+                for average, t in zip(averages, current, strict=True):
+                    average.copy_(self.avg_fn(average, t.to(average.device), n))
+            else:
+                update = take_over if n == 0 else self.multi_avg_fn or get_swa_multi_avg_fn()
+                by_dtype: dict[Any, tuple[list[Any], list[Any]]] = {}
+                for average, t in zip(averages, current, strict=True):
+                    pair = by_dtype.setdefault(average.dtype, ([], []))
+                    pair[0].append(average)
+                    pair[1].append(t)
+                for some, values in by_dtype.values():
+                    update(some, values, n)
+            if not self.use_buffers:
+                for mine, b in zip(self.module.buffers(), model.buffers(), strict=True):
+                    mine.detach().copy_(b.detach())
+            self.n_averaged += 1
 
-    def _average(self, averages: list[Any], current: list[Any], n: int) -> None:
-        if self.avg_fn is not None:
-            if n == 0:
-                update_many(_TAKE, averages, tuple(current))
-                return
-            for average, t in zip(averages, current, strict=True):
-                average.copy_(self.avg_fn(average, t, n))
-            return
-        update = _take_over if n == 0 else self.multi_avg_fn or get_swa_multi_avg_fn()
-        by_dtype: dict[Any, tuple[list[Any], list[Any]]] = {}
-        for average, t in zip(averages, current, strict=True):
-            pair = by_dtype.setdefault(average.dtype, ([], []))
-            pair[0].append(average)
-            pair[1].append(t)
-        for some, values in by_dtype.values():
-            update(some, values, n)
 
-    def state_dict(self) -> dict[str, Any]:
-        """The averages by path, and since when each is kept."""
-        return {
-            "n_averaged": self._n,
-            "started": dict(self._started),
-            "averaged": {name: t.detach().clone() for name, t in self._averaged.items()},
-            "buffers": {name: t.detach().clone() for name, t in self._copied.items()},
-        }
+def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
+    """Compute the statistics of a model's batch norms anew, from all batches of a loader.
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict()` returned."""
-        self._n, self._started = state_dict["n_averaged"], dict(state_dict["started"])
-        self._averaged = {n: t.detach().clone() for n, t in state_dict["averaged"].items()}
-        self._copied = {n: t.detach().clone() for n, t in state_dict["buffers"].items()}
+    Args:
+      loader: gives batches, or lists and tuples that begin with one.
+      model: a module.
+      device: where batches are brought to.
+    """
+    norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
+    momenta = [m.momentum for m in norms]
+    if not norms:
+        return
+    was_training = model.training
+    model.train()
+    with no_grad():
+        for m in norms:
+            m.reset_running_stats()
+            m.momentum = None  # statistics are the mean of all batches
+        for batch in loader:
+            batch = batch[0] if isinstance(batch, (list, tuple)) else batch
+            model(batch if device is None else batch.to(device))
+    for m, momentum in zip(norms, momenta, strict=True):
+        m.momentum = momentum
+    model.train(was_training)
 
 
 class SWALR(LRScheduler):
@@ -251,30 +168,3 @@ class SWALR(LRScheduler):
             start = end if before == 1 else (group["lr"] - before * end) / (1 - before)
             rates.append(end * now + start * (1 - now))
         return rates
-
-
-def _take_over(averaged: list[Any], current: list[Any], n: int) -> None:
-    """Write the first values: by the op that mixes later ones in, so that it is one program."""
-    if _mixes(averaged):
-        update_many(_LERP, averaged, tuple(current), numbers=(1.0,))
-    else:
-        update_many(_TAKE, averaged, tuple(current))
-
-
-def _lerp(averages: Any, current: Any, numbers: Any) -> Any:
-    weight = numbers[0]
-
-    def one(a: Any, b: Any) -> Any:
-        b = b.astype(a.dtype)
-        mixed = a + (b - a) * weight.astype(a.real.dtype)
-        return jnp.where(weight == 1, b, mixed)  # to the last bit, and where it is infinite
-
-    return tuple(one(a, b) for a, b in zip(averages, current, strict=True))
-
-
-def _take(averages: Any, current: Any, numbers: Any) -> Any:
-    return tuple(jnp.asarray(b, a.dtype) for a, b in zip(averages, current, strict=True))
-
-
-_LERP = Op(_lerp, name="lerp_many_", namespace="optim", differentiable=False)
-_TAKE = Op(_take, name="copy_many_", namespace="optim", differentiable=False)
