@@ -15,7 +15,7 @@ import numpy as np
 from ...._dtype import float64
 from ...._enter import from_array
 from ...._from_data import _check_dtype, as_tensor, tensor
-from ...._functions import stack
+from ...._functions import stack  # type: ignore[attr-defined]
 from ...._handle import Handle
 from ...._host import room
 from ...._modes import is_inference_mode_enabled

@@ -172,7 +172,8 @@ def _worker_loop(
         seed = _seed(task.base_seed, task.id)
         _worker_info = WorkerInfo(task.id, task.num_workers, seed, task.dataset)
         made = task.dataset_kind, task.dataset, task.auto_collation, task.collate_fn, task.drop_last
-        failed = fetcher = None
+        failed: Any = None
+        fetcher: Any = None
         parent = multiprocessing.parent_process()
         try:
             if task.init_fn is not None:
