@@ -18,7 +18,7 @@ _TRIL = [[1.2, 0.0, 0.0], [0.3, 0.9, 0.0], [-0.4, 0.2, 1.1]]
 # Lists are tensors in double precision, everything else is given as it is. The class is what
 # stands before the first space.
 EXAMPLES: dict[str, dict[str, Any]] = {
-    "Bernoulli": {"probs": [0.7, 0.2, 0.4]},
+    "Bernoulli": {"probs": [0.7, 0.2]},
     "Bernoulli logits": {"logits": [[0.3, -1.2]]},
     "Bernoulli number": {"probs": 0.3},
     "Beta": {"concentration1": [0.4, 2.5], "concentration0": [1.3, 3.0]},
@@ -29,7 +29,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "Categorical logits": {"logits": [0.3, -0.4, 1.0]},
     "Cauchy": {"loc": [0.0, 1.0], "scale": [1.0, 2.5]},
     "Chi2": {"df": [0.8, 3.5]},
-    "ContinuousBernoulli": {"probs": [0.7, 0.2, 0.4999]},
+    "ContinuousBernoulli": {"probs": [0.7, 0.4999]},
     "ContinuousBernoulli logits": {"logits": [0.3, -1.2]},
     "Dirichlet": {"concentration": [[0.5, 2.0, 3.0], [0.3, 0.4, 0.8]]},
     "Exponential": {"rate": [0.7, 2.0]},

@@ -32,7 +32,7 @@ CONTINUOUS: dict[str, list[Any]] = {
     "VonMises": [stats.vonmises(0.5, 0.2), stats.vonmises(4, -1)],
 }
 DISCRETE: dict[str, list[Any]] = {
-    "Bernoulli": [stats.bernoulli(0.7), stats.bernoulli(0.2), stats.bernoulli(0.4)],
+    "Bernoulli": [stats.bernoulli(0.7), stats.bernoulli(0.2)],
     "Binomial": [stats.binom(4, 0.7), stats.binom(4, 0.2)],
     "Categorical logits": [stats.rv_discrete(values=(range(3), [0.2800, 0.1390, 0.5810]))],
     "Geometric": [stats.geom(0.7, loc=-1), stats.geom(0.2, loc=-1)],
