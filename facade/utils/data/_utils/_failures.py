@@ -40,4 +40,7 @@ class ExceptionWrapper:
             exception = kind(KeyErrorMessage(text) if kind is KeyError else text)
         except Exception:  # it takes other arguments
             raise RuntimeError(text) from None
-        raise exception
+        try:
+            raise exception
+        finally:
+            del exception  # else it would hold this frame, and with it the loader's workers
