@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from ._confined import confined, name_of, refuse_xla
+from ._drawn import in_blocks
 from ._dtypes import is_differentiable, is_floating
 from ._lengths import AnyLengths, Size
 from ._lower import FaultSite, Side, summarise
@@ -52,7 +53,11 @@ def ran_alone(node: Node, alone: Any, inputs: Sequence[Any]) -> Any:
         if run is None:
             run = _ready[alone] = _compiled(node)
         return run(*inputs)
-    return _ran(alone, inputs, lambda: _compiled(node), _draws(node))
+
+    def compiled() -> Any:
+        return (in_blocks(node) if on_host() else None) or _compiled(node)
+
+    return _ran(alone, inputs, compiled, _draws(node))
 
 
 def check_alone(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
@@ -115,9 +120,7 @@ class _Small:
         return self._fn(*arrays) if self._left >= 0 else None
 
 
-def _small(
-    fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, alone: Any
-) -> _Small | None:
+def _small(fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, alone: Any) -> _Small | None:
     """The function by NumPy, if that can compute it for arrays like these."""
     found = evaluator(fn, arrays, exact, alone) if on_host() else None
     return None if found is None else _Small(found)

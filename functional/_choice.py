@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import ref
 
-from ._alone import LITTLE, is_exact, is_little, is_ready, namespace_of
+from ._alone import LITTLE, is_exact, is_little, is_ready, namespace_of, on_host
+from ._drawn import in_blocks
 from ._lowerings import lowerings
 from ._program import Input, Node, Program
 from ._vjp import ResidualCall
@@ -44,6 +45,12 @@ _HARDLY = 8
 _IN_TURN, _AT_ONCE = 0.02, 40.0  # ms
 _BETWEEN_OTHERS = 1.0
 _LONG, _LONG_STEP = 4000.0, 800.0  # ms to compile; the second of a program with an update
+
+#: Ops that parameters are made by, which give the same to the last bit wherever they run.
+_FILLS = frozenset({
+    "uniform", "fill.normal", "rand", "randn", "next_key", "fill", "zero", "zeros", "ones", "full",
+    "mul",
+})  # fmt: skip
 
 _OFTEN_ASKED = 2  # gradients of small models in a program, for each that is to be compiled alone
 _FEW = 8  # nodes that NumPy computes in about the time that a compiled program takes to start
@@ -81,6 +88,8 @@ class Choice:
             return False
         if lowerings()["op_by_op"] == "exact" and not self._is_exact:
             return False
+        if self._only_fills:
+            return True
         if met:
             return once or self._stays_by_numpy or self.spent < self._worth()
         one_of_many = self._is_one_of_many
@@ -133,6 +142,15 @@ class Choice:
         if self._optimizers:
             return self._whole >= _LONG_STEP
         return not self._program.residuals and all(is_little(alone) for _, alone in self._steps)
+
+    @functools.cached_property
+    def _only_fills(self) -> bool:
+        """Whether it makes parameters: all that it does but draw in blocks is to fill."""
+        names = [
+            getattr(getattr(node.call, "op", None), "qualified", None) for node, _ in self._steps
+        ]
+        draws = sum(in_blocks(node) is not None for node, _ in self._steps)
+        return draws > 0 and on_host() and _FILLS.issuperset(names)
 
     @functools.cached_property
     def _only_scales(self) -> bool:
