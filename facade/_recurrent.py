@@ -103,19 +103,24 @@ rnn_tanh_cell, rnn_relu_cell = _rnn_cell("rnn_tanh", "tanh"), _rnn_cell("rnn_rel
 
 
 def _layers(
-    kind: str, input: Any, states: list[Any], params: Any, has_biases: bool, num_layers: int,
-    dropout: float, train: bool, bidirectional: bool, live: Any = None,
+    kind: str, input: Any, live: Any, states: list[Any], params: Any, has_biases: bool,
+    num_layers: int, dropout: float, train: bool, bidirectional: bool, projected: bool = False,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """The outputs `(T, N, directions * H)`, and each state `(layers * directions, N, H)` after."""
-    projected = kind == "lstm" and states[0].size(2) != states[1].size(2)
+    """The outputs `(T, N, directions * H)`, and each state `(layers * directions, N, H)` after.
+
+    Without states they are zeros, which are no part of what is recorded.
+    """
+    if kind == "lstm" and states:
+        projected = states[0].size(2) != states[1].size(2)
     directions, each = (2 if bidirectional else 1), (4 if has_biases else 2) + projected
     if len(params) % each:
         raise RuntimeError("got an incorrect number of RNN parameters")
     cells = [tuple(params[i : i + each]) for i in range(0, len(params), each)]
     count = num_layers * directions
-    if bidirectional and (len(cells) % 2 or states[0].size(0) % 2):
+    given = states[0].size(0) if states else count
+    if bidirectional and (len(cells) % 2 or given % 2):
         raise RuntimeError("Odd number of params or hiddens given to a bidirectional RNN")
-    for what, found in (("hidden states", states[0].size(0)), ("weights", len(cells))):
+    for what, found in (("hidden states", given), ("weights", len(cells))):
         if found != count:  # PyTorch asks for more also where there are too many
             raise RuntimeError(f"Expected more {what} in stacked_rnn")
     if input.size(0) == 0:
@@ -123,7 +128,7 @@ def _layers(
     if input.dim() < 3:
         input.select(0, 0).size(1)  # the error that PyTorch's first step raises
     starts = [s.unbind(0) for s in states]
-    ends: list[list[Any]] = [[] for _ in states]
+    ends: list[list[Any]] = [[] for _ in range(2 if kind == "lstm" else 1)]
     for layer in range(num_layers):
         outs = []
         for direction in range(directions):
@@ -148,18 +153,24 @@ def _direction(
     w_ih, w_hh, *biases = weights
     b_ih, b_hh = biases or (None, None)
     gates = linear(input, w_ih, b_ih)
-    c = states[1] if len(states) > 1 else None
-    return apply(_RECURRENCE, gates, w_hh, b_hh, states[0], c, w_hr, live, kind, reverse)
+    h, c = (*states, None, None)[:2]
+    return apply(_RECURRENCE, gates, w_hh, b_hh, h, c, w_hr, live, kind, reverse)
 
 
-def _padded_layers(
+def padded_layers(
     kind: str, input: Any, states: list[Any], params: Any, has_biases: bool, num_layers: int,
-    dropout: float, train: bool, bidirectional: bool, batch_first: bool,
+    dropout: float, train: bool, bidirectional: bool, batch_first: bool, projected: bool = False,
 ) -> tuple[Any, ...]:  # fmt: skip
+    """Run layers of this kind, "lstm", "gru", "rnn_tanh" or "rnn_relu"; from zeros without states.
+
+    Args:
+      projected: without states, whether the hidden ones are narrower than the cell states.
+    """
+    refuse(kind, input, *states, *params)
     if batch_first:
         input = input.transpose(0, 1)
-    rest = (has_biases, num_layers, dropout, train, bidirectional)
-    out, *ends = _layers(kind, input, states, params, *rest)
+    rest = (has_biases, num_layers, dropout, train, bidirectional, projected)
+    out, *ends = _layers(kind, input, None, states, params, *rest)
     if batch_first:
         turn = out.transpose if kind == "lstm" else out.transpose_  # as PyTorch does it
         out = turn(0, 1)
@@ -171,7 +182,7 @@ def _packed_layers(
 ) -> tuple[Any, ...]:
     """The outputs of a packed sequence, packed as well, and the states after each one's end."""
     places = Places.of(batch_sizes)
-    out, *ends = _layers(kind, places.padded(data), states, params, *rest, live=places.live())
+    out, *ends = _layers(kind, places.padded(data), places.live(), states, params, *rest)
     return (places.packed(out), *ends)
 
 
@@ -196,8 +207,7 @@ def _rnn(kind: str) -> Callable[..., Any]:
             refuse(kind, input, *states, *params)
             return _packed_layers(kind, input, batch_sizes, states, tuple(params), *rest)
         states = _states(kind, hx, params)
-        refuse(kind, input, *states, *params)
-        return _padded_layers(kind, input, states, tuple(params), has_biases, *rest)
+        return padded_layers(kind, input, states, tuple(params), has_biases, *rest)
 
     layers.__name__ = layers.__qualname__ = kind
     layers.__doc__ = f"""Layers of {kind.upper()} cells over a sequence.

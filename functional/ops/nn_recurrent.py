@@ -55,7 +55,7 @@ def _check(gates: Array, w_hh: Array, state: Array) -> None:
     saves={"self": "*"},
 )  # fmt: skip
 def recurrence(
-    gates: Array, w_hh: Array, b_hh: Array | None, h: Array, c: Array | None,
+    gates: Array, w_hh: Array, b_hh: Array | None, h: Array | None, c: Array | None,
     w_hr: Array | None, live: Array | None, kind: str, reverse: bool,
 ) -> tuple[Array, ...]:  # fmt: skip
     """All hidden states `(T, N, H)`, the last one, and for an LSTM the last cell state.
@@ -63,14 +63,20 @@ def recurrence(
     Args:
       gates: `(T, N, gates * H)`, what the inputs add.
       w_hh: `(gates * H, H)`.
-      h: `(N, H)` before the first step; so `c`, for an LSTM.
+      h: `(N, H)` before the first step, zeros if None; so `c`, for an LSTM.
       w_hr: `(P, H)`, what projects the hidden states of an LSTM, `(N, P)` then; or None.
       live: `(T, N)`, False where a sequence has no such step: its states stay; or None.
       kind: "lstm", "gru", "rnn_tanh" or "rnn_relu".
       reverse: from the last input to the first.
     """
 
-    for x in (h,) if c is None or w_hr is not None else (h, c):
+    first: tuple[Array, ...]
+    if h is None:
+        widths = (w_hh.shape[1], w_hh.shape[0] // 4)[: 2 if kind == "lstm" else 1]
+        first = tuple(jnp.zeros((gates.shape[1], n), gates.dtype) for n in widths)
+    else:
+        first = (h,) if c is None else (h, c)
+    for x in first if w_hr is None else first[:1]:
         _check(gates, w_hh, x)
 
     def step(
@@ -88,6 +94,5 @@ def recurrence(
             new = tuple(jnp.where(alive[:, None], a, b) for a, b in kept)
         return new, new[0]
 
-    first: tuple[Array, ...] = (h,) if c is None else (h, c)
     last, seen = jax.lax.scan(step, first, (gates, live), reverse=reverse)
     return (seen, *last)

@@ -37,7 +37,7 @@ _ALL = (
 
 
 class _Allowed(threading.local):
-    backends = _ALL
+    backends: tuple[SDPBackend, ...] = _ALL
 
 
 _allowed = _Allowed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Callable
@@ -108,8 +109,9 @@ class BlockMask:
         if seq_lengths is None:
             seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
         return cls(
-            seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *columns,
-            BLOCK_SIZE=size, mask_mod=noop_mask if mask_mod is None else mask_mod,
+            seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices,
+            columns[0], columns[1], columns[2], columns[3], size,
+            noop_mask if mask_mod is None else mask_mod,
         )  # fmt: skip
 
     def as_tuple(self, flatten: bool = True) -> tuple[Any, ...]:
@@ -185,9 +187,13 @@ class BlockMask:
         self, change: Callable[[Any], Any], lengths: tuple[int, int], mask_mod: MaskMod
     ) -> Self:
         parts = [getattr(self, name) for name in _TENSORS[:4]]
+        return self._of([None if x is None else change(x) for x in parts], lengths, mask_mod)
+
+    def _of(self, parts: list[Any], lengths: tuple[int, int], mask_mod: MaskMod) -> Self:
+        count, which, full_count, full_which = parts
         return type(self).from_kv_blocks(
-            *[None if x is None else change(x) for x in parts], BLOCK_SIZE=self.BLOCK_SIZE,
-            mask_mod=mask_mod, seq_lengths=lengths, compute_q_blocks=self.q_indices is not None,
+            count, which, full_count, full_which, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=mask_mod,
+            seq_lengths=lengths, compute_q_blocks=self.q_indices is not None,
         )  # fmt: skip
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> Self:
@@ -204,17 +210,15 @@ class BlockMask:
             which, count = which[:, :, :rows, :columns], count[:, :, :rows].clamp(max=columns)
             made[2 * i] = (which < count.unsqueeze(-1)).sum(-1).to(int32)
             made[2 * i + 1] = which
-        return type(self).from_kv_blocks(
-            *made, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod,
-            seq_lengths=(new_q_len, new_kv_len), compute_q_blocks=self.q_indices is not None,
-        )  # fmt: skip
+        return self._of(made, (new_q_len, new_kv_len), self.mask_mod)
 
     def to(self, device: Any) -> Self:
         """Move its tensors to a device."""
-        tensors = [getattr(self, name) for name in _TENSORS]
-        moved = [None if x is None else x.to(device) for x in tensors]
-        size, mod = self.BLOCK_SIZE, self.mask_mod
-        return type(self)(self.seq_lengths, *moved, BLOCK_SIZE=size, mask_mod=mod)
+        made = copy.copy(self)
+        for name in _TENSORS:
+            if getattr(self, name) is not None:
+                setattr(made, name, getattr(self, name).to(device))
+        return made
 
 
 def _need_both(name: str, count: Any, which: Any) -> None:

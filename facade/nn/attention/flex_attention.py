@@ -110,10 +110,12 @@ def create_block_mask(
     size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
     partial, full = blocks_of_mask(mask, size, separate_full_blocks)
-    more = (None, None) if full is None else ordered(full)
+    count, which = ordered(partial)
+    full_count, full_which = (None, None) if full is None else ordered(full)
     return BlockMask.from_kv_blocks(
-        *ordered(partial), *more, BLOCK_SIZE=size, mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN)
-    )
+        count, which, full_count, full_which, BLOCK_SIZE=size, mask_mod=mask_mod,
+        seq_lengths=(Q_LEN, KV_LEN),
+    )  # fmt: skip
 
 
 def _combined(mask_mods: tuple[MaskMod, ...], every: bool) -> MaskMod:

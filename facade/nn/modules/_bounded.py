@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .. import functional as F
+from .. import functional as _functional
 from ._units import also_inplace
 from .module import Module
+
+F: Any = _functional  # stubs of the op table know of no `inplace`
 
 
 class Threshold(Module):

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from ..._creation import empty
 from ..._handle import Handle
+from ..._recurrent import padded_layers
 from ..._trace import local
 from ..init import uniform_
 from ..parameter import Parameter
@@ -174,6 +175,12 @@ class RNNBase(Module):
         """Raise unless input and state have the sizes of the layers."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def _from_zeros(self, input: Any) -> tuple[Any, ...]:
+        """Run the layers from states of zeros."""
+        self.check_input(input, None)
+        rest = (*self._rest, self.batch_first, self.proj_size > 0)
+        return padded_layers(self.mode.lower(), input, [], self._flat_weights, *rest)
 
     def permute_hidden(self, hx: Any, permutation: Any) -> Any:
         """Order a state as sorted sequences are."""

@@ -142,8 +142,9 @@ class TransformerDecoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
-        named = isinstance(activation, str)
-        self.activation = _get_activation_fn(activation) if named else activation
+        if isinstance(activation, str):
+            activation = _get_activation_fn(activation)
+        self.activation = activation
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "activation" not in state:

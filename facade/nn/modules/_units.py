@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..._creation import empty
-from .. import functional as F
+from .. import functional as _functional
 from ..init import constant_
 from ..parameter import Parameter
 from .module import Module
+
+F: Any = _functional  # stubs of the op table know of no `inplace`
 
 
 def also_inplace(said: str, inplace: bool) -> str:

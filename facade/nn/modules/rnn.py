@@ -70,9 +70,11 @@ class _OneState(RNNBase):
             input = input.unsqueeze(batch_dim)
         hx = self._batched_state(hx, batched)
         if hx is None:
-            hx = self._first_state(input, input.size(batch_dim))
-        self.check_forward_args(input, hx, None)
-        output, hidden = self._layers(input, hx, self._flat_weights, *self._rest, self.batch_first)
+            output, hidden = self._from_zeros(input)
+        else:
+            self.check_forward_args(input, hx, None)
+            rest = (*self._rest, self.batch_first)
+            output, hidden = self._layers(input, hx, self._flat_weights, *rest)
         if batched:
             return output, hidden
         return output.squeeze(batch_dim), hidden.squeeze(1)
@@ -198,11 +200,11 @@ class LSTM(RNNBase):
         if not batched:
             input = input.unsqueeze(batch_dim)
         if hx is None:
-            hx = self._first_states(input, input.size(batch_dim))
+            output, h, c = self._from_zeros(input)
         else:
             hx = _batched_states(hx, batched)
-        self.check_forward_args(input, hx, None)
-        output, h, c = lstm(input, hx, self._flat_weights, *self._rest, self.batch_first)
+            self.check_forward_args(input, hx, None)
+            output, h, c = lstm(input, hx, self._flat_weights, *self._rest, self.batch_first)
         if batched:
             return output, (h, c)
         return output.squeeze(batch_dim), (h.squeeze(1), c.squeeze(1))
