@@ -6,14 +6,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-_FLAX = (
-    "layers are Flax's: call a module through `leafax.adapters.linen.Model` or "
-    "`leafax.adapters.nnx.Model`; functions of layers are in `leafax.nn.functional`"
-)
-_LEAF = (
-    "any leaf tensor can be a parameter: `leafax.tensor(values, requires_grad=True)`, which "
-    "`leafax.optim` takes in a list"
-)
 _SPARSE = "there are no sparse tensors"
 _COMPILED = "a training step is one compiled program as it is; leave the call out"
 _PROFILER = "`leafax.explain()` tells what ran, `jax.profiler` for how long"
@@ -67,15 +59,19 @@ MASKED: dict[str, str] = dict.fromkeys(
 OPTIM: dict[str, str] = {
     "SparseAdam": "there are no sparse gradients: use `leafax.optim.Adam`",
 }
+NN: dict[str, str] = {
+    **dict.fromkeys(["DataParallel", "parallel"], "a program runs on one device so far"),
+    **dict.fromkeys(
+        ["intrinsic", "qat", "quantizable", "quantized"], "there are no quantized tensors"
+    ),
+}
 UTILS: dict[str, str] = {
 }
 
 
 def layer(name: str) -> str | None:
-    """The hint for a name of `nn`, where classes are layers and parameters."""
-    if name in ("Parameter", "ParameterList", "ParameterDict", "Buffer", "UninitializedParameter"):
-        return _LEAF
-    return _FLAX if name[:1].isupper() else None
+    """The hint for a name of `nn`."""
+    return NN.get(name)
 
 
 def missing(

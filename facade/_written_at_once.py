@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -9,9 +10,21 @@ import jax
 from ._enter import from_array
 from ._handle import Handle
 from ._host import placed
+from ._run import cut
 from ._threads import sharing
 from ._trace import LEAF, local, resting
 from ._writes import bump
+
+
+def let_rest(tensors: Iterable[Any], reason: str) -> None:
+    """Cut where one of the tensors is pending, so that what comes next is a program of its own."""
+    trace = local.trace
+    if trace.inside is not None or local.look is not None or local.uncut:
+        return
+    for t in tensors:
+        if "_v" in t.__dict__ and t._array is None and t._v.index >= 0 and t._trace is trace:
+            cut(reason)
+            return
 
 
 def array_of(t: Any) -> Any:

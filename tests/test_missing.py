@@ -13,16 +13,8 @@ import leafax
         (leafax, "compile", "a training step is one compiled program as it is; leave the call out"),
         (leafax, "sparse_coo_tensor", "there are no sparse tensors"),
         (leafax.optim, "SparseAdam", "there are no sparse gradients: use `leafax.optim.Adam`"),
-        (
-            leafax.nn, "Linear",
-            "layers are Flax's: call a module through `leafax.adapters.linen.Model` or "
-            "`leafax.adapters.nnx.Model`; functions of layers are in `leafax.nn.functional`",
-        ),
-        (
-            leafax.nn, "Parameter",
-            "any leaf tensor can be a parameter: `leafax.tensor(values, requires_grad=True)`, "
-            "which `leafax.optim` takes in a list",
-        ),
+        (leafax.nn, "DataParallel", "a program runs on one device so far"),
+        (leafax.nn, "quantized", "there are no quantized tensors"),
         (leafax, "sparse_csr", "there are no sparse tensors"),
         (
             leafax.masked, "as_masked_tensor",
@@ -55,5 +47,6 @@ def test_no_hint_is_of_what_is_there() -> None:
     for module, hints in (
         (leafax, _missing.TOP), (leafax.optim, _missing.OPTIM), (leafax.utils, _missing.UTILS),
         (leafax.masked, _missing.MASKED), (leafax.autograd, _missing.AUTOGRAD),
+        (leafax.nn, _missing.NN),
     ):  # fmt: skip
         assert not [name for name in hints if name in vars(module)]

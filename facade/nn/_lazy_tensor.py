@@ -19,7 +19,12 @@ def _passed_on(name: str) -> Any:
     """A method that is let through to the empty tensor that knows the dtype and the device."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self._blank_data, name)(*args, **kwargs)
+        made = getattr(self._blank_data, name)(*args, **kwargs)
+        if not isinstance(made, Tensor):
+            return made
+        out = type(self)._blank(made, self.requires_grad)
+        out.__dict__.update({k: v for k, v in self.__dict__.items() if k not in out.__dict__})
+        return out
 
     method.__name__ = name
     method.__doc__ = f"Do what `Tensor.{name}` does."

@@ -9,6 +9,8 @@ from typing import Any
 
 from .._handle import Handle
 from .._typename import typename
+from .._written_at_once import let_rest
+from ..nn.parameter import Parameter
 from ._hooks import Hooked
 
 ParamGroup = dict[str, Any]
@@ -73,6 +75,9 @@ class ParamGroups(Hooked):
                 )
             param_group["param_names"] = names
         self._check_params(param_group["params"])
+        # How modules' weights began is no part of the first step, or that would be compiled apart.
+        weights = (p for p in param_group["params"] if isinstance(p, Parameter))
+        let_rest(weights, "an optimizer of weights that are new")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError(

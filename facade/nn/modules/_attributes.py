@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._handle import Handle
 from ..._typename import typename
@@ -19,6 +19,10 @@ class Base:
     _buffers: dict[str, Any]
     _non_persistent_buffers_set: set[str]
     _modules: dict[str, Any]
+
+    if TYPE_CHECKING:  # of `Module`, whose file holds the hooks of all modules
+
+        def _run_registration_hooks(self, kind: str, name: str, given: Any) -> Any: ...
 
 
 class Attributes(Base):

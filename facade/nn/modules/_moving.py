@@ -12,10 +12,8 @@ from ..._convert import _given
 from ..._creation import empty_like
 from ..._dtype import as_dtype
 from ..._dtype import dtype as dtype_class
-from ..._run import cut
-from ..._written_at_once import values_of
-from ..parameter import is_lazy
-from ._attributes import Base
+from ..._written_at_once import let_rest, values_of
+from ._members import Members
 
 _COMPLEX = (
     "Complex modules are a new feature under active development whose design may change, and some "
@@ -23,9 +21,10 @@ _COMPLEX = (
     "Please file an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml "
     "if a complex module does not work as expected."
 )
+_CAST = "a module that is cast or moved"
 
 
-class Moving(Base):
+class Moving(Members):
     """What changes the memory of all parameters and buffers."""
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
@@ -133,7 +132,7 @@ class Moving(Base):
 
         Nothing that is recorded before or after is compiled in another way for it.
         """
-        _run_pending(self)
+        let_rest(itertools.chain(self.parameters(), self.buffers()), _CAST)
 
         def convert(t: Any) -> Any:
             values = values_of(t)
@@ -143,12 +142,5 @@ class Moving(Base):
             return t if made is values else made
 
         self._apply(convert)
-        _run_pending(self)
+        let_rest(itertools.chain(self.parameters(), self.buffers()), _CAST)
         return self
-
-
-def _run_pending(module: Any) -> None:
-    """Cut where a parameter or buffer is pending."""
-    tensors = itertools.chain(module.parameters(), module.buffers())
-    if any(t._v.index >= 0 and t._array is None for t in tensors if not is_lazy(t)):
-        cut("a module that is cast or moved")

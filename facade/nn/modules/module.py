@@ -15,7 +15,6 @@ from ._calls import Everywhere, HookedCall
 from ._extra_state import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from ._hooks import Hooks, add
 from ._loading import _IncompatibleKeys as _IncompatibleKeys
-from ._members import Members
 from ._moving import Moving
 from ._old_backward_hooks import _WrappedHook as _WrappedHook
 from ._printing import Printing
@@ -140,7 +139,7 @@ def _forward_unimplemented(self: Any, *input: Any) -> None:
     )
 
 
-class Module(Attributes, Registering, Hooks, State, Members, Moving, Printing):
+class Module(Attributes, Registering, Hooks, State, Moving, Printing):
     """The base class of layers and models.
 
     Parameters, buffers and other modules that are assigned to it are its own from then on.
