@@ -30,7 +30,7 @@ def _tanh_backward(grad_output: Any, result: Any) -> Any:
 
 
 def _threshold_backward(grad_output: Any, result: Any) -> Any:
-    return jnp.where(result > 0, grad_output, 0)
+    return jnp.where(result <= 0, 0, grad_output)  # NaN passes
 
 
 _SIGMOID = _of_result("sigmoid_backward", _sigmoid_backward)
