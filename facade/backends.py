@@ -44,6 +44,19 @@ cuda = _Backend(
 cpu = _Backend()
 
 
+def _switch(backend: Any, switch: str, get: str, set_: str, value: bool = True) -> None:
+    """Give a backend a pair of functions that read and set a switch without effect."""
+    setattr(backend, switch, value)
+    setattr(backend, get, lambda: getattr(backend, switch))
+    setattr(backend, set_, lambda enabled: setattr(backend, switch, enabled))
+
+
+mha = _Backend(True)
+_switch(mha, "_is_fastpath_enabled", "get_fastpath_enabled", "set_fastpath_enabled")
+for _name in ("flash", "mem_efficient", "math", "cudnn"):
+    _switch(cuda, f"_{_name}_sdp", f"{_name}_sdp_enabled", f"enable_{_name}_sdp")
+
+
 def _get_cpu_capability() -> str:
     return str(_jax.local_devices(backend="cpu")[0].device_kind)
 
