@@ -233,10 +233,13 @@ def pair(entry: Any, sample: Any, dtype: torch.dtype, training: bool) -> tuple[A
     cls = getattr(leafax.nn, entry.module_cls.__name__)
     ours = cls(*args, **kwargs).to(to_leafax(dtype)).train(training)
     same_attributes(ours, theirs)
-    if entry.is_lazy:
+    if entry.is_lazy:  # shapes come from a state, of a module that saw the input
         with torch.no_grad():
             args, kwargs = copy.deepcopy((sample.forward_input.args, sample.forward_input.kwargs))
-            theirs(*args, **kwargs)
+            known = entry.module_cls(*made.args, **made.kwargs).to(dtype).train(training)
+            known(*args, **kwargs)
+        theirs.load_state_dict(known.state_dict())
+        same_attributes(ours, theirs)
     else:
         same_state(ours, theirs, None, "new")
         other = pickle.loads(pickle.dumps(copy.deepcopy(ours)))
