@@ -10,6 +10,7 @@ from leafax.functional import TABLE
 from ._handle import Handle
 from ._packed import Places
 from ._record import apply
+from ._trace import local
 from ._vmapped import refuse
 from .nn._dropout import dropout as _dropout
 from .nn._linear import linear
@@ -154,6 +155,10 @@ def _direction(
     b_ih, b_hh = biases or (None, None)
     gates = linear(input, w_ih, b_ih)
     h, c = (*states, None, None)[:2]
+    if local.mode.autocast is not None:  # a GRU's states keep their dtype, in PyTorch, too
+        dtype = gates.dtype if kind != "gru" else (input if h is None else h).dtype
+        every = (gates, w_hh, b_hh, h, c, w_hr)
+        gates, w_hh, b_hh, h, c, w_hr = (x if x is None else x.to(dtype) for x in every)
     return apply(_RECURRENCE, gates, w_hh, b_hh, h, c, w_hr, live, kind, reverse)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from nn.pairs import given_to, said, same
+from nn.pairs import given_to, said, same, tensors_in
 
 import leafax
 
@@ -122,6 +122,17 @@ def test_copies_and_swapped_weights_are_used() -> None:
     assert gru.double().flatten_parameters() is None
     assert gru._flat_weights[0].dtype == leafax.float64
     assert gru(x.double())[0].dtype == leafax.float64
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell"])
+def test_autocast(kind: str) -> None:
+    def dtypes(t: Any) -> list[str]:
+        module = getattr(t.nn, kind)(IN, H)
+        x = given_to(t, X[0] if "Cell" in kind else X).detach().float()
+        with t.autocast("cpu", dtype=t.bfloat16):
+            return [str(o.dtype) for o in tensors_in(module(x))]
+
+    assert dtypes(leafax) == dtypes(torch)
 
 
 def test_weights_are_drawn_within_their_bound() -> None:
