@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from ._confined import confined, name_of, refuse_xla
-from ._drawn import in_blocks
+from ._drawn import in_blocks, overwrites
 from ._dtypes import is_differentiable, is_floating
 from ._lengths import AnyLengths, Size
 from ._lower import FaultSite, Side, summarise
@@ -57,7 +57,16 @@ def ran_alone(node: Node, alone: Any, inputs: Sequence[Any]) -> Any:
     def compiled() -> Any:
         return (in_blocks(node) if on_host() else None) or _compiled(node)
 
+    if alone not in _ready and len(reads(node)) < len(inputs):  # the others may be None
+        _ready[alone] = compiled()
     return _ran(alone, inputs, compiled, _draws(node))
+
+
+def reads(node: Node) -> tuple[int, ...]:
+    """The values whose data a node reads when it runs alone."""
+    if on_host() and not confined and overwrites(node):
+        return (node.inputs[0], *node.inputs[2:])
+    return node.inputs
 
 
 def check_alone(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:

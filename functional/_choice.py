@@ -88,7 +88,7 @@ class Choice:
             return False
         if lowerings()["op_by_op"] == "exact" and not self._is_exact:
             return False
-        if self._only_fills:
+        if self._fills:
             return True
         if met:
             return once or self._stays_by_numpy or self.spent < self._worth()
@@ -144,13 +144,14 @@ class Choice:
         return not self._program.residuals and all(is_little(alone) for _, alone in self._steps)
 
     @functools.cached_property
-    def _only_fills(self) -> bool:
-        """Whether it makes parameters: all that it does but draw in blocks is to fill."""
+    def _fills(self) -> bool:
+        """Whether it makes parameters: nearly all that it does but draw in blocks is to fill."""
         names = [
             getattr(getattr(node.call, "op", None), "qualified", None) for node, _ in self._steps
         ]
         draws = sum(in_blocks(node) is not None for node, _ in self._steps)
-        return draws > 0 and on_host() and _FILLS.issuperset(names)
+        others = sum(name not in _FILLS for name in names)
+        return draws > 0 and on_host() and others * _FEW <= len(names)
 
     @functools.cached_property
     def _only_scales(self) -> bool:

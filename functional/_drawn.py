@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.random import threefry2x32_p
 
-from ._program import Call, Node, fill
+from ._program import Call, Node, Slot, fill
 
 _BLOCK = 1 << 15
 _MOST = 1 << 28  # elements; a larger array may not fit the memory, which XLA says
@@ -80,6 +80,14 @@ def in_blocks(node: Node) -> Callable[..., list[Any]] | None:
     if kind is None or made.dtype != _FLOAT or math.prod(made.shape) > _MOST:
         return None
     return functools.partial(_drawn, call, *kind, made.shape)
+
+
+def overwrites(node: Node) -> bool:
+    """Whether a node draws in blocks over an array, of which it reads the shape alone."""
+    call = node.call
+    if not isinstance(call, Call) or call.op.qualified not in ("uniform", "fill.normal"):
+        return False
+    return call.args[:2] == (Slot(0), Slot(1)) and in_blocks(node) is not None
 
 
 def _drawn(

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ._alone import check_alone, is_ready, ran_alone
+from ._alone import check_alone, is_ready, ran_alone, reads
 from ._choice import Choice
 from ._confined import confined
 from ._lower import Side, note_line
@@ -83,7 +83,7 @@ class OpByOp:
             if self.checked and getattr(node.call, "op", None) and node.call.op.check:
                 flags.extend(check_alone(entry, inputs, side))
             for i in set(entry.inputs):
-                if last_use[i] == e and i not in needed:
+                if last_use.get(i, e) <= e and i not in needed:
                     env[i] = None
         side.residuals = self._placed(kept)
         outputs = tuple([env[i] for i in self.program.outputs])
@@ -109,9 +109,12 @@ class OpByOp:
     def _uses(self) -> tuple[dict[int, int], set[int], set[int]]:
         """The last entry that takes each value, the values returned, and all that are used."""
         last_use: dict[int, int] = {}
+        steps = iter(self._steps)
         for e, entry in enumerate(self.program.entries):
-            for i in getattr(entry, "inputs", ()):
-                last_use[i] = e
+            if isinstance(entry, Node):
+                node = next(steps)[0]
+                for i in reads(node) if node.call is entry.call else entry.inputs:
+                    last_use[i] = e
         needed = set(self.program.outputs)
         return last_use, needed, needed | last_use.keys()
 

@@ -46,3 +46,27 @@ def test_models_with_other_shapes_compile_no_draws_of_their_own():
     for width in (12, 13, 14):
         assert float(build(width)[1].weight.detach().std()) > 0
     assert _drawn._uniform._cache_size() == before
+
+
+def test_draws_that_are_drawn_over_are_not_computed():
+    leafax.manual_seed(0)
+    weight = leafax.empty(31, 17)
+    weight.uniform_(-0.3, 0.2)
+    kept = weight.clone()
+    weight.normal_(0.1, 0.2)
+    weight.uniform_(-0.1, 0.2)
+    leafax.manual_seed(0)
+    again = leafax.empty(31, 17).uniform_(-0.3, 0.2)
+    leafax.empty(31, 17).normal_()
+    last = leafax.empty(31, 17).uniform_(-0.1, 0.2)
+    assert kept.tolist() == again.tolist()
+    assert weight.tolist() == last.tolist()
+
+
+def test_a_model_that_is_made_again_and_looked_at_runs_op_by_op():
+    for _ in range(4):
+        leafax.explain(clear=True)
+        layer = leafax.nn.Sequential(*[leafax.nn.Linear(8 + i, 9 + i) for i in range(4)])
+        leafax.nn.init.normal_(layer[0].weight)
+        assert layer[0].weight.detach().sum().item() != 0
+        assert [run.how for run in leafax.explain(clear=True)] == ["op by op"]
