@@ -6,6 +6,7 @@ from collections.abc import Callable as Callable
 from collections.abc import Sequence as Sequence
 from typing import Any as Any
 
+from leafax.functional import OutOfMemoryError as OutOfMemoryError
 from . import _C as _C
 from . import _VF as _VF
 from . import _collected as _collected
@@ -14,8 +15,10 @@ from . import _composed_linalg as _composed_linalg
 from . import _composed_reductions as _composed_reductions
 from . import _composed_special as _composed_special
 from . import _composed_steps as _composed_steps
+from . import _einops as _einops
 from . import _missing as _missing
 from . import _named_places as _named_places
+from . import _tensorboardx as _tensorboardx
 from . import _vmap_internals as _vmap_internals
 from . import accelerator as accelerator
 from . import amp as amp
@@ -32,8 +35,8 @@ from . import ops as ops
 from . import optim as optim
 from . import random as random
 from . import return_types as return_types
-from . import signal as signal
 from . import serialization as serialization
+from . import signal as signal
 from . import special as special
 from . import testing as testing
 from . import utils as utils

@@ -8,6 +8,7 @@ from typing import Any
 
 _SPARSE = "there are no sparse tensors"
 _COMPILED = "a training step is one compiled program as it is; leave the call out"
+_WEIGHTS = "`leafax.load` reads PyTorch's files of weights from the disk"
 _PROFILER = "`leafax.explain()` tells what ran, `jax.profiler` for how long"
 
 LATER = ("distributions",)  # modules that few programs need, and that take long to import
@@ -19,7 +20,8 @@ TOP: dict[str, str] = {
     "onnx": "`leafax.functional.lower` exports what was recorded as a JAX function",
     "distributed": "there is one process so far",
     "multiprocessing": "there is one process so far",
-    "hub": "models come from Flax, through `leafax.adapters`",
+    "fx": "`leafax.functional.lower` exports what was recorded as a JAX function",
+    "hub": _WEIGHTS,
     "sparse": _SPARSE,
     "nested": "there are no nested tensors",
     "quantization": "there are no quantized tensors",
@@ -66,6 +68,9 @@ NN: dict[str, str] = {
     ),
 }
 UTILS: dict[str, str] = {
+    "benchmark": "use `timeit`, and `leafax.synchronize()` to wait for what runs",
+    "cpp_extension": "`leafax.call_jax` makes an op of any JAX function",
+    "model_zoo": _WEIGHTS,
 }
 
 

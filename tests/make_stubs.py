@@ -239,6 +239,7 @@ def main_stub() -> str:
         if isinstance(node, ast.ImportFrom) and node.module != "_functions"
         for name in node.names
         if name.name not in ("Tensor", "__version__")
+        and not (node.level == 0 and (name.asname or "_").startswith("_"))
     ]
     imports += [f"from . import {name} as {name}" for name in leafax._missing.LATER]
     from leafax import _creation, _from_data, _functions

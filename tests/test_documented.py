@@ -219,11 +219,6 @@ def test_padded_sequences() -> None:
         log.attempt(pad, [a], padding_value="x")
 
 
-def test_sequences_are_not_packed() -> None:
-    with pytest.raises(AttributeError, match="pad the sequences, and mask what was padded"):
-        leafax.nn.utils.rnn.pack_padded_sequence  # noqa: B018
-
-
 @pytest.mark.parametrize("place", ["cuda", "cpu"])
 def test_older_names_of_amp(place: str) -> None:
     @same

@@ -24,7 +24,8 @@ import leafax
             leafax.autograd, "profiler",
             "`leafax.explain()` tells what ran, `jax.profiler` for how long",
         ),
-        (leafax.utils, "data", "loop over any iterable of arrays or tensors"),
+        (leafax, "hub", "`leafax.load` reads PyTorch's files of weights from the disk"),
+        (leafax.utils, "cpp_extension", "`leafax.call_jax` makes an op of any JAX function"),
     ],
 )  # fmt: skip
 def test_what_is_not_there_says_what_to_use(module: Any, name: str, said: str) -> None:
