@@ -327,6 +327,8 @@ def check(name: str, dtype: torch.dtype, training: bool, number: int) -> None:
     }.items():
         assert len(a) == len(b), kind
         for i, (mine, other) in enumerate(zip(a, b, strict=True)):
+            if kind == "second gradient" and mine is None and other is not None and not other.any():
+                continue  # a layer norm of no elements, whose gradients PyTorch says are 0
             same(mine, other, tolerance, f"{kind} {i}")
             if kind == "output":
                 assert mine.requires_grad == other.requires_grad
