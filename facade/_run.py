@@ -132,10 +132,10 @@ def _turn_back(
             file, line = where or user_line()
             error.add_note(f"in the program that {reason} ran at {file}:{line}")
         if isinstance(error, Exception) or reason == STEP:
-            _fail(trace, error)
+            abandon(trace, error)
 
 
-def _fail(trace: Trace, error: BaseException) -> None:
+def abandon(trace: Trace, error: BaseException) -> None:
     """Leave a program that cannot run; `_salvage` computes what can be computed of it."""
     trace.failure = error
     _renew(trace)

@@ -97,9 +97,8 @@ def home(t: Any) -> Trace | None:
         return t._trace  # type: ignore[no-any-return]
     if t._viewed is not None and t._viewed[1] is not None:
         return home(t._viewed[0])
-    if t._shares and t._store is not None:
-        return t._store.cell._trace  # type: ignore[no-any-return]
-    return None
+    store = t.__dict__.get("_store")  # asked as an attribute, views that are noted would get one
+    return None if store is None else store.cell._trace
 
 
 def inside_of(t: Any) -> Any:
@@ -111,8 +110,9 @@ def inside_of(t: Any) -> Any:
 def is_foreign(t: Any, trace: Trace) -> bool:
     """Whether `t` may not simply enter `trace`, as one of them belongs to a transformation."""
     own = t._trace
-    if trace.inside is None and (own is None or own.inside is None) and not t._shares:
-        return False  # by far the most
+    if trace.inside is None and (own is None or own.inside is None):
+        if not _alive or not t._shares:
+            return False  # by far the most
     return inside_of(t) is not trace.inside
 
 

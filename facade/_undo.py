@@ -110,6 +110,8 @@ def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
             if note.value.index in places:
                 note.generator.return_to(arrays[places[note.value.index]], note.drawn)
         elif type(note) is Update:
+            if len(arrays) < note.first + len(note.held):
+                continue  # interrupted before anything was changed
             for p, value in zip(note.params, note.values, strict=True):
                 if p._array is None and value.index in places:
                     _rest_in(trace, p, value, arrays[places[value.index]])

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._faults import check_ready_faults
 from .._hook_handle import RemovableHandle
-from .._run import STEP, cut
+from .._run import STEP, abandon, cut
 from .._trace import local
 from .._undo import take_back
 
@@ -52,11 +52,14 @@ def _whole(func: Callable[..., Any], optimizer: Any) -> Any:
     state, inputs, notes = trace.state, len(trace.arrays), len(trace.undo)
     try:
         return func(optimizer)
-    except BaseException:
+    except Exception:
+        raise
+    except BaseException as interrupt:
         if local.trace is trace:
             take_back(trace, trace.arrays, notes)
             trace.state = state
             del trace.arrays[inputs:]
+            abandon(trace, interrupt)
         raise
 
 
