@@ -21,6 +21,8 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 class OutOfMemoryError(RuntimeError):
     """A program needs more memory than the device has."""
 
+    __module__ = "leafax.functional"  # tracebacks tell where it is imported from
+
 
 def check_memory(executable: Any, program: Program) -> None:
     """Refuse a compiled program whose temporary values cannot fit into the device's memory.

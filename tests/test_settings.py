@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -240,3 +242,12 @@ def test_the_head_of_a_usual_script() -> None:
     (ours, loss), (theirs, expected) = run(leafax), run(torch)
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     assert loss == pytest.approx(expected, rel=1e-12)
+
+
+def test_errors_of_memory_are_found_where_scripts_look_for_them() -> None:
+    error = leafax.OutOfMemoryError
+    assert leafax.cuda.OutOfMemoryError is leafax.functional.OutOfMemoryError is error
+    assert issubclass(error, RuntimeError), "so that older scripts catch it"
+    assert pickle.loads(pickle.dumps(error("short"))).args == ("short",)
+    (told,) = traceback.format_exception_only(error("short"))
+    assert told == "leafax.functional.OutOfMemoryError: short\n"

@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 
+from leafax.functional import OutOfMemoryError as OutOfMemoryError
+
 from .._convert import jax_device
 from .._dtype import device as device_class
 from .._random import manual_seed as _manual_seed
