@@ -318,7 +318,7 @@ class FunctionCtx(SavesTensors):
                     f"{i + 1}, but the corresponding forward input was not a Variable"
                 )
         return [
-            None if e is None or r is None else self._fit(i, r, kind)
+            r if e is None or r is None else self._fit(i, r, kind)  # hooks see the former too
             for i, (r, e, kind) in enumerate(zip(passed, self._edges, self._inputs, strict=True))
         ]
 
