@@ -96,9 +96,7 @@ def note_write(trace: Trace, t: Any, me: Any) -> None:
 
 
 def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
-    """Give tensors at rest that the trace wrote to their arrays back, and generators their place.
-
-    What was computed in the trace and written to there keeps its value.
+    """Give tensors that the trace wrote to their values back, and generators their place.
 
     Args:
       arrays: one an `Input` of the trace.
@@ -113,26 +111,32 @@ def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
             if len(arrays) < note.first + len(note.held):
                 continue  # interrupted before anything was changed
             for p, value in zip(note.params, note.values, strict=True):
-                if p._array is None and value.index in places:
-                    _rest_in(trace, p, value, arrays[places[value.index]])
+                _give_back(trace, p, value, places.get(value.index), arrays)
             for k, t in enumerate(note.held, note.first):
                 t._v, t._trace, t._array = t._v.resting, None, arrays[k]
         else:
             t, array, place = note.tensor(), note.array, note.place(places)
-            if t is None or array is None:
+            if t is None:
                 continue
             if t._shares and t._store is not None and t._store is not note.store:
                 t._store.let_go(t)
-            if array is True and place is not None:
-                _rest_in(trace, t, note.value, arrays[place])
-            elif array is not True:
+            if array is None or array is True:
+                _give_back(trace, t, note.value, place, arrays)
+            else:
                 array = array if place is None else arrays[place]
                 t._v, t._trace, t._array, t._stale = note.value.resting, None, array, None
     del trace.undo[since:]
 
 
-def _rest_in(trace: Trace, t: Any, value: Value, array: Any) -> None:
-    """Let a tensor be in the trace as the input that it entered as."""
+def _give_back(
+    trace: Trace, t: Any, value: Value, place: int | None, arrays: Sequence[Any]
+) -> None:
+    """Let a tensor be in the trace as it was.
+
+    Args:
+      place: the input that it entered as; None if its value was still to be computed.
+    """
+    array = None if place is None else arrays[place]
     t._v, t._trace, t._array, t._stale = value, trace, array, None
     if t._vc is not None:  # what was saved of it is right again
         t._vc[0] = trace.versions.get(value.storage, 0) + value.version

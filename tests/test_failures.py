@@ -160,6 +160,11 @@ def test_a_step_that_fails_changes_nothing(
     check_that_nothing_changes(failure, kind(optimizer), micro)
 
 
+@pytest.mark.parametrize("failure", ["label", "callback"])
+def test_a_step_that_fails_gives_its_random_numbers_back(failure: str) -> None:
+    check_that_nothing_changes(failure, Dropping("SGD"), 1)
+
+
 @pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
 @pytest.mark.parametrize("kind", [Plain, Frozen])
 def test_a_step_that_takes_too_much_memory_changes_nothing(kind: type[Plain]) -> None:
@@ -179,6 +184,15 @@ def check_that_nothing_changes(failure: str, it: Plain, micro: int) -> None:
     for a, b in zip(before, it.state(), strict=True):
         np.testing.assert_array_equal(a, b)
     assert np.isfinite(step(it, micro=micro).item())
+
+
+def test_parameters_that_were_never_computed_keep_what_they_began_with() -> None:
+    w, v = leafax.ones(3, requires_grad=True), leafax.ones(3, requires_grad=True)
+    optimizer = leafax.optim.SGD([w, v], lr=0.1)
+    (leafax.call_jax(call_back, w) * v).sum().backward()
+    with pytest.raises(ValueError, match="the callback is not well"):
+        optimizer.step()
+    assert w.tolist() == v.tolist() == [1, 1, 1]
 
 
 @pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
