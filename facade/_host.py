@@ -41,16 +41,19 @@ def snapshot(array: np.ndarray) -> np.ndarray:
     return out
 
 
-def room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def room(shape: tuple[int, ...], dtype: Any, largest: int = 4 << 20) -> np.ndarray:
     """An array to be filled, which nobody else writes to.
 
     It begins at a multiple of 64 bytes: such an array XLA takes on a CPU without another copy.
+
+    Args:
+      largest: bytes of an array whose memory is kept for the next of its size.
     """
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < 4096:
         return np.empty(shape, dtype)
     rooms = None
-    if nbytes <= _LARGEST:
+    if nbytes <= largest:
         rooms = _rooms.get(nbytes)
         if rooms is None:
             rooms = _rooms_for(nbytes)
@@ -99,7 +102,6 @@ def _references_to(room: Room) -> int:
 #: References to the memory of a room that nobody uses, as `_free` counts them.
 _FREE = _references_to(Room(0))
 _rooms: dict[int, deque[Room]] = {}  # by size in bytes
-_LARGEST = 4 << 20  # bytes of a snapshot whose memory is kept
 _SIZES = 4  # whose memory is kept, three of each
 
 

@@ -81,9 +81,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._num_workers,
         )  # fmt: skip
         ours, theirs = socket.socketpair()
-        others = [ours, *[channel._sock for channel in self._channels]] if forks else []
-        create = _DatasetKind.create_fetcher
-        args = (task, theirs, others, forks, client, create)
+        channel = Channel(ours)
+        args = (task, theirs, forks, client, _DatasetKind.create_fetcher)
         worker = context.Process(target=_worker_loop, args=args, daemon=True)
         try:
             if forks:
@@ -91,7 +90,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             else:
                 worker.start()
         except (TypeError, AttributeError, PicklingError):
-            ours.close()
+            channel.close()
             warnings.warn(
                 "Got pickle error when attempting to start a worker Process. "
                 "This might be because the worker Process arguments are not picklable. "
@@ -104,7 +103,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         finally:
             theirs.close()
         self._workers.append(worker)  # type: ignore[union-attr]
-        self._channels.append(Channel(ours, waits=False))  # type: ignore[union-attr]
+        self._channels.append(channel)  # type: ignore[union-attr]
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         super()._reset(loader, first_iter)
@@ -154,19 +153,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _get_data(self) -> Any:
         """Wait for something that a worker sends."""
         end = time.monotonic() + self._timeout if self._timeout > 0 else None
+        left = None
         while (found := self._poll()) is None:
-            left = _utils.MP_STATUS_CHECK_INTERVAL
             if end is not None:
-                left = min(left, end - time.monotonic())
+                left = end - time.monotonic()
                 if left <= 0:
                     raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
             ready([c for c in self._channels if c.fileno() >= 0], left)
-            for i, worker in enumerate(self._workers):  # one whose children hold its socket
-                if self._workers_status[i] and worker.exitcode is not None:
-                    late = self._poll()
-                    if late is not None:
-                        return late[0]
-                    self._fail(i)
         return found[0]
 
     def _next_data(self) -> Any:

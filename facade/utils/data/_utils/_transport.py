@@ -1,13 +1,13 @@
-"""Objects on their way between processes, large arrays in memory that both see.
+"""Objects on their way between processes, large ones in memory that both see.
 
-That memory is a file without a name, whose descriptor goes through the socket: whichever process
-dies, the kernel frees it. The process that loads maps it and takes it as it is.
+That memory is files without names, whose descriptors go through the socket once: whichever process
+dies, the kernel frees them. A file is written to again when the other process has read it, and what
+is read is copied into memory that batches before had: new pages cost more than both copies.
 """
 
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import pickle
 import socket
@@ -19,21 +19,24 @@ from typing import Any
 import numpy as np
 
 from ...._enter import from_array
+from ...._host import room
 from ...._host_data import data_of
 from ...._tensor import Tensor
 
-_INLINE = 16 << 10  # bytes that go through the socket themselves
-_ALIGNED = 64  # where an array begins that XLA takes without a copy
-_HEAD, _LENGTH = struct.Struct("<II"), struct.Struct("<Q")
+_INLINE = 16 << 10  # bytes of a pickle that go through the socket themselves
+_APART = 4 << 10  # bytes of an array that is not copied into the pickle
+_MOST = 64  # files of one end
+_LARGEST = 64 << 20  # bytes of an array whose memory the next batch gets
+_HEAD, _LENGTH = struct.Struct("<IiQ"), struct.Struct("<Q")  # of _HEAD: parts, file, files read
 _SHARES = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
 _REDUCERS = ForkingPickler(io.BytesIO()).dispatch_table
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves the memory of arrays out, and that of tensors, which need no program then."""
+    """Takes the memory of tensors as it is: they need no program then."""
 
-    def __init__(self, file: Any, buffers: list[pickle.PickleBuffer]) -> None:
-        super().__init__(file, protocol=5, buffer_callback=buffers.append)
+    def __init__(self, file: Any, buffer_callback: Any) -> None:
+        super().__init__(file, protocol=5, buffer_callback=buffer_callback)
         self.dispatch_table = _REDUCERS
 
     def reducer_override(self, x: Any) -> Any:
@@ -56,52 +59,85 @@ def _arrived(array: np.ndarray, requires_grad: bool) -> Any:
     return from_array(array, requires_grad=requires_grad)
 
 
-def packed(x: Any, shared: bool) -> tuple[bytes, list[Any], int | None]:
-    """Pickle an object.
+def _pickled(x: Any, apart: bool) -> list[memoryview]:
+    """An object as a pickle, followed by the memory of its large arrays if that goes apart."""
+    file, parts = io.BytesIO(), list[memoryview]()
 
-    Args:
-      shared: large ones go in a file of their own.
+    def in_pickle(buffer: pickle.PickleBuffer) -> bool:
+        memory = buffer.raw()
+        if memory.nbytes < _APART:
+            return True
+        parts.append(memory)
+        return False
 
-    Returns:
-      The head of the message, what follows it, and the descriptor of the file if there is one.
-    """
-    file, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
-    _Pickler(file, buffers).dump(x)
-    parts: list[Any] = [file.getbuffer(), *[buffer.raw() for buffer in buffers]]
-    lengths = [len(part) for part in parts]
-    in_file = shared and _SHARES and sum(lengths) > _INLINE
-    head = _HEAD.pack(len(parts), in_file) + b"".join(map(_LENGTH.pack, lengths))
-    if not in_file:
-        return head, parts, None
-    fd = os.memfd_create("leafax-batch")
-    try:
-        places, size = _places(lengths)
-        os.ftruncate(fd, size)
-        for part, place in zip(parts, places, strict=True):
+    _Pickler(file, in_pickle if apart else None).dump(x)
+    return [file.getbuffer(), *parts]
+
+
+class Outgoing:
+    """Makes messages of objects, and has the files that large ones are written to."""
+
+    def __init__(self) -> None:
+        self._fds: list[int] = []
+        self._last: list[int] = []  # which message a file had last
+        self._written = 0  # messages in files
+
+    def packed(self, x: Any, shared: bool, here: int, there: int) -> tuple[bytes, int | None]:
+        """Make a message of an object.
+
+        Args:
+          shared: if it is large it is written to a file.
+          here: how many messages in files were read by this end, which the other is told.
+          there: how many of ours the other end has read.
+
+        Returns:
+          The message, and the descriptor of its file if the other end does not have it yet.
+        """
+        place = self._free(there) if shared and _SHARES else -1
+        parts = _pickled(x, place >= 0)
+        if place < 0 or len(parts) == 1 and len(parts[0]) <= _INLINE:
+            head = _HEAD.pack(1, -1, here), _LENGTH.pack(len(parts[0]))
+            return b"".join([*head, parts[0]]), None
+        is_new = place == len(self._fds)
+        if is_new:
+            self._fds.append(os.memfd_create("leafax-batch"))
+            self._last.append(0)
+        self._written += 1
+        self._last[place] = self._written
+        fd, at = self._fds[place], 0
+        lengths = [_LENGTH.pack(len(part)) for part in parts]
+        for part in parts:
             while len(part):
-                written = os.pwrite(fd, part, place)
-                part, place = part[written:], place + written
-    except BaseException:
-        os.close(fd)
-        raise
-    return head, [], fd
+                written = os.pwrite(fd, part, at)
+                part, at = part[written:], at + written
+        head = _HEAD.pack(len(parts), place, here)
+        return b"".join([head, *lengths]), fd if is_new else None
 
+    def _free(self, there: int) -> int:
+        """The number of a file that can be written to, maybe of a new one; -1 if there is none."""
+        for place, last in enumerate(self._last):
+            if last <= there:
+                return place
+        return len(self._fds) if len(self._fds) < _MOST else -1
 
-def _places(lengths: Sequence[int]) -> tuple[list[int], int]:
-    """Where the parts begin in a file, and its size."""
-    places, end = [], 0
-    for length in lengths:
-        places.append(end)
-        end = -(-(end + length) // _ALIGNED) * _ALIGNED
-    return places, end
+    def close(self) -> None:
+        """Let go of the files."""
+        while self._fds:
+            os.close(self._fds.pop())
 
 
 class Incoming:
-    """Messages that are read as their bytes come."""
+    """Messages that are read as their bytes come.
+
+    Attributes:
+      here: how many messages in files were read.
+      there: how many the other end has read of ours, as far as it told.
+    """
 
     def __init__(self) -> None:
         self._data = bytearray()
         self._fds: list[int] = []
+        self.here = self.there = 0
 
     def add(self, data: bytes, fds: Sequence[int]) -> None:
         """Take what the socket gave."""
@@ -113,36 +149,38 @@ class Incoming:
         data = self._data
         if len(data) < _HEAD.size:
             return None
-        count, in_file = _HEAD.unpack_from(data)
+        count, place, there = _HEAD.unpack_from(data)
         begin = _HEAD.size + count * _LENGTH.size
         if len(data) < begin:
             return None
-        lengths = [
-            _LENGTH.unpack_from(data, _HEAD.size + k * _LENGTH.size)[0] for k in range(count)
-        ]
-        if in_file:
-            del data[:begin]
-            places, size = _places(lengths)
-            memory: Any = _mapped(self._fds.pop(0), size)
-        else:
-            end = begin + sum(lengths)
-            if len(data) < end:
+        lengths = [n for (n,) in _LENGTH.iter_unpack(data[_HEAD.size : begin])]
+        if place < 0:
+            if len(data) < begin + lengths[0]:
                 return None
-            memory = memoryview(data[begin:end])  # a copy, which nobody else writes to
-            del data[:end]
-            places = [sum(lengths[:k]) for k in range(count)]
-        views = [memory[at : at + length] for at, length in zip(places, lengths, strict=True)]
-        return (pickle.loads(views[0], buffers=views[1:]),)
+            parts: list[Any] = [data[begin : begin + lengths[0]]]
+            del data[: begin + lengths[0]]
+        else:
+            del data[:begin]
+            parts = _read(self._fds[place], lengths)
+            self.here += 1
+        self.there = there
+        return (pickle.loads(parts[0], buffers=parts[1:]),)
 
     def close(self) -> None:
-        """Let go of the files of messages that nobody read."""
+        """Let go of the files."""
         while self._fds:
             os.close(self._fds.pop())
 
 
-def _mapped(fd: int, size: int) -> memoryview:
-    try:
-        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
-        return memoryview(mmap.mmap(fd, size, flags=flags))
-    finally:
-        os.close(fd)
+def _read(fd: int, lengths: list[int]) -> list[Any]:
+    parts, at = list[Any](), 0
+    for length in lengths:
+        part = room((length,), np.dtype(np.uint8), largest=_LARGEST) if parts else bytearray(length)
+        left = memoryview(part)
+        while len(left):
+            count = os.preadv(fd, [left], at)
+            if not count:
+                raise EOFError
+            left, at = left[count:], at + count
+        parts.append(part)
+    return parts

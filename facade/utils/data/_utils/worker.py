@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import random
 import socket
 from contextlib import suppress
@@ -21,7 +20,6 @@ from ...._trace import Trace, local
 from ._channel import Channel, ready
 from ._failures import ExceptionWrapper
 
-_INTERVAL = 5.0  # seconds between two looks at whether the parent is alive
 CONFINED = (
     "in a worker process of a DataLoader. Do it by NumPy in the dataset, or on whole batches in "
     "the main process, or set num_workers=0"
@@ -153,20 +151,13 @@ def _seed(base_seed: int, worker_id: int) -> int:
 def _worker_loop(
     task: Task,
     sock: socket.socket,
-    others: list[socket.socket],
     forked: bool,
     client: Any,
     create_fetcher: Any,
 ) -> None:
-    """Fetch what is asked for until the other end closes.
-
-    Args:
-      others: the parent's ends, which a forked process has too.
-    """
+    """Fetch what is asked for until the other end closes."""
     global _worker_info
     try:
-        for other in others:
-            other.close()
         _begin(forked, client)
         where = f"in DataLoader worker process {task.id}"
         seed = _seed(task.base_seed, task.id)
@@ -174,7 +165,6 @@ def _worker_loop(
         made = task.dataset_kind, task.dataset, task.auto_collation, task.collate_fn, task.drop_last
         failed: Any = None
         fetcher: Any = None
-        parent = multiprocessing.parent_process()
         try:
             if task.init_fn is not None:
                 task.init_fn(task.id)
@@ -182,14 +172,9 @@ def _worker_loop(
         except Exception:
             failed = ExceptionWrapper(where=where)
         ended = False
-        channel = Channel(sock, waits=True)
+        channel = Channel(sock)
         while True:
             ask = _asked(channel)
-            if ask is None:
-                if parent is not None and not parent.is_alive():
-                    return
-                ready([channel], _INTERVAL)
-                continue
             if isinstance(ask, _ResumeIteration):
                 channel.send((ask, None))
                 ended, failed = False, None
@@ -222,18 +207,18 @@ def _worker_loop(
 
 
 def _asked(channel: Channel) -> Any:
-    """What the main process asks for; None if it asked for nothing."""
-    channel._sock.setblocking(False)
-    try:
-        found = channel.read()
-    finally:
-        channel._sock.setblocking(True)
-    return None if found is None else found[0]
+    """Wait for what the main process asks for, once it has all that was sent."""
+    while channel.has_left:
+        ready([channel], reads=False)
+        channel.flush()
+    while (found := channel.read()) is None:
+        ready([channel])
+    return found[0]
 
 
 def _answer(channel: Channel, index: int, data: Any, where: str) -> None:
     try:
-        channel.send((index, data))
+        channel.send((index, data), shared=True)
     except OSError:
         raise
     except Exception:  # it cannot be pickled
