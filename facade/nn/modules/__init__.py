@@ -16,6 +16,7 @@ from . import (
     instancenorm,
     lazy,
     linear,
+    linear_cross_entropy_options,
     loss,
     normalization,
     padding,
@@ -73,3 +74,12 @@ __all__ += rnn.__all__
 __all__ += sparse.__all__
 __all__ += transformer.__all__
 __all__ += upsampling.__all__
+
+# Layers of one PyTorch file that stand in several here are named by PyTorch's: pickles find them.
+for _file in (
+    activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten,
+    fold, instancenorm, lazy, linear, linear_cross_entropy_options, loss, normalization, padding,
+    pixelshuffle, pooling, rnn, sparse, transformer, upsampling,
+):  # fmt: skip
+    for _name in _file.__all__:
+        getattr(_file, _name).__module__ = _file.__name__
