@@ -1,4 +1,8 @@
-"""What of a model trains: freezing by pattern, class and depth, and groups for an optimizer."""
+"""What of a model trains: freezing by pattern, class and depth, and groups for an optimizer.
+
+Models of both Flax libraries and `nn.Module` (by `_module.ModuleView`) say what they consist of;
+all else is here.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from ._call import Borrowed
 from ._depth import levels, node_of
 from ._groups import groups, layerwise
 from ._select import Tensors, choose, with_their_parameters
@@ -51,8 +54,24 @@ class Freezing(ABC):
         """Paths of parameters in the order of their first use in the last call."""
 
     @abstractmethod
-    def _loan(self) -> Borrowed:
-        """The arrays that the model was made of, until a step replaces them."""
+    def _unsettle(self) -> None:
+        """Note that a step may replace arrays which it did not replace before."""
+
+    @property
+    @abstractmethod
+    def training(self) -> bool:
+        """Whether calls run the model in its training mode."""
+
+    @abstractmethod
+    def train(self, mode: bool = True) -> Self:
+        """Let calls drop out, normalise by the batch and update statistics; returns the model."""
+
+    def _modes(self) -> Any:
+        """What `_set_modes` puts back: plain Python values."""
+        return self.training
+
+    def _set_modes(self, modes: Any) -> None:
+        self.train(modes)
 
     # ------------------------------------------------------------ freezing
 
@@ -126,7 +145,7 @@ class Freezing(ABC):
         for name in chosen & parameters.keys():
             if differentiable(parameters[name]):
                 parameters[name].requires_grad_(True)
-        self._loan().settled = False
+        self._unsettle()
         self._stop_statistics(with_their_parameters(chosen, parameters, still), False)
         self._quieten(chosen & parameters.keys(), False)
         return self

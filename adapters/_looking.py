@@ -9,6 +9,7 @@ from leafax.autograd.graph import RemovableHandle
 
 from ._by_id import ById
 from ._call import record
+from ._kernel import Kernel, flax_kernel
 from ._watch import Watched, Watchers
 
 
@@ -32,6 +33,10 @@ class Looking:
         if self._adapters is None:
             self._adapters = ById()
         return self._adapters
+
+    def _kernel(self, path: str, t: Any, stacked: int) -> Kernel | None:
+        """How a parameter is laid out; None if it is no kernel."""
+        return flax_kernel(path, t, stacked)
 
     def _record(self, pure: Any, own: Any, leaves: Any, args: Any, kwargs: Any) -> Any:
         """Record a call; `leaves` may stand in for the model's own."""

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 
 import leafax
 
+from ._call import Borrowed
+from ._child import FlaxChild
 from ._freezing import Freezing
 from ._freezing import differentiable as differentiable
 from ._looking import Looking
@@ -38,14 +40,9 @@ class Model(Freezing, Looking):
     def _name(self) -> str:
         """The name of the module's class."""
 
-    @property
     @abstractmethod
-    def training(self) -> bool:
-        """Whether calls run the module in its training mode."""
-
-    @abstractmethod
-    def train(self, mode: bool = True) -> Self:
-        """Let calls drop out, normalise by the batch and update statistics; returns the model."""
+    def _loan(self) -> Borrowed:
+        """The arrays that the model was made of, until a step replaces them."""
 
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -178,6 +175,17 @@ class Model(Freezing, Looking):
             mine[name].data = value.to(mine[name].dtype)
         self._lend()
         return found
+
+    def _unsettle(self) -> None:
+        self._loan().settled = False
+
+    _child: FlaxChild | None = None
+
+    def __as_nn_module__(self) -> FlaxChild:
+        """What a `leafax.nn.Module` registers when it is given this model for a child."""
+        if self._child is None:
+            self._child = FlaxChild(self)
+        return self._child
 
     def _lend(self) -> None:
         """Note that all arrays may be held elsewhere too."""

@@ -114,7 +114,7 @@ def summary(model: Any, optimizer: Any = None, *, depth: int | None = None) -> S
     """Tabulate a model's tensors: which train, their bytes, and those of the optimizer's state.
 
     Args:
-      model: a model of `adapters.linen` or `adapters.nnx`.
+      model: a model of `adapters.linen` or `adapters.nnx`, or a `leafax.nn.Module`.
       optimizer: a `leafax.optim` optimizer of its parameters; its state appears with its first
         step.
       depth: names of a path to keep: what lies below is taken together. None shows each tensor.

@@ -111,14 +111,14 @@ class Watchers:
         return bool(self.watched or self.hooks)
 
     def watch(self, patterns: tuple[Any, ...], grad: bool) -> Watched:
-        made = Watched(tuple(map(_dotted, patterns)), grad)
+        made = Watched(tuple(map(dotted, patterns)), grad)
         self.watched.append(made)
         made._stop = lambda: self.watched.remove(made) if made in self.watched else None
         return made
 
     def hook(self, kind: str, pattern: Any, fn: Callable[..., Any]) -> RemovableHandle:
         handle = RemovableHandle(self.hooks)
-        self.hooks[handle.id] = Hook(kind, _dotted(pattern), fn)
+        self.hooks[handle.id] = Hook(kind, dotted(pattern), fn)
         return handle
 
     def call(self, model: Any, pure: Pure, leaves: Any, args: Any, kwargs: Any) -> Any:
@@ -234,7 +234,8 @@ def _give_gradient(probe: Any, seen: Any) -> None:
         probe.register_post_accumulate_grad_hook(give)
 
 
-def _dotted(pattern: Any) -> Any:
+def dotted(pattern: Any) -> Any:
+    """Write a pattern with dots in place of slashes."""
     return pattern.replace("/", ".") if isinstance(pattern, str) else pattern
 
 

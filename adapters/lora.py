@@ -1,10 +1,11 @@
-"""Low-rank adapters (LoRA, Hu et al. 2021) on the kernels of a Flax model, by path.
+"""Low-rank adapters (LoRA, Hu et al. 2021) on the kernels of a model, by path.
 
 The model stays as it is: its tree, its checkpoint, its module. A kernel `w` of shape `(..., out)`
 acts as `w + alpha / rank * a @ b`, where `a` is `(inputs, rank)` and `b` `(rank, outputs)`. Dense
 layers, attention's projections, convolutions and einsums never build that sum: they add `x @ a @ b`
 to their output, so neither it nor its gradient exists. Others (embeddings, grouped convolutions,
-layers under `nn.scan`) compute it inside the step.
+layers under `nn.scan`, attention of `leafax.nn`) compute it inside the step. The kernels of
+`leafax.nn` have their outputs first: they act as `w + alpha / rank * (a @ b).mT`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from leafax.functional import end_at_callers
 
 from ._by_id import ById
 from ._call import Linear, Pure, shared
+from ._kernel import Kernel
 from ._lowrank import added
+from ._module import model_of
 from ._select import choose
-
-ATTENTION = ("query", "key", "value")  # of Flax's attention: `(features, heads, size)`
 
 
 class Factors:
@@ -34,24 +35,35 @@ class Factors:
       a, b: tensors that train, `(inputs, rank)` and `(rank, outputs)`, behind the dimensions of
         a stacked kernel; `b` starts at zero.
       scale: `alpha / rank`.
+      turned: the kernel's outputs come before its inputs.
     """
 
     def __init__(
-        self, path: str, kernel: Any, rank: int, alpha: float, inputs: int, stacked: int
+        self, path: str, kernel: Any, rank: int, alpha: float, layout: Kernel, stacked: int
     ) -> None:
         stack, shape = tuple(kernel.shape[:stacked]), tuple(kernel.shape[stacked:])
-        rows, columns = math.prod(shape[:inputs]), math.prod(shape[inputs:])
+        n = len(shape) - layout.inputs if layout.turned else layout.inputs
+        rows, columns = math.prod(shape[:n]), math.prod(shape[n:])
+        if layout.turned:
+            rows, columns = columns, rows
         self.path, self.kernel, self.scale = path, kernel, alpha / rank
+        self.turned = layout.turned
         self.beside = not stacked and path.rpartition(".")[2] == "kernel"
         with leafax.no_grad():
             a = leafax.randn(*stack, rows, rank, dtype=kernel.dtype) / math.sqrt(rows)
         self.a = a.requires_grad_()
         self.b = leafax.zeros(*stack, rank, columns, dtype=kernel.dtype, requires_grad=True)
 
+    def added_to(self, kernel: Any) -> Any:
+        """A kernel with the adapter in it."""
+        more = self.a @ self.b
+        more = (more.mT if self.turned else more).reshape(kernel.shape) * self.scale
+        return kernel + more.to(kernel.dtype)
+
     def merged(self) -> Any:
-        """The kernel with the adapter in it."""
+        """The adapter's own kernel with it."""
         with leafax.no_grad():
-            return self.kernel + (self.a @ self.b).reshape(self.kernel.shape) * self.scale
+            return self.added_to(self.kernel)
 
 
 class Lora:
@@ -63,7 +75,7 @@ class Lora:
 
     def __init__(self, model: Any, factors: dict[str, Factors]) -> None:
         self.factors = factors
-        self._owner = model._adapted_by()
+        self._owner = model_of(model)._adapted_by()
         self._base: dict[str, Any] = {}  # kernels before `merge`
         self._owner.update((f.kernel, f) for f in factors.values())
 
@@ -135,14 +147,15 @@ def add(
     """Give kernels of a model low-rank adapters.
 
     Args:
-      model: of `adapters.linen` or `adapters.nnx`.
+      model: of `adapters.linen` or `adapters.nnx`, or a `leafax.nn.Module`.
       patterns: globs or what else `freeze` takes, alone or in a list; or a mapping from them to
         options that differ: `{"**.query": {"rank": 16}, "**.mlp": {"rank": 4, "alpha": 8}}`.
         Of what they select, parameters of two and more dimensions get adapters.
       rank: the adapters' rank.
       alpha: the adapters count `alpha / rank`; `2 * rank` by default.
       inputs: how many of a kernel's dimensions are inputs. By default all but the last, and one
-        for `query`, `key` and `value` kernels of three dimensions.
+        for `query`, `key` and `value` kernels of three dimensions. In the layers of `leafax.nn`
+        they are the last ones, all but the first by default.
       stacked: how many leading dimensions of a kernel number its layers: 1 for kernels under
         `nn.scan` or `nn.vmap`. Each layer then has factors of its own.
       freeze: freeze all the model's parameters; unfreeze a new head afterwards.
@@ -162,7 +175,8 @@ def add(
     >>> {name: list(p.shape) for name, p in adapter.named_parameters()}
     {'kernel.lora_a': [16, 2], 'kernel.lora_b': [2, 8]}
     """
-    parameters = dict(model.named_parameters())
+    model = model_of(model)
+    parameters = model._tensors()[0]
     if not isinstance(patterns, Mapping):
         patterns = {tuple(patterns) if isinstance(patterns, list) else patterns: {}}
     found: dict[str, Factors] = {}
@@ -170,7 +184,8 @@ def add(
     for what, options in patterns.items():
         several = what if isinstance(what, tuple) else (what,)
         chosen = choose(parameters, several, model._classes)
-        kernels = [n for n in parameters if n in chosen and _is_kernel(n, parameters[n])]
+        k = options.get("stacked", stacked)
+        kernels = [n for n in parameters if n in chosen and model._kernel(n, parameters[n], k)]
         if not kernels:
             raise ValueError(
                 f"{', '.join(sorted(chosen))}: no kernel among them, an adapter needs two "
@@ -186,27 +201,18 @@ def add(
             if r < 1:
                 raise ValueError(f"the rank of `{name}` must be at least 1, got {r}")
             scale = options.get("alpha", alpha)
-            k = options.get("stacked", stacked)
             if kernel.dim() - k < 2:
                 raise ValueError(
                     f"`{name}` has {kernel.dim()} dimensions, so {k} of them cannot number layers: "
                     f"an adapter needs two more"
                 )
-            n = options.get("inputs", inputs) or _inputs(name, kernel.dim() - k)
-            found[name] = Factors(name, kernel, r, 2 * r if scale is None else scale, n, k)
+            layout = model._kernel(name, kernel, k)
+            n = options.get("inputs", inputs)
+            layout = layout if n is None else layout._replace(inputs=n)
+            found[name] = Factors(name, kernel, r, 2 * r if scale is None else scale, layout, k)
     if freeze:
         model.freeze()
     return Lora(model, found)
-
-
-def _is_kernel(name: str, t: Any) -> bool:
-    """Attention's biases have two dimensions too."""
-    return t.dim() >= 2 and name.rpartition(".")[2] not in ("bias", "scale")
-
-
-def _inputs(name: str, dims: int) -> int:
-    parent = name.split(".")[-2] if "." in name else ""
-    return 1 if dims == 3 and parent in ATTENTION else dims - 1
 
 
 class Adapted(Pure):

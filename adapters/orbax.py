@@ -15,6 +15,7 @@ import orbax.checkpoint as ocp
 import leafax
 from leafax.functional import end_at_callers
 
+from ._module import model_of
 from ._packing import pack, unpack
 
 Path = str | os.PathLike[str]
@@ -118,27 +119,28 @@ class Run:
         return step
 
 
-def _masks(model: Any) -> dict[str, Any]:
+def _masks(part: Any) -> dict[str, Any]:
+    model = model_of(part)
     return {
-        "trainable": {name: p.requires_grad for name, p in model.named_parameters()},
+        "trainable": {name: p.requires_grad for name, p in part.named_parameters()},
         "still": sorted(model._stopped()),
         "quiet": sorted(model._quiet()),
-        "training": model.training,
+        "training": model._modes(),
     }
 
 
-def _mask(model: Any, masks: dict[str, Any]) -> None:
-    trainable = masks["trainable"]
-    for name, p in model.named_parameters():
+def _mask(part: Any, masks: dict[str, Any]) -> None:
+    model, trainable = model_of(part), masks["trainable"]
+    for name, p in part.named_parameters():
         if name in trainable:
             p.requires_grad_(trainable[name])
             p.grad = None if not trainable[name] else p.grad
-    model._loan().settled = False
+    model._unsettle()
     model._stop_statistics(set(model._statistics()), False)
     model._stop_statistics(set(masks["still"]), True)
     model._quieten(set(trainable), False)
     model._quieten(set(masks["quiet"]), True)
-    model.train(masks["training"])
+    model._set_modes(masks["training"])
 
 
 end_at_callers(__name__)

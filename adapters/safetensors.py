@@ -18,6 +18,7 @@ import leafax
 from leafax.functional import end_at_callers
 
 from ._files import write_atomically
+from ._module import model_of
 from ._select import choose
 
 Path = str | os.PathLike[str]
@@ -59,7 +60,8 @@ def save(
 
     Args:
       path: the file; an old one stays whole until the new one is.
-      model: anything with a `state_dict()` of tensors: a model, a part of one, a `Lora`.
+      model: anything with a `state_dict()` of tensors: a model, a part of one, a
+        `leafax.nn.Module`, a `Lora`.
       only: None for all tensors, `"trainable"` for the parameters that train now, or patterns as
         `freeze` takes them.
       metadata: strings to keep in the file.
@@ -79,7 +81,8 @@ def save(
 
 def _chosen(model: Any, tensors: dict[str, Any], only: Any) -> set[str]:
     if only != "trainable":
-        return choose(tensors, only if isinstance(only, tuple) else (only,), model._classes)
+        what = only if isinstance(only, tuple) else (only,)
+        return choose(tensors, what, model_of(model)._classes)
     chosen = {name for name, p in model.named_parameters() if p.requires_grad}
     if not chosen:
         raise ValueError("nothing of the model trains, so there is nothing to save")

@@ -10,6 +10,12 @@ from ..._typename import typename
 from ..parameter import Buffer, Parameter
 
 
+def as_module(value: Any) -> Any:
+    """Return a module for a model of `leafax.adapters`, anything else as it is."""
+    make = getattr(type(value), "__as_nn_module__", None)
+    return value if make is None else make(value)
+
+
 class Base:
     """The fields of a module."""
 
@@ -47,6 +53,7 @@ class Attributes(Base):
     def __setattr__(self, name: str, value: Any) -> None:
         fields: dict[str, Any] = self.__dict__
         params = fields.get("_parameters")
+        value = as_module(value)
         if isinstance(value, Parameter):
             if params is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")

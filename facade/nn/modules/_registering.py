@@ -7,7 +7,7 @@ from typing import Any
 from ..._handle import Handle
 from ..._typename import typename
 from ..parameter import Parameter
-from ._attributes import Attributes, Base
+from ._attributes import Attributes, Base, as_module
 
 
 class Registering(Base):
@@ -60,6 +60,7 @@ class Registering(Base):
 
     def add_module(self, name: str, module: Any) -> None:
         """Add a child; None stands for one that is left out."""
+        module = as_module(module)
         if not isinstance(module, Attributes) and module is not None:
             raise TypeError(f"{typename(module)} is not a Module subclass")
         if not isinstance(name, str):

@@ -1,0 +1,1 @@
+from adapters.freezing import *
