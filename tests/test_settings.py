@@ -251,3 +251,24 @@ def test_errors_of_memory_are_found_where_scripts_look_for_them() -> None:
     assert pickle.loads(pickle.dumps(error("short"))).args == ("short",)
     (told,) = traceback.format_exception_only(error("short"))
     assert told == "leafax.functional.OutOfMemoryError: short\n"
+
+
+def test_backends_are_modules() -> None:
+    import leafax.backends.cuda as cuda
+    import leafax.backends.cudnn as cudnn
+    from leafax.backends import mkldnn, opt_einsum
+
+    assert leafax.backends.cudnn is cudnn
+    with cudnn.flags(enabled=True, deterministic=True), mkldnn.flags(enabled=False):
+        assert (cudnn.enabled, cudnn.deterministic, mkldnn.enabled) == (True, True, False)
+    assert (cudnn.enabled, cudnn.deterministic, mkldnn.enabled) == (True, False, True)
+    assert not cudnn.is_acceptable(leafax.ones(2)) and opt_einsum.is_available()
+    cuda.enable_flash_sdp(False)
+    assert not cuda.flash_sdp_enabled() and cuda.math_sdp_enabled()
+    cuda.enable_flash_sdp(True)
+    with pytest.warns(FutureWarning, match="`torch.backends.cuda.sdp_kernel\\(\\)` is deprecated"):
+        allowed = cuda.sdp_kernel(enable_math=False)
+    with allowed:
+        assert leafax.nn.attention.SDPBackend.MATH not in (
+            leafax.nn.attention._cur_sdpa_kernel_backends()
+        )

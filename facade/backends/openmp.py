@@ -1,0 +1,6 @@
+"""`torch.backends.openmp`: leafax computes without it."""
+
+
+def is_available() -> bool:
+    """False: XLA has kernels and threads of its own."""
+    return False

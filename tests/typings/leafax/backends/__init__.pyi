@@ -1,0 +1,1 @@
+from facade.backends import *
