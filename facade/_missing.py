@@ -62,7 +62,6 @@ OPTIM: dict[str, str] = {
     "SparseAdam": "there are no sparse gradients: use `leafax.optim.Adam`",
 }
 NN: dict[str, str] = {
-    **dict.fromkeys(["DataParallel", "parallel"], "a program runs on one device so far"),
     **dict.fromkeys(
         ["intrinsic", "qat", "quantizable", "quantized"], "there are no quantized tensors"
     ),

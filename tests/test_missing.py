@@ -13,7 +13,6 @@ import leafax
         (leafax, "compile", "a training step is one compiled program as it is; leave the call out"),
         (leafax, "sparse_coo_tensor", "there are no sparse tensors"),
         (leafax.optim, "SparseAdam", "there are no sparse gradients: use `leafax.optim.Adam`"),
-        (leafax.nn, "DataParallel", "a program runs on one device so far"),
         (leafax.nn, "quantized", "there are no quantized tensors"),
         (leafax, "sparse_csr", "there are no sparse tensors"),
         (

@@ -2,14 +2,18 @@
 
 from .. import _missing
 from . import attention as attention
+from . import common_types as common_types
 from . import functional as functional
 from . import grad as grad
 from . import init as init
 from . import modules as modules
+from . import parallel as parallel
 from . import parameter as parameter
 from . import utils as utils
+from ._factory_kwargs import factory_kwargs as factory_kwargs
 from ._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from .modules import *  # noqa: F403
+from .parallel import DataParallel as DataParallel
 from .parameter import Buffer as Buffer
 from .parameter import Parameter as Parameter
 from .parameter import UninitializedBuffer as UninitializedBuffer

@@ -15,6 +15,7 @@ _ALSO = (  # of the top level and here
     "prelu", "hardshrink", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
     "conv_transpose3d", "cosine_similarity", "pairwise_distance", "pixel_shuffle",
     "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle", "pdist",
+    "conv_tbc",
 )  # fmt: skip
 _made = _in_namespace("nn.functional")
 _made |= {name: _function(_TABLE[name]) for name in _ALSO if name in _TABLE}

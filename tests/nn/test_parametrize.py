@@ -71,9 +71,7 @@ def kinds(t: Any) -> dict[str, Any]:
             Made.right_inverse = lambda self, x: inverse(x)
         return Made()
 
-    return dict(
-        Skew=Skew, Cayley=Cayley, Double=Double, Sum=Sum, NoInverse=NoInverse, fixed=fixed
-    )
+    return dict(Skew=Skew, Cayley=Cayley, Double=Double, Sum=Sum, NoInverse=NoInverse, fixed=fixed)
 
 
 def members(m: Any) -> list[Any]:

@@ -40,6 +40,9 @@ from .fold import *
 from .instancenorm import *
 from .lazy import *
 from .linear import *
+from .linear_cross_entropy_options import (
+    LinearCrossEntropyOptions as LinearCrossEntropyOptions,
+)
 from .loss import *
 from .module import Module as Module
 from .normalization import *
@@ -51,7 +54,7 @@ from .sparse import *
 from .transformer import *
 from .upsampling import *
 
-__all__ = ["Module"]
+__all__ = ["LinearCrossEntropyOptions", "Module"]
 __all__ += activation.__all__
 __all__ += adaptive.__all__
 __all__ += batchnorm.__all__

@@ -123,8 +123,7 @@ class ParametrizationList(ModuleList):
     def _set_several(self, value: Any) -> None:
         if not isinstance(value, Sequence):
             raise ValueError(
-                "'right_inverse' must return a sequence of tensors. "
-                f"Got {type(value).__name__}."
+                f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}."
             )
         if len(value) != self.ntensors:
             raise ValueError(

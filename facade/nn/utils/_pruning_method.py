@@ -196,8 +196,7 @@ def _left(method: Any, t: Any, mask: Any) -> Any:
         raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
     if not hasattr(method, "dim"):
         raise AttributeError(
-            'Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` '
-            "defined."
+            'Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` defined.'
         )
     dim = count + method.dim if method.dim < 0 else method.dim
     if dim < 0:

@@ -10,8 +10,8 @@ from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
 from . import parametrize
-from ._orthogonal import _Orthogonal as _Orthogonal
 from ._orthogonal import _OrthMaps as _OrthMaps
+from ._orthogonal import _Orthogonal as _Orthogonal
 from ._weight_norm import norm_of, with_norm
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -47,8 +47,7 @@ def orthogonal(
     weight = _tensor_of(module, name)
     if weight.ndim < 2:
         raise ValueError(
-            "Expected a matrix or batch of matrices. "
-            f"Got a tensor of {weight.ndim} dimensions."
+            f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions."
         )
     if orthogonal_map is None:
         square = weight.size(-2) == weight.size(-1)

@@ -70,9 +70,7 @@ def register_parametrization(
         there.append(parametrization)
         there.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
-        made = ParametrizationList(
-            [parametrization], getattr(module, tensor_name), unsafe=unsafe
-        )
+        made = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe=unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
             _parametrized_class.inject_class(module)
@@ -129,9 +127,7 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
     return len(there) > 0 if tensor_name is None else tensor_name in there
 
 
-def remove_parametrizations(
-    module: Any, tensor_name: str, leave_parametrized: bool = True
-) -> Any:
+def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
     """Make a parametrized tensor of `module` a parameter or buffer again.
 
     Args:

@@ -1,0 +1,1 @@
+from facade.nn.parallel import *
