@@ -114,8 +114,3 @@ def test_a_split_follows_its_generator() -> None:
         return list(leafax.utils.data.random_split(range(50), [20, 30], generator)[0])
 
     assert split(1) == split(1) != split(2)
-
-
-def test_other_names_are_told_to_be_missing() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'tensorboard': log"):
-        leafax.utils.tensorboard  # noqa: B018

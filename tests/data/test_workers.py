@@ -178,8 +178,9 @@ def test_seeds() -> None:
         loader = loader_of(By(drawn, 4), num_workers=2)
         return [[t.tolist() for t in batch] for batch in loader]
 
-    assert numbers(0) == numbers(0) != numbers(1)
-    flat = [str(x) for batch in numbers(0) for x in batch]
+    drawn_by_0 = numbers(0)
+    assert drawn_by_0 == numbers(0) != numbers(1)
+    flat = [str(x) for batch in drawn_by_0 for x in batch]
     assert len(set(flat)) == len(flat)
     info = loader_of(
         By(lambda k: [getattr(DATA.get_worker_info(), n) for n in ("id", "num_workers", "seed")]),
