@@ -7,13 +7,14 @@ by looking at the program; a gradient node that is itself differentiated stays a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from ._guards import evaluate_guarded, unwritten
 from ._lengths import general
 from ._program import Aval, Input, Node, Program
 from ._residuals import Leaves, Residual
@@ -147,6 +148,9 @@ def lower(
         e.primal for e in program.entries if isinstance(e, Node) and e.primal is not None
     }
     kept = dict(program.residuals)
+    early = _guarded_early(program, guards, pulls)
+    taken = {(firsts[e] + k, i) for e, those in early.items() for k, i in those.items()}
+    late = [(k, i) for k, i in guards if (program.outputs[k], i) not in taken]
 
     def run(*arrays: Any) -> Any:
         env: list[Any] = []
@@ -169,6 +173,10 @@ def lower(
                         residuals.append(leaves.add(closures[e]))
                 elif _shares(program, e, entry, differentiated):
                     outs = _pull(closures[entry.primal], pulls[entry.primal], call, args)
+                elif faults and e in early:
+                    olds = {k: arrays[i] for k, i in early[e].items()}
+                    bad = jnp.stack(faults, 1)[0].any()
+                    outs = evaluate_guarded(call.evaluate, args, olds, bad)
                 else:
                     outs = call.evaluate(*args)
             except Exception as error:
@@ -185,12 +193,26 @@ def lower(
             return results
         side.residuals, side.faults = residuals, sites
         found = jnp.stack(faults, 1) if faults else jnp.zeros((2, 0), "int64")
-        if faults and guards:
-            results = _unwritten(results, arrays, guards, found[0].any())
+        if faults and late:
+            results = unwritten(results, arrays, late, found[0].any())
         return results, tuple(leaves.arrays), found
 
-    assert len(firsts) == len(program.entries)
     return run
+
+
+def _guarded_early(
+    program: Program, guards: Sequence[tuple[int, int]], pulls: Mapping[int, Any]
+) -> dict[int, dict[int, int]]:
+    """Entries behind all checks that make guarded outputs: which of their results, which inputs."""
+    over = {program.outputs[k]: i for k, i in guards}
+    found: dict[int, dict[int, int]] = {}
+    values = list(zip(program.entries, program.first_values(), strict=True)) if over else []
+    last = max([e for e, (entry, _) in enumerate(values) if is_checked(entry)], default=-1)
+    for e, (entry, first) in enumerate(values[last + 1 :], last + 1):
+        mine = {k: over[first + k] for k in range(len(entry.avals)) if first + k in over}
+        if mine and e not in pulls and isinstance(entry, Node) and entry.primal is None:
+            found[e] = mine
+    return found
 
 
 def note_line(error: BaseException, where: tuple[str, int] | None) -> None:
@@ -199,16 +221,6 @@ def note_line(error: BaseException, where: tuple[str, int] | None) -> None:
         n.startswith("recorded at ") for n in getattr(error, "__notes__", ())
     ):
         error.add_note(f"recorded at {where[0]}:{where[1]}")
-
-
-def _unwritten(
-    results: tuple[Any, ...], arrays: Sequence[Any], guards: Sequence[tuple[int, int]], bad: Any
-) -> tuple[Any, ...]:
-    """Results that write over inputs give back what these held where `bad` is True."""
-    found = list(results)
-    for k, i in guards:
-        found[k] = jnp.where(bad, arrays[i], found[k])
-    return tuple(found)
 
 
 def _pull(closure: Any, have: Sequence[int], call: VjpCall, args: Sequence[Any]) -> tuple[Any, ...]:
