@@ -9,7 +9,7 @@ Module names come from the caller, or by order of use and by shape where that is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,8 @@ class Row(NamedTuple):
 
     Attributes:
       source, target: its name in PyTorch and in Flax.
-      how: `"same"`, `"transposed"`, `"convolution"` or `"heads"`.
+      how: `"same"`, `"transposed"`, `"convolution"`, `"flipped"` (a transposed convolution) or
+        `"heads"`.
       inferred: the names were matched by order and shape, not given.
     """
 
@@ -79,8 +80,9 @@ class Report(NamedTuple):
 
 
 def match(
-    tensors: Mapping[str, Any], shapes: Mapping[str, Shape], names: Names, order: Iterable[str]
-) -> tuple[dict[str, Array], Report]:
+    tensors: Mapping[str, Any], shapes: Mapping[str, Shape], names: Names, order: Iterable[str],
+    flipped: Collection[str] = (),
+) -> tuple[dict[str, Array], Report]:  # fmt: skip
     """Values for a model's names.
 
     Args:
@@ -88,6 +90,7 @@ def match(
       shapes: of the model's tensors, by dotted path.
       names: from PyTorch's module names to Flax's, see `convert`.
       order: the model's paths in order of use; those that are missing keep their order in `shapes`.
+      flipped: PyTorch's modules that are transposed convolutions.
     """
     theirs, ignored = _modules_of(tensors)
     ours = _flax_modules(shapes, order)
@@ -103,7 +106,7 @@ def match(
             if entry is None:
                 continue
             path, (origin, array) = _join(target, leaf), entry
-            how, value = convert_leaf(origin, array, path, leaf, shape)
+            how, value = convert_leaf(origin, array, path, leaf, shape, source in flipped)
             values[path] = value
             used.add(origin)
             rows.append(Row(origin, path, how, shape, source in inferred))
@@ -223,9 +226,12 @@ def _signature(shapes: Mapping[str, Shape]) -> Any:
 
 
 def convert_leaf(
-    origin: str, array: Array, path: str, leaf: str, shape: Shape
+    origin: str, array: Array, path: str, leaf: str, shape: Shape, flipped: bool = False
 ) -> tuple[str, Array]:
-    """One tensor in Flax's layout.
+    """One tensor in Flax's layout; `restored` goes the other way.
+
+    A transposed convolution's kernel is turned round in space as well, unless Flax's has the
+    shape of one that turns it itself (`transpose_kernel=True`).
 
     Raises:
       ValueError: the shapes do not fit in any known way.
@@ -234,6 +240,10 @@ def convert_leaf(
         n = array.ndim
         if n == 2 and array.shape[::-1] == shape:
             return "transposed", np.ascontiguousarray(array.T)
+        if n > 2 and flipped:
+            turned = np.flip(array, tuple(range(2, n))).transpose(*range(2, n), 0, 1)
+            if turned.shape == shape:
+                return "flipped", np.ascontiguousarray(turned)
         if n > 2:
             moved = array.transpose(*range(2, n), 1, 0)
             if moved.shape == shape:
@@ -248,6 +258,26 @@ def convert_leaf(
     raise ValueError(
         f"`{origin}` of shape {list(array.shape)} does not fit `{path}` of shape {list(shape)}"
     )
+
+
+def restored(how: str, value: Array, shape: Shape) -> Array:
+    """One tensor in PyTorch's layout again.
+
+    Args:
+      how: what `convert_leaf` said.
+      value: Flax's.
+      shape: PyTorch's.
+    """
+    n = value.ndim
+    if how == "transposed":
+        value = value.T
+    elif how == "convolution":
+        value = value.transpose(n - 1, n - 2, *range(n - 2))
+    elif how == "flipped":
+        value = np.flip(value, tuple(range(n - 2))).transpose(n - 2, n - 1, *range(n - 2))
+    elif how == "heads" and len(shape) == 2:
+        value = value.reshape(shape[::-1]).T
+    return np.ascontiguousarray(value.reshape(shape))
 
 
 def _notes(values: Mapping[str, Array], ours: Mapping[str, Mapping[str, Shape]]) -> list[str]:

@@ -23,6 +23,8 @@ from ._assigned import first_names, refuse_assignment
 from ._depth import uses
 from ._linen import Apply, Inside, Mode, Path, classes, made_in, needs_rng
 from ._linen_given import check, checked_rules, tie
+from ._linen_module import FromModule as FromModule
+from ._linen_module import from_module as from_module
 from ._linen_part import Part
 from ._select import Tensors, near, parts_within
 

@@ -28,6 +28,8 @@ from ._nnx_edits import READS, VIEWS, each, edits
 from ._nnx_hooks import with_parts
 from ._nnx_leaves import Bare, Slot, key_data, kinds_of, merged, owners_of, refuse_hijax
 from ._nnx_modes import Modes
+from ._nnx_module import FromModule as FromModule
+from ._nnx_module import from_module as from_module
 from ._select import Tensors, near
 from ._watch import Hook, Watchers
 

@@ -47,12 +47,10 @@ def convert(
         or unused.
     """
     leaves, treedef = jax.tree.flatten(like)
-    full = paths(like)
-    collections = isinstance(like, Mapping) and "params" in like
-    short = [name.partition(".")[2] if collections else name for name in full]
+    short = short_names(like)
     shapes = {name: tuple(x.shape) for name, x in zip(short, leaves, strict=True)}
-    values, report = _match(_arrays(state_dict), shapes, names, ())
-    _check(report, strict)
+    values, report = _match(arrays_of(state_dict), shapes, names, ())
+    check(report, strict)
     new = [
         np.asarray(values[name], x.dtype) if name in values else x
         for name, x in zip(short, leaves, strict=True)
@@ -76,15 +74,22 @@ def load_into(
         order = model._order()
     except RuntimeError:
         order = []
-    values, report = _match(_arrays(state_dict), shapes, names, order)
-    _check(report, strict)
+    values, report = _match(arrays_of(state_dict), shapes, names, order)
+    check(report, strict)
     model.load_state_dict(
         {name: leafax.as_tensor(value) for name, value in values.items()}, strict=False
     )
     return report
 
 
-def _arrays(state_dict: Mapping[str, Any]) -> dict[str, Any]:
+def short_names(tree: Any) -> list[str]:
+    """The paths of a Flax tree, without the collections of linen's."""
+    collections = isinstance(tree, Mapping) and "params" in tree
+    return [name.partition(".")[2] if collections else name for name in paths(tree)]
+
+
+def arrays_of(state_dict: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a state dict as NumPy arrays."""
     return {name: _array(value) for name, value in state_dict.items()}
 
 
@@ -98,7 +103,8 @@ def _array(value: Any) -> Any:
     return value.numpy().copy()
 
 
-def _check(report: Report, strict: bool) -> None:
+def check(report: Report, strict: bool) -> None:
+    """Raise for a report with `strict` that has something missing or unused."""
     if strict and (report.missing or report.unused):
         raise ValueError(
             f"the state dict does not fit the model: {report}\nGive `names` for what was not found,"

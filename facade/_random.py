@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,6 +37,27 @@ def _next_key(state: Any) -> tuple[Any, Any]:
     base = jax.random.key(state[0], impl="threefry2x32")
     key = jax.random.fold_in(base, state[1].astype("uint32"))
     return jax.random.key_data(key), state + jnp.array([0, 1], "int64")
+
+
+class _Given(threading.local):
+    source: Callable[[], Any] | None = None
+
+
+_given = _Given()
+
+
+@contextmanager
+def keys_from(source: Callable[[], Any]) -> Iterator[None]:
+    """Have random ops of the block take keys from a function, also while JAX is tracing.
+
+    Args:
+      source: returns the data of a key for each op, `(2,)` of uint32; no generator moves on.
+    """
+    before, _given.source = _given.source, source
+    try:
+        yield
+    finally:
+        _given.source = before
 
 
 def _lost(state: Any) -> bool:
@@ -175,6 +196,8 @@ class Generator:
           RuntimeError: inside a `vmap` that refuses them.
         """
         refuse_random()
+        if _given.source is not None:
+            return from_array(_given.source())
         if transformation() is not None:
             refuse_draw()
             with outside():

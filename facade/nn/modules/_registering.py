@@ -116,7 +116,10 @@ class Registering(Base):
           AttributeError: if there is none, or something else is there.
         """
         path, _, name = target.rpartition(".")
-        found = _attribute(self.get_submodule(path), name)
+        parent = self.get_submodule(path)
+        found = parent._parameters.get(name)  # of a class that computes with it, not what it reads
+        if found is None:
+            found = _attribute(parent, name)
         if not isinstance(found, Parameter):
             raise AttributeError("`" + name + "` is not an nn.Parameter")
         return found
