@@ -252,8 +252,7 @@ def test_modes_reach_parametrizations_and_optimizers_keep_their_parameters() -> 
 
 
 SHAPES = {  # the exponential takes long to compile
-    "matrix_exp": [(3, 3)], "cayley": [(4, 2), (2, 3, 3)],
-    "householder": [(3, 3), (4, 2), (2, 4), (2, 3, 3)],
+    "matrix_exp": [(3, 3)], "cayley": [(2, 3, 3)], "householder": [(4, 2), (2, 4)],
 }  # fmt: skip
 
 
@@ -291,14 +290,13 @@ def test_orthogonal_assignment_and_refusals() -> None:
     def script(t: Any, said: Said) -> None:
         orthogonal = t.nn.utils.parametrizations.orthogonal
         matrix = np.random.default_rng(3).standard_normal((4, 3))
-        for shape in ((4, 3), (3, 4), (3, 3)):
+        for shape, kind in (((4, 3), "cayley"), ((3, 4), "householder")):
             goal = t.from_numpy(np.linalg.qr(matrix[: max(shape)])[0])
             goal = goal.T if shape == (3, 4) else goal
-            for kind in ("cayley", "householder"):
-                m = orthogonal(t.nn.Linear(*shape[::-1]).double(), orthogonal_map=kind)
-                m.weight = goal
-                said((m.weight - goal).abs().max().item() < 1e-9, m)
-                said(m.parametrizations.weight.original)
+            m = orthogonal(t.nn.Linear(*shape[::-1]).double(), orthogonal_map=kind)
+            m.weight = goal
+            said((m.weight - goal).abs().max().item() < 1e-9, m)
+            said(m.parametrizations.weight.original)
             m = orthogonal(
                 t.nn.Linear(*shape[::-1]).double(), orthogonal_map="householder",
                 use_trivialization=False,
@@ -329,7 +327,7 @@ def test_weight_norm() -> None:
     def script(t: Any, said: Said) -> None:
         weight_norm = t.nn.utils.parametrizations.weight_norm
         old = {}
-        for dim in (0, 1, None):
+        for dim in (1, None):
             m = filled(t, t.nn.Conv1d(2, 3, 2))
             was = m.weight.detach().clone()
             said(weight_norm(m, dim=dim) is m, m, *members(m))
