@@ -102,6 +102,7 @@ def _references_to(room: Room) -> int:
 #: References to the memory of a room that nobody uses, as `_free` counts them.
 _FREE = _references_to(Room(0))
 _rooms: dict[int, deque[Room]] = {}  # by size in bytes
+LARGEST_BATCH = 64 << 20  # bytes of what a loader has room for again and again
 _SIZES = 4  # whose memory is kept, three of each
 
 

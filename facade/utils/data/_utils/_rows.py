@@ -8,7 +8,7 @@ import numpy as np
 
 from ...._at_rest import is_free, is_plain
 from ...._enter import from_array
-from ...._host import room
+from ...._host import LARGEST_BATCH, room
 from ...._host_data import data_of
 from ...._run import LOADER, observe
 from ...._tensor import Tensor
@@ -39,7 +39,7 @@ def rows_of(dataset: Any, keys: Any, collate_fn: Any) -> list[Any] | None:
                 array = data_of(tensor, wait=True)
             if array is None:
                 return None
-        out = room((len(keys), *array.shape[1:]), array.dtype)
+        out = room((len(keys), *array.shape[1:]), array.dtype, LARGEST_BATCH)
         # Keys that are negative count from the end: what clips does not take them as they are.
         np.take(array, keys, 0, out=out, mode="clip" if min(keys) >= 0 else "wrap")
         found.append(from_array(out))

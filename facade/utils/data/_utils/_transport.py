@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from ...._enter import from_array
-from ...._host import room
+from ...._host import LARGEST_BATCH, room
 from ...._host_data import data_of
 from ...._tensor import Tensor
 
 _INLINE = 16 << 10  # bytes of a pickle that go through the socket themselves
 _APART = 4 << 10  # bytes of an array that is not copied into the pickle
 _MOST = 64  # files of one end
-_LARGEST = 64 << 20  # bytes of an array whose memory the next batch gets
+_BYTES = np.dtype(np.uint8)
 _HEAD, _LENGTH = struct.Struct("<IiQ"), struct.Struct("<Q")  # of _HEAD: parts, file, files read
 _SHARES = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
 _REDUCERS = ForkingPickler(io.BytesIO()).dispatch_table
@@ -96,8 +96,8 @@ class Outgoing:
         place = self._free(there) if shared and _SHARES else -1
         parts = _pickled(x, place >= 0)
         if place < 0 or len(parts) == 1 and len(parts[0]) <= _INLINE:
-            head = _HEAD.pack(1, -1, here), _LENGTH.pack(len(parts[0]))
-            return b"".join([*head, parts[0]]), None
+            alone = _HEAD.pack(1, -1, here), _LENGTH.pack(len(parts[0]))
+            return b"".join([*alone, parts[0]]), None
         is_new = place == len(self._fds)
         if is_new:
             self._fds.append(os.memfd_create("leafax-batch"))
@@ -107,9 +107,10 @@ class Outgoing:
         fd, at = self._fds[place], 0
         lengths = [_LENGTH.pack(len(part)) for part in parts]
         for part in parts:
-            while len(part):
-                written = os.pwrite(fd, part, at)
-                part, at = part[written:], at + written
+            left = memoryview(part)
+            while len(left):
+                written = os.pwrite(fd, left, at)
+                left, at = left[written:], at + written
         head = _HEAD.pack(len(parts), place, here)
         return b"".join([head, *lengths]), fd if is_new else None
 
@@ -175,7 +176,7 @@ class Incoming:
 def _read(fd: int, lengths: list[int]) -> list[Any]:
     parts, at = list[Any](), 0
     for length in lengths:
-        part = room((length,), np.dtype(np.uint8), largest=_LARGEST) if parts else bytearray(length)
+        part: Any = room((length,), _BYTES, LARGEST_BATCH) if parts else bytearray(length)
         left = memoryview(part)
         while len(left):
             count = os.preadv(fd, [left], at)

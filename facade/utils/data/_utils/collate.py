@@ -17,7 +17,7 @@ from ...._enter import from_array
 from ...._from_data import _check_dtype, as_tensor, tensor
 from ...._functions import stack  # type: ignore[attr-defined]
 from ...._handle import Handle
-from ...._host import room
+from ...._host import LARGEST_BATCH, room
 from ...._modes import is_inference_mode_enabled
 from ...._tensor import Tensor
 from ._containers import rebuilt_mapping, rebuilt_sequence
@@ -124,7 +124,7 @@ def _stacked(batch: Sequence[Any]) -> Any:
         if not flags.c_contiguous:
             _check_dtype(array)
     _check_dtype(elem)
-    out = room((len(batch), *shape), dtype)
+    out = room((len(batch), *shape), dtype, LARGEST_BATCH)
     np.stack(batch, out=out)
     return from_array(out, inference=is_inference_mode_enabled())
 
