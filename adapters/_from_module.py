@@ -12,7 +12,6 @@ import numpy as np
 
 import leafax
 from leafax import nn
-from leafax._random import keys_from
 from leafax.func import functional_call
 
 from . import _stillness
@@ -92,7 +91,8 @@ def call(
     """
     tensors = {path: leafax.as_tensor(x) for path, x in arrays.items()}
     args, kwargs = jax.tree.map(_tensor, (args, kwargs), is_leaf=_is_tensor)
-    with _mode(module, train), keys_from(lambda: jax.random.bits(key(), (2,), "uint32")):
+    keys = leafax.default_generator.keys_from(lambda: jax.random.bits(key(), (2,), "uint32"))
+    with _mode(module, train), keys:
         out = functional_call(module, tensors, args, kwargs)
     out = jax.tree.map(lambda x: x.jax() if _is_tensor(x) else x, out, is_leaf=_is_tensor)
     return out, {path: _like(t.jax(), arrays[path]) for path, t in tensors.items()}

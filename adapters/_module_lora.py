@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
+import leafax
 import leafax.nn.functional as F
 from leafax import nn
 
@@ -157,7 +158,10 @@ def _embedding(self: Any, base: Any, input: Any) -> Any:
         return base.forward(self, input)
     weight, a, b, scale = _held(self)
     rest = (self.padding_idx, None, self.norm_type, self.scale_grad_by_freq, self.sparse)
-    return F.embedding(input, weight, *rest) + F.embedding(input, a, *rest) @ b * scale
+    more = F.embedding(input, a, *rest) @ b * scale
+    if self.padding_idx is not None:  # its row has no gradient
+        more = leafax.where((input == self.padding_idx).unsqueeze(-1), more.detach(), more)
+    return F.embedding(input, weight, *rest) + more
 
 
 def _recurrent(self: Any, base: Any, *args: Any, **kwargs: Any) -> Any:

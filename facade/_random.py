@@ -40,24 +40,12 @@ def _next_key(state: Any) -> tuple[Any, Any]:
 
 
 class _Given(threading.local):
-    source: Callable[[], Any] | None = None
+    """Where a generator takes its keys from in this thread, while that is somewhere else."""
+
+    source: tuple[Generator, Callable[[], Any]] | None = None
 
 
 _given = _Given()
-
-
-@contextmanager
-def keys_from(source: Callable[[], Any]) -> Iterator[None]:
-    """Have random ops of the block take keys from a function, also while JAX is tracing.
-
-    Args:
-      source: returns the data of a key for each op, `(2,)` of uint32; no generator moves on.
-    """
-    before, _given.source = _given.source, source
-    try:
-        yield
-    finally:
-        _given.source = before
 
 
 def _lost(state: Any) -> bool:
@@ -196,8 +184,9 @@ class Generator:
           RuntimeError: inside a `vmap` that refuses them.
         """
         refuse_random()
-        if _given.source is not None:
-            return from_array(_given.source())
+        given = _given.source
+        if given is not None and given[0] is self:
+            return from_array(given[1]())
         if transformation() is not None:
             refuse_draw()
             with outside():
@@ -213,6 +202,19 @@ class Generator:
             key, after = state.values
             self._state = make(after, trace)
             return make(key, trace)
+
+    @contextmanager
+    def keys_from(self, source: Callable[[], Any]) -> Iterator[None]:
+        """Take keys from a function in the block, also while JAX is tracing; no state moves on.
+
+        Args:
+          source: returns an array, the data of a key for each random op: `(2,)` of uint32.
+        """
+        before, _given.source = _given.source, (self, source)
+        try:
+            yield
+        finally:
+            _given.source = before
 
     def _for_numpy(self) -> np.random.Generator:
         """Take the next key for a draw of NumPy's: an order of samples is no part of a program.
