@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import digamma
 
-from .._dtypes import is_floating, scalar_name
+from .._dtypes import finfo, is_floating, scalar_name
 from .._op import op
 from ._dims import broadcast_shapes
 
@@ -43,7 +43,7 @@ def _standard_gamma(key: Array, input: Array) -> Array:
     @jax.custom_jvp
     def draw(concentration: Array) -> Array:
         noise = jax.random.gamma(key, concentration, concentration.shape, concentration.dtype)
-        return jnp.maximum(noise, jnp.finfo(concentration.dtype).tiny)
+        return jnp.maximum(noise, finfo(concentration.dtype).tiny)
 
     @draw.defjvp
     def move(primals: Any, tangents: Any) -> Any:
@@ -72,7 +72,7 @@ def _standard_gamma_grad(input: Array, output: Array) -> Array:
 def _sample_dirichlet(key: Array, input: Array) -> Array:
     """Draws of the Dirichlet laws whose concentrations are the rows of `input`."""
     _need_floats("dirichlet", input)
-    limits = jnp.finfo(input.dtype)
+    limits = finfo(input.dtype)
 
     @jax.custom_jvp
     def draw(concentration: Array) -> Array:

@@ -45,12 +45,12 @@ class ParametrizationList(ModuleList):
         super().__init__(modules)
         self.unsafe = unsafe
         shape, dtype = original.shape, original.dtype
-        new = self._inverted(original)
+        new: Any = self._inverted(original)
         if not isinstance(new, (Tensor, Sequence)):
             raise ValueError(f"{_NO_TENSORS}Got {type(new).__name__}")
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
-        if self.is_tensor:
+        if isinstance(new, Tensor):
             self._hold(original, new)
         else:
             self._hold_several(original, new)

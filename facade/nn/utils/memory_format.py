@@ -30,8 +30,8 @@ def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
 
 
 def _converted(module: Any, kinds: tuple[type, ...], memory_format: Any) -> Any:
-    for layer in module.modules():
-        if isinstance(layer, kinds):
-            weight: Any = layer.weight
-            weight.data = weight.detach().clone(memory_format=memory_format)
+    layers: list[Any] = [layer for layer in module.modules() if isinstance(layer, kinds)]
+    for layer in layers:
+        weight: Any = layer.weight
+        weight.data = weight.detach().clone(memory_format=memory_format)
     return module
