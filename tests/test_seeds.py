@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch_style import load
 
 import leafax
 
@@ -274,11 +275,168 @@ print(x.grad)
 print(w.grad)
 """
 
+TEMP_FILES = """
+import os, tempfile, uuid
+tmp_dir = tempfile.mkdtemp()
+class SelfDeletingTempFile():
+    def __init__(self):
+        self.name = os.path.join(tmp_dir, str(uuid.uuid4()))
+    def __del__(self):
+        os.remove(self.name)
+def pack_hook(tensor):
+    temp_file = SelfDeletingTempFile()
+    torch.save(tensor, temp_file.name)
+    return temp_file
+def unpack_hook(temp_file):
+    return torch.load(temp_file.name)
+x = torch.tensor([1., -2., 3., 0., 0.5], requires_grad=True)
+y = x.pow(2)
+y.grad_fn._raw_saved_self.register_hooks(pack_hook, unpack_hook)
+print(len(os.listdir(tmp_dir)))
+print(x.equal(y.grad_fn._saved_self), x is y.grad_fn._saved_self)
+y.sum().backward()
+print(x.grad, len(os.listdir(tmp_dir)))
+os.rmdir(tmp_dir)
+"""
+
+LARGE_ON_DISK = """
+import os, tempfile, uuid
+from torch import nn
+tmp_dir = tempfile.mkdtemp()
+class SelfDeletingTempFile():
+    def __init__(self):
+        self.name = os.path.join(tmp_dir, str(uuid.uuid4()))
+    def __del__(self):
+        os.remove(self.name)
+# Only save on disk tensors that have size >= 1000
+SAVE_ON_DISK_THRESHOLD = 1000
+def pack_hook(x):
+    if x.numel() < SAVE_ON_DISK_THRESHOLD:
+        return x
+    temp_file = SelfDeletingTempFile()
+    torch.save(x, temp_file.name)
+    return temp_file
+def unpack_hook(tensor_or_sctf):
+    if isinstance(tensor_or_sctf, torch.Tensor):
+        return tensor_or_sctf
+    return torch.load(tensor_or_sctf.name)
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(40, 30)
+    def forward(self, x):
+        with torch.autograd.graph.saved_tensors_hooks(pack_hook, unpack_hook):
+            output = self.linear(x).relu()
+        return output
+model = Model()
+net = nn.DataParallel(model)
+with torch.no_grad():
+    for p in net.parameters():
+        p.copy_(torch.arange(p.numel()).view_as(p) % 7 - 3)
+x = (torch.arange(50 * 40.).view(50, 40) % 5 - 2).requires_grad_()
+output = net(x)
+print(sorted(os.path.getsize(os.path.join(tmp_dir, f)) > 4000 for f in os.listdir(tmp_dir)))
+output.sum().backward()
+print(model.linear.bias.grad, model.linear.weight.grad.sum(), x.grad.sum())
+del output
+os.rmdir(tmp_dir)  # it is empty
+print(type(net.module).__name__, [name for name, _ in net.named_parameters()])
+"""
+
+MODULE_TRACES = """
+from torch import nn
+model = nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 1))
+with torch.no_grad():
+    for p in model.parameters():
+        p.copy_(torch.arange(p.numel()).view_as(p) / 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+z_theta = [torch.zeros_like(p) for p in model.parameters()]
+gamma, lamda, l, alpha, delta = 0.5, 0.5, 0.5, 0.25, 2.0
+for s in (torch.tensor([0., 1., 0.]), torch.tensor([1., 0., -1.])):
+    optimizer.zero_grad()
+    v = model(s)
+    v.backward()
+    for i, p in enumerate(model.parameters()):
+        z_theta[i][: ] = gamma * lamda * z_theta[i] + l * p.grad
+        p.grad[: ] = alpha * delta * z_theta[i]
+    optimizer.step()
+    print(v)
+for z, p in zip(z_theta, model.parameters()):
+    print(z, p.grad)
+"""
+
 SNIPPETS = {
     name.lower(): code
     for name, code in list(globals().items())
     if name.isupper() and isinstance(code, str)
 }
+
+# torchvision's models are those of examples/torch_scripts, as `pretrained` as NumPy's numbers are.
+RESNET = """
+from torch import nn, optim
+model = torchvision.models.resnet18(pretrained=True)
+for param in model.parameters():
+    param.requires_grad = False
+
+# Replace the last fully-connected layer
+# Parameters of newly constructed modules have requires_grad=True by default
+model.fc = nn.Linear(512, 100)
+
+# Optimize only the classifier
+optimizer = optim.SGD(model.fc.parameters(), lr=1e-2, momentum=0.9)
+print(optimizer)
+print(model)
+print([name for name, p in model.named_parameters() if p.requires_grad])
+print(model(torch.ones(2, 3, 32, 32)).requires_grad)
+"""
+
+MOBILENET = """
+from torch import nn, optim
+from torchvision import models
+import torch
+
+model = models.mobilenet_v2(pretrained=True)
+for param in model.parameters():
+    param.requires_grad = False
+
+model.classifier[1] = nn.Linear(in_features=1280, out_features=2, bias=True)
+optim = optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
+x = torch.rand(4, 3, 32, 32)
+y_p = model(x)
+y_t = torch.randint(2, (4,))
+print(f"before update")
+print(model.features[1].state_dict()['conv.0.0.weight'][0])
+head = model.classifier[1].state_dict()['weight'][0][:10].clone()
+loss = nn.functional.cross_entropy(y_p, y_t)
+loss.backward()
+optim.step()
+print(f"\\nafter update")
+print(model.features[1].state_dict()['conv.0.0.weight'][0])
+print((head == model.classifier[1].state_dict()['weight'][0][:10]).tolist())
+print({name: tuple(p.grad.shape) for name, p in model.named_parameters() if p.grad is not None})
+print(len(optim.state), len(optim.state_dict()['state']))
+"""
+
+
+def torchvision(lib: Any) -> types.ModuleType:
+    """Return a module with the two models, made of `lib`'s layers."""
+    own = ["--torch"] if lib is torch else []
+    fill = load("repeatable").fill
+
+    def filled(file: str, name: str) -> Any:
+        def make(pretrained: bool) -> Any:
+            assert pretrained
+            model = getattr(load(file, *own), name)()
+            fill(model, 0)
+            return model
+
+        return make
+
+    module = types.ModuleType("torchvision")
+    module.models = types.SimpleNamespace(  # type: ignore[attr-defined]
+        resnet18=filled("resnet", "resnet18"), mobilenet_v2=filled("mobilenet", "mobilenet_v2")
+    )
+    return module
 
 
 def run(code: str, lib: Any) -> tuple[str, list[tuple[str, str]], tuple[str, str] | None]:
@@ -288,15 +446,17 @@ def run(code: str, lib: Any) -> tuple[str, list[tuple[str, str]], tuple[str, str
     # `import torch.autograd as autograd` and `from torch.autograd import Variable` too.
     names = {n: m for n, m in sys.modules.items() if n == "torch" or n.startswith("torch.")}
     stand_in: dict[str, types.ModuleType] = {"torch": lib, "torch.autograd": lib.autograd}
+    vision = torchvision(lib)
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out):
         warnings.simplefilter("always")
         try:
-            sys.modules.update(stand_in)
-            exec(compile(code, "snippet", "exec"), {"torch": lib})
+            sys.modules.update(stand_in, torchvision=vision)
+            exec(compile(code, "snippet", "exec"), {"torch": lib, "torchvision": vision})
         except Exception as e:
             raised = (type(e).__name__, str(e))
         finally:
             sys.modules.update(names)
+            del sys.modules["torchvision"]
     warned = [
         (w.category.__name__, re.sub(r" \(Triggered .*\)$", "", str(w.message))) for w in caught
     ]
@@ -309,6 +469,13 @@ def test_snippet(name: str) -> None:
     expected = run(SNIPPETS[name], torch)
     for _ in range(3):  # anew, and from the recorder's memory
         assert run(SNIPPETS[name], leafax) == expected
+
+
+@pytest.mark.parametrize("code", [RESNET, MOBILENET], ids=["resnet", "mobilenet"])
+def test_frozen_model(code: str) -> None:
+    said, warned, raised = run(code, leafax)
+    assert (said, warned, raised) == run(code, torch)
+    assert said and raised is None
 
 
 def test_snippets_print_something() -> None:

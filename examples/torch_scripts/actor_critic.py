@@ -69,13 +69,14 @@ def main(
         with torch.no_grad():
             following = 0.0 if done else gamma * critic(torch.from_numpy(after))
             delta = reward + following - v
+            error = delta.pow(2)
         optimizer.zero_grad()
         v.sum().backward()  # the gradient of v, not of a loss
         law.log_prob(action).backward()
         traces[0].add(discount, delta)
         traces[1].add(1.0, delta)
         optimizer.step()
-        log(delta.pow(2).item(), f"held for {sum(held[-6:-1]) / 5:.0f} steps lately")
+        log(error.item(), f"held for {sum(held[-6:-1]) / 5:.0f} steps lately")
 
         state, discount = torch.from_numpy(after), discount * gamma
         if done:

@@ -1,6 +1,8 @@
 """Train a small convolutional network on handwritten digits."""
 
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 if "--torch" in sys.argv:
     import torch
@@ -41,7 +43,7 @@ class Net(nn.Module):
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, loader: DataLoader) -> float:
+def accuracy(model: nn.Module, loader: Iterable[Any]) -> float:
     """Return which share of the loader's digits `model` gets right."""
     model.eval()
     right = total = 0

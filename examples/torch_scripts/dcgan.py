@@ -88,7 +88,8 @@ def main(
         loss_g = criterion(net_d(drawn), real)
         loss_g.backward()
         optimizer_g.step()
-        log((loss_real + loss_fake + loss_g).item(), f"artist {loss_g.item():.3f}")
+        judge, artist = loss_real.item() + loss_fake.item(), loss_g.item()
+        log(judge + artist, f"artist {artist:.3f}")
 
     net_g.eval()
     with torch.no_grad():

@@ -17,6 +17,8 @@ nn, F, optim = torch.nn, torch.nn.functional, torch.optim
 class Denoiser(nn.Module):
     """Tell the noise in points from the points and the time."""
 
+    frequencies: torch.Tensor
+
     def __init__(self, width: int = 64, frequencies: int = 8) -> None:
         super().__init__()
         self.register_buffer("frequencies", math.pi * torch.arange(1.0, 1 + frequencies))

@@ -26,12 +26,12 @@ class VAE(nn.Module):
         )
         self.decoder = nn.Sequential(nn.Linear(codes, hidden), nn.Tanh(), nn.Linear(hidden, pixels))
 
-    def encode(self, x: torch.Tensor) -> torch.distributions.Independent:
+    def encode(self, x: torch.Tensor) -> torch.distributions.Distribution:
         """Return the distribution of codes for `float[batch, pixels]`."""
         mean, spread = self.encoder(x).chunk(2, dim=1)
         return Independent(Normal(mean, F.softplus(spread) + 1e-4), 1)
 
-    def decode(self, z: torch.Tensor) -> torch.distributions.Independent:
+    def decode(self, z: torch.Tensor) -> torch.distributions.Distribution:
         """Return the distribution of pixels for `float[batch, codes]`."""
         return Independent(Bernoulli(logits=self.decoder(z), validate_args=False), 1)
 
