@@ -52,10 +52,10 @@ def to_flax(
     >>> net, dense = nn.Linear(3, 2), linen.Dense(2)
     >>> variables, report = to_flax(net, dense.init(jax.random.key(0), jnp.ones((1, 3))))
     >>> print(report.table())
-    bias    same         bias [2] (inferred)
-    weight  transposed   kernel [3, 2] (inferred)
+    bias    same         bias [2]
+    weight  transposed   kernel [3, 2]
     >>> print(from_flax(net, variables))
-    2 tensors taken, 2 of them matched by order and shape
+    2 tensors taken, 0 of them matched by order and shape
     """
     targets, order = _targets(like)
     shapes = {name: tuple(x.shape) for name, x in targets.items()}

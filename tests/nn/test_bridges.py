@@ -15,8 +15,9 @@ from flax import nnx
 
 import leafax
 from leafax import nn
-from leafax.adapters import linen, weights
+from leafax.adapters import linen, lora, weights
 from leafax.adapters import nnx as nnx_models
+from leafax.adapters.freezing import freeze, unfreeze, watch
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 4)).astype("float32")
@@ -287,6 +288,39 @@ def test_containers_take_flax_models() -> None:
     assert layers(leafax.tensor(X)).shape == (6, 2)
     layers[1].freeze("dense")
     assert not model.get_parameter("dense.kernel").requires_grad
+
+
+def test_fine_tuning_reaches_into_the_flax_child(both: Any) -> None:
+    model, x = both.head.model, leafax.tensor(X)
+    linear, norm = (
+        (nnx.Linear, nnx.BatchNorm) if isinstance(model, nnx_models.Model)
+        else (flax_nn.Dense, flax_nn.BatchNorm)
+    )  # fmt: skip
+    want = both(x).detach()  # now linen knows its submodules, too
+    freeze(both, linear)
+    assert trained(both) == ["body.weight", "body.bias", "head.norm.bias", "head.norm.scale"]
+    freeze(both, norm, stats=True)
+    assert model._stopped() == {"norm.mean", "norm.var"} and len(trained(both)) == 2
+    assert trained(unfreeze(both, last=1)) == [
+        "body.weight", "body.bias", *[f"head.{n}" for n, _ in model.named_parameters()],
+    ]  # fmt: skip
+    adapter = lora.add(both, ["body", "head.dense"], rank=2)
+    assert [*adapter.factors] == ["body.weight", "head.dense.kernel"]
+    np.testing.assert_allclose(both(x).detach(), want, rtol=1e-5, atol=1e-6)
+    both(x).sum().backward()
+    assert all(f.b.grad is not None and f.b.grad.any() for f in adapter.factors.values())
+    assert all(p.grad is None for p in both.parameters())
+    with pytest.raises(
+        ValueError, match="`head.dense` lies in a Flax model, which watches its own"
+    ):
+        watch(both, "head.dense")
+    with watch(both, "head") as seen, watch(both.head, "dense") as deeper:
+        both(x)
+    assert seen["head"].shape == (6, 2) and deeper["dense"].shape == (6, 3)
+
+
+def trained(module: Any) -> list[str]:
+    return [name for name, p in module.named_parameters() if p.requires_grad]
 
 
 # ---------------------------------------------------------------- numbers there and back

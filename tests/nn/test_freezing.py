@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 import torch as reference
@@ -313,6 +314,33 @@ def test_adapters_train_alone_and_are_saved_and_copied(tmp_path: Path) -> None:
         lora.add(module, "hidden")
     with pytest.raises(ValueError, match="head.bias: no kernel among them"):
         lora.add(module, "head.bias")
+
+
+# ---------------------------------------------------------------- what the document shows
+
+DOCUMENT = (Path(__file__).parents[2] / "docs/freezing.md").read_text()
+SECTIONS = ("`nn.Module`", "Flax inside of `nn`, and `nn` inside of Flax",
+            "The same numbers in Flax and `nn`")  # fmt: skip
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_what_the_document_shows_runs(title: str, capsys: Any) -> None:
+    section = DOCUMENT.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    shown = capsys.readouterr().out
+    if "gradients" in scope:
+        assert shown == "['backbone.bias', 'backbone.kernel', 'head.weight', 'head.bias']\n"
+        assert scope["gradients"]["params"]["0"]["weight"].shape == (8, 4)
+        assert not scope["net"].backbone.get_parameter("kernel").requires_grad
+    elif "again" in scope:
+        assert "conv.weight  convolution  layers_0.kernel [3, 3, 2, 4]" in shown
+        pairs = zip(*map(jax.tree.leaves, (scope["again"], scope["variables"])), strict=True)
+        assert all(np.array_equal(a, b) for a, b in pairs)
+    else:
+        assert trained(scope["net"]) == ["hidden.weight", "hidden.bias", "head.weight", "head.bias"]
+        assert shown.startswith("torch.Size([3, 8])") and "total frozen" in shown
 
 
 # ---------------------------------------------------------------- checkpoints
