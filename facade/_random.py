@@ -19,7 +19,8 @@ import numpy as np
 
 from leafax.functional import Op, is_confined, outside, transformation
 
-from . import _dtype
+from ._dtype import device as device_class
+from ._dtype import int64, uint8
 from ._enter import from_array, make
 from ._handle import Handle
 from ._host import failures, wait
@@ -42,7 +43,7 @@ def _next_key(state: Any) -> tuple[Any, Any]:
 class _Given(threading.local):
     """Where a generator takes its keys from in this thread, while that is somewhere else."""
 
-    source: tuple[Generator, Callable[[], Any]] | None = None
+    source: tuple[Any, Callable[[], Any]] | None = None
 
 
 _given = _Given()
@@ -73,7 +74,7 @@ class Generator:
     """
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device = _dtype.device(device)
+        self.device = device_class(device)
         self._lock = threading.Lock()
         self._set(DEFAULT_SEED)
 
@@ -123,7 +124,7 @@ class Generator:
 
     def get_state(self) -> Any:
         """The state, to be given to `set_state`: a tensor of bytes, as in PyTorch."""
-        return self._state.clone().view(_dtype.uint8)
+        return self._state.clone().view(uint8)
 
     def set_state(self, state: Any) -> Generator:
         """Go on from a state that `get_state` returned.
@@ -141,7 +142,7 @@ class Generator:
                 f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input RNG "
                 f"state size to be {state.numel()}"  # type: ignore[attr-defined]
             )
-        seed, drawn = state.view(_dtype.int64).tolist()  # type: ignore[attr-defined]
+        seed, drawn = state.view(int64).tolist()  # type: ignore[attr-defined]
         self._set(seed % (1 << 64))
         self._drawn = drawn
         return self
