@@ -7,12 +7,15 @@ from typing import Any
 
 from leafax.functional import TABLE
 
+from .._one_step import views_in_one_step
 from .._record import apply
 from ._attention_checks import check_padding, check_ranks, check_sizes
 from ._dropout import dropout
 from ._linear import linear
 from ._masks import canonical_mask, dtype_of
 from ._sparse import scaled_dot_product_attention
+
+_VIEW, _SELECT, _PERMUTE = TABLE["view"], TABLE["select"], TABLE["permute"]
 
 
 def _projected(
@@ -32,6 +35,23 @@ def _projected(
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     pairs = zip((query, key, value), weights, biases, strict=True)
     return tuple(linear(x, w, b) for x, w, b in pairs)  # type: ignore[return-value]
+
+
+def _self_projected(x: Any, packed: Any, bias: Any, num_heads: int) -> tuple[Any, Any, Any]:
+    """Queries, keys and values of self-attention, `(batch, heads, length, width)`.
+
+    PyTorch copies what is read here where it lies: its kernels multiply rows.
+    """
+    length, batch, size = x.shape
+    made = linear(x.reshape(length * batch, size), packed, bias)
+    shape = (length, batch, 3, num_heads, size // num_heads)
+    q, k, v = (
+        views_in_one_step(
+            made, ((_VIEW, (shape,), {}), (_SELECT, (2, i), {}), (_PERMUTE, ((1, 2, 0, 3),), {}))
+        )
+        for i in range(3)
+    )
+    return q, k, v
 
 
 def multi_head_attention_forward(
@@ -76,10 +96,18 @@ def multi_head_attention_forward(
     causal = is_causal and key_padding_mask is None and not need_weights
     mask = None if causal else canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
-    q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, separate)
     check_sizes(query, key, value, mask, num_heads, use_separate_proj_weight)
-    if mask is not None and mask.dim() == 2:
-        mask = mask.unsqueeze(0)
+    dropout_p = dropout_p if training else 0.0
+    plain = bias_k is bias_v is static_k is static_v is separate is None
+    if plain and key is value and query is key and not (need_weights or add_zero_attn):
+        heads = _self_projected(query, in_proj_weight, in_proj_bias, num_heads)
+        mask = _merged(mask, padding, batch, num_heads, length)
+        mask = _by_heads(mask, batch, num_heads, length)
+        out = scaled_dot_product_attention(*heads, mask, dropout_p, causal)
+        out = out.permute(2, 0, 1, 3).reshape(length * batch, size)
+        out = linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
+        return (out if batched else out.squeeze(1)), None
+    q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, separate)
     cat = TABLE["cat"]
     if bias_k is not None and bias_v is not None:
         k = apply(cat, (k, bias_k.repeat(1, batch, 1)))
@@ -101,12 +129,7 @@ def multi_head_attention_forward(
         k, v = apply(cat, (k, zeros), 1), apply(cat, (v, zeros), 1)
         mask, padding = _one_more(mask), _one_more(padding)
     source = k.shape[1]
-    check_padding(padding, batch, source)
-    if padding is not None:
-        padding = padding.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
-        padding = padding.reshape(batch * num_heads, 1, source)
-        mask = padding if mask is None else mask + padding
-    dropout_p = dropout_p if training else 0.0
+    mask = _merged(mask, padding, batch, num_heads, source)
     if need_weights:
         q = q * math.sqrt(1.0 / width)
         keys = k.transpose(-2, -1)
@@ -116,9 +139,7 @@ def multi_head_attention_forward(
             weights = dropout(weights, p=dropout_p)
         out = weights.bmm(v)
     else:
-        if mask is not None:
-            heads = mask.shape[0] != 1 or batch * num_heads == 1
-            mask = mask.view(batch, num_heads, -1, source) if heads else mask.unsqueeze(0)
+        mask = _by_heads(mask, batch, num_heads, source)
         out = scaled_dot_product_attention(
             q.view(batch, num_heads, length, width), k.view(batch, num_heads, source, width),
             v.view(batch, num_heads, source, width), mask, dropout_p, causal,
@@ -132,6 +153,26 @@ def multi_head_attention_forward(
         weights = weights.mean(dim=1) if average_attn_weights else weights
         weights = weights if batched else weights.squeeze(0)
     return (out if batched else out.squeeze(1)), weights
+
+
+def _merged(mask: Any, padding: Any, batch: int, num_heads: int, source: int) -> Any:
+    """Both masks as one, `(1 or batch * num_heads, length or 1, source)`."""
+    if mask is not None and mask.dim() == 2:
+        mask = mask.unsqueeze(0)
+    check_padding(padding, batch, source)
+    if padding is None:
+        return mask
+    padding = padding.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
+    padding = padding.reshape(batch * num_heads, 1, source)
+    return padding if mask is None else mask + padding
+
+
+def _by_heads(mask: Any, batch: int, num_heads: int, source: int) -> Any:
+    """A merged mask with a dim for heads."""
+    if mask is None:
+        return None
+    each = mask.shape[0] != 1 or batch * num_heads == 1
+    return mask.view(batch, num_heads, -1, source) if each else mask.unsqueeze(0)
 
 
 def _one_more(mask: Any) -> Any:
