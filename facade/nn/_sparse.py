@@ -17,6 +17,7 @@ from .._record import apply
 from .._table import plain
 from .._trace import local
 from .._vmapped import refuse
+from ._activations import need_tensor
 from ._causal_bias import CausalBias
 
 _F = "nn.functional."
@@ -30,6 +31,7 @@ def embedding(
 
     With `max_norm`, rows that are used are scaled down in place to that norm first.
     """
+    need_tensor("embedding", input, " (position 2)", "indices")
     if max_norm is not None:
         with no_grad():
             _renorm(weight.detach(), input, max_norm, norm_type)

@@ -165,6 +165,8 @@ def bags_of(length: int, offsets: Any, include_last_offset: bool) -> tuple[Any, 
     """The bag of each of `length` indices, and how many bags there are; runs the program."""
     starts = np.asarray(offsets.numpy())
     _check_offsets(starts, length)
+    if include_last_offset and not starts.size:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
     starts = starts[:-1] if include_last_offset else starts
     bags = np.searchsorted(starts, np.arange(length), "right") - 1
     return from_numpy(bags), len(starts)

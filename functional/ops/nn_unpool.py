@@ -35,9 +35,8 @@ def _check(input: Array, indices: Array, size: tuple[int, ...]) -> list[Fault]:
 def max_unpool(input: Array, indices: Array, size: tuple[int, ...]) -> Array:
     """Zeros of spatial `size`, with `input` at the flat positions `indices`."""
     if indices.dtype != np.dtype("int64"):
-        raise RuntimeError(
-            f"elements in indices should be type int64 but got: {scalar_name(indices.dtype)}"
-        )
+        got = f" but got: {scalar_name(indices.dtype)}" if len(size) < 3 else ""
+        raise RuntimeError(f"elements in indices should be type int64{got}")
     if input.shape != indices.shape:
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor "

@@ -248,3 +248,18 @@ def test_replicas_share_gradients_and_get_parts_of_the_batch() -> None:
     with leafax.no_grad():
         (alone,) = parallel.replicate(m, ["cpu"], detach=True)
     assert not alone[0].weight.requires_grad
+
+
+def test_arguments_of_tables_and_sequences_are_refused_in_pytorchs_words() -> None:
+    def script(t: Any, said: Said) -> None:
+        pooled, places = t.nn.functional.max_pool3d(t.ones(1, 2, 2, 2), 2, return_indices=True)
+        bag = t.nn.EmbeddingBag(5, 3, include_last_offset=True)
+        said.refused(
+            lambda: t.nn.Embedding(5, 3)([1]), lambda: t.nn.functional.embedding(1, t.ones(2, 2)),
+            lambda: bag(t.tensor([1]), t.tensor([], dtype=t.int64)),
+            lambda: t.nn.utils.rnn.pack_padded_sequence(t.ones(0, 2), []),
+            lambda: t.nn.functional.max_unpool3d(pooled, places.int(), 2),
+            lambda: t.nn.functional.max_unpool2d(pooled[0], places[0].int(), 2),
+        )  # fmt: skip
+
+    agree(script)

@@ -152,6 +152,8 @@ def pack_padded_sequence(
     Raises:
       RuntimeError: the lengths are not sorted, not positive, or too many or few.
     """
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
     found = _checked(lengths, input.size(0 if batch_first else 1), enforce_sorted)
     order = None
     if not enforce_sorted:
