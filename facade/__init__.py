@@ -5,6 +5,7 @@ from leafax.functional import end_at_callers as _end_at_callers
 
 from . import _C as _C
 from . import _VF as _VF
+from . import __future__ as __future__
 from . import _collected as _collected
 from . import _composed_fft as _composed_fft
 from . import _composed_linalg as _composed_linalg
@@ -35,6 +36,7 @@ from . import serialization as serialization
 from . import signal as signal
 from . import special as special
 from . import testing as testing
+from . import types as types
 from . import utils as utils
 from . import version as version
 from ._autocast_scope import autocast as autocast
@@ -184,7 +186,6 @@ from ._settings import set_float32_matmul_precision as set_float32_matmul_precis
 from ._settings import set_flush_denormal as set_flush_denormal
 from ._settings import set_num_interop_threads as set_num_interop_threads
 from ._settings import set_num_threads as set_num_threads
-from ._typename import typename as typename
 from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
 from ._storages import TypedStorage as TypedStorage
 from ._storages import UntypedStorage as UntypedStorage
@@ -193,6 +194,7 @@ from ._tensor import Tensor as Tensor
 from ._together import Leaves as Leaves
 from ._type_info import finfo as finfo
 from ._type_info import iinfo as iinfo
+from ._typename import typename as typename
 from ._VF import _unique2 as _unique2
 from .amp import GradScaler as GradScaler
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled

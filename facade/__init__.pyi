@@ -9,6 +9,7 @@ from typing import Any as Any
 from leafax.functional import OutOfMemoryError as OutOfMemoryError
 from . import _C as _C
 from . import _VF as _VF
+from . import __future__ as __future__
 from . import _collected as _collected
 from . import _composed_fft as _composed_fft
 from . import _composed_linalg as _composed_linalg
@@ -39,6 +40,7 @@ from . import serialization as serialization
 from . import signal as signal
 from . import special as special
 from . import testing as testing
+from . import types as types
 from . import utils as utils
 from . import version as version
 from ._autocast_scope import autocast as autocast
@@ -161,7 +163,6 @@ from ._settings import set_float32_matmul_precision as set_float32_matmul_precis
 from ._settings import set_flush_denormal as set_flush_denormal
 from ._settings import set_num_interop_threads as set_num_interop_threads
 from ._settings import set_num_threads as set_num_threads
-from ._typename import typename as typename
 from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
 from ._storages import TypedStorage as TypedStorage
 from ._storages import UntypedStorage as UntypedStorage
@@ -169,6 +170,7 @@ from ._storages import is_storage as is_storage
 from ._together import Leaves as Leaves
 from ._type_info import finfo as finfo
 from ._type_info import iinfo as iinfo
+from ._typename import typename as typename
 from ._VF import _unique2 as _unique2
 from .amp import GradScaler as GradScaler
 from .autograd._anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import threading
 import traceback
@@ -254,11 +255,9 @@ def test_errors_of_memory_are_found_where_scripts_look_for_them() -> None:
 
 
 def test_backends_are_modules() -> None:
-    import leafax.backends.cuda as cuda
-    import leafax.backends.cudnn as cudnn
-    from leafax.backends import mkldnn, opt_einsum
+    from leafax.backends import cuda, cudnn, mkldnn, opt_einsum
 
-    assert leafax.backends.cudnn is cudnn
+    assert importlib.import_module("leafax.backends.cudnn") is cudnn
     with cudnn.flags(enabled=True, deterministic=True), mkldnn.flags(enabled=False):
         assert (cudnn.enabled, cudnn.deterministic, mkldnn.enabled) == (True, True, False)
     assert (cudnn.enabled, cudnn.deterministic, mkldnn.enabled) == (True, False, True)

@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ... import __future__ as futures
 from ... import _modes
 from ..._convert import _given
 from ..._creation import empty_like
 from ..._dtype import as_dtype
 from ..._dtype import dtype as dtype_class
 from ..._written_at_once import let_rest, values_of
+from ..parameter import Parameter
 from ._members import Members
 
 _COMPLEX = (
@@ -30,15 +32,23 @@ class Moving(Members):
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
         """Let all parameters, gradients and buffers be what `fn` makes of them; return the module.
 
-        Parameters and gradients stay the objects that they are; buffers are replaced.
+        Parameters and gradients stay the objects that they are, unless
+        `leafax.__future__` says otherwise; buffers are replaced.
         """
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
+        overwrites = futures.get_overwrite_module_params_on_conversion()
+        for name, param in self._parameters.items():
             if param is None:
                 continue
             grad = param.grad
+            if overwrites:
+                with _modes.no_grad():
+                    self._parameters[name] = new = Parameter(fn(param), param.requires_grad)
+                    if grad is not None:
+                        new.grad = fn(grad).requires_grad_(grad.requires_grad)
+                continue
             with _modes.no_grad():
                 param.data = fn(param)  # nobody else may hold what it returns: it would be shared
                 if grad is not None:

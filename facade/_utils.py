@@ -1,0 +1,38 @@
+"""What packages take from PyTorch's `torch._utils`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ._tensor import Tensor
+
+
+def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
+    """Put the elements of all tensors, which have one dtype, into one vector."""
+    from . import cat
+
+    flat: Any = cat([t.contiguous().view(-1) for t in tensors])
+    return flat  # type: ignore[no-any-return]
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Cut a vector into views with the shapes of tensors."""
+    made, start = list[Any](), 0
+    for t in tensors:
+        made.append(flat.narrow(0, start, t.numel()).view_as(t))
+        start += t.numel()
+    return tuple(made)
+
+
+def _take_tensors(tensors: Sequence[Any], size_limit: int) -> Iterator[list[Tensor]]:
+    """Yield tensors in chunks of one dtype and of at most about `size_limit` bytes."""
+    buffers: dict[str, tuple[list[Tensor], int]] = {}
+    for t in tensors:
+        kind, size = t.type(), t.numel() * t.element_size()
+        held, held_size = buffers.get(kind, ([], 0))
+        if held and held_size + size > size_limit:
+            yield held
+            held, held_size = [], 0
+        buffers[kind] = ([*held, t], held_size + size)
+    yield from [held for held, _ in buffers.values() if held]

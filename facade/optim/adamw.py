@@ -1,0 +1,5 @@
+"""PyTorch's `torch.optim.adamw`."""
+
+from ._adam import AdamW as AdamW
+
+__all__ = ["AdamW"]

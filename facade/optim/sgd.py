@@ -1,0 +1,5 @@
+"""PyTorch's `torch.optim.sgd`."""
+
+from ._sgd import SGD as SGD
+
+__all__ = ["SGD"]
