@@ -41,7 +41,7 @@ class Traces:
 
 
 def main(
-    steps: int = 1000, seed: int = 0, check: bool = False, gamma: float = 0.99, lamda: float = 0.8
+    steps: int = 1500, seed: int = 0, check: bool = False, gamma: float = 0.99, lamda: float = 0.8
 ) -> list[float]:
     """Take `steps` steps, learning at each; return the squared errors of the critic."""
     draws, env = Draws(torch, seed, check), CartPole(seed)
@@ -52,7 +52,7 @@ def main(
     traces = [Traces(model, gamma * lamda) for model in (actor, critic)]
     optimizer = optim.SGD(
         [
-            {"params": actor.parameters(), "lr": 2e-3},
+            {"params": actor.parameters(), "lr": 1e-2},
             {"params": critic.parameters(), "lr": 1e-2},
         ]
     )
@@ -88,4 +88,4 @@ def main(
 
 
 if __name__ == "__main__":
-    main(**arguments(steps=1000))
+    main(**arguments(steps=1500))

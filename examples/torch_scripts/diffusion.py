@@ -27,6 +27,8 @@ class Denoiser(nn.Module):
             nn.SiLU(),
             nn.Linear(width, width),
             nn.SiLU(),
+            nn.Linear(width, width),
+            nn.SiLU(),
             nn.Linear(width, 2),
         )
 
@@ -72,14 +74,19 @@ def moons(draws: Draws, batch: int) -> torch.Tensor:
 
 
 def main(
-    steps: int = 1000, seed: int = 0, check: bool = False, batch: int = 128, times: int = 50
+    steps: int = 2000,
+    seed: int = 0,
+    check: bool = False,
+    batch: int = 128,
+    times: int = 50,
+    width: int = 128,
 ) -> list[float]:
     """Train, print a picture of points that were drawn, and return the loss of each step."""
     draws, schedule = Draws(torch, seed, check), Schedule(times)
-    model = Denoiser()
+    model = Denoiser(width)
     if check:
         fill(model, seed)
-    optimizer = optim.AdamW(model.parameters(), lr=2e-3)
+    optimizer = optim.AdamW(model.parameters(), lr=5e-3)
     scheduler = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
 
     log = Log(steps)
@@ -103,4 +110,4 @@ def main(
 
 
 if __name__ == "__main__":
-    main(**arguments(steps=1000))
+    main(**arguments(steps=2000))
