@@ -54,22 +54,21 @@ def test_public_names_are_here(name: str) -> None:
 def test_old_weight_norm() -> None:
     def script(t: Any, said: Said) -> None:
         utils = t.nn.utils
-        for dim in (0,):
-            m = filled(t, t.nn.Conv1d(2, 3, 2))
-            was = m.weight.detach().clone()
-            said(utils.weight_norm(m, dim=dim) is m, m, list(m.state_dict()))
-            said(near(m.weight - was), m.weight.is_leaf, tuple(m.weight_g.shape))
-            optimizer = t.optim.SGD(m.parameters(), lr=0.1)
-            for _ in range(2):
-                optimizer.zero_grad()
-                m(t.ones(1, 2, 3, dtype=t.float64)).pow(2).sum().backward()
-                optimizer.step()
-            said(*map(near, m.parameters()))
-            said.refused(lambda m=m: utils.weight_norm(m), lambda m=m: copy.deepcopy(m))
-            y = m(t.ones(1, 2, 3, dtype=t.float64))
-            said(utils.remove_weight_norm(m) is m, [n for n, _ in m.named_parameters()])
-            said(near(y - m(t.ones(1, 2, 3, dtype=t.float64))), len(m._forward_pre_hooks))
-            said.refused(lambda m=m: utils.remove_weight_norm(m))
+        m = filled(t, t.nn.Conv1d(2, 3, 2))
+        was = m.weight.detach().clone()
+        said(utils.weight_norm(m) is m, m, list(m.state_dict()))
+        said(near(m.weight - was), m.weight.is_leaf, tuple(m.weight_g.shape))
+        optimizer = t.optim.SGD(m.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            m(t.ones(1, 2, 3, dtype=t.float64)).pow(2).sum().backward()
+            optimizer.step()
+        said(*map(near, m.parameters()))
+        said.refused(lambda: utils.weight_norm(m), lambda: copy.deepcopy(m))
+        y = m(t.ones(1, 2, 3, dtype=t.float64))
+        said(utils.remove_weight_norm(m) is m, [n for n, _ in m.named_parameters()])
+        said(near(y - m(t.ones(1, 2, 3, dtype=t.float64))), len(m._forward_pre_hooks))
+        said.refused(lambda: utils.remove_weight_norm(m))
         said.refused(lambda: utils.weight_norm(t.nn.LazyLinear(2)))
 
     agree(script)
