@@ -6,11 +6,15 @@ The signatures of functions that have one. `Tensor!` takes numbers too, `?` None
 """
 
 SIGNATURES: dict[str, str] = {
+    "_dirichlet_grad": "Tensor x, Tensor alpha, Tensor total",
     "_fft_c2c": "Tensor input, tuple of ints dim, int normalization, bool forward, *, Tensor out = None",
     "_fft_c2r": "Tensor input, tuple of ints dim, int normalization, int last_dim_size, *, Tensor out = None",
     "_fft_r2c": "Tensor input, tuple of ints dim, int normalization, bool onesided, *, Tensor out = None",
     "_neg_view": "Tensor input",
     "_prelu_kernel": "Tensor input, Tensor weight",
+    "_sample_dirichlet": "Tensor input, torch.Generator? generator = None",
+    "_standard_gamma": "Tensor input, torch.Generator? generator = None",
+    "_standard_gamma_grad": "Tensor input, Tensor output",
     "abs": "Tensor input, *, Tensor out = None",
     "abs_": "Tensor input",
     "absolute": "Tensor input, *, Tensor out = None",
