@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
+import warnings
 from collections.abc import Sequence
 from typing import Any
-
-from typing_extensions import deprecated
 
 from .. import Size
 from .._handle import Handle
@@ -119,11 +118,12 @@ class Distribution:
         """Draw samples that gradients flow through to the parameters."""
         raise NotImplementedError
 
-    @deprecated(
-        "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", category=FutureWarning
-    )
     def sample_n(self, n: int) -> Any:
         """Draw `n` samples."""
+        warnings.warn(
+            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
+            category=FutureWarning, stacklevel=2,
+        )  # fmt: skip
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Any) -> Any:
