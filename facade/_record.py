@@ -184,6 +184,9 @@ def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -
         elif kind is int:
             parts.append(int)
             parts.append("0")
+        elif kind is bool or kind is float:
+            parts.append(kind)
+            parts.append(number_part(a))
         elif kind is tuple:
             try:
                 parts.append(key_part(a, trace))
