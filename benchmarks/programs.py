@@ -1,4 +1,4 @@
-"""The measured programs in leafax: the very lines of `torch_eager.py`, with the import changed."""
+"""The measured programs in leafax: the very lines of those in torch, with the import changed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import leafax
 
 
-def leafax_programs() -> ModuleType:
-    """`torch_eager.py` as a module in which `torch` is leafax."""
-    path = Path(__file__).parent / "torch_eager.py"
-    spec = importlib.util.spec_from_file_location("leafax_programs", path)
+def leafax_programs(file: str = "torch_eager") -> ModuleType:
+    """A file of programs in torch as a module in which `torch` is leafax."""
+    path = Path(__file__).parent / f"{file}.py"
+    spec = importlib.util.spec_from_file_location(f"leafax_{file}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     names = {"torch": leafax, "torch.nn": leafax.nn, "torch.nn.functional": leafax.nn.functional}

@@ -30,6 +30,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 import calls  # noqa: E402
 import handwritten  # noqa: E402
 import jax  # noqa: E402
+import layers_by_hand  # noqa: E402
 import lowerings  # noqa: E402
 import numpy as np  # noqa: E402
 import weight_gradients  # noqa: E402
@@ -38,6 +39,7 @@ from turns import UNTIMED, ratios, take_turns  # noqa: E402
 
 import leafax  # noqa: E402
 
+LAYERS = ("resnet", "encoder")  # models of `nn`, of `layers_torch.py`
 WARM = 5
 WARM_CHAIN = 50  # a chain of 2000 ops runs op by op until that has cost a part of compiling it
 TENSORS = "-tensors"  # ends the name of a program whose batches are tensors already
@@ -88,6 +90,8 @@ def imperative_contender(name: str, make: Callable[[], Any], keep: bool = False)
 
 def contenders(program: str) -> list[Contender]:
     """leafax first, then the hand-written step, then torch where there is one."""
+    if program in LAYERS:
+        return layer_contenders(program)
     keep, program = program.endswith(TENSORS), program.removesuffix(TENSORS)
     if program == "finetune":
         return [
@@ -105,11 +109,29 @@ def contenders(program: str) -> list[Contender]:
     return made
 
 
+def layer_contenders(program: str) -> list[Contender]:
+    """Modules of leafax first, then its functions, the hand-written steps, and torch's modules."""
+    ours = leafax_programs("layers_torch")
+    by_hand = getattr(layers_by_hand, f"make_{program}")
+    made = [
+        imperative_contender("leafax", getattr(ours, f"make_{program}")),
+        imperative_contender("leafax, functions", getattr(ours, f"make_{program}_functions")),
+        handwritten_contender(by_hand),
+    ]
+    if importlib.util.find_spec("torch"):
+        import layers_torch
+
+        made.append(imperative_contender("torch", getattr(layers_torch, f"make_{program}")))
+    return made
+
+
 def measure(program: str, rounds: int, steps: int) -> list[str]:
     """Rows of the results table for one program."""
-    name = f"{program.removesuffix(TENSORS)}_batch"
-    make_batch = functools.cache(getattr(handwritten, name))
-    setattr(handwritten, name, make_batch)
+    name, by_hand = f"{program.removesuffix(TENSORS)}_batch", handwritten
+    if program in LAYERS:
+        by_hand = layers_by_hand
+    make_batch = functools.cache(getattr(by_hand, name))
+    setattr(by_hand, name, make_batch)
     if not program.endswith(TENSORS):
         for i in range(WARM + rounds * (UNTIMED + steps)):
             make_batch(i)
@@ -124,7 +146,8 @@ def measure(program: str, rounds: int, steps: int) -> list[str]:
     leafax.explain(clear=True)
     times = take_turns({c.name: c.run for c in runners}, rounds, steps, first=WARM)
     compiles, made = leafax.explain().compiles, rounds * (UNTIMED + steps)
-    programs = len(leafax.explain()) / made
+    ours = sum(c.name.startswith("leafax") for c in runners)
+    programs = len(leafax.explain()) / made / ours
     rows = []
     for c in runners:
         low, ratio, high = ratios(times["leafax"], times[c.name])
@@ -231,7 +254,10 @@ def header() -> list[str]:
 
 
 # Rounds, timed steps of a turn.
-TURNS = {"mlp": (40, 10), f"mlp{TENSORS}": (40, 10), "gpt": (15, 2), "finetune": (60, 8)}
+TURNS = {
+    "mlp": (40, 10), f"mlp{TENSORS}": (40, 10), "gpt": (15, 2), "finetune": (60, 8),
+    "resnet": (20, 3), "encoder": (20, 3),
+}  # fmt: skip
 
 
 def main() -> None:
@@ -239,7 +265,7 @@ def main() -> None:
     parser.add_argument(
         "programs",
         nargs="*",
-        help="mlp, mlp-tensors, gpt, finetune, recording, calls, memory, lowerings, weights",
+        help=f"{', '.join(TURNS)}, recording, calls, memory, lowerings, weights",
     )
     parser.add_argument("--rounds", type=int, help="turns that each contender has")
     given = parser.parse_args()
