@@ -2,13 +2,12 @@
 
 `cut` runs all that the thread has pending. The outputs are the tensors that are alive, in
 creation order, and what a later backward will need of the graph. How to do it is remembered
-with the state that was reached (`Recipe`), so a loop pays for collecting its live tensors and
+with the state that was reached (`_recipes.py`), so a loop pays for collecting its live tensors and
 for the dispatch, nothing else.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from leafax.functional import Node, Plan, Program, is_checked, pair, plan_for, transformation
+from leafax.functional import transformation
 
 from . import _keep
 from ._bound import bound
@@ -27,12 +26,13 @@ from ._host import placed
 from ._host_data import data_of
 from ._inside import refuse_constant
 from ._prepared import REASON as PREPARED
+from ._recipes import Recipe, donatable, donates, recipe_of
 from ._step import user_line
 from ._threads import ended, running, sharing
-from ._together import still, tell
-from ._trace import LEAF, NODE, State, Trace, Value, local
+from ._together import tell
+from ._trace import LEAF, NODE, Trace, Value, local
 from ._transformed import refuse_over, value_of
-from ._undo import take_back, written_over
+from ._undo import take_back
 from ._views import is_unsettled, settle_all
 from ._walks import Walk, alive, known, leave, remember
 
@@ -41,21 +41,6 @@ LOOP = "a loop over integers"
 STEP = "optimizer.step()"
 LOADER = "a sample of a dataset"
 ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print", LOOP, LOADER})
-
-
-class Recipe(NamedTuple):
-    """How to run the program of one state for one set of live tensors.
-
-    Attributes:
-      places: value number -> position among the outputs.
-      saves: what the graph keeps, see `_keep.Keep`.
-      sizes: of the program, for `explain()`: ops, inputs, outputs that tensors hold.
-    """
-
-    plan: Plan
-    places: dict[int, int]
-    saves: Any
-    sizes: tuple[int, int, int]
 
 
 class Begun(NamedTuple):
@@ -221,13 +206,13 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
         state.plans = {}
     key = (numbers, keep)
     recipe = state.plans.get(key)
-    if recipe is None or not _donates(trace.arrays, recipe.plan.donate):
+    if recipe is None or not donates(trace.arrays, recipe.plan.donate):
         if walk is not None:
             pending = [live[i] for i in walk.pending]
-        donate = _donatable(trace, pending)
+        donate = donatable(trace, pending)
         recipe = state.plans.get((key, donate))
         if recipe is None:
-            recipe = state.plans[key, donate] = _recipe(trace, pending, keep, donate)
+            recipe = state.plans[key, donate] = recipe_of(trace, pending, keep, donate)
         state.plans[key] = recipe  # next time the same is asked for first
     arrays = trace.arrays
     trace.arrays, trace.bulk = [], ()
@@ -329,83 +314,6 @@ def _nodes_leave(trace: Trace) -> None:
         if node.trace is trace:
             node.leave()
             stack += [e[0] for e in node.next_edges() if e is not None]
-
-
-def _recipe(trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:
-    state = trace.state
-    held = {t._v.index for t in pending}
-    numbers = held.union([v.index for v in keep.values]) if keep else held
-    entries, index_of = entries_to(state)
-    # Sorted: where a step is recorded for the first time, tensors may come in another order.
-    outputs, donate = pair(entries, tuple(sorted(numbers)), donate)
-    guards: tuple[tuple[int, int], ...] = ()
-    if any(map(is_checked, entries)):
-        over = written_over(trace)
-        guards = tuple([(k, over[n]) for k, n in enumerate(outputs) if n in over])
-    residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
-    program = Program(tuple(entries), outputs, residuals)
-    plan = plan_for(program, donate, still(trace), guards)
-    sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)
-    return Recipe(plan, {n: k for k, n in enumerate(outputs)}, keep, sizes)
-
-
-def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
-    """The program's entries from the root to `state`, and each state's place among them."""
-    entries: list[Any] = []
-    index_of: dict[State, int] = {}
-    for s in state.path():
-        entry = s.entry
-        if entry is None:
-            continue
-        if isinstance(entry, Node) and entry.primal is not None:
-            primal = index_of.get(entry.primal)
-            entry = Node(entry.call, entry.inputs, entry.avals, primal, entry.where)
-        index_of[s] = len(entries)
-        entries.append(entry)
-    return entries, index_of
-
-
-def _references(arrays: list[Any]) -> int:
-    array = arrays[0]
-    return sys.getrefcount(array)
-
-
-#: How many references a function sees to an array that only the trace holds.
-_NOBODY = _references([object()])
-
-
-def _donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
-    """Inputs whose buffers nobody can see any more: the outputs may be written there."""
-    want: dict[Any, int] = {}
-    for t in {t._v.index: t for t in pending}.values():  # several tensors may be one output
-        key = (t._v.shape, t._v.dtype)
-        want[key] = want.get(key, 0) + 1
-    if not want:
-        return ()
-    found = []
-    arrays = trace.arrays
-    for i in range(len(arrays)):
-        array = arrays[i]
-        if sys.getrefcount(array) > _NOBODY or type(array) in (float, int):
-            continue
-        key = (array.shape, array.dtype)
-        if want.get(key, 0) > 0:
-            want[key] -= 1
-            found.append(i)
-    return tuple(found)
-
-
-def _most_held(arrays: list[Any], places: tuple[int, ...]) -> int:
-    """How many references there are to that one of these arrays that most hold."""
-    return max(map(sys.getrefcount, map(arrays.__getitem__, places)))
-
-
-_MOST_IF_NOBODY = _most_held([object()], (0,))
-
-
-def _donates(arrays: list[Any], donate: tuple[int, ...]) -> bool:
-    """Whether these inputs can be donated again, if any were."""
-    return bool(donate) and _most_held(arrays, donate) <= _MOST_IF_NOBODY
 
 
 def observe(t: Any, reason: str) -> Any:

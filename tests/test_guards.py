@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import leafax
-from leafax import _run
+from leafax import _history, _recipes
 from leafax.functional._guards import evaluate_guarded
 
 F = leafax.nn.functional
@@ -53,13 +53,13 @@ def test_a_guarded_step_copies_no_more_than_one_without_guards(
             F.cross_entropy(leafax.tanh(x @ w[0]) @ w[1], y).backward()
             optimizer.step()
             w[0].tolist()
-        plan = next(plan for run, plan in reversed(_run.plans) if run.reason == "optimizer.step()")
+        plan = next(plan for run, plan in reversed(_history.plans) if run.reason == "optimizer.step()")
         avals = [e.aval.struct() for e in plan.program.entries if hasattr(e, "aval")]
         text = plan.lowered(avals).compile().as_text()
         return len(plan.guards), len(re.findall(r" copy\(", text))
 
     guards, with_guards = copies(32)
-    monkeypatch.setattr(_run, "written_over", lambda trace: {})
+    monkeypatch.setattr(_recipes, "written_over", lambda trace: {})
     none, without = copies(31)
     assert guards == 8 and none == 0
     assert with_guards <= without
