@@ -14,7 +14,7 @@ class FlaxPart(nn.Module):
     """The tensors right below one path of a Flax model, and the parts below it."""
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
-        """Let all tensors be what `fn` makes of them; the model keeps its own objects."""
+        """Set all tensors to what `fn` makes of them; the model keeps its own objects."""
         before = dict(self._buffers)
         super()._apply(fn, recurse)
         for name, old in before.items():

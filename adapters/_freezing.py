@@ -1,4 +1,4 @@
-"""What of a model trains: freezing by pattern, class and depth, and groups for an optimizer.
+"""Freezing of a model by pattern, class and depth, and groups for an optimizer.
 
 Models of both Flax libraries and `nn.Module` (by `_module.ModuleView`) say what they consist of;
 all else is here.
@@ -60,14 +60,14 @@ class Freezing(ABC):
     @property
     @abstractmethod
     def training(self) -> bool:
-        """Whether calls run the model in its training mode."""
+        """Tell whether calls run the model in its training mode."""
 
     @abstractmethod
     def train(self, mode: bool = True) -> Self:
-        """Let calls drop out, normalise by the batch and update statistics; returns the model."""
+        """Make calls drop out, normalise by the batch and update statistics; return the model."""
 
     def _modes(self) -> Any:
-        """What `_set_modes` puts back: plain Python values."""
+        """Return what `_set_modes` puts back: plain Python values."""
         return self.training
 
     def _set_modes(self, modes: Any) -> None:

@@ -67,7 +67,7 @@ def nested(flat: Mapping[str, Any]) -> Tree:
 
 
 def flattened(tree: Mapping[str, Any], before: str = "") -> Tree:
-    """What a tree holds, by dotted path. Inverse of `nested`."""
+    """Return what a tree holds, by dotted path. Inverse of `nested`."""
     flat: Tree = {}
     for name, x in tree.items():
         flat |= flattened(x, f"{before}{name}.") if isinstance(x, Mapping) else {before + name: x}
@@ -100,7 +100,7 @@ def call(
 
 @contextmanager
 def _mode(module: nn.Module, train: bool | None) -> Iterator[None]:
-    """Let a module train or not within the block."""
+    """Put a module into training or evaluation mode within the block."""
     before = [(part, _stillness.mode_of(part)) for part in module.modules()]
     try:
         if train is not None:

@@ -1,4 +1,4 @@
-"""How the dimensions of a kernel are inputs and outputs of its layer."""
+"""Kernels of layers: which of their dimensions are inputs and which are outputs."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Looking:
         return self._watchers
 
     def _watching_call(self) -> Watchers | None:
-        """What watches the call that is about to be recorded."""
+        """Return the watchers of the call that is about to be recorded."""
         return self._watchers
 
     _adapters: ById | None = None  # low-rank factors, by kernel
@@ -35,7 +35,7 @@ class Looking:
         return self._adapters
 
     def _kernel(self, path: str, t: Any, stacked: int) -> Kernel | None:
-        """How a parameter is laid out; None if it is no kernel."""
+        """Tell how a parameter is laid out; None if it is no kernel."""
         return flax_kernel(path, t, stacked)
 
     def _record(self, pure: Any, own: Any, leaves: Any, args: Any, kwargs: Any) -> Any:

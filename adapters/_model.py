@@ -182,7 +182,7 @@ class Model(Freezing, Looking):
     _child: FlaxChild | None = None
 
     def __as_nn_module__(self) -> FlaxChild:
-        """What a `leafax.nn.Module` registers when it is given this model for a child."""
+        """Return the child that a `leafax.nn.Module` registers when it is given this model."""
         if self._child is None:
             self._child = FlaxChild(self)
         return self._child

@@ -18,7 +18,7 @@ from ._watch import Watched
 
 
 class ModuleView(Freezing):
-    """What there is to say of a module, read off it anew each time.
+    """Tensors, classes and modes of a module, read off it anew each time.
 
     A Flax model among its children answers for what lies below it.
     """

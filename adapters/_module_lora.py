@@ -89,7 +89,7 @@ class AdaptersOf(MutableMapping[Any, Any]):
 
 
 def _adapt(module: nn.Module, factors: dict[str, Any]) -> None:
-    """Let a module have these factors and no others."""
+    """Give a module these factors and no others."""
     base: Any = getattr(type(module), "_adapted", type(module))
     if factors:
         module.__dict__[_FIELD] = factors

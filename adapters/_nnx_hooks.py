@@ -14,7 +14,7 @@ from ._watch import Hook, Watchers
 def with_parts(
     watchers: Watchers | None, module: Any, hooks: Mapping[int, tuple[Any, Hook]]
 ) -> Watchers:
-    """What watches a call of `module`, the hooks on the parts below it included.
+    """Return the watchers of a call of `module`, with the hooks on the parts below it.
 
     Args:
       watchers: of the model itself.

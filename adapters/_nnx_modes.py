@@ -40,7 +40,7 @@ class Modes(_model.Model):
         return found
 
     def _tell_untold(self, module: Any) -> None:
-        """Let layers train that were made without a word on whether they do."""
+        """Make layers train that were not told whether to when they were made."""
         for _, part in nnx.iter_modules(module):
             for flag in FLAGS:
                 if vars(part).get(flag, False) is None:

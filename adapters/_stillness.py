@@ -12,7 +12,7 @@ _FIELD = "_stillness"
 
 
 class Stillness:
-    """What of one `nn.Module` was stopped.
+    """Record of what was stopped in one `nn.Module`.
 
     Attributes:
       statistics: it normalises by its statistics.
@@ -28,7 +28,7 @@ class Stillness:
 
 
 def stillness(module: Any) -> Stillness | None:
-    """What of a module was stopped; None for most."""
+    """Return what was stopped in a module; None for most."""
     found: Stillness | None = module.__dict__.get(_FIELD)
     return found
 

@@ -114,7 +114,7 @@ def from_flax(
 
 
 def _targets(like: Any) -> tuple[dict[str, Any], Collection[str]]:
-    """What a Flax tree or model has by path, and the order of use where it is known."""
+    """Return what a Flax tree or model has by path, and the order of use where it is known."""
     if not isinstance(like, Freezing):
         return dict(zip(short_names(like), jax.tree.leaves(like), strict=True)), ()
     parameters, buffers = like._tensors()

@@ -19,7 +19,7 @@ _ops: Any = _functions
 
 
 def _make_backend(module: ModuleType) -> None:
-    """Let einops know leafax's tensors."""
+    """Add a backend for leafax's tensors to einops."""
     base: Any = getattr(module, "AbstractBackend", None)
     if base is None:  # another version, which has its backends elsewhere
         return
@@ -84,5 +84,5 @@ def _make_backend(module: ModuleType) -> None:
 
 
 def watch() -> None:
-    """Let einops know leafax's tensors, now or when it is imported."""
+    """Make einops take leafax's tensors, now or when it is imported."""
     when_imported("einops._backends", _make_backend)

@@ -170,7 +170,7 @@ def _add(
 
 
 def wrote_silently(since: float) -> bool:
-    """Whether a tensor that is alive was written to unseen, or given other memory since then.
+    """Tell whether a living tensor was written to unseen, or given other memory, after `since`.
 
     Args:
       since: the `serial` of a trace, or a later number: other memory that was given before it

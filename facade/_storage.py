@@ -50,7 +50,7 @@ class Storage:
         self.writer = written[key] = ref(t, lambda _: written.pop(key, None))
 
     def let_go(self, t: Any) -> None:
-        """Let `t` no longer share this storage."""
+        """Stop `t` from sharing this storage."""
         with sharing:
             self.members[:] = [m for m in self.members if m() is not t]
             del t._store

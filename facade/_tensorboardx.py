@@ -25,5 +25,5 @@ def _take_tensors(module: ModuleType) -> None:
 
 
 def watch() -> None:
-    """Let tensorboardX know leafax's tensors, now or when it is imported."""
+    """Make tensorboardX take leafax's tensors, now or when it is imported."""
     when_imported("tensorboardX.x2num", _take_tensors)

@@ -108,7 +108,7 @@ def inside_of(t: Any) -> Any:
 
 
 def is_foreign(t: Any, trace: Trace) -> bool:
-    """Whether `t` may not simply enter `trace`, as one of them belongs to a transformation."""
+    """Tell whether `t` may not simply enter `trace`, as one of them is in a transformation."""
     own = t._trace
     if trace.inside is None and (own is None or own.inside is None):
         if not _alive or not t._shares:

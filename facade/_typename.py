@@ -1,4 +1,4 @@
-"""What messages call an object's type."""
+"""Names of objects' types, as messages give them."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def take_back(trace: Trace, arrays: Sequence[Any], since: int = 0) -> None:
 def _give_back(
     trace: Trace, t: Any, value: Value, place: int | None, arrays: Sequence[Any]
 ) -> None:
-    """Let a tensor be in the trace as it was.
+    """Put a tensor back into the trace as it was.
 
     Args:
       place: the input that it entered as; None if its value was still to be computed.
@@ -145,7 +145,7 @@ def _give_back(
 
 
 def values_before(trace: Trace, t: Any) -> list[tuple[Value, Any]]:
-    """What a tensor held before each write of the trace to it, the latest first.
+    """Return what a tensor held before each write of the trace to it, the latest first.
 
     Returns:
       values, with their arrays where these were known.

@@ -1,4 +1,4 @@
-"""What packages take from PyTorch's `torch._utils`."""
+"""Functions that packages take from PyTorch's `torch._utils`."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def copy_of(t: Any) -> Any:
 
 
 def write_at_once(t: Any, source: Any) -> bool:
-    """Let `t` have the values of `source`, and count the write; False if that takes a program."""
+    """Give `t` the values of `source` and count the write; return False if that takes a program."""
     array = array_of(source)
     if array is None or source is t or array.shape != tuple(t._v.shape):
         return False

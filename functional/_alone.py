@@ -105,7 +105,7 @@ def _ran(
 
 
 def _by_numpy(alone: Any, arrays: Sequence[Any]) -> Any:
-    """What a call gives in a process where XLA does not run."""
+    """Compute a call in a process where XLA does not run."""
     run = _of_numpy.get(alone)
     if run is None:
         found = evaluator(alone[0].evaluate, arrays, False, alone)

@@ -117,7 +117,7 @@ class Plan:
             raise named from error
 
     def outcome(self, flat: tuple[Any, ...], how: str, seconds: float) -> Outcome:
-        """What a run gave, of all that the executable returned."""
+        """Return the outcome of a run, from all that the executable returned."""
         n, r = self._sizes
         faults = flat[-1] if self._checked else None
         return Outcome(flat[:n], flat[n : n + r], faults, how, seconds)

@@ -114,7 +114,7 @@ class Choice:
         return given <= _DONATED and alone * dearer <= self._whole
 
     def _takes_models_apart(self) -> bool:
-        """Whether the models in it, if any, may run alone.
+        """Tell whether the models in the program, if any, may run alone.
 
         A model is no little op, but an episode that asked a small one at each of its turns has as
         many of its gradients, which are few different ones, and another length each time.
@@ -145,7 +145,7 @@ class Choice:
 
     @functools.cached_property
     def _fills(self) -> bool:
-        """Whether it makes parameters: nearly all that it does but draw in blocks is to fill."""
+        """Tell whether the program makes parameters: draws in blocks and little else but fills."""
         names = [
             getattr(getattr(node.call, "op", None), "qualified", None) for node, _ in self._steps
         ]

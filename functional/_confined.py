@@ -13,7 +13,7 @@ confined: list[str] = []
 
 
 def confine(why: str) -> None:
-    """Let nothing run XLA in this process from now on.
+    """Forbid XLA to run in this process from now on.
 
     Args:
       why: begins the errors: "in a worker process of a DataLoader".

@@ -70,7 +70,7 @@ _KINDS: dict[str, tuple[Any, Callable[..., Bounds]]] = {
 
 
 def in_blocks(node: Node) -> Callable[..., list[Any]] | None:
-    """How a node draws an array of float32 numbers block by block; None for other nodes.
+    """Return the function that draws a node's float32 numbers in blocks; None for other nodes.
 
     The numbers are those of the op compiled for its shape, to the last bit.
     """
@@ -83,7 +83,7 @@ def in_blocks(node: Node) -> Callable[..., list[Any]] | None:
 
 
 def overwrites(node: Node) -> bool:
-    """Whether a node draws in blocks over an array, of which it reads the shape alone."""
+    """Tell whether a node draws in blocks over an array, of which it reads the shape alone."""
     call = node.call
     if not isinstance(call, Call) or call.op.qualified not in ("uniform", "fill.normal"):
         return False

@@ -11,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Let SIGINT wait until the block is left.
+    """Delay SIGINT until the block is left.
 
     Python's handler runs in the main thread only, so elsewhere nothing is done.
     """

@@ -71,7 +71,7 @@ def shown(error: BaseException) -> types.TracebackType | None:
 
 
 def is_own(filename: str) -> bool:
-    """Whether a file is leafax's or JAX's."""
+    """Tell whether a file is leafax's or JAX's."""
     return filename.startswith(_folders())
 
 
@@ -108,7 +108,7 @@ def _hide() -> None:
 
 
 def _raised_here(error: BaseException) -> bool:
-    """Whether the innermost frame is leafax's."""
+    """Tell whether the innermost frame of an error is leafax's or JAX's."""
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
@@ -160,7 +160,7 @@ class _Handler(NamedTuple):
 
 
 def _example() -> _Handler:
-    """What this interpreter makes of such a handler."""
+    """Return the code that this interpreter makes of the handler `except: hide(); raise`."""
     scope: dict[str, Any] = {}
     source = f"def body():\n try:\n  call()\n except:\n  {_MARK!r}()\n  raise"
     with warnings.catch_warnings():
@@ -258,7 +258,7 @@ def _probe(number: int) -> int:
 
 
 def _works() -> bool:
-    """Whether this interpreter is one whose code can be changed so, tried on a small function."""
+    """Tell whether handlers can be added to this interpreter's code, tried on a small function."""
     global _handler
     if _handler is None:
         try:

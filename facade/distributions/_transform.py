@@ -40,7 +40,7 @@ class Transform:
 
     @property
     def event_dim(self) -> Any:
-        """How many dimensions an event has, where those of both regions have as many."""
+        """Return the number of dimensions of an event, if it is the same in both regions."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")

@@ -34,7 +34,7 @@ _NOTES = 64
 
 
 class _Note:
-    """What was to be validated, for the words of the error.
+    """Note of what was to be validated, for the words of the error.
 
     Attributes:
       says: what is known without the values, by which it is found again.
@@ -104,7 +104,7 @@ def _outline(distribution: Any) -> str:
 
 
 def _shown(distribution: Any) -> Callable[[], str]:
-    """What shows the distribution once it is gone, as far as its parameters are at rest."""
+    """Return a function that shows the distribution once it is gone, as far as it is at rest."""
     name = type(distribution).__name__
     params = [(k, v) for k, v in vars(distribution).items() if k in distribution.arg_constraints]
     known = [(k, v if v.numel() == 1 and values_of(v) is not None else v.size()) for k, v in params]

@@ -172,7 +172,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """Let a value be inside if it is inside for every component of a mixture."""
+    """Values that satisfy a constraint for every component of a mixture."""
 
     def __init__(self, base_constraint: Any) -> None:
         _need_constraint(base_constraint)

@@ -1,4 +1,4 @@
-"""What distributions share: numbers and tensors of one shape, probabilities and log-odds."""
+"""Helpers of distributions: numbers and tensors of one shape, probabilities and log-odds."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class CausalBias:
 
     @property
     def is_plain(self) -> bool:
-        """Whether `is_causal=True` says the same."""
+        """Tell whether the mask is the one that `is_causal=True` asks for."""
         square = self.seq_len_q == self.seq_len_kv
         return square or self.variant == CausalVariant.UPPER_LEFT
 
@@ -56,14 +56,14 @@ class CausalBias:
 
 
 def causal_upper_left(*size: int) -> CausalBias:
-    """Let each query attend to the keys up to its own place, from the first on."""
+    """Make a mask by which each query attends to the first keys, up to its own place."""
     if len(size) != 2:
         raise AssertionError("causal_upper_left only supports 2D tensors")
     return CausalBias(CausalVariant.UPPER_LEFT, *size)
 
 
 def causal_lower_right(*size: int) -> CausalBias:
-    """Let the last query attend to all keys, each one before to one key less."""
+    """Make a mask by which the last query attends to all keys, each one before to one key less."""
     if len(size) != 2:
         raise AssertionError("causal_lower_right only supports 2D tensors")
     return CausalBias(CausalVariant.LOWER_RIGHT, *size)

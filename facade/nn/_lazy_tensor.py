@@ -160,6 +160,6 @@ def _refusal(t: Any, what: str) -> ValueError:
 
 
 def _become(t: Any, made: Handle) -> None:
-    """Let `t` be what `made`, a tensor at rest that nobody else will hold, is."""
+    """Turn `t` into `made`, a tensor at rest that nobody else will hold."""
     t.__class__ = Tensor
     t.__dict__.update(made.__dict__)

@@ -48,7 +48,7 @@ def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
 
 
 def _calculate_correct_fan(tensor: Any, mode: str) -> int:
-    """How many inputs or outputs each element of a layer has, as `mode` says."""
+    """Return how many inputs or outputs each element of a layer has, as `mode` says."""
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")

@@ -127,7 +127,7 @@ class AveragedFlax:
 
     @property
     def n_averaged(self) -> Any:
-        """How many values are averaged, a tensor of int64."""
+        """Return the number of values averaged, a tensor of int64."""
         return tensor(self._n)
 
     def _follow(self, model: Any) -> None:

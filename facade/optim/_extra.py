@@ -1,4 +1,4 @@
-"""What a step gives to optax beside gradients: the loss, say, that a transformation watches."""
+"""Extra arguments of a step for optax: the loss, say, that a transformation watches."""
 
 from __future__ import annotations
 

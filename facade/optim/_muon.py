@@ -105,7 +105,7 @@ class Muon(Optimizer):
 
 
 def _ratio(shape: Any, how: str | None) -> float:
-    """What the rate is multiplied by for a matrix of a shape."""
+    """Return the factor by which the rate is multiplied for a matrix of a shape."""
     rows, columns = shape
     if how == "match_rms_adamw":
         return 0.2 * math.sqrt(max(rows, columns))

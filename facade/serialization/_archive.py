@@ -68,7 +68,7 @@ class Reader:
             self._swap = self._order() != sys.byteorder
 
     def has(self, name: str) -> bool:
-        """Whether there is such a record."""
+        """Tell whether the archive has a record of this name."""
         return f"{self._root}{name}" in self.names
 
     def read(self, name: str) -> bytes:

@@ -65,7 +65,7 @@ def load(
 
 
 def _restricted(weights_only: bool | None, pickle_module: Any) -> bool:
-    """Whether the load is weights-only, by argument and environment."""
+    """Tell whether the load is weights-only, by argument and environment."""
     given = weights_only is not None
     result = bool(weights_only) if given else pickle_module is None
     force, not_force = (

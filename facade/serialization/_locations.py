@@ -14,7 +14,7 @@ _packages: list[tuple[int, Any, Any]] = []
 
 
 def register_package(priority: int, tagger: Any, deserializer: Any) -> None:
-    """Let functions say where memory is when it is saved, and bring it there when it is loaded.
+    """Register functions that tell where memory is on saving, and bring it there on loading.
 
     Args:
       priority: those with lower numbers are asked first; PyTorch's own begin at 10.
@@ -81,7 +81,7 @@ def _gpu(location: str) -> device:
 
 
 def restore(memory: FileMemory, location: str, map_location: Any) -> None:
-    """Let the tensors of a file's memory be where they belong.
+    """Put the tensors of a file's memory where they belong.
 
     Memory that was on a CPU goes where new tensors are made, unless `map_location` says "cpu".
     """

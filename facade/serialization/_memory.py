@@ -96,12 +96,12 @@ class FileMemory(TypedStorage):
         return int(self._array.nbytes) if self._made is None else super().nbytes()
 
     def move(self, where: device) -> None:
-        """Let its tensors be on a device."""
+        """Choose the device on which the tensors of this memory are made."""
         _jax_device(where)
         self._where = where
 
     def adopt(self, storage: UntypedStorage) -> None:
-        """Let its tensors lie in the memory that `map_location` returned."""
+        """Place the tensors of this memory in the one that `map_location` returned."""
         self._made = storage._tensor
 
     def make(self, kind: np.dtype[Any], offset: Any, size: Any, stride: Any) -> Any:

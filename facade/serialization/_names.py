@@ -31,7 +31,7 @@ def _get_layout(name: str) -> Any:
 
 @functools.cache
 def allowed() -> dict[str, Any]:
-    """What every file may name, by full names: nothing of it runs code of the file."""
+    """Return what every file may name, by full names: nothing of it runs code of the file."""
     found: dict[str, Any] = {
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter,
         "torch.nn.parameter.Parameter": Parameter,
@@ -55,7 +55,7 @@ def allowed() -> dict[str, Any]:
 
 
 def find(module: str, name: str) -> Any:
-    """What a file means by a name of PyTorch's, when it is trusted.
+    """Return what a trusted file means by a name of PyTorch's.
 
     Raises:
       UnpicklingError: leafax has nothing of that name.
@@ -82,7 +82,7 @@ def find(module: str, name: str) -> Any:
 
 
 def is_torch(module: str) -> bool:
-    """Whether a name in a file is one of PyTorch's."""
+    """Tell whether a module that a file names is one of PyTorch's."""
     return module == "torch" or module.startswith("torch.")
 
 

@@ -127,7 +127,7 @@ class _Typed:
 
 
 def _parts(t: Any) -> Any:
-    """What `__reduce_ex__` of PyTorch's tensors returns."""
+    """Return what `__reduce_ex__` of PyTorch's tensors returns."""
     _warn_of_hooks(t)
     kind, state = type(t), users_attributes(t) or None
     if issubclass(kind, Parameter):
@@ -151,7 +151,7 @@ class _Names:
     stream: bool
 
     def persistent_id(self, x: Any) -> Any:
-        """How the file tells of memory."""
+        """Return the entry by which a file names memory; None for other objects."""
         if isinstance(x, TypedStorage):
             x = _Typed(UntypedStorage(x._tensor), x.dtype)
         elif isinstance(x, UntypedStorage):
@@ -168,7 +168,7 @@ class _Names:
         return (*told, None) if self.stream else told  # None: it is no part of another
 
     def reducer_override(self, x: Any) -> Any:
-        """How leafax's objects are made again."""
+        """Return how to make an object of leafax again; NotImplemented for others."""
         if isinstance(x, Handle) and type(x).__reduce_ex__ in _OWN:
             return _parts(x)
         if isinstance(x, _Data):

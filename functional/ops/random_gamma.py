@@ -61,7 +61,7 @@ _NO_SECOND = "derivative for aten::{} is not implemented"
     no_gradient=(RuntimeError, _NO_SECOND.format("_standard_gamma_grad")),
 )  # fmt: skip
 def _standard_gamma_grad(input: Array, output: Array) -> Array:
-    """How draws of gamma laws move with their concentrations `input`."""
+    """Return the derivatives of gamma draws by their concentrations `input`."""
     _need_floats("_standard_gamma_grad_cpu", input, output)
     shape = broadcast_shapes(input.shape, output.shape)
     a, x = (jnp.broadcast_to(_wide(x), shape) for x in (input, output))
@@ -95,7 +95,7 @@ def _sample_dirichlet(key: Array, input: Array) -> Array:
     no_gradient=(RuntimeError, _NO_SECOND.format("_dirichlet_grad")),
 )  # fmt: skip
 def _dirichlet_grad(x: Array, alpha: Array, total: Array) -> Array:
-    """How each part of a Dirichlet draw moves with its own concentration, over its rest `1 - x`."""
+    """Return derivatives of a Dirichlet draw's parts by their own concentrations, over `1 - x`."""
     _need_floats("_dirichlet_grad_cpu", x, alpha, total)
     return _moved(*(a.astype(jnp.float64) for a in (x, alpha, total))).astype(x.dtype)
 

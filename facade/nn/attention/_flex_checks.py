@@ -1,4 +1,4 @@
-"""What PyTorch asks of the arguments of `flex_attention`, in its words."""
+"""Checks of the arguments of `flex_attention`, with PyTorch's messages."""
 
 from __future__ import annotations
 

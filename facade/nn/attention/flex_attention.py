@@ -62,7 +62,7 @@ def _places(sizes: Any, device: Any) -> tuple[Any, ...]:
 
 
 def _takes_score(mod: Callable[..., Any]) -> bool:
-    """Whether a function is one of scores, by how many arguments it asks for."""
+    """Tell whether a function modifies scores, by how many arguments it asks for."""
     given = inspect.signature(mod).parameters.values()
     asked = sum(p.default is inspect.Parameter.empty for p in given)
     if asked not in (4, 5):

@@ -32,7 +32,7 @@ class Base:
 
 
 class Attributes(Base):
-    """How a module finds, sets and deletes attributes."""
+    """Reading, setting and deleting a module's attributes."""
 
     def __getattr__(self, name: str) -> Any:
         fields = self.__dict__

@@ -72,7 +72,7 @@ class HookedCall:
         return self.result
 
     def run_pre_hooks(self) -> None:
-        """Let the hooks before the call change its arguments."""
+        """Run the hooks before the call, which may change its arguments."""
         module, everywhere = self.module, self.everywhere
         with_kwargs = module._forward_pre_hooks_with_kwargs
         for number, hook in (
@@ -95,7 +95,7 @@ class HookedCall:
                     self.args = out if isinstance(out, tuple) else (out,)
 
     def run_hooks(self) -> None:
-        """Let the hooks after the call change its result."""
+        """Run the hooks after the call, which may change its result."""
         module, everywhere = self.module, self.everywhere
         for number, hook in (*everywhere.forward.items(), *module._forward_hooks.items()):
             if number in module._forward_hooks_always_called or number in everywhere.always_called:

@@ -1,4 +1,4 @@
-"""What convolutions of all ranks share: their settings, weights and names in errors."""
+"""Base of convolutions of all ranks: their settings, weights and names in errors."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _check(
 
 
 def _around(padding: str, kernel_size: Any, dilation: Any) -> list[int]:
-    """What a padding by name is in numbers, the last dim's first."""
+    """Return the numbers that a padding by name stands for, the last dim's first."""
     both: list[int] = []
     for d, k in zip(reversed(dilation), reversed(kernel_size), strict=True):
         total = d * (k - 1) if padding == "same" else 0

@@ -14,7 +14,7 @@ _UNREACHED = (
 
 
 class ExtraState(Base):
-    """What classes override that have such state."""
+    """Methods that classes with state besides parameters and buffers override."""
 
     def get_extra_state(self) -> Any:
         """Return what else belongs to the `state_dict()`; defined by classes that have it."""

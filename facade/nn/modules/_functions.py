@@ -1,4 +1,4 @@
-"""What tensors of a module with backward hooks pass through."""
+"""Identity function that tensors of a module with backward hooks pass through."""
 
 from __future__ import annotations
 

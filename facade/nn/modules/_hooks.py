@@ -30,7 +30,7 @@ def add(hooks: OrderedDict[int, Any], hook: Any, extra: Any = None, first: bool 
 
 
 class Hooks:
-    """What registers the hooks of a module."""
+    """Registration of a module's hooks."""
 
     _backward_pre_hooks: OrderedDict[int, Any]
     _backward_hooks: OrderedDict[int, Any]

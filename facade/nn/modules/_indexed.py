@@ -1,4 +1,4 @@
-"""What lists of modules have in common."""
+"""Base class of lists of modules."""
 
 from __future__ import annotations
 

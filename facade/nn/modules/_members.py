@@ -17,7 +17,7 @@ _REPLICA = (
 
 
 class Members(Base):
-    """What goes over all members of a module."""
+    """Methods that go over all members of a module."""
 
     def _named_members(
         self,

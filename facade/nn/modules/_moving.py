@@ -27,10 +27,10 @@ _CAST = "a module that is cast or moved"
 
 
 class Moving(Members):
-    """What changes the memory of all parameters and buffers."""
+    """Methods that change the memory of all parameters and buffers."""
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
-        """Let all parameters, gradients and buffers be what `fn` makes of them; return the module.
+        """Set parameters, gradients and buffers to what `fn` makes of them; return the module.
 
         Parameters and gradients stay the objects that they are, unless
         `leafax.__future__` says otherwise; buffers are replaced.

@@ -52,7 +52,7 @@ class _WrappedHook:
 
 
 def register_old(grad_fn: Any, hooks: list[Any], module: Any) -> None:
-    """Let a node call these hooks with the module and its gradients."""
+    """Make a node call these hooks with the module and its gradients."""
     for hook in hooks:
         grad_fn.register_hook(_WrappedHook(hook, module))
 

@@ -18,7 +18,7 @@ def _as_parameter(x: Any) -> Any:
 
 
 def _line(key: Any, x: Any, kind: Any) -> str:
-    """How one item prints; `kind` says the dtype or type of a tensor."""
+    """Return the printed line of one item; `kind` says the dtype or type of a tensor."""
     if not isinstance(x, Handle):
         return f"  ({key}): Object of type: {type(x).__name__}"
     t: Any = x

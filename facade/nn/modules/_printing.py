@@ -1,4 +1,4 @@
-"""How a module prints."""
+"""Printed form of a module."""
 
 from __future__ import annotations
 

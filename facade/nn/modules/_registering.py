@@ -11,7 +11,7 @@ from ._attributes import Attributes, Base, as_module
 
 
 class Registering(Base):
-    """What adds members to a module and gets them by their dotted path."""
+    """Methods that add members to a module and get them by their dotted path."""
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Add a buffer: state that is no parameter.

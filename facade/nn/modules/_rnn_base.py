@@ -1,4 +1,4 @@
-"""What recurrent layers have in common: their weights, by layer and direction."""
+"""State shared by recurrent layers: their weights, by layer and direction."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class RNNBase(Module):
 
     @property
     def _rest(self) -> tuple[Any, ...]:
-        """What the functions take after the weights."""
+        """Return the arguments that the functions take after the weights."""
         return self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
 
     def _names_of(self, layer: int, direction: int) -> list[str]:
@@ -197,7 +197,7 @@ class RNNBase(Module):
         return ", ".join(said + [f"{k}={v}" for k, v in found.items() if v != usual[k]])
 
     def _weights_have_changed(self) -> bool:
-        """Whether an attribute is another tensor than was noted, as in `functional_call`."""
+        """Tell whether an attribute is another tensor than was noted, as in `functional_call`."""
         for ref, name in zip(self._flat_weight_refs, self._flat_weights_names, strict=False):
             weight = getattr(self, name, None)
             if weight is not None and ref is not None and ref() is not weight:

@@ -21,7 +21,7 @@ _POSITIONAL = (
 
 
 class State(ExtraState):
-    """What saves and loads the state of a module."""
+    """Methods that save and load the state of a module."""
 
     _state_dict_hooks: OrderedDict[int, Any]
     _state_dict_pre_hooks: OrderedDict[int, Any]

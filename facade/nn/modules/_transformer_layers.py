@@ -23,7 +23,7 @@ def _get_activation_fn(activation: str) -> Callable[[Any], Any]:
 
 
 class TransformerEncoderLayer(Module):
-    """Let a sequence attend to itself, then pass each place through a small network.
+    """Self-attention over a sequence, then a small network on each place.
 
     Args:
       d_model: width of the sequence.
@@ -109,7 +109,7 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Let a sequence attend to itself and to another, then pass it through a small network.
+    """Self-attention over a sequence, attention to another, then a small network on each place.
 
     Args:
       d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,

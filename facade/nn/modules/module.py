@@ -258,7 +258,7 @@ class Module(Attributes, Registering, Hooks, State, Moving, Printing):
         fields.setdefault("_is_full_backward_hook", None)
 
     def _run_registration_hooks(self, kind: str, name: str, given: Any) -> Any:
-        """Let the global hooks of a kind of member replace what is being registered."""
+        """Run the global hooks of a kind of member, which may replace what is being registered."""
         for hook in globals()[f"_global_{kind}_registration_hooks"].values():
             out = hook(self, name, given)
             if out is not None:

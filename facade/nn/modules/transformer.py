@@ -115,7 +115,7 @@ class TransformerEncoder(Module):
         return output if self.norm is None else self.norm(output)
 
     def _leaves_out(self, src: Any) -> bool:
-        """Whether PyTorch would leave out what is padding, and fill in zeros."""
+        """Tell whether PyTorch would leave out what is padding, and fill in zeros."""
         first, mode = self.layers[0], local.mode
         return (
             getattr(self, "use_nested_tensor", False)
@@ -135,7 +135,7 @@ class TransformerEncoder(Module):
 
 
 def _why_not_nested(layer: Any) -> str:
-    """What PyTorch says of a layer that keeps it from using nested tensors, "" of others."""
+    """Return why a layer cannot use nested tensors, in PyTorch's words; "" if it can."""
     said = "encoder_layer"
     if not isinstance(layer, TransformerEncoderLayer):
         return f"{said} was not TransformerEncoderLayer"

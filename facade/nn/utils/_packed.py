@@ -123,7 +123,7 @@ class PackedSequence(PackedSequence_):
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the data are on a GPU."""
+        """Tell whether the data are on a GPU."""
         return bool(self.data.is_cuda)
 
     def is_pinned(self) -> bool:

@@ -57,7 +57,7 @@ def _deepcopy(self: Any, memo: Any) -> Any:
 
 
 def inject_property(module: Any, tensor_name: str) -> None:
-    """Let a module compute a tensor when it is read, and the originals when it is assigned."""
+    """Make a module compute a tensor when it is read, and the originals when it is assigned."""
     if hasattr(module, tensor_name):
         raise AssertionError(f"Module already has an attribute named '{tensor_name}'")
     owner = id(module)

@@ -1,4 +1,4 @@
-"""How much is pruned, and of what: checks and counts."""
+"""Checks and counts of what is pruned, and how much."""
 
 from __future__ import annotations
 

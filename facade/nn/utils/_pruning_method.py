@@ -176,7 +176,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """Let the last method prune what the others have left."""
+        """Return the mask after the last method has pruned what the others left."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(dtype=t.dtype)
         where = _left(method, t, default_mask)

@@ -36,7 +36,7 @@ def cached() -> Iterator[None]:
 def register_parametrization(
     module: Any, tensor_name: str, parametrization: Any, *, unsafe: bool = False
 ) -> Any:
-    """Let `parametrization` compute a parameter or buffer of `module` from what it was.
+    """Make `parametrization` compute a parameter or buffer of `module` from what it was.
 
     Where it has a method `right_inverse`, the original is what that returns, and assigning to the
     attribute calls it.

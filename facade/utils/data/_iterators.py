@@ -13,7 +13,7 @@ from ._utils.pin_memory import pin_memory
 
 
 class _BaseDataLoaderIter:
-    """What both ways of loading share.
+    """Base of loading in this process and loading by workers.
 
     Args:
       loader: the `DataLoader`.

@@ -154,7 +154,7 @@ class DataLoader(Generic[_T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How workers are started: None for Python's default, else a context of its."""
+        """Return the context that workers are started in; None for Python's default."""
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
@@ -202,7 +202,7 @@ class DataLoader(Generic[_T_co]):
 
     @property
     def _index_sampler(self) -> Any:
-        """What gives the keys, or lists of them."""
+        """Return the sampler of the keys, or of lists of them."""
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def __len__(self) -> int:

@@ -76,5 +76,5 @@ class DistributedSampler(Sampler[_T_co]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next order be that of this epoch."""
+        """Set the epoch that the next order is drawn for."""
         self.epoch = epoch

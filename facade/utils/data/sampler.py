@@ -79,7 +79,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many keys are drawn: as many as there are now, if nothing was said."""
+        """Return how many keys are drawn: as many as there are now, if nothing was said."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:

@@ -36,7 +36,7 @@ class Channel:
 
     @property
     def has_left(self) -> bool:
-        """Whether something was not sent yet."""
+        """Tell whether something was not sent yet."""
         return bool(self._left)
 
     def send(self, x: Any, shared: bool = False) -> None:

@@ -122,7 +122,7 @@ class Outgoing:
         return len(self._fds) if len(self._fds) < _MOST else -1
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         while self._fds:
             os.close(self._fds.pop())
 
@@ -168,7 +168,7 @@ class Incoming:
         return (pickle.loads(parts[0], buffers=parts[1:]),)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         while self._fds:
             os.close(self._fds.pop())
 

@@ -1,4 +1,4 @@
-"""How a worker ended, in PyTorch's words."""
+"""Messages about workers that ended, in PyTorch's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker process does: fetches the batches it is asked for, by NumPy alone."""
+"""Loop of a worker process, which fetches the batches that it is asked for, by NumPy alone."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _confined() -> Confinement:
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker is started with."""
+    """Arguments that a worker is started with."""
 
     confinement: Confinement  # first: fields are unpickled in order
     dataset_kind: int
@@ -114,7 +114,7 @@ def _generate_state(base_seed: int, worker_id: int) -> list[int]:
 
 
 def _begin(forked: bool, client: Any) -> None:
-    """Let this process compute by NumPy alone, with nothing pending that its parent recorded."""
+    """Make this process compute by NumPy alone, with nothing pending that its parent recorded."""
     confine(CONFINED)
     if not forked:
         return
@@ -127,7 +127,7 @@ def _begin(forked: bool, client: Any) -> None:
 
 
 def _refuse_jax(client: Any) -> None:
-    """Let the user's own calls of JAX fail instead of waiting for threads that are not there."""
+    """Make the user's own calls of JAX fail instead of waiting for threads that are not there."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"XLA does not run {CONFINED}")
