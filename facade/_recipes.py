@@ -1,4 +1,4 @@
-"""How the program of a state runs: what comes out of it, and which inputs it may write over.
+"""Recipes for the program of a state: what comes out of it, and which inputs it may write over.
 
 A recipe is remembered with the state, by what is alive, so a loop makes it once.
 """
@@ -16,7 +16,7 @@ from ._undo import written_over
 
 
 class Recipe(NamedTuple):
-    """How to run the program of one state for one set of live tensors.
+    """Recipe that runs the program of one state for one set of live tensors.
 
     Attributes:
       places: value number -> position among the outputs.
@@ -102,7 +102,7 @@ def donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
 
 
 def _most_held(arrays: list[Any], places: tuple[int, ...]) -> int:
-    """How many references there are to that one of these arrays that most hold."""
+    """Return how many references there are to that one of these arrays that most hold."""
     return max(map(sys.getrefcount, map(arrays.__getitem__, places)))
 
 
@@ -110,5 +110,5 @@ _MOST_IF_NOBODY = _most_held([object()], (0,))
 
 
 def donates(arrays: list[Any], donate: tuple[int, ...]) -> bool:
-    """Whether these inputs can be donated again, if any were."""
+    """Tell whether there are inputs to donate again, which nobody else holds."""
     return bool(donate) and _most_held(arrays, donate) <= _MOST_IF_NOBODY
