@@ -111,12 +111,12 @@ INDEXED: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def same(fn: Callable[..., Any], *arrays: Any) -> None:
+def same(fn: Callable[..., Any], *arrays: Any, atol: float = 1e-6) -> None:
     by_numpy = evaluator(fn, arrays)
     assert by_numpy is not None
     for mine, xla in zip(by_numpy(*arrays), jax.tree.leaves(jax.jit(fn)(*arrays)), strict=True):
         assert mine.dtype == xla.dtype
-        np.testing.assert_allclose(mine, xla, 2e-6, 1e-6)
+        np.testing.assert_allclose(mine, xla, 2e-6, atol)
         zero = np.asarray(xla) == 0
         np.testing.assert_array_equal(np.signbit(mine)[zero], np.signbit(xla)[zero])
 
@@ -310,7 +310,10 @@ CONVOLUTIONS: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_convolutions(name: str, dtype: str) -> None:
     with jax.enable_x64(True):
-        same(CONVOLUTIONS[name], IMAGES.astype(dtype), KERNELS.astype(dtype))
+        # Up to 126 products are summed, in an order that depends on the processor: partial sums
+        # up to 10 are rounded by 2**-24 of themselves, some ten of them in the same direction.
+        atol = 1e-5 if dtype == "float32" else 1e-6
+        same(CONVOLUTIONS[name], IMAGES.astype(dtype), KERNELS.astype(dtype), atol=atol)
 
 
 def test_convolutions_of_zeros_and_of_what_is_not_finite() -> None:
