@@ -53,7 +53,8 @@ def test_a_guarded_step_copies_no_more_than_one_without_guards(
             F.cross_entropy(leafax.tanh(x @ w[0]) @ w[1], y).backward()
             optimizer.step()
             w[0].tolist()
-        plan = next(plan for run, plan in reversed(_history.plans) if run.reason == "optimizer.step()")
+        ran = reversed(_history.plans)
+        plan = next(plan for run, plan in ran if run.reason == "optimizer.step()")
         avals = [e.aval.struct() for e in plan.program.entries if hasattr(e, "aval")]
         text = plan.lowered(avals).compile().as_text()
         return len(plan.guards), len(re.findall(r" copy\(", text))
