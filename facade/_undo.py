@@ -155,7 +155,8 @@ def values_before(trace: Trace, t: Any) -> list[tuple[Value, Any]]:
     for note in reversed(trace.undo):
         if type(note) is Write and note.tensor() is t:
             place = note.place(places)
-            found.append((note.value, note.array if place is None else trace.arrays[place]))
+            array = None if note.array is True else note.array  # True is a mark, no array
+            found.append((note.value, array if place is None else trace.arrays[place]))
     return found
 
 

@@ -80,6 +80,25 @@ def _check_decay(decay: float) -> None:
         )
 
 
+def average_by_dtype(
+    multi_avg_fn: MultiAverage | None, averages: list[Any], current: list[Any], n: int
+) -> None:
+    """Take values into averages, all of a dtype at once.
+
+    Args:
+      multi_avg_fn: writes the averages; equal weights if None.
+      n: how many values were taken before; the first ones are the averages.
+    """
+    update = take_over if n == 0 else multi_avg_fn or get_swa_multi_avg_fn()
+    by_dtype: dict[Any, tuple[list[Any], list[Any]]] = {}
+    for average, t in zip(averages, current, strict=True):
+        pair = by_dtype.setdefault(average.dtype, ([], []))
+        pair[0].append(average)
+        pair[1].append(t)
+    for some, values in by_dtype.values():
+        update(some, values, n)
+
+
 def take_over(averaged: list[Any], current: list[Any], n: int) -> None:
     """Write the first values: by the op that mixes later ones in, so that it is one program."""
     if _mixes(averaged):
@@ -185,14 +204,7 @@ class AveragedFlax:
             for average, t in zip(averages, current, strict=True):
                 average.copy_(self.avg_fn(average, t, n))
             return
-        update = take_over if n == 0 else self.multi_avg_fn or get_swa_multi_avg_fn()
-        by_dtype: dict[Any, tuple[list[Any], list[Any]]] = {}
-        for average, t in zip(averages, current, strict=True):
-            pair = by_dtype.setdefault(average.dtype, ([], []))
-            pair[0].append(average)
-            pair[1].append(t)
-        for some, values in by_dtype.values():
-            update(some, values, n)
+        average_by_dtype(self.multi_avg_fn, averages, current, n)
 
     def state_dict(self) -> dict[str, Any]:
         """The averages by path, and since when each is kept."""

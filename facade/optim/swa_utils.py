@@ -15,7 +15,7 @@ from .._modes import no_grad
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from ._averages import Average as Average
-from ._averages import AveragedFlax, MultiAverage, take_over
+from ._averages import AveragedFlax, MultiAverage, average_by_dtype
 from ._averages import get_ema_avg_fn as get_ema_avg_fn
 from ._averages import get_ema_multi_avg_fn as get_ema_multi_avg_fn
 from ._averages import get_swa_avg_fn as get_swa_avg_fn
@@ -83,14 +83,7 @@ class AveragedModel(Module):
                 for average, t in zip(averages, current, strict=True):
                     average.copy_(self.avg_fn(average, t.to(average.device), n))
             else:
-                update = take_over if n == 0 else self.multi_avg_fn or get_swa_multi_avg_fn()
-                by_dtype: dict[Any, tuple[list[Any], list[Any]]] = {}
-                for average, t in zip(averages, current, strict=True):
-                    pair = by_dtype.setdefault(average.dtype, ([], []))
-                    pair[0].append(average)
-                    pair[1].append(t)
-                for some, values in by_dtype.values():
-                    update(some, values, n)
+                average_by_dtype(self.multi_avg_fn, averages, current, n)
             if not self.use_buffers:
                 for mine, b in zip(self.module.buffers(), model.buffers(), strict=True):
                     mine.detach().copy_(b.detach())
