@@ -24,13 +24,7 @@ from ._moved_layout import moved
 Strides = tuple[int, ...] | None
 
 _NARROW = TABLE["narrow"].fn
-# The families whose ops PyTorch runs through its `TensorIterator`, and single ops of others.
-_FAMILIES = frozenset(
-    {
-        "arithmetic", "binary", "bitwise", "comparison", "powers", "rounding", "unary", "bessel",
-        "polynomials",
-    }
-)  # fmt: skip
+# Single ops that PyTorch runs through its `TensorIterator`, of families that it does not.
 _OPS = frozenset({
     "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
     "mish", "relu", "relu6", "selu", "silu", "softplus", "softshrink", "float_power", "frexp", "i0",
@@ -144,7 +138,7 @@ def elementwise(op: Op, inputs: list[Any]) -> bool:
         return len(inputs) == 2
     if op.name in _INTO_ROWS:
         return False
-    return op.fn.__module__.rpartition(".")[2] in _FAMILIES or op.name in _OPS
+    return op.elementwise or op.name in _OPS
 
 
 def _told(found: Layout | None, shape: Any) -> Strides:

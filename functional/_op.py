@@ -7,6 +7,7 @@ else follows: Tensor methods, module functions, in-place variants, `grad_fn` nam
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -51,6 +52,12 @@ class Op:
       constant_outputs: positions of results that never require gradients, by PyTorch's word.
       residuals: backward after a cut keeps `jax.vjp`'s residuals, because to compute
         them again from the inputs would cost.
+      moves: gradients that save no operand are the cotangent's numbers, summed, in other places,
+        so complex ones need no conjugate.
+      steep: derivatives of some results may not be finite, so a result without a gradient is left
+        out instead of being given zeros, which could become NaN.
+      elementwise: PyTorch runs it through its `TensorIterator`: the result lies in memory as the
+        operands do.
     """
 
     __slots__ = (
@@ -58,6 +65,7 @@ class Op:
         "differentiable", "view", "inplace", "method", "function", "numbers", "check", "random",
         "residuals", "aliases", "write", "overwrites", "reuses", "inplace_check",
         "no_gradient", "constant_outputs", "need", "fits", "sizes",
+        "moves", "steep", "elementwise",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +95,9 @@ class Op:
         inplace_check: Callable[..., None] | None = None,
         no_gradient: tuple[type[Exception], str] | None = None,
         constant_outputs: tuple[int, ...] = (),
+        moves: bool = False,
+        steep: bool = False,
+        elementwise: bool = False,
     ) -> None:
         self.name = name or fn.__name__.rstrip("_")
         self.namespace = namespace
@@ -116,6 +127,9 @@ class Op:
         self.inplace_check = inplace_check
         self.no_gradient = no_gradient
         self.constant_outputs = constant_outputs
+        self.moves = moves
+        self.steep = steep
+        self.elementwise = elementwise
 
     def __repr__(self) -> str:
         return f"<op {self.qualified}>"
@@ -171,3 +185,13 @@ def op(**columns: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return fn
 
     return enter
+
+
+def ops_with(**columns: Any) -> Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    """Return the decorator `op` with the columns that all ops of a family have.
+
+    Example::
+
+        op = ops_with(elementwise=True)
+    """
+    return functools.partial(op, **columns)

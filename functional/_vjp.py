@@ -37,14 +37,8 @@ def _same(x: Any) -> Any:
     return x
 
 
-_MOVING = frozenset({"joins", "shape", "slices", "slice_writes", "nn_pad", "reduction", "scans"})
 _SIGNS = frozenset({"neg", "negative", "positive", "add", "sub", "subtract", "rsub"})
 _PLACES = frozenset({"index", "indices", "condition", "mask"})
-
-
-def _module(op: Any) -> str:
-    """The file of the op table that an op's body stands in."""
-    return str(op.fn.__module__.rpartition(".")[2])
 
 
 def _moves(call: Any) -> bool:
@@ -56,8 +50,7 @@ def _moves(call: Any) -> bool:
         return len(call.args) <= 2 and not call.kwargs
     if op.view:
         return True
-    module = _module(op)
-    return module in _MOVING and not op.saves or bool(op.saves) and set(op.saves) <= _PLACES
+    return op.moves if not op.saves else set(op.saves) <= _PLACES
 
 
 def differentiate(
@@ -94,10 +87,6 @@ def differentiate(
     return tuple(outs), Pullback(pull, meta)
 
 
-# Decompositions and moments: the derivatives of some of their outputs may not be finite.
-_STEEP = frozenset({"decompositions", "reduction"})
-
-
 def _steep(call: Any) -> bool:
     """Whether zeros for an output without a gradient could become NaN.
 
@@ -105,8 +94,7 @@ def _steep(call: Any) -> bool:
     function may hold (a rematerialised `scan`).
     """
     op = getattr(call, "op", None)
-    module = _module(op) if op is not None else ""
-    return module in _STEEP or module.startswith("linalg")
+    return op is not None and bool(op.steep)
 
 
 class PullMeta(NamedTuple):

@@ -9,10 +9,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._dtypes import cast, category, cpp_name, is_complex, is_integral, is_number, result_type
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from ._dims import broadcast_shapes
 from ._elementwise import BOOL, aligned, category_of, magnitude, quotient, refuse, with_jvp
 from ._nn import wide, wide_dtype
+
+op = ops_with(elementwise=True)
 
 Array = jax.Array
 

@@ -16,9 +16,11 @@ import numpy as np
 from jax.scipy import special
 
 from .._dtypes import is_complex, is_floating, promote
-from .._op import op
+from .._op import ops_with
 from . import _cephes as c
 from ._elementwise import unsupported, with_jvp
+
+op = ops_with(elementwise=True)
 
 Array = jax.Array
 

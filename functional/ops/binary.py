@@ -10,9 +10,11 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import bfloat16, category, is_complex, promote, result_type, scalar_name
-from .._op import op
+from .._op import ops_with
 from ._elementwise import aligned, refuse, refuse_complex, with_jvp
 from ._nn import wide
+
+op = ops_with(elementwise=True)
 
 Array = jax.Array
 

@@ -10,8 +10,10 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import is_integral, promote, scalar_name
-from .._op import op
+from .._op import ops_with
 from ._elementwise import BOOL, aligned, refuse
+
+op = ops_with(elementwise=True)
 
 Array = jax.Array
 

@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._dtypes import cast, category, cpp_name, is_number, scalar_name
-from .._op import op
+from .._op import ops_with
 from ._dims import broadcast_shapes
 from ._elementwise import BOOL, aligned, refuse
+
+op = ops_with(elementwise=True)
 
 Array = jax.Array
 

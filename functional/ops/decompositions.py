@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import real_of
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from ._linalg_checks import need_equal_sides, need_float, need_kernel, need_matrix, need_square
 from .linalg import (
     LINALG,
@@ -24,6 +24,8 @@ from .linalg import (
     _t,
     as_far_as_it_goes,
 )
+
+op = ops_with(steep=True)
 
 Array = jax.Array
 

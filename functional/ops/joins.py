@@ -10,9 +10,11 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import cast, default_float, promote_types
-from .._op import op
+from .._op import ops_with
 from . import _dims
 from ._nn import repeated
+
+op = ops_with(moves=True)
 
 Array = jax.Array
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._dtypes import is_complex
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from ._linalg_checks import (
     batched,
     is_vector_rhs,
@@ -20,6 +20,8 @@ from ._linalg_checks import (
     need_solvable,
     need_square,
 )  # fmt: skip
+
+op = ops_with(steep=True)
 
 Array = jax.Array
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import is_complex, is_integral, scalar_name
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from ._linalg_checks import (
     batched,
     need_batch_of,
@@ -24,6 +24,8 @@ from ._linalg_checks import (
     size,
 )  # fmt: skip
 from .linalg import LINALG, _t
+
+op = ops_with(steep=True)
 
 Array = jax.Array
 

@@ -7,10 +7,12 @@ import jax.numpy as jnp
 from jax.scipy import linalg as scipy_linalg
 
 from .._dtypes import cast, is_integral, scalar_name
-from .._op import op
+from .._op import ops_with
 from ._linalg_checks import computes, need_square
 from ._nn import wide
 from .linalg import LINALG
+
+op = ops_with(steep=True)
 
 Array = jax.Array
 

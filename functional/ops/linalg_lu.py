@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import cast
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from ._linalg_checks import (
     batched,
     computes,
@@ -26,6 +26,8 @@ from ._linalg_checks import (
 )  # fmt: skip
 from .linalg import LINALG, _singular, _t
 from .linalg_solve import _info
+
+op = ops_with(steep=True)
 
 Array = jax.Array
 

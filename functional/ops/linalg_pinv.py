@@ -9,10 +9,12 @@ import jax
 import jax.numpy as jnp
 
 from .._dtypes import finfo, is_complex, real_of, scalar_name
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from ._linalg_checks import computes, need_equal_sides
 from .decompositions import eigh, svd_failures
 from .linalg import LINALG, _t
+
+op = ops_with(steep=True)
 
 Array = jax.Array
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import cast, finfo, real_of, scalar_name
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from . import _dims
 from ._linalg_checks import (
     batched,
@@ -29,6 +29,8 @@ from ._linalg_checks import (
 from .linalg import LINALG, _check_inv, _cholesky_failures, _failures, _t, _unsolvable, solve
 from .linalg_pinv import linalg_pinv
 from .linalg_spectra import matrix_rank
+
+op = ops_with(steep=True)
 
 Array = jax.Array
 

@@ -11,10 +11,12 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import complex_of, finfo, is_complex, is_integral, real_of, scalar_name
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from ._linalg_checks import need_epsilon, need_equal_sides, need_kernel, need_matrix
 from .decompositions import eigvalsh, svd_failures, svdvals
 from .linalg import LINALG, _t, linalg_inv
+
+op = ops_with(steep=True)
 
 Array = jax.Array
 

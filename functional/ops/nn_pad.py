@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from .._dtypes import cast
-from .._op import op
+from .._op import ops_with
 from ._nn import size_list
+
+op = ops_with(moves=True)
 
 Array = jax.Array
 

@@ -14,9 +14,11 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import category, promote
-from .._op import op
+from .._op import ops_with
 from ._dims import broadcast_shapes
 from ._elementwise import unsupported
+
+op = ops_with(elementwise=True)
 
 Array = jax.Array
 Step = Callable[[Array, Array, Array, Array], Array]

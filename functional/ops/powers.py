@@ -11,10 +11,12 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import cast, category, is_complex, is_integral, is_number, promote
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from . import _complex
 from ._elementwise import BOOL, aligned, unsupported, with_jvp
 from ._nn import wide
+
+op = ops_with(elementwise=True)
 
 Array = jax.Array
 

@@ -13,10 +13,12 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import cast, is_complex, is_integral, promote, real_of, scalar_name
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from ._dims import wrap_dims
 from ._elementwise import BOOL, quotient, with_jvp
 from ._nn import wide
+
+op = ops_with(moves=True, steep=True)
 
 Array = jax.Array
 Dims = int | Sequence[int] | None

@@ -20,9 +20,11 @@ from .._dtypes import (
     is_number,
     scalar_name,
 )
-from .._op import op
+from .._op import ops_with
 from ._elementwise import BOOL, aligned, quotient, refuse, select, unmoved, unsupported, with_jvp
 from ._nn import wide
+
+op = ops_with(elementwise=True)
 
 Array = jax.Array
 

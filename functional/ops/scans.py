@@ -11,10 +11,12 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import cast, is_complex, is_integral
-from .._op import op
+from .._op import ops_with
 from ._dims import wrap_dim
 from ._elementwise import BOOL, NOTHING, refuse, unsupported, with_jvp
 from .reduction import INT64
+
+op = ops_with(moves=True)
 
 Array = jax.Array
 

@@ -11,8 +11,10 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import cast, is_integral
-from .._op import op
+from .._op import ops_with
 from . import _dims
+
+op = ops_with(moves=True)
 
 Array = jax.Array
 Dims = int | Sequence[int]

@@ -9,10 +9,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from .._dtypes import cast, is_complex, scalar_name
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from . import _dims, slices
 from ._elementwise import category_of
 from .indexing import IN_BOUNDS, INT32_INT64, outside, outside_wrapped, put_at
+
+op = ops_with(moves=True)
 
 Array = jax.Array
 

@@ -11,9 +11,11 @@ import numpy as np
 from jax import lax
 
 from .._dtypes import is_integral, scalar_name
-from .._op import Fault, op
+from .._op import Fault, ops_with
 from . import _dims
 from ._nn import repeated
+
+op = ops_with(moves=True)
 
 Array = jax.Array
 

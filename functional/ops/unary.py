@@ -12,11 +12,13 @@ from jax import lax
 from jax.scipy import special
 
 from .._dtypes import cast, finfo, is_complex, promote
-from .._op import op
+from .._op import ops_with
 from . import _complex
 from ._elementwise import BOOL, refuse, unmoved, with_jvp
 from ._nn import wide
 from .special import trigamma
+
+op = ops_with(elementwise=True)
 
 Array = jax.Array
 
