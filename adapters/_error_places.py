@@ -8,14 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import flax
-import jax
 
-import leafax
+from leafax.functional._tracebacks import is_library_file
 
-_LIBRARIES = tuple(
-    os.path.dirname(str(module.__file__)) + os.sep
-    for module in (flax, jax, leafax, leafax.functional)
-) + (os.path.dirname(__file__) + os.sep,)
+_FLAX = os.path.dirname(str(flax.__file__)) + os.sep
 
 
 @contextmanager
@@ -46,7 +42,7 @@ def _place(error: Exception, path_of: Callable[[Any], str | None]) -> str | None
             path = path_of(owner)
             if path is not None:
                 module = f"`{path}` ({type(owner).__name__})" if path else type(owner).__name__
-        if not code.co_filename.startswith((*_LIBRARIES, "<")):
+        if not code.co_filename.startswith((_FLAX, "<")) and not is_library_file(code.co_filename):
             line = f"{code.co_filename}:{tb.tb_lineno}"
         tb = tb.tb_next
     if module is None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import jax
 
 from leafax.functional import Node, is_differentiable
+from leafax.functional._tracebacks import is_library_file
 
 from ._layout import strides_of
 from ._names import asks_nobody
@@ -18,9 +18,6 @@ from ._trace import NODE, NOWHERE, State, Trace, Value, local
 from ._underived import refuse_arguments, refuse_complex, refuse_integers
 
 WHOLE = 400  # what an opaque node counts for in the budget
-
-_HERE = Path(__file__).parent
-_SKIP = tuple(str(_HERE.parent / name) for name in (_HERE.name, "functional", "adapters"))
 
 
 def user_line() -> tuple[str, int]:
@@ -37,7 +34,7 @@ def user_line() -> tuple[str, int]:
 @functools.cache
 def _is_users(name: str) -> bool:
     """Whether the user wrote this file, as far as one can tell."""
-    return not name.startswith((*_SKIP, "<frozen")) and "/jax/" not in name
+    return not is_library_file(name) and not name.startswith("<frozen")
 
 
 UNSAVED = (

@@ -70,7 +70,7 @@ def shown(error: BaseException) -> types.TracebackType | None:
     return kept
 
 
-def is_own(filename: str) -> bool:
+def is_library_file(filename: str) -> bool:
     """Tell whether a file is leafax's or JAX's."""
     return filename.startswith(_folders())
 
@@ -112,13 +112,13 @@ def _raised_here(error: BaseException) -> bool:
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
-    return tb is not None and is_own(tb.tb_frame.f_code.co_filename)
+    return tb is not None and is_library_file(tb.tb_frame.f_code.co_filename)
 
 
 def _functions(found: Any) -> Iterator[types.FunctionType]:
     """The functions of leafax that calling `found`, or using it if it is a class, may run."""
     if isinstance(found, types.FunctionType):
-        if is_own(found.__code__.co_filename):
+        if is_library_file(found.__code__.co_filename):
             yield found
     elif isinstance(found, type) and found.__module__.startswith("leafax"):
         for part in found.__mro__:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from leafax.functional._tracebacks import is_library_file
 
 from .._modes import no_grad
 from .._once import warn as warn_user
@@ -129,8 +130,7 @@ def stack_now() -> str | None:
     """The user's stack, for a node that is made now; None where anomaly detection is off."""
     if not state.enabled:
         return None
-    own = str(Path(__file__).parents[1])
-    frames = [f for f in traceback.extract_stack() if not f.filename.startswith(own)]
+    frames = [f for f in traceback.extract_stack() if not is_library_file(f.filename)]
     return "".join(traceback.format_list(frames))
 
 
