@@ -167,6 +167,8 @@ def test_views_are_read_anew_as_they_were() -> None:
 
 
 def test_a_weight_is_cast_once() -> None:
+    # Casts are kept by dtype. PyTorch keeps one, whatever its dtype, so that a block of another
+    # dtype inside fails.
     def seen(T: Any, **kwargs: Any) -> list[Any]:
         w = T.tensor(X.tolist(), requires_grad=True)
         x = T.tensor(X.tolist())

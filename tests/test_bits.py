@@ -55,6 +55,8 @@ def test_writes_through_negative_views() -> None:
 
 
 def test_storage() -> None:
+    # Each call of `untyped_storage()` makes an object here, equal to the others; PyTorch's is the
+    # same one as long as the memory lives.
     @same
     def program(torch: Any, log: Log) -> Any:
         warnings.simplefilter("ignore")  # typed storages are to be removed from PyTorch

@@ -271,6 +271,8 @@ def test_debug_lists_the_ops() -> None:
 
 
 def test_more_errors() -> None:
+    # Alone, `debug=True` lists the recorded ops and their lines; PyTorch lists kernels and stack
+    # traces of both calls.
     @same
     def program(torch: Any, log: Log) -> Any:
         module = torch.utils.checkpoint
@@ -357,6 +359,8 @@ def test_nested_calls_are_counted() -> None:
 
 
 def test_policies() -> None:
+    """A policy is asked once the function has been called, not as each op runs."""
+
     @same
     def program(torch: Any, log: Log) -> Any:
         import functools

@@ -48,6 +48,8 @@ def test_the_gradient_of_a_linear_ops_gradient_is_the_op(name: str) -> None:
 
 def test_the_name_of_a_gradients_gradient() -> None:
     """Here it is one node, named after the op."""
+    # PyTorch's are those of its formula. The node of a write through a view (`CopySlices`) and of
+    # `prod`, whose formula asks where there are zeros, is one here, too.
     import leafax as torch
 
     grad = torch.autograd.grad

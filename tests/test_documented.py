@@ -99,6 +99,7 @@ def test_generators_of_threads_that_load_data() -> None:
 def test_ldexp_by_integers(kind: str) -> None:
     """Numbers keep their dtype, and are scaled though the power of two alone would overflow."""
 
+    # PyTorch's gradient by negative integers is 0, and that by large ones wraps around.
     @same
     def program(torch: Any, log: Log) -> Any:
         dtype = getattr(torch, kind)

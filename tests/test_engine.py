@@ -206,6 +206,8 @@ def test_batched_gradients_are_checked() -> None:
 
 
 def test_dtypes_of_gradients() -> None:
+    # PyTorch also takes the gradient of a Function that returns its input, and of a write to the
+    # leaf, in `grad_dtype`; here that is a leaf's `.grad` alone.
     @same
     def program(torch: Any, log: Log) -> Any:
         class Wide(torch.autograd.Function):

@@ -38,6 +38,8 @@ def test_one_op_on_each() -> None:
 
 
 def test_in_place() -> None:
+    # PyTorch has one node for all tensors, here each has its own. `_foreach_copy_`, and extrema by
+    # numbers in place, have derivatives here alone.
     @same
     def program(torch: Any, log: Log) -> Any:
         a, b = torch.tensor(1.0, requires_grad=True), torch.tensor([2.0, 3.0], requires_grad=True)

@@ -157,6 +157,8 @@ def test_of_a_flax_model() -> None:
 
 
 def test_functionalize() -> None:
+    # What a tensor in there prints is not compared: PyTorch's is a `FunctionalTensor(...)` without
+    # history and versions, whose captured neighbours refuse writes.
     @same
     def program(torch: Any, log: Log) -> Any:
         functionalize = torch.func.functionalize

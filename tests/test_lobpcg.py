@@ -72,6 +72,8 @@ def test_refusals() -> None:
 
 
 def test_what_leafax_alone_refuses() -> None:
+    # The pairs come from a decomposition of the whole matrix, so no iteration is there to be
+    # watched.
     a = leafax.eye(6)
     with pytest.raises(
         NotImplementedError, match="with a `tracker` is not supported.*Leave it out"

@@ -38,6 +38,7 @@ def converted(t: Any, x: Any) -> Any:
 
 def stepped(t: Any, name: str, kwargs: dict[str, Any], dtype: str) -> list[list[Any]]:
     """Parameters and their states, after each step."""
+    # Versions of states are not compared: they count from when somebody first looked, one a step.
     rng = np.random.default_rng(0)
     params = [
         t.tensor(rng.normal(size=shape).astype(dtype), requires_grad=True) for shape in SHAPES[name]

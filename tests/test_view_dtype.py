@@ -138,6 +138,8 @@ def test_writes_through_windows_of_other_elements(write: str) -> None:
 
 
 def test_bytes_that_are_seen_as_bools_keep_their_values() -> None:
+    # The other way round bools are 0 or 1: a byte that is written through a view of a bool tensor
+    # as `uint8` is read back as 1, where PyTorch keeps it.
     @same
     def program(torch: Any, log: Log) -> Any:
         x = torch.arange(8, dtype=torch.uint8)

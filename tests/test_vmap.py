@@ -257,6 +257,7 @@ def test_chunks_draw_the_same_numbers() -> None:
 
 
 def test_random_numbers() -> None:
+    """Each example draws by a key of its own; PyTorch draws once for the whole batch."""
     vmap = leafax.func.vmap
     x = leafax.zeros(50, 4)
 
@@ -308,6 +309,8 @@ def test_an_index_out_of_range_raises(nested: bool) -> None:
 
 
 def test_chunks() -> None:
+    """None among `out_dims`, which PyTorch cannot join, is the result of the first chunk."""
+
     @same
     def program(torch: Any, log: Log) -> Any:
         vmap = torch.func.vmap

@@ -54,6 +54,8 @@ CALLS = {
 
 @pytest.mark.parametrize("what", CALLS)
 def test_refusals(what: str) -> None:
+    # What has results of other lengths (`nonzero`, `unique`) is refused as by `func.vmap`;
+    # PyTorch's older one maps it by a loop.
     @same
     def program(torch: Any, log: Log) -> Any:
         def two(t: Any) -> Any:

@@ -24,6 +24,8 @@ def test_adaptive_softmax() -> None:
 
 
 def test_adaptive_softmax_of_one_row_computes_all_clusters() -> None:
+    # Counts of rows are data, so every cluster is computed for all rows; PyTorch picks the rows of
+    # each.
     def program(t: Any, state: Any) -> Any:
         model = adaptive(t).double()
         model.load_state_dict({k: t.tensor(v) for k, v in state.items()})

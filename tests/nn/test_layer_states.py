@@ -134,6 +134,8 @@ def test_parameters_begin_distributed_as_pytorchs(make, names):
 
 
 def test_cross_map_response_norm():
+    # For an even `size` PyTorch's gradient takes other windows than its function; here it is the
+    # function's.
     x = np.random.default_rng(0).standard_normal((2, 7, 2, 3))
     for size in (1, 3, 4, 5):
         made = [
