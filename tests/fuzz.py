@@ -86,8 +86,8 @@ _MODIFIED = re.compile(r"(modified by an inplace .* is output) \d+ of \w+(, is a
 def _as_named(ours: Any, theirs: Any) -> Any:
     """Our log with their name for the node whose result was written through a view.
 
-    That is `AsStrided` or the node that wrote, and which depends on what is alive inside PyTorch:
-    kept, see docs/differences.md.
+    That is `AsStrided` or the node that wrote, and which depends on what is alive inside PyTorch;
+    here it is the view's as long as the view is there.
     """
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         return list(map(_as_named, ours, theirs))

@@ -32,7 +32,8 @@ def counts_its_own_writes(new: Any, *given: Any) -> bool:
     """Whether `new` was written to, seen anew or recorded by the function that made it, from
     inference tensors.
 
-    Which of them do is a matter of PyTorch's kernels: kept, see docs/differences.md.
+    Which of PyTorch's composite functions do is a matter of its kernels (`x * 2` of one that
+    requires grad is not recorded, `x % 2` is, `abs(x)` raises); here `clone` and casts do.
     """
     if not any(x.is_inference() for x in given) or new.is_inference():
         return False
@@ -58,7 +59,12 @@ def _memory_of_losses(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _data_of_view(form: str, given: list[Any], space: Any) -> bool:
-    """`.data` of a view, of what has views or another shape, or of inference tensors: kept."""
+    """`.data` of a view, of what has views or another shape, or of inference tensors.
+
+    PyTorch ties a view to its base though one of them has other memory by now, and makes tensors
+    that are partly inference tensors. Here the view is made anew from the base at a write, a write
+    that autograd would record to one whose base has other memory raises, and `x` is what `y` is.
+    """
     if ".data = " not in form:
         return False
     x, y = given[:2]
@@ -82,10 +88,10 @@ _READS = re.compile(r"\{([yw])\}(?:\.detach\(\))?(?=[,)]|$)|\] = ([a-z]\w*)$")
 
 
 def _over_itself(form: str, given: list[Any], space: Any) -> bool:
-    """A write to memory that overlaps unevenly with an operand: kept, see docs/differences.md.
+    """A write to memory that overlaps unevenly with an operand.
 
     PyTorch refuses it where both are dense; elsewhere the order of its kernel decides. So it does
-    for a tensor that has some of its memory twice.
+    for a tensor that has some of its memory twice. Here operands are read before the write.
     """
     if not _WRITES.search(form) or "out=" in form:
         return False
@@ -136,7 +142,10 @@ def _gradient_with_history(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _gradient_saved(form: str, given: list[Any], space: Any) -> bool:
-    """The version of a gradient is PyTorch's own affair: kept, see docs/differences.md."""
+    """PyTorch's version of a gradient tells how its engine made it, copied or taken over.
+
+    Here it is 0 when it is new, and each addition counts one.
+    """
     node = given[0].grad_fn
     if "saved({x}" not in form or node is None:
         return False
@@ -195,7 +204,7 @@ def _overlapping(form: str, given: list[Any], space: Any) -> bool:
 def _unsafe(form: str, given: list[Any], space: Any) -> bool:
     """Without autograd the unsafe splits make views, or not, as their kernels are written.
 
-    Writes to the pieces change what the whole's node saved: kept, see docs/differences.md.
+    Writes to the pieces change what the whole's node saved there; here backward reads that.
     """
     if "unsafe" not in form:
         return False
@@ -232,12 +241,16 @@ def _grows(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _set_of_view(form: str, given: list[Any], space: Any) -> bool:
-    """`set_` of a view, or of what has views: kept, see docs/differences.md."""
+    """`set_` of a view, or of what has views.
+
+    PyTorch's backward raises later, and views that stay with the old memory get its history. Here
+    the call raises where autograd tracks the view, and views keep their history.
+    """
     return "set_(" in form and _tied_by_views(given[0], space)
 
 
 def _frozen(form: str, given: list[Any], space: Any) -> bool:
-    """Optimizers leave frozen parameters alone: kept, see docs/differences.md."""
+    """Optimizers and clips leave frozen parameters alone, whatever gradient they still have."""
     if "opt." not in form and "clip_grad" not in form:
         return False
     held = [space[name] for name in "bc" if name in space]
@@ -263,7 +276,7 @@ def _bits(form: str, given: list[Any], space: Any) -> bool:
 def _side_of_a_cut(form: str, given: list[Any], space: Any) -> bool:
     """The sign of a zero in `-z` tells on which side of a cut a logarithm or a root is taken.
 
-    It is + in whole vectors of PyTorch's kernel and - behind them: kept, see docs/differences.md.
+    It is + in whole vectors of PyTorch's kernel and - behind them; here it is -.
     """
     if not re.search(r"log|sqrt|acos|asin|atan|pow|angle|\*\*|renorm", form):
         return False
@@ -310,13 +323,16 @@ def _index_of_a_number(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _logit_of_nothing(form: str, given: list[Any], space: Any) -> bool:
-    """Its second derivative at 0 and 1: kept, see docs/differences.md."""
+    """PyTorch's second derivative of it at 0 and 1 is NaN, ours is finite."""
     x = _plain(given[0])
     return "logit(" in form and bool(((x == 0) | (x == 1)).any())
 
 
 def _integers_with_history(form: str, given: list[Any], space: Any) -> bool:
-    """Integers that are written to with what requires grad: kept, see docs/differences.md."""
+    """Integers that are written to with what requires grad have no node here.
+
+    PyTorch gives them one, and then raises internal errors.
+    """
     x, y = given[:2]
     if x.is_floating_point() or x.is_complex() or not y.requires_grad:
         return False
@@ -324,7 +340,10 @@ def _integers_with_history(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _taken_over(form: str, given: list[Any], space: Any) -> bool:
-    """A leaf that was viewed takes over the gradient given: kept, see docs/differences.md."""
+    """A leaf that was viewed takes over the gradient given, so that two may share memory.
+
+    Here a `.grad` is memory of its own.
+    """
     if "{x}.backward({y}" not in form:
         return False
     views = ("View", "queeze", "Alias", "Transpose", "Permute", "TBackward")
@@ -353,7 +372,7 @@ def _halved_pivots(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _gradient_of_products(form: str, given: list[Any], space: Any) -> bool:
-    """PyTorch's gradient of `prod` asks for zeros and then is one graph or another: kept."""
+    """PyTorch's gradient of `prod` asks for zeros, and is one graph or another: here one node."""
     if "grad_fn" not in form or not any("create_graph" in line for line in space["lines"]):
         return False
     return any("ProdBackward" in name for name in _graph_of(given[0]))
@@ -367,12 +386,12 @@ def _float32_in_wider_memory(form: str, given: list[Any], space: Any) -> bool:
 
 
 def _vmap_over_nothing(form: str, given: list[Any], space: Any) -> bool:
-    """PyTorch looks for the first of no examples: kept, see docs/differences.md."""
+    """PyTorch looks for the first of no examples, and raises; here the result has none."""
     return "vmap(" in form and given[0].shape[:1] == (0,)
 
 
 def _saved_part(form: str, given: list[Any], space: Any) -> bool:
-    """A cut keeps no base of a view of a part of it: kept, see docs/differences.md."""
+    """What a node saved of a part of a tensor is no view once a cut has left the rest behind."""
     if "saved(" not in form or not any("cut()" in line for line in space["lines"]):
         return False
     node = given[0].grad_fn

@@ -196,7 +196,7 @@ CALLS = (
     "again_in(False, lambda t: t * {y}, {x})", "Dirty.apply({x}[:1])", "Needs.apply({x}, {x}, 2)",
     "Double.apply(Double.apply({x}))",
 )  # fmt: skip
-# Whose graph is PyTorch's own affair (docs/differences.md) is detached.
+# What PyTorch composes of other ops, and is one node here, is detached.
 NETWORK = (
     "F.linear({x}, b)", "F.linear({x}, b, c[:2])", "F.layer_norm({x}, {x}.shape[-1:])",
     "F.softmax({x}, -1)", "F.cross_entropy({x}, torch.tensor([0, 1]))", "F.dropout({x}, 0.0)",

@@ -14,6 +14,7 @@ import torch
 
 import leafax
 
+# What PyTorch's warnings from C++ end in; those of leafax name the user's line instead.
 _TRIGGERED = re.compile(r"\s*\(Triggered internally at .*\)$", re.S)
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 

@@ -24,7 +24,10 @@ def _quiet() -> None:
 
 
 def show(log: Log, torch: Any, *tensors: Any) -> None:
-    """Note what duals hold; the graph of a tangent has nodes of its own."""
+    """Note what duals hold, but for the graphs of tangents.
+
+    A tangent's is one node here, named after the op (`MulJvpBackward`), in PyTorch its formula's.
+    """
     for t in tensors:
         p, along = torch.autograd.forward_ad.unpack_dual(t)
         log.gradients(p.detach())

@@ -1,4 +1,8 @@
-"""Saved-tensor hooks in a backward that is differentiated again: its ops save through them, too."""
+"""Saved-tensor hooks in a backward that is differentiated again: its ops save through them, too.
+
+Those of elementwise ops pack what PyTorch's formulas save. Other gradients may be one node, which
+packs fewer tensors.
+"""
 
 from __future__ import annotations
 
