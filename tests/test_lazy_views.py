@@ -30,8 +30,8 @@ ASKS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "view transposed in place": lambda lib, x, v: v.t_().add_(1),
     "no_grad": lambda lib, x, v: lib.set_grad_enabled(False),
 }
-# PyTorch goes on tying the view to its base in autograd, whichever memory they have by now; here the
-# view is made anew from the base, and a write that autograd would record raises.
+# PyTorch goes on tying the view to its base in autograd, whichever memory they have by now. Here
+# the view is made anew from the base, and a write that autograd would record raises.
 _WITHOUT_GRAD = {"data set", "view's data set", "base detached in place"}
 
 

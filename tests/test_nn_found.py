@@ -279,6 +279,7 @@ def test_words_of_optimizers() -> None:
 @pytest.mark.parametrize("shape", [(1, 2, 3), (1, 2, 3, 4), (1, 2, 2, 3, 2)])
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 def test_scales_that_come_to_the_same_or_twice_the_length(mode: str, shape: Any) -> None:
+    """Gradients are those of what was read; PyTorch's of signals and volumes may be others'."""
     for scale in (1.1, 1.3, 1.7, 2.0, 2.05, 2.125, 2.3, 2.6):
         x = torch.arange(float(math.prod(shape))).reshape(shape)
         want = torch.nn.functional.interpolate(x, scale_factor=scale, mode=mode)
