@@ -3,7 +3,7 @@
 What is here takes models of both Flax libraries and `leafax.nn.Module`.
 """
 
-from ._summary import summary as summary
+from ._models.summary import summary as summary
 from .freezing import freeze as freeze
 from .freezing import groups as groups
 from .freezing import layerwise_groups as layerwise_groups

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leafax.functional import end_at_callers
+from leafax.functional.execution.tracebacks import end_at_callers
 
-from ._module import model_of
-from ._watch import Watched
+from ._inside.watch import Watched
+from ._modules.module import model_of
 
 
 def freeze(

@@ -16,20 +16,21 @@ import jax
 from flax import linen as nn
 
 import leafax
-from leafax.functional import end_at_callers, paths
+from leafax.functional.execution.tracebacks import end_at_callers
+from leafax.functional.program.paths import paths
 
-from . import _call, _model
-from ._assigned import first_names, refuse_assignment
-from ._depth import uses
-from ._linen import Apply, Inside, Mode, Path, classes, made_in, needs_rng
-from ._linen_given import check, checked_rules, tie
-from ._linen_module import FromModule as FromModule
-from ._linen_module import from_module as from_module
-from ._linen_part import Part
-from ._select import Tensors, near, parts_within
+from ._flax.assigned import first_names, refuse_assignment
+from ._flax.linen_call import Apply, Inside, Mode, Path, classes, made_in, needs_rng
+from ._flax.linen_given import check, checked_rules, tie
+from ._flax.linen_part import Part
+from ._models import calls, model
+from ._models.depth import uses
+from ._models.select import Tensors, near, parts_within
+from ._modules.linen_module import FromModule as FromModule
+from ._modules.linen_module import from_module as from_module
 
 
-class Model(_model.Model):
+class Model(model.Model):
     """A linen module whose parameters are leaf tensors.
 
     Args:
@@ -61,10 +62,10 @@ class Model(_model.Model):
         leaves, self._treedef = jax.tree.flatten(variables)
         self._module, self._rngs = module, tuple(rngs)
         self._paths = paths(variables)  # with the collection before them
-        made = [_model.to_tensor(leaf) for leaf in leaves]
+        made = [model.to_tensor(leaf) for leaf in leaves]
         once = tie(made, self._paths, tied or {})
         self._leaves = leafax.Leaves(made)
-        self._borrowed = _call.Borrowed()
+        self._borrowed = calls.Borrowed()
         self._parameters: Tensors = {}
         self._buffers: Tensors = {}
         self._full: dict[str, str] = {}  # a buffer's path -> with its collection
@@ -120,7 +121,7 @@ class Model(_model.Model):
             name = full
         if self._trains(full):
             self._parameters[name] = tensor
-            tensor.requires_grad_(_model.differentiable(tensor))
+            tensor.requires_grad_(model.differentiable(tensor))
             return
         self._buffers[name], self._full[name] = tensor, full
 
@@ -137,9 +138,9 @@ class Model(_model.Model):
         if swap:
             leaves = tuple(swap.get(id(t), t) for t in leaves)
         function = getattr(type(self._module), method) if isinstance(method, str) else None
-        flags = () if function is None else _call.flags_of(function)
-        kwargs, training = _call.with_flags(flags, self._training, args, kwargs)
-        dtype = self._dtype or _model.autocast_dtype()
+        flags = () if function is None else calls.flags_of(function)
+        kwargs, training = calls.with_flags(flags, self._training, args, kwargs)
+        dtype = self._dtype or model.autocast_dtype()
         key = (method, training, self._still, self._evaluating, self._quiet_parts, dtype)
         pure = self._pures.get(key)
         if pure is None:
@@ -168,7 +169,7 @@ class Model(_model.Model):
             evaluating = frozenset({()})
         mode = Mode(training, tuple(sorted(mutable)), self._still, evaluating, dtype)
         layout = (self._treedef, tuple(self._paths))
-        return _call.shared(Apply(self._module, method, layout, mode, self._rngs))
+        return calls.shared(Apply(self._module, method, layout, mode, self._rngs))
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
@@ -220,10 +221,10 @@ class Model(_model.Model):
         return set(self._quiet_names)
 
     def compute_in(self, dtype: Any) -> Self:
-        self._dtype = _model.compute_dtype(dtype)
+        self._dtype = model.compute_dtype(dtype)
         return self
 
-    def _loan(self) -> _call.Borrowed:
+    def _loan(self) -> calls.Borrowed:
         return self._borrowed
 
     def _made(self, path: Path, training: bool) -> Any:
@@ -234,7 +235,7 @@ class Model(_model.Model):
                          if m == "__call__" and p.seen is not None), None)  # fmt: skip
             if seen is None:
                 return None
-            flags = _call.flags_of(type(self._module).__call__)
+            flags = calls.flags_of(type(self._module).__call__)
             pure = self._pure("__call__", training, bool(flags))
             made = self._parts_made[training] = made_in(pure, seen, training)
         return made.get(path)

@@ -17,14 +17,14 @@ from typing import Any
 import jax.numpy as jnp
 
 import leafax
-from leafax.functional import end_at_callers
+from leafax.functional.execution.tracebacks import end_at_callers
 
-from ._by_id import ById
-from ._call import Linear, Pure, shared
-from ._kernel import Kernel
-from ._lowrank import added
-from ._module import model_of
-from ._select import choose
+from ._models.by_id import ById
+from ._models.calls import Linear, Pure, shared
+from ._models.kernel import Kernel
+from ._models.low_rank import added
+from ._models.select import choose
+from ._modules.module import model_of
 
 
 class Factors:

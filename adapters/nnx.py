@@ -17,21 +17,22 @@ from flax import linen, nnx
 
 import leafax
 from leafax.autograd.graph import RemovableHandle
-from leafax.functional import end_at_callers, paths
+from leafax.functional.execution.tracebacks import end_at_callers
+from leafax.functional.program.paths import paths
 
-from . import _call, _model
-from ._by_id import ById
-from ._depth import uses
-from ._nnx import Merge, Shared, View, checked_rules
-from ._nnx_copy import described, restored
-from ._nnx_edits import READS, VIEWS, each, edits
-from ._nnx_hooks import with_parts
-from ._nnx_leaves import Bare, Slot, key_data, kinds_of, merged, owners_of, refuse_hijax
-from ._nnx_modes import Modes
-from ._nnx_module import FromModule as FromModule
-from ._nnx_module import from_module as from_module
-from ._select import Tensors, near
-from ._watch import Hook, Watchers
+from ._flax.nnx_call import Merge, Shared, View, checked_rules
+from ._flax.nnx_copy import described, restored
+from ._flax.nnx_edits import READS, VIEWS, each, edits
+from ._flax.nnx_hooks import with_parts
+from ._flax.nnx_leaves import Bare, Slot, key_data, kinds_of, merged, owners_of, refuse_hijax
+from ._flax.nnx_modes import Modes
+from ._inside.watch import Hook, Watchers
+from ._models import calls, model
+from ._models.by_id import ById
+from ._models.depth import uses
+from ._models.select import Tensors, near
+from ._modules.nnx_module import FromModule as FromModule
+from ._modules.nnx_module import from_module as from_module
 
 ARRAYS = (leafax.Tensor, jax.Array, np.ndarray)
 
@@ -106,11 +107,11 @@ class Model(Modes):
         return self._run("__call__", args, kwargs, swap)
 
     def _run(self, method: str, args: Any, kwargs: dict[str, Any], swap: Any = None) -> Any:
-        flags = _call.flags_of(getattr(type(self._module), method))
+        flags = calls.flags_of(getattr(type(self._module), method))
         view, training = self._view(), self.training
         if flags:
-            kwargs, training = _call.with_flags(flags, training, args, kwargs)
-        dtype = self._shared.dtype or _model.autocast_dtype()
+            kwargs, training = calls.with_flags(flags, training, args, kwargs)
+        dtype = self._shared.dtype or model.autocast_dtype()
         key = (method, training, dtype)
         pure = view.pures.get(key)
         if pure is None:
@@ -131,7 +132,7 @@ class Model(Modes):
         )  # fmt: skip
         # In evaluation the module's own streams serve the rare call that draws.
         draws = training and any(impl is not None for impl in impls)
-        return _call.shared(
+        return calls.shared(
             Merge(
                 self._name(),
                 view.graphdef,
@@ -168,12 +169,12 @@ class Model(Modes):
         if isinstance(leaf, leafax.Tensor):
             return leaf
         array, impl = key_data(leaf)
-        tensor = _model.to_tensor(array)
+        tensor = model.to_tensor(array)
         if impl is not None:
             self._shared.keys[tensor] = impl
         elif isinstance(leaf, jax.Array):
             self._shared.borrowed.lend(tensor, parameter)
-        return tensor.requires_grad_(parameter and _model.differentiable(tensor))
+        return tensor.requires_grad_(parameter and model.differentiable(tensor))
 
     def _view(self) -> View:
         shared = self._shared
@@ -317,10 +318,10 @@ class Model(Modes):
         return self._shared.adapters
 
     def compute_in(self, dtype: Any) -> Self:
-        self._shared.dtype = _model.compute_dtype(dtype)
+        self._shared.dtype = model.compute_dtype(dtype)
         return self
 
-    def _loan(self) -> _call.Borrowed:
+    def _loan(self) -> calls.Borrowed:
         return self._shared.borrowed
 
     def _classes(self) -> dict[str, type]:

@@ -14,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from leafax.functional import end_at_callers, merge, partition, paths, select
+from leafax.functional.execution.tracebacks import end_at_callers
+from leafax.functional.masks import merge, partition
+from leafax.functional.program.paths import paths, select
 
 PyTree = Any
 

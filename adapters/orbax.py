@@ -13,10 +13,10 @@ from typing import Any
 import orbax.checkpoint as ocp
 
 import leafax
-from leafax.functional import end_at_callers
+from leafax.functional.execution.tracebacks import end_at_callers
 
-from ._module import model_of
-from ._packing import pack, unpack
+from ._files.packing import pack, unpack
+from ._modules.module import model_of
 
 Path = str | os.PathLike[str]
 

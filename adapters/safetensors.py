@@ -15,11 +15,11 @@ import safetensors.numpy
 from safetensors import safe_open
 
 import leafax
-from leafax.functional import end_at_callers
+from leafax.functional.execution.tracebacks import end_at_callers
 
-from ._files import write_atomically
-from ._module import model_of
-from ._select import choose
+from ._files.atomic import write_atomically
+from ._models.select import choose
+from ._modules.module import model_of
 
 Path = str | os.PathLike[str]
 _PARTIAL = "leafax.only"

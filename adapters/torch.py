@@ -14,13 +14,14 @@ import ml_dtypes
 import numpy as np
 
 import leafax
-from leafax.functional import end_at_callers, paths
+from leafax.functional.execution.tracebacks import end_at_callers
+from leafax.functional.program.paths import paths
 
-from ._checkpoint import load_checkpoint as load_checkpoint
-from ._from_torch import Names as Names
-from ._from_torch import Report as Report
-from ._from_torch import Row as Row
-from ._from_torch import match as _match
+from ._files.checkpoint import load_checkpoint as load_checkpoint
+from ._files.from_torch import Names as Names
+from ._files.from_torch import Report as Report
+from ._files.from_torch import Row as Row
+from ._files.from_torch import match as _match
 
 
 def convert(

@@ -15,10 +15,10 @@ import numpy as np
 
 import leafax
 from leafax import nn
-from leafax.functional import end_at_callers
+from leafax.functional.execution.tracebacks import end_at_callers
 
-from ._freezing import Freezing
-from ._from_torch import IGNORED, Names, Report, match, restored
+from ._files.from_torch import IGNORED, Names, Report, match, restored
+from ._models.freezing import Freezing
 from .torch import arrays_of, check, short_names
 
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)

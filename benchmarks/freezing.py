@@ -108,7 +108,7 @@ def by_hand(name: str, transform: Any, *, head_only: bool = False, norm: bool = 
 
 def leafax_recipe(name: str, *, train_all: bool = False, norm: bool = False) -> Recipe:
     """The same as a leafax user writes it."""
-    from leafax import _run
+    from leafax._runtime import cut
 
     classes = hand.FINETUNE_CLASSES
     model = linen.Model(EfficientNetLite0(classes), load_pretrained(classes)).eval()
@@ -131,7 +131,7 @@ def leafax_recipe(name: str, *, train_all: bool = False, norm: bool = False) -> 
 
     def memory() -> int:
         run(0)
-        plan = next(p for r, p in reversed(_run.plans) if r.reason == "optimizer.step()")
+        plan = next(p for r, p in reversed(cut.plans) if r.reason == "optimizer.step()")
         avals = [e.aval.struct() for e in plan.program.entries if hasattr(e, "aval")]
         return int(plan.lowered(avals).compile().memory_analysis().temp_size_in_bytes)
 

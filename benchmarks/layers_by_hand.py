@@ -13,7 +13,7 @@ import numpy as np
 import optax
 from handwritten import Batch, Params, Program, State
 
-from leafax.functional.ops._convolve import convolve
+from leafax.functional.ops.nn.convolve import convolve
 
 RESNET_WIDTH, RESNET_BLOCKS, RESNET_CLASSES = 32, (2, 2, 2, 2), 10
 RESNET_BATCH, RESNET_SIZE = 16, 32

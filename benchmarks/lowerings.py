@@ -16,7 +16,7 @@ import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
 from leafax.functional import TABLE, lowerings
-from leafax.functional._products import turned
+from leafax.functional.execution.weight_gradients import turned
 
 # (batch, channels in, channels out, height and width, kernel, stride, padding, groups)
 SHAPES = [

@@ -218,12 +218,12 @@ def measure_recording(repeats: int = 30) -> list[str]:
 
 def measure_memory() -> list[str]:
     """XLA's temporary memory of the frozen fine-tuning step, ours and the hand-written one."""
-    from leafax import _run
+    from leafax._runtime import cut
 
     ours = imperative_contender("leafax", leafax_finetune_head)
     for i in range(3):
         ours.run(i)
-    plan = next(p for run, p in reversed(_run.plans) if run.reason == "optimizer.step()")
+    plan = next(p for run, p in reversed(cut.plans) if run.reason == "optimizer.step()")
     avals = [e.aval.struct() for e in plan.program.entries if hasattr(e, "aval")]
     mine = plan.lowered(avals).compile().memory_analysis().temp_size_in_bytes
     step, state, batch = handwritten.make_finetune_head()

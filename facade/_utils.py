@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ._tensor import Tensor
+from ._tensor.tensor import Tensor
 
 
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ._handle import Handle
+from ._core.handle import Handle
 from .func._trees import flatten
 from .func._vmap import _name, broadcast, mapped
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import cuda as _cuda
-from ._dtype import ALL as _ALL
-from ._dtype import device as _device
+from ._core.dtypes import ALL as _ALL
+from ._core.dtypes import device as _device
 
 __all__ = [
     "current_accelerator", "current_device_idx", "current_device_index", "device_count",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._factories import placed as _placed
-from ._table import in_namespace as _in_namespace
+from ._ops.calls.functions import in_namespace as _in_namespace
+from ._ops.creation.factory_tools import placed as _placed
 
 _made = _in_namespace("fft")
 _made.update({name: _placed(_made[name], out=True) for name in ("fftfreq", "rfftfreq")})

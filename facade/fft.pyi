@@ -7,7 +7,7 @@ from typing import Any as Any
 
 from . import Tensor as Tensor
 from . import return_types as return_types
-from ._dtype import dtype as _dtype
+from ._core.dtypes import dtype as _dtype
 
 _bool = builtins.bool
 _complex = builtins.complex

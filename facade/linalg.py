@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from leafax.functional.ops.linalg import LinAlgError as LinAlgError
+from leafax.functional.ops.linalg.linalg import LinAlgError as LinAlgError
 
-from ._autocast import product as _product
-from ._least_squares import ranked as _ranked
-from ._products import linalg_matmul as _linalg_matmul
-from ._table import in_namespace as _in_namespace
+from ._ops.autocast.casts import product as _product
+from ._ops.calls.functions import in_namespace as _in_namespace
+from ._ops.composites.lstsq import ranked as _ranked
+from ._ops.composites.matmul import linalg_matmul as _linalg_matmul
 
 _made = _in_namespace("linalg")
 _made["pinv"] = _product(_made["pinv"])

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import TABLE
+from leafax.functional.program.op import TABLE
 
-from . import _missing
-from ._dtype import of
-from ._handle import Handle
-from ._record import apply
-from ._reduce import where
+from ._core import missing_names as _missing_names
+from ._core.dtypes import of
+from ._core.handle import Handle
+from ._ops.composites.reductions_with_forms import where
+from ._tracing.record import apply
 
 _INF = float("inf")
 
@@ -117,7 +117,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any
 
 def _count(x: Any, dims: tuple[int, ...], keepdim: bool, mask: Any) -> Any:
     if mask is None:
-        from ._creation import ones_like
+        from ._ops.creation.factories import ones_like
 
         return ones_like(x.detach()).sum(dims, keepdim=keepdim)
     counted = mask.expand(x.shape).to(of(np.dtype("int64")))
@@ -242,4 +242,4 @@ def logaddexp(
 
 _ops = sys.modules[__name__]  # where PyTorch keeps them, and its examples call them
 
-__getattr__ = _missing.missing("leafax.masked", _missing.MASKED.get)
+__getattr__ = _missing_names.missing("leafax.masked", _missing_names.MASKED.get)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import Slot
+from leafax.functional.program.program import Slot
 
 # What PyTorch calls the overload, where it is not "default".
 _TENSOR = frozenset({"add", "sub", "mul", "div", "true_divide"})  # for numbers, too
@@ -76,7 +76,7 @@ class OpOverloadPacket:
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from ._aten import find
+        from ._api.aten_find import find
 
         fn = find(self.__name__)
         if fn is None:

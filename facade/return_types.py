@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from leafax.functional import TABLE as _TABLE
+from leafax.functional.program.op import TABLE as _TABLE
 
-from ._histogram import histogram_return as _histogram
-from ._histogram import histogramdd_return as _histogramdd
-from ._results import shown_as as _shown_as
+from ._ops.composites.histogram import histogram_return as _histogram
+from ._ops.composites.histogram import histogramdd_return as _histogramdd
+from ._signatures.named_results import shown_as as _shown_as
 
 
 def _classes() -> dict[str, type]:

@@ -66,6 +66,10 @@ class linalg_lu(NamedTuple):
     L: Tensor
     U: Tensor
 
+class frexp(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+
 class slogdet(NamedTuple):
     sign: Tensor
     logabsdet: Tensor
@@ -73,18 +77,6 @@ class slogdet(NamedTuple):
 class qr(NamedTuple):
     Q: Tensor
     R: Tensor
-
-class max(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class min(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class aminmax(NamedTuple):
-    min: Tensor
-    max: Tensor
 
 class geqrf(NamedTuple):
     a: Tensor
@@ -103,6 +95,18 @@ class lu_unpack(NamedTuple):
     P: Tensor
     L: Tensor
     U: Tensor
+
+class max(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class min(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class aminmax(NamedTuple):
+    min: Tensor
+    max: Tensor
 
 class cummax(NamedTuple):
     values: Tensor
@@ -135,10 +139,6 @@ class nanmedian(NamedTuple):
 class mode(NamedTuple):
     values: Tensor
     indices: Tensor
-
-class frexp(NamedTuple):
-    mantissa: Tensor
-    exponent: Tensor
 
 class histogram(NamedTuple):
     hist: Tensor

@@ -1,5 +1,5 @@
 """PyTorch's `torch.signal`."""
 
-from . import _windows as windows
+from ._ops.creation import signal_windows as windows
 
 __all__ = ["windows"]

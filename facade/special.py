@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import wraps as _wraps
 from typing import Any as _Any
 
-from leafax.functional import TABLE as _TABLE
+from leafax.functional.program.op import TABLE as _TABLE
 
-from ._out import check_out as _check_out
-from ._out import write_out as _write_out
-from ._table import function as _function
-from ._table import in_namespace as _in_namespace
+from ._ops.calls.functions import function as _function
+from ._ops.calls.functions import in_namespace as _in_namespace
+from ._ops.writes.write_out import check_out as _check_out
+from ._ops.writes.write_out import write_out as _write_out
 
 _OTHER_NAMES = {
     "expit": "sigmoid", "digamma": "digamma", "psi": "digamma", "gammaln": "lgamma",

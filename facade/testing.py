@@ -10,8 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ._handle import Handle
-from ._make_tensor import make_tensor as make_tensor
+from ._api.make_tensor import make_tensor as make_tensor
+from ._core.handle import Handle
 
 # (relative, absolute) tolerances by dtype, as PyTorch has them; 0 for all others.
 _TOLERANCES = {

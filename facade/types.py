@@ -12,12 +12,12 @@ from builtins import str as _str
 from collections.abc import Sequence
 from typing import IO, Any, TypeAlias
 
-from ._dtype import Size as Size
-from ._dtype import device as _device
-from ._dtype import dtype as _dtype
-from ._memory_format import layout as _layout
-from ._storages import UntypedStorage as Storage
-from ._tensor import Tensor as Tensor
+from ._core.dtypes import Size as Size
+from ._core.dtypes import device as _device
+from ._core.dtypes import dtype as _dtype
+from ._core.memory_format import layout as _layout
+from ._storage.storage_objects import UntypedStorage as Storage
+from ._tensor.tensor import Tensor as Tensor
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]
 

@@ -1,97 +1,40 @@
 """Programs, ops and masks: pure, without Tensor or global state, useful to plain JAX code."""
 
-from ._alone import is_exact as is_exact
-from ._alone import on_host as on_host
-from ._cache import Plan as Plan
-from ._cache import plan_for as plan_for
-from ._confined import confine as confine
-from ._confined import is_confined as is_confined
-from ._confined import refuse_xla as refuse_xla
-from ._donate import pair as pair
-from ._dtypes import bfloat16 as bfloat16
-from ._dtypes import cast as cast
-from ._dtypes import category as category
-from ._dtypes import cpp_name as cpp_name
-from ._dtypes import default_float as default_float
-from ._dtypes import is_complex as is_complex
-from ._dtypes import is_differentiable as is_differentiable
-from ._dtypes import is_floating as is_floating
-from ._dtypes import promote as promote
-from ._dtypes import promote_types as promote_types
-from ._dtypes import result_type as result_type
-from ._dtypes import scalar_name as scalar_name
-from ._dtypes import set_default_float as set_default_float
-from ._export import Lowered as Lowered
-from ._export import lower as lower
-from ._fits import check_fits as check_fits
-from ._fits import check_numbers as check_numbers
-from ._fits import fits_int64 as fits_int64
-from ._fits import need_int64 as need_int64
-from ._jvp import JvpCall as JvpCall
-from ._jvp import jvp_of as jvp_of
-from ._jvp import reached_outputs as reached_outputs
-from ._jvp import read_inputs as read_inputs
-from ._jvp import unread_inputs as unread_inputs
-from ._keys import KeyData as KeyData
-from ._keys import is_key as is_key
-from ._keys import with_keys as with_keys
-from ._keys import without_keys as without_keys
-from ._lower import FaultSite as FaultSite
-from ._lower import is_checked as is_checked
-from ._lower import lower as _lower_program
-from ._lower import needed_inputs as needed_inputs
-from ._lower import picked as picked
-from ._lower import summarise as summarise
-from ._lowerings import lowerings as lowerings
-from ._masks import grad as grad
-from ._masks import merge as merge
-from ._masks import partition as partition
-from ._masks import value_and_grad as value_and_grad
-from ._memory import OutOfMemoryError as OutOfMemoryError
-from ._op import TABLE as TABLE
-from ._op import Fault as Fault
-from ._op import Op as Op
-from ._op import camel as camel
-from ._op import op as op
-from ._paths import invert as invert
-from ._paths import paths as paths
-from ._paths import select as select
-from ._program import Aval as Aval
-from ._program import Call as Call
-from ._program import Input as Input
-from ._program import Node as Node
-from ._program import Program as Program
-from ._program import Slot as Slot
-from ._program import call_of as call_of
-from ._pullbacks import fingerprint as fingerprint
-from ._residuals import Residual as Residual
-from ._tags import tag as tag
-from ._tracebacks import end_at_callers as end_at_callers
-from ._tracebacks import shown as shown
-from ._transformation import enclosing as enclosing
-from ._transformation import name_of_trace as name_of_trace
-from ._transformation import outside as outside
-from ._transformation import transformation as transformation
-from ._transformation import within_trace as within_trace
-from ._vjp import ResidualCall as ResidualCall
-from ._vjp import VjpCall as VjpCall
-from ._vjp import vjp_of as vjp_of
-from .ops import BY_POINTS as BY_POINTS
-from .ops import BY_ROOT as BY_ROOT
-from .ops import LU as LU
-from .ops import NO_SCALE as NO_SCALE
-from .ops import NOT_VIEWABLE as NOT_VIEWABLE
-from .ops import REDUCTION_NAMES as REDUCTION_NAMES
-from .ops import VIEW_RULES as VIEW_RULES
-from .ops import Layout as Layout
-from .ops import SVDOld as SVDOld
-from .ops import Unpacked as Unpacked
-from .ops import broadcast_shapes as broadcast_shapes
-from .ops import contiguous_strides as contiguous_strides
-from .ops import einsum_terms as einsum_terms
-from .ops import flatten_size as flatten_size
-from .ops import need_slice_shape as need_slice_shape
-from .ops import need_slices as need_slices
-from .ops import wrap_dim as wrap_dim
+from . import ops
+from .execution.memory import OutOfMemoryError
+from .lowering.export import Lowered, lower
+from .lowering.tags import tag
+from .masks import grad, merge, partition, value_and_grad
+from .program.dtypes import promote_types, result_type
+from .program.op import TABLE, Fault, Op, op
+from .program.options import lowerings
+from .program.paths import invert, paths, select
+from .program.program import Aval, Call, Input, Node, Program, Slot
 
-lower_program = _lower_program
+__all__ = [
+    "Aval",
+    "Call",
+    "Fault",
+    "Input",
+    "Lowered",
+    "Node",
+    "Op",
+    "OutOfMemoryError",
+    "Program",
+    "Slot",
+    "TABLE",
+    "grad",
+    "invert",
+    "lower",
+    "lowerings",
+    "merge",
+    "op",
+    "ops",
+    "partition",
+    "paths",
+    "promote_types",
+    "result_type",
+    "select",
+    "tag",
+    "value_and_grad",
+]

@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 import leafax
-from leafax import _functions, _torch_functions
+from leafax._api import functions, namespace_extra
 from leafax.functional import TABLE
 
-PATH = Path(__file__).parent.parent / "facade" / "_overloads.py"
+PATH = Path(__file__).parent.parent / "facade" / "_signatures" / "overloads_data.py"
 HEADER = '''"""Written by `python tests/make_overloads.py`; do not edit.
 
 What PyTorch's parser takes for each function, a signature a line. Of functions with one signature
@@ -192,13 +192,13 @@ def source() -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         names = {op.qualified for op in TABLE.values() if op.function and op.name[0] != "_"}
-        names |= _functions._INPLACE.keys()
+        names |= functions._INPLACE.keys()
         names |= {n for n in dir(leafax) if n[0] != "_"}
-        for name in sorted(names | _torch_functions.FUNCTIONS.keys() | _COMPOSED):
+        for name in sorted(names | namespace_extra.FUNCTIONS.keys() | _COMPOSED):
             builtin = type(theirs(name)).__name__ == "builtin_function_or_method"
             found = overloads(theirs(name)) if builtin or "." in name else []
             found = [_IN_PYTHON[name]] if name in _IN_PYTHON else found
-            if any("Tensor" in line for line in found) or name in _torch_functions.FUNCTIONS:
+            if any("Tensor" in line for line in found) or name in namespace_extra.FUNCTIONS:
                 lines.append(f"    {json.dumps(name)}: {literal(found)},")
         methods = {n for n in dir(leafax.Tensor) if n[0] != "_"} - {*dir(torch)} - _HIDDEN
         for name in sorted(methods):

@@ -34,7 +34,7 @@ _WRITTEN = {
     "stride": "Tensor input, int? dim = None",
 }
 _PACKED = {"block_diag", "broadcast_tensors", "cartesian_prod"}  # Python makes one argument of all
-PATH = Path(__file__).parent.parent / "facade" / "_signatures.py"
+PATH = Path(__file__).parent.parent / "facade" / "_signatures" / "signatures_data.py"
 HEADER = '''# ruff: noqa: E501
 """Written by `python tests/make_signatures.py`; do not edit.
 
@@ -109,7 +109,7 @@ def _takes_out(function: Any, parts: list[str]) -> bool:
 def source() -> str:
     """The text of the module."""
     names = {op.qualified for op in TABLE.values() if op.function and op.name[0] != "_"}
-    names |= set(leafax._functions.__all__)
+    names |= set(leafax._api.functions.__all__)
     names |= {op.name for op in TABLE.values() if op.method and op.name[0] != "_"}
     names |= {n for n in dir(leafax.Tensor) if n[0] != "_" and not _SPARSE.search(n)}
     for space in ("fft", "linalg", "special"):

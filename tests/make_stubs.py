@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import leafax
-from leafax._arguments import takes_out
+from leafax._signatures.check_arguments import takes_out
 from leafax.functional import TABLE, Op
 
 FACADE = Path(__file__).parent.parent / "facade"
@@ -173,7 +173,7 @@ def _op_of(fn: Any, names: tuple[str, ...]) -> Op | None:
 
 
 def _method_lines() -> list[str]:
-    from leafax._table_methods import VARIADIC
+    from leafax._ops.calls.methods import VARIADIC
 
     lines = []
     for name in sorted(n for n in dir(leafax.Tensor) if not n.startswith("_")):
@@ -184,7 +184,7 @@ def _method_lines() -> list[str]:
             kind = "Tensor" if name in ("T", "mT", "H", "mH", "real", "imag", "data") else kind
             kind = "Tensor | None" if name == "grad" else kind
             lines += ["    @property", _line(name, "self", kind, "    ")]
-            if value.fset is not None and value.fset.__module__ != "leafax._readonly":
+            if value.fset is not None and value.fset.__module__ != "leafax._core.readonly":
                 lines += [f"    @{name}.setter", _line(name, "self, value: Any", "None", "    ")]
             continue
         if isinstance(value, classmethod | staticmethod) or not callable(value):
@@ -236,27 +236,30 @@ def main_stub() -> str:
     imports = [
         f"from {'.' * node.level}{node.module or ''} import {name.name} as {name.asname}"
         for node in ast.parse((FACADE / "__init__.py").read_text()).body
-        if isinstance(node, ast.ImportFrom) and node.module != "_functions"
+        if isinstance(node, ast.ImportFrom) and node.module != "_api.functions"
         for name in node.names
         if name.name not in ("Tensor", "__version__")
-        and not (node.level == 0 and (name.asname or "_").startswith("_"))
+        and not (name.name != name.asname and (name.asname or "_").startswith("_"))
     ]
-    imports += [f"from . import {name} as {name}" for name in leafax._missing.LATER]
-    from leafax import _creation, _from_data, _functions
+    later = ("functional", *leafax._core.missing_names.LATER)
+    imports += [f"from . import {name} as {name}" for name in later]
+    from leafax._api import functions
+    from leafax._ops.creation import factories as _creation
+    from leafax._ops.creation import from_data
 
     made = {line.split(" import ")[1].split(" as ")[0] for line in imports}
     factories = sorted(
         n for n in made
         if isinstance(getattr(leafax, n), types.FunctionType)
-        and getattr(leafax, n) in (getattr(m, n, None) for m in (_creation, _from_data))
+        and getattr(leafax, n) in (getattr(m, n, None) for m in (_creation, from_data))
     )  # fmt: skip
     kept = [i for i in imports if i.split(" import ")[1].split(" as ")[0] not in factories]
-    names = {n for n in _functions.__all__ if n not in made} | set(factories)
+    names = {n for n in functions.__all__ if n not in made} | set(factories)
     return (
         _HEADER + "import builtins\nfrom collections.abc import Iterator as Iterator\n" + _IMPORTS
         + "\n".join(kept) + "\n"
-        + "from ._dtype import Size as _Size\nfrom ._dtype import device as _device\n"
-        + "from ._dtype import dtype as _dtype\n\n"
+        + "from ._core.dtypes import Size as _Size\nfrom ._core.dtypes import device as _device\n"
+        + "from ._core.dtypes import dtype as _dtype\n\n"
         + _ALIASES + "_Ints = _int | Sequence[_int]\n__version__: _str\n\n"
         + "class Tensor:\n" + "\n".join(_method_lines() + _operator_lines()) + "\n\n"
         + "\n".join(function_lines(names, leafax, "")) + "\n"
@@ -269,7 +272,7 @@ def module_stub(home: Any, prefix: str, dots: str) -> str:
     return (
         _HEADER + "import builtins\n" + _IMPORTS
         + f"from {dots} import Tensor as Tensor\nfrom {dots} import return_types as return_types\n"
-        + f"from {dots}_dtype import dtype as _dtype\n\n"
+        + f"from {dots}_core.dtypes import dtype as _dtype\n\n"
         + _ALIASES + "_Ints = _int | Sequence[_int]\n\n"
         + "\n".join(function_lines(names, home, prefix)) + "\n"
     )  # fmt: skip

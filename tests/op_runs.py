@@ -40,7 +40,8 @@ from op_samples import (
 )  # fmt: skip
 
 import leafax
-from leafax.functional import _alone, _cache, _numpy
+from leafax.functional.execution import plan, single_ops
+from leafax.functional.execution.numpy import evaluator
 
 SEED = torch.manual_seed
 Form = tuple[str, Callable[..., Any], Callable[..., Any]]
@@ -69,9 +70,9 @@ def compiled_cheaply(by_numpy: bool = False) -> Iterator[None]:
     Args:
       by_numpy: leave ops on few elements to NumPy, as they are outside of tests.
     """
-    most = _numpy.MOST if by_numpy else -1
-    with mock.patch.object(_cache, "jax", _Jax()), mock.patch.object(_alone, "jax", _Jax()):
-        with mock.patch.object(_numpy, "MOST", most):
+    most = evaluator.MOST if by_numpy else -1
+    with mock.patch.object(plan, "jax", _Jax()), mock.patch.object(single_ops, "jax", _Jax()):
+        with mock.patch.object(evaluator, "MOST", most):
             yield
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from leafax.functional._op import TABLE
+from leafax.functional.program.op import TABLE
 
 
 def to_jax(x: Any) -> Any:

@@ -17,7 +17,7 @@ from test_op_db import ENTRIES
 
 import leafax
 import leafax.nn.functional as F
-from leafax._autocast_lists import _BY_DEVICE, policy_of
+from leafax._ops.autocast.lists import _BY_DEVICE, policy_of
 from leafax.adapters import linen
 from leafax.adapters import nnx as nnx_models
 from leafax.functional import TABLE

@@ -146,7 +146,7 @@ def test_looking_at_what_was_drawn_changes_no_number() -> None:
 def test_draws_by_few_and_many_are_those_of_jax() -> None:
     import jax
 
-    from leafax.functional._numpy_random import threefry
+    from leafax.functional.execution.numpy.random import threefry
 
     key = np.array([123456789, 4294967295], np.uint32)
     for n in (1, 2, 5, 6, 100):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 import leafax
-from leafax import _bound
-from leafax._trace import local
-from leafax.functional import _mappings
+from leafax._core.trie import local
+from leafax._tracing import eviction
+from leafax.functional.execution import memory_mappings
 
 
 def test_the_trie_is_bounded_and_hot_loops_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     leafax.synchronize()
-    monkeypatch.setattr(_bound, "MAX_STATES", 400)
+    monkeypatch.setattr(eviction, "MAX_STATES", 400)
     w = leafax.tensor([1.0], dtype=leafax.float64, requires_grad=True)
     optimizer = leafax.optim.SGD([w], lr=0.1, momentum=0.5)
     reference, velocity = 1.0, 0.0
@@ -48,30 +48,30 @@ def test_programs_are_forgotten_before_the_process_has_no_room_for_another(
             found.append(loss.item())
         return found
 
-    before = _mappings.mappings()[0]
+    before = memory_mappings.mappings()[0]
     # Whatever tests before this one have left: with many programs these are forgotten already.
-    monkeypatch.setattr(_mappings, "mappings", lambda: (0, 65_530))
+    monkeypatch.setattr(memory_mappings, "mappings", lambda: (0, 65_530))
     expected = losses(23)
     leafax.explain(clear=True)
     assert losses(23) == expected
     assert leafax.explain(clear=True).compiles == 0
-    monkeypatch.setattr(_mappings, "_EVERY", 1)
-    monkeypatch.setattr(_mappings, "mappings", lambda: (60_000, 65_530))
+    monkeypatch.setattr(memory_mappings, "_EVERY", 1)
+    monkeypatch.setattr(memory_mappings, "mappings", lambda: (60_000, 65_530))
     for n in range(24, 30):
         losses(n)
     monkeypatch.undo()
     if before:  # where somebody counts them
-        assert _mappings.mappings()[0] < before + 60, "six sizes are some twenty programs"
+        assert memory_mappings.mappings()[0] < before + 60, "six sizes are some twenty programs"
     leafax.explain(clear=True)
     assert losses(23) == expected, "what was forgotten is compiled again"
     assert leafax.explain(clear=True).compiles > 0
 
 
 def test_where_nobody_counts_mappings_none_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_mappings, "_EVERY", 1)
+    monkeypatch.setattr(memory_mappings, "_EVERY", 1)
     monkeypatch.setattr("builtins.open", _refuses)
-    assert _mappings.mappings() == (0, 1)
-    assert not _mappings.too_many()
+    assert memory_mappings.mappings() == (0, 1)
+    assert not memory_mappings.too_many()
 
 
 def _refuses(*args: object) -> None:

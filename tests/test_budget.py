@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import leafax
-from leafax import _record
+from leafax._tracing import record
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def nothing_pending() -> None:
 
 
 def test_batches_that_only_the_program_holds_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_record, "BUDGET_BYTES", 100_000)
+    monkeypatch.setattr(record, "BUDGET_BYTES", 100_000)
     total = leafax.tensor(0.0)
     for i in range(60):
         total += leafax.from_numpy(np.full(1000, i, "f")).sum()
@@ -27,7 +27,7 @@ def test_batches_that_only_the_program_holds_are_bounded(monkeypatch: pytest.Mon
 
 
 def test_parameters_that_a_model_holds_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_record, "BUDGET_BYTES", 10_000)
+    monkeypatch.setattr(record, "BUDGET_BYTES", 10_000)
     weights = [leafax.tensor(np.ones(1000, "f"), requires_grad=True) for _ in range(20)]
     optimizer = leafax.optim.SGD(weights, lr=0.1)
     for _ in range(3):

@@ -13,7 +13,7 @@ from sameness import Log, same
 
 import leafax
 import leafax.utils.checkpoint
-from leafax import _run
+from leafax._runtime import cut
 
 
 @pytest.mark.parametrize("reentrant", [True, False])
@@ -417,9 +417,9 @@ def test_a_policy_saves_work() -> None:
         leafax.synchronize()
         y = module.checkpoint(block, x, use_reentrant=False, **options)
         y.sum().backward()
-        arrays = list(leafax._trace.local.trace.arrays)
+        arrays = list(leafax._core.trie.local.trace.arrays)
         leafax.synchronize()
-        text = _run.plans[-1][1].lowered(arrays).compile().as_text()
+        text = cut.plans[-1][1].lowered(arrays).compile().as_text()
         assert y.shape == (32, 32)
         return text.count(" dot(")
 
@@ -457,9 +457,9 @@ def _temporaries(kind: str, reentrant: bool | None) -> float:
         else:
             h = leafax.utils.checkpoint.checkpoint(fn, *args, use_reentrant=reentrant)
     h.sum().backward()
-    arrays = list(leafax._trace.local.trace.arrays)
+    arrays = list(leafax._core.trie.local.trace.arrays)
     leafax.synchronize()
-    compiled = _run.plans[-1][1].lowered(arrays).compile()
+    compiled = cut.plans[-1][1].lowered(arrays).compile()
     return compiled.memory_analysis().temp_size_in_bytes / (4 * SIZE * SIZE)
 
 

@@ -167,7 +167,7 @@ def test_clipping_is_part_of_the_steps_program_and_compiles_once() -> None:
         ((w * w).sum() + (b * b).sum()).backward()
         norms.append(leafax.nn.utils.clip_grad_norm_([w, b], 1.0 + i))
         optimizer.step()
-    runs = list(leafax._run.history)[-4:]
+    runs = list(leafax._runtime.cut.history)[-4:]
     assert [run.how for run in runs] == ["cached"] * 4
     assert {run.reason for run in runs} == {"optimizer.step()"}
     assert norms[-1].item() < norms[0].item()

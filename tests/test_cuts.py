@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import leafax
-from leafax._explain import Report
-from leafax._history import Run
-from leafax.functional import _op_by_op, vjp_of
-from leafax.functional._choice import forget_choices
+from leafax._core.run_log import Run
+from leafax._runtime.explain import Report
+from leafax.functional.execution import op_by_op
+from leafax.functional.execution.policy import forget_choices
+from leafax.functional.lowering.vjp import vjp_of
 
 
 @pytest.fixture(autouse=True)
@@ -161,9 +162,9 @@ def test_backward_after_a_cut_computes_no_forward_again() -> None:
     loss.item()
     loss.backward()
     leafax.synchronize()
-    from leafax import _run
+    from leafax._runtime import cut
 
-    text = _run.plans[-1][1].lowered(_arguments(_run.plans[-1][1])).as_text()
+    text = cut.plans[-1][1].lowered(_arguments(cut.plans[-1][1])).as_text()
     assert "exponential" not in text, "residuals carry what the forward computed"
     # The second product's two gradients and the first's one: `x` requires none.
     assert text.count("dot_general") == 3, "gradients of products, and nothing else"
@@ -354,7 +355,7 @@ def test_episodes_that_ask_a_small_model_are_not_compiled_for_each_length() -> N
     assert steps_how() == "op by op"
     with leafax.no_grad():
         w.fill_(0.5)
-    with mock.patch.object(_op_by_op.Choice, "op_by_op", return_value=False):
+    with mock.patch.object(op_by_op.Choice, "op_by_op", return_value=False):
         np.testing.assert_allclose(gradient(42), apart, rtol=1e-5)
     assert steps_how() == "compiled"
 
@@ -452,7 +453,7 @@ def test_what_cannot_be_run_fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
     w = leafax.ones(3, requires_grad=True)
     y = w * 2
     with monkeypatch.context() as patch:
-        patch.setattr(leafax._run._keep, "to_keep", fail)
+        patch.setattr(leafax._runtime.cut._keep, "to_keep", fail)
         with pytest.raises(TypeError, match="no such gradient"):
             y.tolist()
     assert (w + 1).tolist() == [2.0, 2.0, 2.0]
@@ -504,7 +505,7 @@ def test_the_order_of_its_tensors_makes_no_other_program() -> None:
         a, b = leafax.sigmoid(y[:, :3]), y[:, 3:]
         product = a[:, None] * b[:, None]
         leafax.synchronize()
-        plans.append(leafax._run.plans[-1][1])
+        plans.append(leafax._runtime.cut.plans[-1][1])
         assert product.tolist() == (a * b)[:, None].tolist()
     assert plans[0] is plans[1]
 
@@ -515,7 +516,7 @@ def test_what_nobody_reads_is_not_computed_op_by_op() -> None:
     for i in range(3):  # the gathers are dead, and checked
         y, _ = x[: 5 + i] + 1, x.index_select(0, x[:3])
         del _
-        with mock.patch.object(_op_by_op, "ran_alone", side_effect=_op_by_op.ran_alone) as ran:
+        with mock.patch.object(op_by_op, "ran_alone", side_effect=op_by_op.ran_alone) as ran:
             assert y.tolist() == list(range(1, 6 + i))
         ops = [call.args[0].call.name for call in ran.call_args_list]
         assert leafax.explain()[-1].how == "op by op" and "index_select" not in ops and ops

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import leafax
-from leafax.functional import TABLE, Aval, Input, Node, Op, call_of, pair
-from leafax.functional._program import Slot
+from leafax.functional import TABLE, Aval, Input, Node, Op
+from leafax.functional.execution.donation import pair
+from leafax.functional.program.program import Slot, call_of
 
 F32 = Aval((3,), np.dtype("float32"))
 
@@ -37,7 +38,7 @@ def test_a_buffer_that_nothing_updates_goes_to_any_output_of_its_shape() -> None
 
 @pytest.mark.parametrize("name", ["SGD", "AdamW"])
 def test_a_training_step_copies_no_state(name: str) -> None:
-    from leafax import _run
+    from leafax._runtime import cut
 
     weights = [leafax.rand(64, 64).requires_grad_() for _ in range(2)]
     options = {"momentum": 0.9} if name == "SGD" else {}
@@ -47,7 +48,7 @@ def test_a_training_step_copies_no_state(name: str) -> None:
         optimizer.zero_grad()
         ((x @ weights[0]).tanh() @ weights[1]).sum().backward()
         optimizer.step()
-    plan = _run.plans[-1][1]
+    plan = cut.plans[-1][1]
     avals = [e.aval.struct() for e in plan.program.entries if isinstance(e, Input)]
     text = plan.lowered(avals).compile().as_text()
     entry = text[text.index("\nENTRY") :]

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import leafax
-from leafax.functional import TABLE, _drawn
-from leafax.functional._drawn import in_blocks
-from leafax.functional._program import Aval, Node, Slot, call_of
+from leafax.functional import TABLE
+from leafax.functional.execution import drawn_in_blocks
+from leafax.functional.execution.drawn_in_blocks import in_blocks
+from leafax.functional.program.program import Aval, Node, Slot, call_of
 
 
 @pytest.mark.parametrize("shape", [(7,), (64, 33, 3, 3), (1 << 15,), (0, 3), ()])
@@ -42,10 +43,10 @@ def test_models_with_other_shapes_compile_no_draws_of_their_own():
 
     first, again = build(11), build(11)
     assert first[1].weight.shape == again[1].weight.shape
-    before = _drawn._uniform._cache_size()
+    before = drawn_in_blocks._uniform._cache_size()
     for width in (12, 13, 14):
         assert float(build(width)[1].weight.detach().std()) > 0
-    assert _drawn._uniform._cache_size() == before
+    assert drawn_in_blocks._uniform._cache_size() == before
 
 
 def test_draws_that_are_drawn_over_are_not_computed():

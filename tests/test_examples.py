@@ -34,22 +34,30 @@ def test_readme_code_runs_and_prints_what_it_says(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As in a fresh process: no other optimizer had other numbers.
-    monkeypatch.setattr(leafax.optim._optimizer, "_FIRST_NUMBERS", {})
+    monkeypatch.setattr(leafax.optim._base.optimizer, "_FIRST_NUMBERS", {})
     leafax.synchronize()
     leafax.explain(clear=True)
     leafax.manual_seed(0)
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len([line for line in code.splitlines() if line]) == 20
-    exec(compile(code, "README.md", "exec"), {})
+    code, with_flax = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    scope: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec"), scope)
     printed = capsys.readouterr().out.splitlines()
     (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
     for line in shown.splitlines():
+        if line == "...":  # what comes before the first whole step
+            continue
         pattern = re.sub(r"\d+(\\\.\d+)?", r"[\\d.]+", re.escape(line))
         pattern = re.sub(r"(\\ )+", " +", pattern)
         assert any(re.fullmatch(pattern, other) for other in printed), f"not printed: {line}"
     steps = [run for run in leafax.explain() if run.reason == "optimizer.step()"]
     assert len(steps) == 100
     assert [run.how for run in steps[5:]] == ["cached"] * 95
+    exec(compile(with_flax, "README.md", "exec"), scope)
+    loop = "for step in range(2):" + code.partition("for step in range(100):")[2]
+    exec(compile(loop, "README.md", "exec"), scope)
+    model, optimizer = scope["model"], scope["optimizer"]
+    frozen = [name for name, p in model.named_parameters() if p.grad is None]
+    assert frozen == ["layers_0.bias", "layers_0.kernel"] and len(optimizer.state) == 2
 
 
 # ---------------------------------------------------------------- the main example
@@ -100,7 +108,7 @@ def test_the_norm_of_the_gradients_is_free() -> None:
 
 def one_step(norm: bool) -> dict[str, float]:
     """What XLA says of the program of one step with a frozen backbone."""
-    from leafax import _run  # type: ignore[attr-defined]
+    from leafax._runtime import cut  # type: ignore[attr-defined]
 
     model = finetune.pretrained("head")
     optimizer = leafax.optim.Adam(finetune.parameter_groups(model))
@@ -111,7 +119,7 @@ def one_step(norm: bool) -> dict[str, float]:
     seen: Any = finetune.gradient_norm(model) if norm else None
     optimizer.step()
     assert seen is None or seen.item() > 0
-    _, plan = _run.plans[-1]
+    _, plan = cut.plans[-1]
     inputs = [entry.aval for entry in plan.program.entries if hasattr(entry, "aval")]
     compiled = plan.lowered([np.zeros(a.shape, a.dtype) for a in inputs]).compile()
     return {

@@ -8,12 +8,12 @@ import torch
 from sameness import Log, same
 
 import leafax
-from leafax import _foreach
+from leafax._api import foreach
 
 
 def test_there_are_all() -> None:
     missing = {n for n in dir(torch) if n.startswith("_foreach_")} - {"_foreach_powsum"}
-    assert missing - set(dir(leafax)) == set() and set(_foreach.FUNCTIONS) == missing
+    assert missing - set(dir(leafax)) == set() and set(foreach.FUNCTIONS) == missing
 
 
 def test_one_op_on_each() -> None:

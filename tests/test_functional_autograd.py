@@ -13,7 +13,7 @@ from sameness import Log, same
 
 import leafax
 import leafax.func
-from leafax.functional import _numpy
+from leafax.functional.execution.numpy import evaluator
 
 # torch's forward mode compiles a file of its own at its first use, with its own warning.
 pytestmark = pytest.mark.filterwarnings(
@@ -591,7 +591,7 @@ def test_jacobians_of_other_lengths_trace_little() -> None:
 
     for n in (20, 22, 25, 29):
         rows(n)
-    with mock.patch.object(_numpy, "_for_these", wraps=_numpy._for_these) as traced:
+    with mock.patch.object(evaluator, "_for_these", wraps=evaluator._for_these) as traced:
         found = rows(41)
     e = np.exp(-0.5 * t[:41])
     np.testing.assert_allclose(found, np.stack([e, -1.5 * t[:41] * e, np.ones(41)], 1))

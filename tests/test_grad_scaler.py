@@ -12,7 +12,7 @@ import torch
 from optimizers import OTHERS
 
 import leafax
-from leafax.functional import _choice
+from leafax.functional.execution import policy
 
 OPTIMIZERS: dict[str, Callable[[Any, Any], Any]] = {
     "sgd": lambda t, p: t.optim.SGD(p, lr=0.1, momentum=0.9),
@@ -75,7 +75,7 @@ def test_a_skipped_step_leaves_an_optax_state_alone() -> None:
 
 
 def test_the_step_stays_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_choice, "_held", {})  # of many optimizers' steps the next runs op by op
+    monkeypatch.setattr(policy, "_held", {})  # of many optimizers' steps the next runs op by op
     w = leafax.ones(2, requires_grad=True)
     optimizer, s = OPTIMIZERS["adam"](leafax, [w]), scaler(leafax)
     for _ in range(6):
@@ -83,7 +83,7 @@ def test_the_step_stays_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
         s.scale((w * w).sum()).backward()
         s.step(optimizer)
         s.update()
-    runs = list(leafax._run.history)[-3:]
+    runs = list(leafax._runtime.cut.history)[-3:]
     assert {(r.reason, r.how) for r in runs} == {("optimizer.step()", "cached")}
 
 

@@ -8,7 +8,7 @@ import pytest
 from sameness import Log, assert_equal, run
 
 import leafax
-from leafax.autograd._jacobians import analytical
+from leafax.autograd._gradcheck.jacobians import analytical
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 

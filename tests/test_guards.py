@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import leafax
-from leafax import _history, _recipes
-from leafax.functional._guards import evaluate_guarded
+from leafax._core import run_log
+from leafax._runtime import recipes
+from leafax.functional.lowering.guards import evaluate_guarded
 
 F = leafax.nn.functional
 
@@ -53,14 +54,14 @@ def test_a_guarded_step_copies_no_more_than_one_without_guards(
             F.cross_entropy(leafax.tanh(x @ w[0]) @ w[1], y).backward()
             optimizer.step()
             w[0].tolist()
-        ran = reversed(_history.plans)
+        ran = reversed(run_log.plans)
         plan = next(plan for run, plan in ran if run.reason == "optimizer.step()")
         avals = [e.aval.struct() for e in plan.program.entries if hasattr(e, "aval")]
         text = plan.lowered(avals).compile().as_text()
         return len(plan.guards), len(re.findall(r" copy\(", text))
 
     guards, with_guards = copies(32)
-    monkeypatch.setattr(_recipes, "written_over", lambda trace: {})
+    monkeypatch.setattr(recipes, "written_over", lambda trace: {})
     none, without = copies(31)
     assert guards == 8 and none == 0
     assert with_guards <= without

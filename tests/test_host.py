@@ -6,7 +6,7 @@ import pytest
 from jax import monitoring
 
 import leafax
-from leafax._host import TEMPORARY, snapshot
+from leafax._core.host_transfer import TEMPORARY, snapshot
 
 
 @pytest.mark.parametrize("n", [3, 100_000])
@@ -24,7 +24,7 @@ def test_a_tensor_is_used_by_several_programs(n: int) -> None:
     x = leafax.from_numpy(np.arange(n, dtype=np.float64))
     for _ in range(3):
         assert (x + 1).sum().item() == n * (n + 1) / 2
-    assert isinstance(x.jax(), leafax._run.jax.Array)
+    assert isinstance(x.jax(), leafax._runtime.cut.jax.Array)
     np.testing.assert_array_equal(x.numpy(), np.arange(n))
 
 

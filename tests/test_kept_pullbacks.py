@@ -102,7 +102,7 @@ def test_a_loss_that_is_observed_with_another_shape_each_time_stops_compiling() 
             loss.backward()
         log(loss.detach(), w.grad)
 
-    observed = [run for run in leafax._run.history if run.reason == "item()"]
+    observed = [run for run in leafax._runtime.cut.history if run.reason == "item()"]
     assert [run.how for run in observed[-6:]] == ["op by op"] * 6
     assert all(run.saved for run in observed)
 
@@ -122,5 +122,5 @@ def test_data_prepared_in_a_new_way_stop_compiling_though_buffers_are_given_away
         optimizer.step()
         with leafax.no_grad():
             average.mul_(0.9).add_(w, alpha=0.1)
-    anew = [run for run in leafax._run.history if "prepared" in run.reason]
+    anew = [run for run in leafax._runtime.cut.history if "prepared" in run.reason]
     assert [run.how for run in anew[-4:]] == ["op by op"] * 4

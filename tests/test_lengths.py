@@ -15,16 +15,18 @@ import pytest
 import torch
 
 import leafax
-from leafax.functional import _alone, _choice, _lengths, _numpy
-from leafax.functional._op import Op
-from leafax.functional._program import Aval, Call, Slot
+from leafax.functional.execution import policy, single_ops
+from leafax.functional.execution.numpy import evaluator
+from leafax.functional.program import symbolic_lengths
+from leafax.functional.program.op import Op
+from leafax.functional.program.program import Aval, Call, Slot
 
 LENGTHS = (11, 9, 17, 10, 30, 8, 24, 3, 1, 13)
 
 
 @pytest.fixture
 def op_by_op() -> Iterator[None]:
-    with mock.patch.object(_choice.Choice, "op_by_op", lambda *_: True):
+    with mock.patch.object(policy.Choice, "op_by_op", lambda *_: True):
         yield
 
 
@@ -187,8 +189,8 @@ def test_images_of_new_sizes_trace_and_compile_nothing() -> None:
     for size in ((18, 20), (22, 24), (26, 36), (30, 34), (38, 40)):
         step(*size)
     with (
-        mock.patch.object(_numpy, "_for_these") as traced,
-        mock.patch.object(_alone, "_compiled") as compiled,
+        mock.patch.object(evaluator, "_for_these") as traced,
+        mock.patch.object(single_ops, "_compiled") as compiled,
     ):
         step(42, 44)
     assert not traced.called and not compiled.called
@@ -226,7 +228,10 @@ def test_new_lengths_trace_nothing() -> None:
 
     for n in (21, 22, 23, 24):
         step(n)
-    shapes, traces = mock.patch.object(jax, "eval_shape"), mock.patch.object(_numpy, "_for_these")
+    shapes, traces = (
+        mock.patch.object(jax, "eval_shape"),
+        mock.patch.object(evaluator, "_for_these"),
+    )
     with shapes as shape, traces as traced:
         values = [step(n) for n in (25, 40, 31)]
     assert not traced.called and not shape.called
@@ -250,7 +255,7 @@ def test_new_lengths_in_arguments_trace_nothing() -> None:
     for n in (21, 22, 23, 25):
         attend(n)
     shapes = mock.patch.object(jax, "eval_shape", wraps=jax.eval_shape)
-    traces = mock.patch.object(_numpy, "_for_these", wraps=_numpy._for_these)
+    traces = mock.patch.object(evaluator, "_for_these", wraps=evaluator._for_these)
     with shapes as shape, traces as traced:
         values = [attend(n) for n in (27, 40, 31)]
     assert not traced.called and not shape.called
@@ -287,19 +292,19 @@ def test_widths_that_stay_are_no_symbols() -> None:
     def at(n: int, width: int = 64) -> Any:
         call = Call(made, (Slot(0), (n, width // 16, 16)), {})
         x = np.arange(n * width * 1.0).reshape(n, width)
-        found = _numpy.evaluator(call.evaluate, [x], False, (call, (Aval(x.shape, x.dtype),)))
+        found = evaluator.evaluator(call.evaluate, [x], False, (call, (Aval(x.shape, x.dtype),)))
         assert found is not None
         np.testing.assert_array_equal(found(x)[0], x.reshape(n, width // 16, 16))
 
     with jax.enable_x64(True):
         for n in (20, 21, 22, 23):
             at(n)
-        with mock.patch.object(_numpy, "_for_these") as traced:
+        with mock.patch.object(evaluator, "_for_these") as traced:
             at(31)
         assert not traced.called
         for n in (20, 21, 22, 40):  # another network
             at(n, 96)
-        with mock.patch.object(_numpy, "_for_these") as traced:
+        with mock.patch.object(evaluator, "_for_these") as traced:
             at(33, 96)
             at(34, 64)
         assert not traced.called
@@ -310,11 +315,13 @@ def test_lengths_that_can_be_no_symbols_are_not_tried_for_ever() -> None:
         return x[int(at) % 3 :]  # a number is needed
 
     made = an_op(body, "x", "at", sizes=("at",))
-    traces = mock.patch.object(_lengths, "_trace", wraps=_lengths._trace)
+    traces = mock.patch.object(symbolic_lengths, "_trace", wraps=symbolic_lengths._trace)
     with jax.enable_x64(True), traces as tried:
         for n in range(20, 60):
             x, call = np.arange(n * 1.0), Call(made, (Slot(0), 7 + n // 2 % 11), {})
-            found = _numpy.evaluator(call.evaluate, [x], False, (call, (Aval(x.shape, x.dtype),)))
+            found = evaluator.evaluator(
+                call.evaluate, [x], False, (call, (Aval(x.shape, x.dtype),))
+            )
             assert found is not None
             np.testing.assert_array_equal(found(x)[0], x[(7 + n // 2 % 11) % 3 :])
     assert tried.call_count <= 25
@@ -359,7 +366,7 @@ def a_call(body: Callable[..., Any]) -> Call:
 
 def evaluated(call: Call, n: int) -> Any:
     x = np.arange(float(n))
-    made = _numpy.evaluator(call.evaluate, [x], False, (call, (Aval((n,), x.dtype),)))
+    made = evaluator.evaluator(call.evaluate, [x], False, (call, (Aval((n,), x.dtype),)))
     assert made is not None
     return made(x)[0]
 
@@ -387,7 +394,7 @@ def test_parts_of_tables_are_traced_by_the_order_of_lengths() -> None:
         check(rows, n)
     for rows, n in ((41, 9), (42, 20), (44, 13), (44, 45), (46, 30), (46, 50), (50, 46), (9, 12)):
         check(rows, n)
-    with mock.patch.object(_numpy, "_for_these") as traced:
+    with mock.patch.object(evaluator, "_for_these") as traced:
         seen(leafax, 40, 23)
         seen(leafax, 61, 60)
     assert not traced.called
@@ -417,7 +424,7 @@ def test_lengths_share_a_trace_by_which_are_equal_and_which_are_small() -> None:
     float64 = np.dtype("float64")
 
     def of(*shapes: tuple[int, ...]) -> Any:
-        found = _lengths.general(call, [Aval(shape, float64) for shape in shapes])
+        found = symbolic_lengths.general(call, [Aval(shape, float64) for shape in shapes])
         return None if found is None else found[0]
 
     assert of((9, 3), (9,)) is of((20, 3), (20,))
@@ -450,7 +457,7 @@ def test_checks_of_new_lengths_trace_nothing() -> None:
 
     for n in (9, 10, 11, 12):
         picked(n)
-    with mock.patch.object(_numpy, "_for_these") as traced:
+    with mock.patch.object(evaluator, "_for_these") as traced:
         assert picked(20) == 1 + 38 + 39
     assert not traced.called
 
@@ -458,7 +465,7 @@ def test_checks_of_new_lengths_trace_nothing() -> None:
 def test_lengths_that_cannot_be_filled_in_are_traced() -> None:
     """By a name that JAX keeps to itself: another version may not have it."""
     call = a_call(lambda x: jnp.cumsum(x) * x.shape[0])
-    unnamed = mock.patch.object(_lengths.Lengths, "__call__", side_effect=AttributeError)
+    unnamed = mock.patch.object(symbolic_lengths.Lengths, "__call__", side_effect=AttributeError)
     with jax.enable_x64(True), unnamed as filled:
         for n in (41, 42, 43, 44):
             np.testing.assert_array_equal(evaluated(call, n), np.arange(n).cumsum() * n)
@@ -470,7 +477,7 @@ def traced_anew(call: Callable[[int], Any], lengths: Iterable[int]) -> list[Any]
     *first, a, b, c = lengths
     found = [call(n) for n in first]
     shapes = mock.patch.object(jax, "eval_shape", wraps=jax.eval_shape)
-    traces = mock.patch.object(_numpy, "_for_these", wraps=_numpy._for_these)
+    traces = mock.patch.object(evaluator, "_for_these", wraps=evaluator._for_these)
     with shapes as shape, traces as traced:
         found += [call(n) for n in (a, b, c)]
     assert not [*traced.mock_calls, *shape.mock_calls]
@@ -549,7 +556,8 @@ def test_what_gradients_of_new_lengths_read_is_not_traced() -> None:
 
 def test_gradients_that_read_otherwise_than_known_are_traced_each() -> None:
     """A body that asks for one length in particular: symbols are taken to differ from it."""
-    from leafax.functional import needed_inputs, vjp_of
+    from leafax.functional.lowering.lower import needed_inputs
+    from leafax.functional.lowering.vjp import vjp_of
 
     with jax.enable_x64(True):
         call = a_call(lambda x: x * x if x.shape[0] == 12 else x * 2)

@@ -11,7 +11,7 @@ from jax.extend.core import jaxpr_as_fun
 
 import leafax
 from leafax.functional import TABLE, Input, lowerings
-from leafax.functional._products import turned
+from leafax.functional.execution.weight_gradients import turned
 
 CONV = {n: TABLE[f"conv{n}d"].fn for n in (1, 2, 3)}
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], bool]] = [
@@ -104,7 +104,7 @@ def test_other_products_are_left_alone(rows: int, columns: int) -> None:
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="what XLA does on CPUs")
 @pytest.mark.parametrize("way, turns", [("auto", 1), ("xla", 0)])
 def test_a_step_turns_them_on_a_cpu(way: str, turns: int) -> None:
-    from leafax import _run
+    from leafax._runtime import cut
 
     lowerings(products=way)
     # Another number for each way: programs that were compiled before stay as they are.
@@ -114,7 +114,7 @@ def test_a_step_turns_them_on_a_cpu(way: str, turns: int) -> None:
         (leafax.nn.functional.linear(x, w) * (turns + 2)).square().sum().backward()
         leafax.synchronize()
     grad = w.grad.numpy()
-    plan = _run.plans[-1][1]
+    plan = cut.plans[-1][1]
     avals = [e.aval.struct() for e in plan.program.entries if isinstance(e, Input)]
     assert plan.lowered(avals).as_text().count("optimization_barrier") == turns
     y = leafax.nn.functional.linear(x, w).detach() * (2 * (turns + 2) ** 2)

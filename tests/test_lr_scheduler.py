@@ -276,7 +276,7 @@ def test_a_schedule_compiles_nothing() -> None:
         o.zero_grad()
         scheduler.step()
     leafax.synchronize()
-    assert "compiled" not in {run.how for run in list(leafax._run.history)[-4:]}
+    assert "compiled" not in {run.how for run in list(leafax._runtime.cut.history)[-4:]}
 
 
 def test_an_optax_schedule_is_a_lambda() -> None:

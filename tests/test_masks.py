@@ -15,16 +15,7 @@ from flax import nnx
 from flax.core import freeze
 from jax.extend.core import Jaxpr, jaxprs_in_params
 
-from leafax.functional import (
-    grad,
-    invert,
-    merge,
-    partition,
-    paths,
-    select,
-    tag,
-    value_and_grad,
-)
+from leafax.functional import grad, invert, merge, partition, paths, select, tag, value_and_grad
 
 pytestmark = pytest.mark.usefixtures("strict_promotion")
 

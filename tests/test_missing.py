@@ -42,11 +42,12 @@ def test_what_nobody_knows_is_refused_in_pythons_words(module: Any) -> None:
 
 
 def test_no_hint_is_of_what_is_there() -> None:
-    from leafax import _missing
+    from leafax._core import missing_names
 
     for module, hints in (
-        (leafax, _missing.TOP), (leafax.optim, _missing.OPTIM), (leafax.utils, _missing.UTILS),
-        (leafax.masked, _missing.MASKED), (leafax.autograd, _missing.AUTOGRAD),
-        (leafax.nn, _missing.NN),
+        (leafax, missing_names.TOP), (leafax.optim, missing_names.OPTIM),
+        (leafax.utils, missing_names.UTILS),
+        (leafax.masked, missing_names.MASKED), (leafax.autograd, missing_names.AUTOGRAD),
+        (leafax.nn, missing_names.NN),
     ):  # fmt: skip
         assert not [name for name in hints if name in vars(module)]

@@ -14,9 +14,9 @@ import torch
 from jax import lax
 
 import leafax
-from leafax.functional import _alone
-from leafax.functional._numpy import MOST, evaluator
-from leafax.functional.ops._taps import Taps, weighted
+from leafax.functional.execution import single_ops
+from leafax.functional.execution.numpy.evaluator import MOST, evaluator
+from leafax.functional.ops.nn.taps import Taps, weighted
 
 FLOATS = np.array([[0.5, -1.25, 0.0], [-0.0, 3.0, np.nan], [np.inf, -0.5, 1.0]], np.float32)
 INTS = np.array([[3, -7, 0], [2**31 - 1, 5, 1], [-1, 2, 9]], np.int32)
@@ -200,7 +200,7 @@ def test_loops(name: str) -> None:
 def test_loops_are_compiled_sooner() -> None:
     short, long = (evaluator(looped, [np.ones((n, 3))]) for n in (2, 900))
     assert short is not None and long is not None
-    assert _alone._Small(short)._left > 900 and _alone._Small(long)._left < 100
+    assert single_ops._Small(short)._left > 900 and single_ops._Small(long)._left < 100
     assert evaluator(looped, [np.ones((2, 3))], exact=True) is None
 
 
@@ -398,7 +398,7 @@ def test_episodes_of_other_lengths_compile_nothing() -> None:
     for length in (22, 19, 27):
         episode(length)
     leafax.explain(clear=True)
-    with mock.patch.object(_alone, "_compiled") as compiled:
+    with mock.patch.object(single_ops, "_compiled") as compiled:
         losses = [episode(length) for length in (21, 30, 18, 22, 30)]
     updates = [run.how for run in leafax.explain() if run.reason == "optimizer.step()"]
     assert not compiled.called and updates == ["op by op"] * 5
@@ -408,8 +408,8 @@ def test_episodes_of_other_lengths_compile_nothing() -> None:
 def test_an_op_that_runs_often_is_compiled() -> None:
     x = leafax.arange(19.0)
     x.tolist()
-    with mock.patch.object(_alone, "_OFTEN", 3):
-        call = _alone._small(lambda x: x + 1, [x.jax()], False, None)
+    with mock.patch.object(single_ops, "_OFTEN", 3):
+        call = single_ops._small(lambda x: x + 1, [x.jax()], False, None)
     assert call is not None
     assert [call(x.jax()) is not None for _ in range(5)] == [True] * 3 + [False] * 2
 
@@ -442,7 +442,7 @@ def test_experts_of_other_sizes_compile_nothing() -> None:
     for sizes in [(8, 8, 8), (7, 9, 8), (6, 9, 9), (10, 7, 7), (5, 6, 13)]:
         np.testing.assert_allclose(mine(*sizes), theirs(*sizes), 1e-5)
     leafax.explain(clear=True)
-    with mock.patch.object(_alone, "_compiled") as compiled:
+    with mock.patch.object(single_ops, "_compiled") as compiled:
         for sizes in [(11, 9, 4), (3, 9, 12), (2, 8, 14)]:
             np.testing.assert_allclose(mine(*sizes), theirs(*sizes), 1e-5)
     updates = [run.how for run in leafax.explain() if run.reason == "optimizer.step()"]

@@ -12,10 +12,10 @@ import pytest
 import torch
 from ops_agree import agree, firing, to_jax
 
-from leafax.functional._op import TABLE
-from leafax.functional.ops import creation, random
+from leafax.functional.ops.random import creation, draws
+from leafax.functional.program.op import TABLE
 
-assert creation and random  # imported to enter their ops into the table
+assert creation and draws  # imported to enter their ops into the table
 
 INT, F16, F64, BOOL = torch.int64, torch.float16, torch.float64, torch.bool
 

@@ -13,14 +13,14 @@ import torch
 from ops_nn_helpers import compare, faults, same, same_error, to_jax
 
 import leafax
-from leafax.functional._op import TABLE
-from leafax.functional.ops import arithmetic as A
-from leafax.functional.ops import binary as B
-from leafax.functional.ops import bitwise as W
-from leafax.functional.ops import comparison as C
-from leafax.functional.ops import powers as P
-from leafax.functional.ops import rounding as R
-from leafax.functional.ops import unary as U
+from leafax.functional.ops.elementwise import arithmetic as A
+from leafax.functional.ops.elementwise import binary as B
+from leafax.functional.ops.elementwise import bitwise as W
+from leafax.functional.ops.elementwise import comparison as C
+from leafax.functional.ops.elementwise import powers as P
+from leafax.functional.ops.elementwise import rounding as R
+from leafax.functional.ops.elementwise import unary as U
+from leafax.functional.program.op import TABLE
 
 NAN, INF = float("nan"), float("inf")
 X = torch.tensor([[-2.5, -1.0, -0.3, 0.0], [0.4, 0.5, 1.5, 3.0]])

@@ -12,8 +12,9 @@ import pytest
 import torch
 from ops_agree import agree
 
-from leafax.functional._op import TABLE
-from leafax.functional.ops import decompositions, linalg, norms
+from leafax.functional.ops.linalg import decompositions, linalg
+from leafax.functional.ops.reduction import norms
+from leafax.functional.program.op import TABLE
 
 assert decompositions and linalg and norms  # imported to enter their ops into the table
 

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from ops_nn_helpers import compare, same_error, to_jax
 
-from leafax.functional.ops import nn_activation as ours
-from leafax.functional.ops import nn_softmax
+from leafax.functional.ops.nn import activation as ours
+from leafax.functional.ops.nn import softmax
 
 # Kinks of every function here, their neighbours, and large values.
 X = torch.tensor(
@@ -93,13 +93,13 @@ def test_prelu(shape, weights):
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_softmax(name, dim):
-    compare(getattr(nn_softmax, name), getattr(torch, name), [X], ALL, dim=dim)
-    compare(getattr(nn_softmax, name), getattr(torch, name), [torch.tensor(2.5)], dim=-1)
-    compare(getattr(nn_softmax, name), getattr(torch, name), [torch.ones(0, 2)], dim=dim)
+    compare(getattr(softmax, name), getattr(torch, name), [X], ALL, dim=dim)
+    compare(getattr(softmax, name), getattr(torch, name), [torch.tensor(2.5)], dim=-1)
+    compare(getattr(softmax, name), getattr(torch, name), [torch.ones(0, 2)], dim=dim)
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax_errors(name):
-    body, reference = getattr(nn_softmax, name), getattr(torch, name)
+    body, reference = getattr(softmax, name), getattr(torch, name)
     for x, dim in [(X, 2), (X.long(), 1), (X.long(), 0), (torch.tensor(1.0), 1)]:
         same_error(lambda x=x, d=dim: body(to_jax(x), d), lambda x=x, d=dim: reference(x, d))

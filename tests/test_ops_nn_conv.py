@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from ops_nn_helpers import compare, same_error, to_jax
 
 import leafax
-from leafax.functional.ops import nn_conv as ours
+from leafax.functional.ops.nn import conv as ours
 
 G = torch.Generator().manual_seed(0)
 o = torch.ones

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from ops_nn_helpers import compare, same_error, to_jax
 
-from leafax.functional.ops import nn_grid as ours
+from leafax.functional.ops.nn import grid as ours
 
 G = torch.Generator().manual_seed(0)
 

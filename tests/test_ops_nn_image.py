@@ -5,7 +5,9 @@ import torch
 import torch.nn.functional as F
 from ops_nn_helpers import compare, same, same_error, to_jax
 
-from leafax.functional.ops import nn_distance, nn_image, nn_interpolate, nn_pad
+from leafax.functional.ops.nn import distance, interpolate
+from leafax.functional.ops.nn import image as nn_image
+from leafax.functional.ops.nn import pad as nn_pad
 
 G = torch.Generator().manual_seed(0)
 o = torch.ones
@@ -68,7 +70,7 @@ def test_pad_errors(args):
     ids=lambda v: str(v) if not isinstance(v, torch.Tensor) else str(v.ndim),
 )  # fmt: skip
 def test_interpolate(x, mode, align):
-    body = nn_interpolate.interpolate
+    body = interpolate.interpolate
     for kwargs in ({"size": 7}, {"scale_factor": 2}, {"scale_factor": 0.7}):
         compare(body, F.interpolate, [x], ONE, mode=mode, align_corners=align, **kwargs)
     kwargs = {"scale_factor": 1.3, "recompute_scale_factor": True}
@@ -77,7 +79,7 @@ def test_interpolate(x, mode, align):
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
 def test_interpolate_with_antialias(mode):
-    body = nn_interpolate.interpolate
+    body = interpolate.interpolate
     for kwargs in ({"size": (2, 3)}, {"scale_factor": (0.4, 1.7)}, {"size": (1, 9)}):
         compare(body, F.interpolate, [X4], ONE, mode=mode, antialias=True, **kwargs)
     if mode != "lanczos":
@@ -94,7 +96,7 @@ def test_interpolated_bytes_are_exact(mode, antialias):
     image = torch.randint(0, 256, (2, 3, 7, 11), dtype=torch.uint8, generator=G)
     for kwargs in ({"size": (3, 4)}, {"scale_factor": (1.7, 0.6)}, {"size": (9, 11)}):
         kwargs |= {"mode": mode, "antialias": antialias}
-        same(nn_interpolate.interpolate(to_jax(image), **kwargs), F.interpolate(image, **kwargs))
+        same(interpolate.interpolate(to_jax(image), **kwargs), F.interpolate(image, **kwargs))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def test_interpolated_bytes_are_exact(mode, antialias):
 )  # fmt: skip
 def test_interpolate_errors(x, kwargs):
     same_error(
-        lambda: nn_interpolate.interpolate(to_jax(x), **kwargs), lambda: F.interpolate(x, **kwargs)
+        lambda: interpolate.interpolate(to_jax(x), **kwargs), lambda: F.interpolate(x, **kwargs)
     )
 
 
@@ -170,7 +172,7 @@ A[0] = 0
 
 
 def test_cosine_similarity():
-    body = nn_distance.cosine_similarity
+    body = distance.cosine_similarity
     compare(body, F.cosine_similarity, [A, B])
     compare(body, F.cosine_similarity, [A, B[1]], ONE, dim=-1)
     compare(body, F.cosine_similarity, [A, B], ONE, dim=0, eps=10.0)
@@ -180,7 +182,7 @@ def test_cosine_similarity():
 
 @pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, float("inf")])
 def test_pairwise_distance(p):
-    body = nn_distance.pairwise_distance
+    body = distance.pairwise_distance
     compare(body, F.pairwise_distance, [A, B], ONE, p=p)
     compare(body, F.pairwise_distance, [A[1], B[1]], ONE, p=p, keepdim=True)
     same_error(lambda: body(to_jax(A), to_jax(B[:, :2])), lambda: F.pairwise_distance(A, B[:, :2]))

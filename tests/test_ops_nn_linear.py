@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from ops_nn_helpers import compare, faults, same_error, to_jax
 
 import leafax
-from leafax.functional.ops import nn_attention, nn_dropout
-from leafax.functional.ops import nn_linear as ours
+from leafax.functional.ops.nn import attention, dropout
+from leafax.functional.ops.nn import linear as ours
 
 G = torch.Generator().manual_seed(0)
 W = torch.randn(4, 5, generator=G)
@@ -122,7 +122,7 @@ def test_one_hot():
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("name", ["dropout", "feature_dropout"])
 def test_dropout(name, p):
-    body = getattr(nn_dropout, name)
+    body = getattr(dropout, name)
     with jax.enable_x64(True):
         key, x = jax.random.key(0), jnp.full((200, 50, 2), 2.0, np.float32)
         y, pull = jax.vjp(lambda x: body(key, x, p, True), x)
@@ -142,9 +142,9 @@ def test_dropout(name, p):
 def test_alpha_dropout_keeps_moments():
     with jax.enable_x64(True):
         x = jax.random.normal(jax.random.key(1), (400, 300), np.float32)
-        y = nn_dropout.alpha_dropout(jax.random.key(0), x, 0.3, True)
+        y = dropout.alpha_dropout(jax.random.key(0), x, 0.3, True)
         assert abs(float(y.mean())) < 0.02 and abs(float(y.std()) - 1) < 0.02
-        assert float(abs(nn_dropout.alpha_dropout(jax.random.key(0), x, 1.0, True)).max()) == 0
+        assert float(abs(dropout.alpha_dropout(jax.random.key(0), x, 1.0, True)).max()) == 0
 
 
 def test_dropout_errors():
@@ -152,12 +152,12 @@ def test_dropout_errors():
     key = jax.random.key(0)
     for args in [(x, -1.0, True), (x.long(), 0.5, True)]:
         same_error(
-            lambda a=args: nn_dropout.dropout(key, *map(to_jax, a)),
+            lambda a=args: dropout.dropout(key, *map(to_jax, a)),
             lambda a=args: torch.dropout(*a),
         )
 
 
-S = nn_attention.scaled_dot_product_attention
+S = attention.scaled_dot_product_attention
 Q, K, V = (torch.randn(2, 4, n, e, generator=G) for n, e in ((5, 8), (6, 8), (6, 3)))
 
 
@@ -192,9 +192,9 @@ def test_attention_gradient_of_halves():
 def test_attention_dropout():
     with jax.enable_x64(True):
         q, k, v = map(to_jax, (Q, K, V))
-        y = nn_attention.attention_dropout(jax.random.key(0), q, k, v, dropout_p=0.0)
+        y = attention.attention_dropout(jax.random.key(0), q, k, v, dropout_p=0.0)
         np.testing.assert_allclose(y, S(q, k, v), rtol=1e-5, atol=1e-6)
-        y = nn_attention.attention_dropout(jax.random.key(0), q, k, v, dropout_p=1.0)
+        y = attention.attention_dropout(jax.random.key(0), q, k, v, dropout_p=1.0)
         np.testing.assert_array_equal(y, np.zeros_like(y))
 
 

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from ops_nn_helpers import compare, faults, same_error, to_jax
 
-from leafax.functional.ops import nn_loss as ours
-from leafax.functional.ops import nn_nll as nll
+from leafax.functional.ops.nn import loss as ours
+from leafax.functional.ops.nn import nll
 
 G = torch.Generator().manual_seed(0)
 X = torch.randn(6, 4, generator=G)

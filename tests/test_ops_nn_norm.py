@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from ops_nn_helpers import compare, same, same_error, to_jax
 
-from leafax.functional.ops import nn_batch_norm, nn_norm
+from leafax.functional.ops.nn import batch_norm, norm
 
 G = torch.Generator().manual_seed(0)
 X = torch.randn(3, 6, 4, generator=G) * 3 + 5
@@ -21,19 +21,19 @@ def test_layer_norm(count):
     shape = tuple(X.shape[-count:])
     w, b = torch.randn(shape, generator=G), torch.randn(shape, generator=G)
     for args in [(), (w,), (w, b)]:
-        ours = lambda x, *a: nn_norm.layer_norm(x, shape, *a)  # noqa: E731
+        ours = lambda x, *a: norm.layer_norm(x, shape, *a)  # noqa: E731
         theirs = lambda x, *a: F.layer_norm(x, shape, *a)  # noqa: E731
         compare(ours, theirs, [X, *args])
         compare(ours, theirs, [X, *args], HALVES, grad=False, tolerance=4e-2)
     with jax.enable_x64(True):
         x = X.bfloat16()
-        same(nn_norm.layer_norm(to_jax(x), shape, to_jax(w)), F.layer_norm(x, shape, w), 4e-2)
+        same(norm.layer_norm(to_jax(x), shape, to_jax(w)), F.layer_norm(x, shape, w), 4e-2)
 
 
 @pytest.mark.parametrize("eps", [None, 1e-3])
 def test_rms_norm(eps):
     for args in [(), (W4,)]:
-        ours = lambda x, *a: nn_norm.rms_norm(x, (4,), *(a or (None,)), eps)  # noqa: E731
+        ours = lambda x, *a: norm.rms_norm(x, (4,), *(a or (None,)), eps)  # noqa: E731
         theirs = lambda x, *a: F.rms_norm(x, (4,), *(a or (None,)), eps)  # noqa: E731
         compare(ours, theirs, [X * 1e-3, *args])
         compare(ours, theirs, [X * 1e-2, *args], HALVES, grad=False, tolerance=4e-2)
@@ -41,7 +41,7 @@ def test_rms_norm(eps):
 
 @pytest.mark.parametrize("groups", [1, 2, 6])
 def test_group_norm(groups):
-    ours = lambda x, *a: nn_norm.group_normalized(x, groups, *(a or (None, None)), 1e-5)  # noqa: E731
+    ours = lambda x, *a: norm.group_normalized(x, groups, *(a or (None, None)), 1e-5)  # noqa: E731
     theirs = lambda x, *a: F.group_norm(x, groups, *a)  # noqa: E731
     for args in [(), (W6, B6)]:
         compare(ours, theirs, [X, *args])
@@ -50,7 +50,7 @@ def test_group_norm(groups):
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_local_response_norm(size):
-    compare(nn_norm.local_response_norm, F.local_response_norm, [X], size=size, alpha=0.1)
+    compare(norm.local_response_norm, F.local_response_norm, [X], size=size, alpha=0.1)
 
 
 def theirs_batch_norm(x, w, b, m, v, training, momentum, eps):
@@ -68,7 +68,7 @@ def test_batch_norm(training, shape):
 
     def ours(x, w, b):
         stats = (to_jax(s).astype(x.dtype) for s in (m, v))
-        return nn_batch_norm.native_batch_norm(x, w, b, *stats, *rest)
+        return batch_norm.native_batch_norm(x, w, b, *stats, *rest)
 
     def theirs(x, w, b):
         return theirs_batch_norm(x, w, b, m.to(x.dtype), v.to(x.dtype), *rest)
@@ -76,7 +76,7 @@ def test_batch_norm(training, shape):
     compare(ours, theirs, [x, W6, B6])
     compare(ours, theirs, [x, W6, B6], (torch.bfloat16,), grad=False, tolerance=6e-2)
     if training:
-        body = nn_batch_norm.native_batch_norm
+        body = batch_norm.native_batch_norm
         compare(
             lambda x: body(x, None, None, None, None, *rest),
             lambda x: F.batch_norm(x, None, None, training=True),
@@ -87,7 +87,7 @@ def test_batch_norm(training, shape):
 @pytest.mark.parametrize("stats", [True, False])
 def test_instance_norm(stats):
     m, v = torch.randn(6, generator=G), torch.rand(6, generator=G) + 0.5
-    body = nn_batch_norm.native_instance_norm
+    body = batch_norm.native_instance_norm
 
     def theirs(x, w, b):
         means = [s.to(x.dtype).clone() for s in (m, v)]
@@ -115,7 +115,7 @@ def test_instance_norm(stats):
     ],
 )  # fmt: skip
 def test_errors(name, args):
-    same_error(lambda: getattr(nn_norm, name)(*map(to_jax, args)), lambda: getattr(F, name)(*args))
+    same_error(lambda: getattr(norm, name)(*map(to_jax, args)), lambda: getattr(F, name)(*args))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_errors(name, args):
 )  # fmt: skip
 def test_batch_norm_errors(x, m, v, w, b, training):
     same_error(
-        lambda: nn_batch_norm.native_batch_norm(*map(to_jax, (x, w, b, m, v)), training, 0.1, 1e-5),
+        lambda: batch_norm.native_batch_norm(*map(to_jax, (x, w, b, m, v)), training, 0.1, 1e-5),
         lambda: F.batch_norm(x, m, v, w, b, training),
     )
 
@@ -139,7 +139,7 @@ def test_batch_norm_errors(x, m, v, w, b, training):
 def test_instance_norm_errors():
     for x, w, stats in [(o(2, 6, 1), None, True), (o(2, 6), None, True), (X, None, False)]:
         same_error(
-            lambda x=x, w=w, s=stats: nn_batch_norm.native_instance_norm(
+            lambda x=x, w=w, s=stats: batch_norm.native_instance_norm(
                 to_jax(x), w, None, None, None, s, 0.1, 1e-5
             ),
             lambda x=x, w=w, s=stats: F.instance_norm(x, None, None, w, use_input_stats=s),
@@ -149,7 +149,7 @@ def test_instance_norm_errors():
 def test_empty_batch_keeps_running_statistics():
     with jax.enable_x64(True):
         x, m = np.zeros((0, 6, 3), np.float32), np.ones(6, np.float32)
-        y, mean, var = nn_batch_norm.native_batch_norm(
+        y, mean, var = batch_norm.native_batch_norm(
             jax.numpy.asarray(x), None, None, jax.numpy.asarray(m), jax.numpy.asarray(m), True, 0.1,
             1e-5,
         )  # fmt: skip

@@ -13,11 +13,11 @@ import torch
 from ops_nn_helpers import compare, compare_gradients, same, same_error, to_jax
 
 import leafax
-from leafax.functional.ops import extrema as E
-from leafax.functional.ops import reduction as R
-from leafax.functional.ops import reduction_norm as N
-from leafax.functional.ops import scans as C
-from leafax.functional.ops import sorting as S
+from leafax.functional.ops.reduction import extrema as E
+from leafax.functional.ops.reduction import reduction as R
+from leafax.functional.ops.reduction import scans as C
+from leafax.functional.ops.reduction import sorting as S
+from leafax.functional.ops.reduction import torch_norm as N
 
 NAN, INF = float("nan"), float("inf")
 Case = tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]

@@ -13,9 +13,8 @@ import torch
 from ops_agree import agree, firing
 
 import leafax
-from leafax.functional._op import TABLE
-from leafax.functional.ops import slices, views
-from leafax.functional.ops._strides import (
+from leafax.functional.ops.shape import slices, views
+from leafax.functional.ops.shape.strides import (
     NOT_VIEWABLE,
     VIEW_RULES,
     Layout,
@@ -23,6 +22,7 @@ from leafax.functional.ops._strides import (
     contiguous_strides,
     is_contiguous,
 )
+from leafax.functional.program.op import TABLE
 
 assert slices and views  # imported to enter their ops into the table
 

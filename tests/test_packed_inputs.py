@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import pytest
 
 import leafax
-from leafax.functional import _packed
-from leafax.functional._cache import _PLANS
-from leafax.functional._choice import forget_choices
+from leafax.functional.execution import packed_inputs
+from leafax.functional.execution.plan import _PLANS
+from leafax.functional.execution.policy import forget_choices
 
 N = 20
 
@@ -125,7 +125,7 @@ def test_vectors_that_change_every_step_are_let_be() -> None:
         model.leaves[7].data = leafax.full((3,), 0.3 + 0.01 * i)
 
     model = Model(width=3)
-    _close(_train(model, _packed._PATIENCE + 6, change))
+    _close(_train(model, packed_inputs._PATIENCE + 6, change))
     leafax.explain(clear=True)
     _close(_train(model, 3, change))
     assert leafax.explain().compiles == 0
@@ -147,12 +147,12 @@ def test_models_of_one_kind_take_turns() -> None:
 
 
 def test_sets_are_forgotten_oldest_first() -> None:
-    models = [Model(0.1 * k, width=6) for k in range(_packed._SETS + 3)]
+    models = [Model(0.1 * k, width=6) for k in range(packed_inputs._SETS + 3)]
     for model in models:
         _close(_train(model, 2))
     sets = [p._sets for p in _packings() if p._avals[p._places[0]].shape == (6,)]
     assert sets
-    assert max(map(len, sets)) == _packed._SETS
+    assert max(map(len, sets)) == packed_inputs._SETS
     assert all(r() is not None for s in sets for made in s.values() for r in made.alive)
     _close(_train(models[0], 2))
 
@@ -208,7 +208,7 @@ def test_few_or_long_vectors_enter_as_they_are() -> None:
     def packing(*shapes: tuple[int, ...]) -> Any:
         inputs = tuple(Input(Aval(shape, jnp.dtype("float32"))) for shape in shapes)
         program = Program(inputs, (0,), ())
-        return _packed.Packing.of(program, range(len(shapes)), ())
+        return packed_inputs.Packing.of(program, range(len(shapes)), ())
 
     assert packing(*[(4,)] * 15) is None
     assert packing(*[(4,)] * 16)._places == list(range(16))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 # Not `from leafax import ...`: these are tests of the file, whatever the facade exports.
-_repr = importlib.import_module("leafax._repr")
+_repr = importlib.import_module("leafax._tensor.printing")
 Array = np.ndarray[Any, Any]
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]

@@ -124,7 +124,7 @@ def test_operands_are_saved_whatever_requires_grad(op: str, written: int) -> Non
 
 def test_names_of_what_nodes_keep() -> None:
     """The table says of each of torch's nodes what torch's class has."""
-    from leafax._saved_names import _kept
+    from leafax._rules.saved_names import _kept
 
     for node, names in _kept().items():
         theirs = getattr(torch._C._functions, node, None)

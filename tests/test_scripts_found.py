@@ -185,5 +185,3 @@ def test_numbers_of_numpy_are_read_as_numbers() -> None:
                 log.attempt(lambda n=n, dtype=dtype: lib.as_tensor(n, dtype=dtype))
                 log.attempt(lambda n=n, dtype=dtype: lib.tensor([n, n], dtype=dtype))
                 log.attempt(lambda n=n, dtype=dtype: lib.full((2,), n, dtype=dtype))
-
-

@@ -219,7 +219,7 @@ def test_what_leafax_does_not_do_it_says() -> None:
     with pytest.warns(UserWarning, match="set_num_threads has no effect"):
         leafax.set_num_threads(wanted)
     assert leafax.get_num_threads() == wanted
-    leafax._settings._threads.clear()
+    leafax._tensor.switches._threads.clear()
 
 
 def test_the_head_of_a_usual_script() -> None:

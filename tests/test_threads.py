@@ -14,7 +14,7 @@ from at_once import in_threads
 from sameness import Log, same
 
 import leafax
-from leafax import _trace
+from leafax._core import trie
 
 
 def test_ten_threads_train() -> None:
@@ -134,15 +134,15 @@ def test_looking_at_a_tensor_of_another_thread_keeps_its_history() -> None:
 def test_a_collection_while_a_threads_recorder_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     raised: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", raised.append)
-    plain = _trace.Mode.of
+    plain = trie.Mode.of
 
     def collecting(*args: Any, **kwargs: Any) -> Any:
         gc.collect()
         return plain(*args, **kwargs)
 
-    monkeypatch.setattr(_trace.Mode, "of", collecting)
+    monkeypatch.setattr(trie.Mode, "of", collecting)
     found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(_trace.local.trace))
+    thread = threading.Thread(target=lambda: found.append(trie.local.trace))
     thread.start()
     thread.join()
     assert found

@@ -181,7 +181,7 @@ def test_it_ends_and_costs_nothing_then(case: Case) -> None:
         case.model.zero_grad()
         case.model(leafax.from_numpy(X)).sum().backward()
         leafax.synchronize()
-        run = leafax._run.history[-1]
+        run = leafax._runtime.cut.history[-1]
         return run.nodes, run.outputs
 
     leafax.synchronize()
@@ -201,7 +201,7 @@ def test_a_watched_step_is_one_program_and_compiles_once(case: Case) -> None:
         optimizer.zero_grad()
         case.model(leafax.from_numpy(X)).sum().backward()
         optimizer.step()
-    runs = list(leafax._run.history)[-3:]
+    runs = list(leafax._runtime.cut.history)[-3:]
     assert {(r.reason, r.how) for r in runs} == {("optimizer.step()", "cached")}
     assert seen[case.path("blocks.1")].grad.shape == (4, 3)
 

@@ -1,14 +1,14 @@
 """What code written for PyTorch takes from `torch._C`: few names, about the autograd engine."""
 
-from .._dual import switch as _set_fwd_grad_enabled
-from .._modes import is_grad_enabled as is_grad_enabled
-from .._modes import is_grad_layout_enforced as _is_grad_layout_enforcement_enabled
-from .._modes import is_inference_mode_enabled as is_inference_mode_enabled
-from .._modes import set_grad_layout_enforced as _set_grad_layout_enforcement_enabled
-from .._tasks import current_node as _current_autograd_node
-from .._tasks import execution_order as _current_graph_task_execution_order
-from .._tasks import task_number as _current_graph_task_id
-from .._tasks import will_execute as _will_engine_execute_node
+from .._autograd.engine.current_task import current_node as _current_autograd_node
+from .._autograd.engine.current_task import execution_order as _current_graph_task_execution_order
+from .._autograd.engine.current_task import task_number as _current_graph_task_id
+from .._autograd.engine.current_task import will_execute as _will_engine_execute_node
+from .._autograd.forward_mode.dual import switch as _set_fwd_grad_enabled
+from .._core.grad_modes import is_grad_enabled as is_grad_enabled
+from .._core.grad_modes import is_grad_layout_enforced as _is_grad_layout_enforcement_enabled
+from .._core.grad_modes import is_inference_mode_enabled as is_inference_mode_enabled
+from .._core.grad_modes import set_grad_layout_enforced as _set_grad_layout_enforcement_enabled
 from ..linalg import LinAlgError as _LinAlgError  # type: ignore[attr-defined]  # stub: functions
 from . import _autograd as _autograd
 from . import _functions as _functions

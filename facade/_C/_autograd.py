@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._run import cut
-from .._trace import local
-from ..autograd._saved_hooks import hooks_are_enabled as _saved_tensors_hooks_is_enabled
-from ..autograd._saved_tensor import SavedTensor as SavedTensor
-from ..autograd._saved_tensor import make_saved_tensor as _make_saved_tensor
+from .._autograd.saved_hooks.saved_tensor import SavedTensor as SavedTensor
+from .._autograd.saved_hooks.saved_tensor import make_saved_tensor as _make_saved_tensor
+from .._autograd.saved_hooks.saved_tensors_hooks import (
+    hooks_are_enabled as _saved_tensors_hooks_is_enabled,
+)
+from .._core.trie import local
+from .._runtime.cut import cut
 
 __all__ = [
     "SavedTensor", "_get_current_graph_task_keep_graph", "_make_saved_tensor",

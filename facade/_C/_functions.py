@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._accumulate import AccumulateGrad as AccumulateGrad
-from .._graph import node_class
-from ..autograd._delayed import DelayedError as DelayedError
-from ..autograd._delayed import Error as Error
-from ..autograd._delayed import UndefinedGrad as UndefinedGrad
-from ..autograd._delayed import UndefinedGradBackward as UndefinedGradBackward
+from .._autograd.graph.accumulate_grad import AccumulateGrad as AccumulateGrad
+from .._autograd.graph.delayed_error import DelayedError as DelayedError
+from .._autograd.graph.delayed_error import Error as Error
+from .._autograd.graph.delayed_error import UndefinedGrad as UndefinedGrad
+from .._autograd.graph.delayed_error import UndefinedGradBackward as UndefinedGradBackward
+from .._autograd.graph.edges import node_class
 
 
 def __getattr__(name: str) -> Any:

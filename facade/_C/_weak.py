@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from .._collected import drop_unreached
+from .._runtime.gc_support import drop_unreached
 
 
 class WeakTensorRef:

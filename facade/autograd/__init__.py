@@ -3,17 +3,21 @@
 # PyTorch's module has this name, too: `torch.autograd.torch`.
 import leafax as torch  # noqa: F401
 
-from .. import _missing
-from .._modes import _force_original_view_tracking as _force_original_view_tracking
-from .._modes import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter
-from .._modes import enable_grad as enable_grad
-from .._modes import enforce_grad_layout_policy as enforce_grad_layout_policy
-from .._modes import inference_mode as inference_mode
-from .._modes import is_multithreading_enabled as is_multithreading_enabled
-from .._modes import is_view_replay_enabled as is_view_replay_enabled
-from .._modes import no_grad as no_grad
-from .._modes import set_grad_enabled as set_grad_enabled
-from .._modes import set_multithreading_enabled as set_multithreading_enabled
+from .._autograd.backward import _calculate_shape as _calculate_shape
+from .._autograd.backward import backward as backward
+from .._autograd.backward import grad as grad
+from .._autograd.saved_hooks.saved_tensor import SavedTensor as SavedTensor
+from .._core import missing_names as _missing_names
+from .._core.grad_modes import _force_original_view_tracking as _force_original_view_tracking
+from .._core.grad_modes import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter
+from .._core.grad_modes import enable_grad as enable_grad
+from .._core.grad_modes import enforce_grad_layout_policy as enforce_grad_layout_policy
+from .._core.grad_modes import inference_mode as inference_mode
+from .._core.grad_modes import is_multithreading_enabled as is_multithreading_enabled
+from .._core.grad_modes import is_view_replay_enabled as is_view_replay_enabled
+from .._core.grad_modes import no_grad as no_grad
+from .._core.grad_modes import set_grad_enabled as set_grad_enabled
+from .._core.grad_modes import set_multithreading_enabled as set_multithreading_enabled
 from . import _functions as _functions
 from . import anomaly_mode as anomaly_mode
 from . import forward_ad as forward_ad
@@ -24,14 +28,10 @@ from . import graph as graph
 from . import variable as variable
 from ._anomaly import detect_anomaly as detect_anomaly
 from ._anomaly import set_detect_anomaly as set_detect_anomaly
-from ._backward import _calculate_shape as _calculate_shape
-from ._backward import backward as backward
-from ._backward import grad as grad
 from ._function import Function as Function
 from ._nested_io import NestedIOFunction as NestedIOFunction
-from ._saved_tensor import SavedTensor as SavedTensor
 from ._variable import Variable as Variable
 from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck
 
-__getattr__ = _missing.missing("leafax.autograd", _missing.AUTOGRAD.get)
+__getattr__ = _missing_names.missing("leafax.autograd", _missing_names.AUTOGRAD.get)

@@ -13,13 +13,13 @@ import warnings
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from leafax.functional._tracebacks import is_library_file
+from leafax.functional.execution.tracebacks import is_library_file
 
-from .._modes import no_grad
-from .._once import warn as warn_user
-from .._storage import detach
-from .._tasks import current_node
-from .._trace import Mode, State, anomaly, local
+from .._autograd.engine.current_task import current_node
+from .._core.grad_modes import no_grad
+from .._core.trie import Mode, State, anomaly, local
+from .._core.warn_once import warn as warn_user
+from .._storage.shared_storage import detach
 
 
 class _State:

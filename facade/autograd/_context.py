@@ -5,19 +5,19 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .._enter import enter
-from .._grad_dtype import wanted
-from .._graph import retain_at
-from .._handle import Handle
-from .._inplace import check_inplace
-from .._reading import was_leaf
-from .._roles import tag
-from .._trace import LEAF, local
-from .._writes import touch, write
+from .._autograd.graph.edges import retain_at
+from .._autograd.graph.fit_gradient import Kind, fit, materialized
+from .._autograd.graph.grad_dtype import wanted
+from .._autograd.graph.python_node import edge_from, external, set_history
+from .._autograd.saved_hooks.context_saved import SavesTensors
+from .._core.handle import Handle
+from .._core.trie import LEAF, local
+from .._ops.writes.apply_inplace import check_inplace
+from .._storage.autograd_roles import tag
+from .._storage.read import was_leaf
+from .._storage.write import touch, write
+from .._tracing.inputs import enter
 from ._anomaly import parent_now, stack_now
-from ._context_saved import SavesTensors
-from ._fit import Kind, fit, materialized
-from ._node import edge_from, external, set_history
 
 DIRTY_VIEW = (
     "If your Function modifies inplace an input that is a view of another Tensor, your Function "
@@ -259,7 +259,7 @@ class FunctionCtx(SavesTensors):
                 raise
         t._grad = None  # it was that of what is written over
         if t._base_ is not None:
-            from ._copy_slices import rebase
+            from .._autograd.graph.copy_slices import rebase
 
             rebase(self, t, place)
             return

@@ -12,13 +12,13 @@ import inspect
 import warnings
 from typing import Any
 
-from .. import _dual
-from .._active import active
-from .._handle import Handle
-from .._modes import no_grad
-from .._trace import local
+from .._autograd.forward_mode import dual
+from .._autograd.graph.delayed_error import DelayedError
+from .._core.grad_modes import no_grad
+from .._core.handle import Handle
+from .._core.transforms_running import active
+from .._core.trie import local
 from ._context import FunctionCtx
-from ._delayed import DelayedError
 from ._function_jvp import carry
 
 
@@ -167,7 +167,7 @@ class Function(metaclass=FunctionMeta):
             args = _bind(cls.forward, ctx, args, kwargs)
         tensors = [a for a in args if isinstance(a, Handle)]
         records = ctx._begin(args)
-        with no_grad(), _dual.switched(False):
+        with no_grad(), dual.switched(False):
             if separate:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
@@ -178,7 +178,7 @@ class Function(metaclass=FunctionMeta):
             if separate:
                 ctx.refuse_inputs_saved(outputs, tensors)
             outs = ctx._prepare(outputs, tensors)
-        with _dual.seeing(()):
+        with dual.seeing(()):
             made = ctx._finish(outs, tensors, records)
         if local.mode.dual:
             carry(cls, ctx, args, made)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .._dual import copy_duals
-from .._handle import Handle
-from .._modes import no_grad
-from .._trace import local
+from .._autograd.forward_mode.dual import copy_duals
+from .._core.grad_modes import no_grad
+from .._core.handle import Handle
+from .._core.trie import local
 from ..func._levels import Level, innermost, running, suspended, tower
 from ..func._trees import flatten, spell, unflatten
 from ..func._vmap import broadcast, vmap

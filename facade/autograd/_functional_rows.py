@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional.program.op import TABLE
 
-from .._creation import arange
-from .._record import apply
-from ._backward import grad
-from ._fit import zeros
+from .._autograd.backward import grad
+from .._autograd.graph.fit_gradient import zeros
+from .._ops.creation.factories import arange
+from .._tracing.record import apply
 
 
 def reached(

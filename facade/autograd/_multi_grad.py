@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from .._graph import true_edge
-from .._tasks import will_execute
-from .._trace import local
+from .._autograd.engine.current_task import will_execute
+from .._autograd.graph.edges import true_edge
+from .._core.trie import local
 
 
 class _MultiHandle:

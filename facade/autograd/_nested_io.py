@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._handle import Handle
+from .._core.handle import Handle
 from ._function import Function
 
 _UNKNOWN = (

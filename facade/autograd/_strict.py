@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._fit import zeros
+from .._autograd.graph.fit_gradient import zeros
 
 _KIND = {
     "hessian": (

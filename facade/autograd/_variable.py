@@ -8,13 +8,13 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from leafax.functional import default_float
+from leafax.functional.program.dtypes import default_float
 
-from .._enter import from_array
-from .._handle import Handle
-from .._python_data import name_of_type
-from .._storage import detach
-from .._trace import local
+from .._core.handle import Handle
+from .._core.python_data import name_of_type
+from .._core.trie import local
+from .._storage.shared_storage import detach
+from .._tracing.inputs import from_array
 
 
 class ImperativeEngine:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .. import _dual
-from .._handle import Handle
-from .._modes import _Scope
-from .._trace import local
-from .._vmapped import refuse
+from .._autograd.forward_mode import dual as _dual
+from .._core.grad_modes import _Scope
+from .._core.handle import Handle
+from .._core.trie import local
+from .._core.vmap_protocol import refuse
 
 _current_level = -1
 _NUMBERS: list[int] = []  # the recorder's number of each level of this module

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._active import allowed
-from .._dual import opened
-from .._handle import Handle
-from .._modes import enable_grad, set_grad_enabled
-from .._trace import local
-from .._vmapped import refuse
-from ._fit import zeros
+from .._autograd.forward_mode.dual import opened
+from .._autograd.graph.fit_gradient import zeros
+from .._core.grad_modes import enable_grad, set_grad_enabled
+from .._core.handle import Handle
+from .._core.transforms_running import allowed
+from .._core.trie import local
+from .._core.vmap_protocol import refuse
 from ._functional_rows import at_once, one_by_one, reached
 from ._strict import check_requires_grad, fill_in_zeros
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._dtype import float16, float32, float64
+from .._core.dtypes import float16, float32, float64
 from ._switches import Switches, exchange
 
 CUDNN_TENSOR_DTYPES = {float16, float32, float64}

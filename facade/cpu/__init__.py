@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from .. import _missing
-from .._run import synchronize as _synchronize
+from .._core import missing_names as _missing_names
+from .._runtime.cut import synchronize as _synchronize
 from . import amp as amp
 
 
@@ -36,4 +36,4 @@ def synchronize(device: Any = None) -> None:
     _synchronize()
 
 
-__getattr__ = _missing.missing("leafax.cpu", lambda name: None)
+__getattr__ = _missing_names.missing("leafax.cpu", lambda name: None)

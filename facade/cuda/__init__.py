@@ -6,12 +6,12 @@ from typing import Any
 
 import jax
 
-from leafax.functional import OutOfMemoryError as OutOfMemoryError
+from leafax.functional.execution.memory import OutOfMemoryError as OutOfMemoryError
 
-from .._convert import jax_device
-from .._dtype import device as device_class
-from .._random import manual_seed as _manual_seed
-from .._run import synchronize as _synchronize
+from .._core.dtypes import device as device_class
+from .._ops.creation.generator import manual_seed as _manual_seed
+from .._ops.creation.to import jax_device
+from .._runtime.cut import synchronize as _synchronize
 from . import amp as amp
 
 

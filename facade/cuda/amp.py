@@ -1,10 +1,10 @@
 """PyTorch's `torch.cuda.amp`, deprecated for `torch.amp`."""
 
-from .._dtype import float16 as _float16
-from .._older_amp import autocast_of as _autocast_of
-from .._older_amp import cuda_bwd as custom_bwd
-from .._older_amp import cuda_fwd as custom_fwd
-from .._older_amp import scaler_of as _scaler_of
+from .._api.deprecated_amp import autocast_of as _autocast_of
+from .._api.deprecated_amp import cuda_bwd as custom_bwd
+from .._api.deprecated_amp import cuda_fwd as custom_fwd
+from .._api.deprecated_amp import scaler_of as _scaler_of
+from .._core.dtypes import float16 as _float16
 
 autocast = _autocast_of("cuda", _float16)
 GradScaler = _scaler_of("cuda")

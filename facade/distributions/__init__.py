@@ -1,6 +1,6 @@
 """PyTorch's `torch.distributions`: densities, samples, divergences and transforms."""
 
-from leafax.functional import end_at_callers as _end_at_callers
+from leafax.functional.execution.tracebacks import end_at_callers as _end_at_callers
 
 from . import constraints as constraints
 from . import kl as kl

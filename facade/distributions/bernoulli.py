@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import Size, arange, bernoulli, exp, log1p, logit, nan
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
-from ._probs import ProbsOrLogits, need_one
+from ._families.probs import ProbsOrLogits, need_one
 from .distribution import batch_shape_of
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import Size, abs, arange, binomial, exp, lgamma, log1p
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
 from . import constraints
-from ._probs import ProbsOrLogits, need_one
+from ._families.probs import ProbsOrLogits, need_one
 from .bernoulli import enumerated
 from .utils import broadcast_all
 

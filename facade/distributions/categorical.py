@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import Size, arange, broadcast_tensors, clamp, finfo, full, int64, multinomial, nan
 from . import constraints
-from ._host_checks import values_of
-from ._probs import ProbsOrLogits, need_one
+from ._families.host_checks import values_of
+from ._families.probs import ProbsOrLogits, need_one
 from .bernoulli import enumerated
 from .utils import lazy_property, logits_to_probs, probs_to_logits
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import Size, atan, full, inf, nan, tan
-from ._loc_scale import LocScale
+from ._families.loc_scale import LocScale
 
 __all__ = ["Cauchy"]
 

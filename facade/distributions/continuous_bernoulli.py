@@ -7,10 +7,10 @@ from typing import Any
 
 from .. import Size, abs, expm1, ge, gt, le, log, log1p, ones_like, rand, where, zeros_like
 from .. import pow as _pow
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
-from ._probs import ProbsOrLogits, need_one
+from ._families.probs import ProbsOrLogits, need_one
 from .distribution import batch_shape_of
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs

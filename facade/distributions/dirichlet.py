@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional.program.op import TABLE
 
 from .. import digamma, lgamma, where, xlogy
-from .._table import function
+from .._ops.calls.functions import function
 from ..nn.functional import one_hot
 from . import constraints
 from .exp_family import ExponentialFamily

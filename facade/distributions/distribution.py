@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import Size
-from .._handle import Handle
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
+from .._core.handle import Handle
 from . import constraints
-from ._validation import validate
+from ._families.validation import validate
 from .utils import lazy_property
 
 __all__ = ["Distribution"]

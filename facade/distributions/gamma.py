@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional.program.op import TABLE
 
 from .. import Size, as_tensor, digamma, finfo, lgamma, log, xlogy
-from .._table import function
+from .._ops.calls.functions import function
 from ..special import gammainc
 from . import constraints
 from .distribution import batch_shape_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import Size, finfo, zeros_like
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
-from ._probs import ProbsOrLogits, need_one
-from ._validation import validate_positive
+from ._families.probs import ProbsOrLogits, need_one
+from ._families.validation import validate_positive
 from .distribution import batch_shape_of
 from .utils import broadcast_all
 

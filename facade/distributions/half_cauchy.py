@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import as_tensor, full
-from ._half import Half
+from ._families.half import Half
 from .cauchy import Cauchy
 
 __all__ = ["HalfCauchy"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ._half import Half
+from ._families.half import Half
 from .normal import Normal
 
 __all__ = ["HalfNormal"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import Size, abs, expm1, finfo, log, log1p
-from ._loc_scale import LocScale
+from ._families.loc_scale import LocScale
 
 __all__ = ["Laplace"]
 

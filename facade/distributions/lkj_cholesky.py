@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import Size, arange, cat, clamp, diag_embed, finfo, lgamma, mvlgamma, randn, sqrt
 from .. import sum as _sum
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
 from . import constraints
 from .beta import Beta
 from .distribution import Distribution

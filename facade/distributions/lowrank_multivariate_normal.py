@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import Size, broadcast_tensors, diag_embed, eye, linalg, matmul
 from . import constraints
-from ._matrices import _batch_mahalanobis, _batch_mv
+from ._families.matrices import _batch_mahalanobis, _batch_mv
 from .distribution import Distribution
 from .utils import _standard_normal, lazy_property
 

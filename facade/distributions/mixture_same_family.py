@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import Size, gather, log_softmax, logsumexp
 from .. import sum as _sum
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
 from . import constraints
 from .categorical import Categorical
 from .constraints import MixtureSameFamilyConstraint

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import Size, exp, inf, lgamma, ones_like, tensor
 from . import constraints
-from ._of_categorical import OfCategorical
+from ._families.of_categorical import OfCategorical
 from .binomial import Binomial
 from .categorical import Categorical
 from .utils import broadcast_all

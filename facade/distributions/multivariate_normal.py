@@ -7,10 +7,10 @@ from typing import Any
 
 from .. import Size, broadcast_shapes, cholesky_inverse, matmul
 from . import constraints
-from ._by_matrix import ByMatrix
-from ._matrices import _batch_mahalanobis as _batch_mahalanobis
-from ._matrices import _batch_mv as _batch_mv
-from ._matrices import _precision_to_scale_tril as _precision_to_scale_tril
+from ._families.by_matrix import ByMatrix
+from ._families.matrices import _batch_mahalanobis as _batch_mahalanobis
+from ._families.matrices import _batch_mv as _batch_mv
+from ._families.matrices import _precision_to_scale_tril as _precision_to_scale_tril
 from .utils import _standard_normal, lazy_property
 
 __all__ = ["MultivariateNormal"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import Size, exp, lgamma, poisson, sigmoid
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
 from ..nn.functional import logsigmoid
 from . import constraints
-from ._probs import ProbsOrLogits, need_one
+from ._families.probs import ProbsOrLogits, need_one
 from .gamma import Gamma
 from .utils import broadcast_all, lazy_property
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from .. import Size, erf, erfinv, log, normal
-from .._modes import no_grad
-from ._loc_scale import LocScale
+from .._core.grad_modes import no_grad
+from ._families.loc_scale import LocScale
 from .exp_family import ExponentialFamily
 from .utils import _standard_normal
 

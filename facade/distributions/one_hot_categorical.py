@@ -7,7 +7,7 @@ from typing import Any
 from .. import Size, eye
 from ..nn.functional import one_hot
 from . import constraints
-from ._of_categorical import OfCategorical
+from ._families.of_categorical import OfCategorical
 from .categorical import Categorical
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]

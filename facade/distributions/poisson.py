@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import Size, exp, log
 from .. import poisson as _draw
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
 from . import constraints
 from .distribution import batch_shape_of
 from .exp_family import ExponentialFamily

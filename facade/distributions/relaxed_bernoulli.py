@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import Size, rand
 from . import constraints
-from ._probs import ProbsOrLogits, need_one
+from ._families.probs import ProbsOrLogits, need_one
 from .distribution import batch_shape_of
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform

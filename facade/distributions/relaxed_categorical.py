@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import Size, full_like, rand
 from . import constraints
-from ._of_categorical import OfCategorical
+from ._families.of_categorical import OfCategorical
 from .categorical import Categorical
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import Size
-from .._modes import no_grad
+from .._core.grad_modes import no_grad
 from . import constraints
 from .distribution import Distribution
 from .independent import Independent

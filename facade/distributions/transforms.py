@@ -1,27 +1,27 @@
 """All transforms."""
 
-from ._elementwise_transforms import AbsTransform as AbsTransform
-from ._elementwise_transforms import AffineTransform as AffineTransform
-from ._elementwise_transforms import ExpTransform as ExpTransform
-from ._elementwise_transforms import PowerTransform as PowerTransform
-from ._elementwise_transforms import SigmoidTransform as SigmoidTransform
-from ._elementwise_transforms import SoftplusTransform as SoftplusTransform
-from ._elementwise_transforms import TanhTransform as TanhTransform
-from ._elementwise_transforms import _clipped_sigmoid as _clipped_sigmoid
-from ._joined_transforms import CatTransform as CatTransform
-from ._joined_transforms import CumulativeDistributionTransform as CumulativeDistributionTransform
-from ._joined_transforms import StackTransform as StackTransform
-from ._transform import ComposeTransform as ComposeTransform
-from ._transform import IndependentTransform as IndependentTransform
-from ._transform import ReshapeTransform as ReshapeTransform
-from ._transform import Transform as Transform
-from ._transform import _InverseTransform as _InverseTransform
-from ._transform import identity_transform as identity_transform
-from ._vector_transforms import CorrCholeskyTransform as CorrCholeskyTransform
-from ._vector_transforms import LowerCholeskyTransform as LowerCholeskyTransform
-from ._vector_transforms import PositiveDefiniteTransform as PositiveDefiniteTransform
-from ._vector_transforms import SoftmaxTransform as SoftmaxTransform
-from ._vector_transforms import StickBreakingTransform as StickBreakingTransform
+from ._transforms.elementwise import AbsTransform as AbsTransform
+from ._transforms.elementwise import AffineTransform as AffineTransform
+from ._transforms.elementwise import ExpTransform as ExpTransform
+from ._transforms.elementwise import PowerTransform as PowerTransform
+from ._transforms.elementwise import SigmoidTransform as SigmoidTransform
+from ._transforms.elementwise import SoftplusTransform as SoftplusTransform
+from ._transforms.elementwise import TanhTransform as TanhTransform
+from ._transforms.elementwise import _clipped_sigmoid as _clipped_sigmoid
+from ._transforms.joined import CatTransform as CatTransform
+from ._transforms.joined import CumulativeDistributionTransform as CumulativeDistributionTransform
+from ._transforms.joined import StackTransform as StackTransform
+from ._transforms.transform import ComposeTransform as ComposeTransform
+from ._transforms.transform import IndependentTransform as IndependentTransform
+from ._transforms.transform import ReshapeTransform as ReshapeTransform
+from ._transforms.transform import Transform as Transform
+from ._transforms.transform import _InverseTransform as _InverseTransform
+from ._transforms.transform import identity_transform as identity_transform
+from ._transforms.vector import CorrCholeskyTransform as CorrCholeskyTransform
+from ._transforms.vector import LowerCholeskyTransform as LowerCholeskyTransform
+from ._transforms.vector import PositiveDefiniteTransform as PositiveDefiniteTransform
+from ._transforms.vector import SoftmaxTransform as SoftmaxTransform
+from ._transforms.vector import StickBreakingTransform as StickBreakingTransform
 
 __all__ = [
     "AbsTransform",

@@ -10,8 +10,8 @@ from .. import Size, Tensor, broadcast_tensors, empty, finfo, get_default_dtype,
 from .. import int64 as _LONG
 from .. import sigmoid as _sigmoid
 from .. import tensor as _tensor
-from .._handle import Handle
-from .._modes import enable_grad
+from .._core.grad_modes import enable_grad
+from .._core.handle import Handle
 from ..nn import functional as F
 
 __all__ = [

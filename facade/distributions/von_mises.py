@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from leafax.functional import Op
+from leafax.functional.program.op import Op
 
 from .. import Size, double, where
 from .. import cos as _cos
-from .._modes import no_grad
-from .._table import function
+from .._core.grad_modes import no_grad
+from .._ops.calls.functions import function
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all, lazy_property

@@ -24,8 +24,8 @@ from .. import (
     where,
 )
 from . import constraints
-from ._by_matrix import ByMatrix
-from ._host_checks import values_of
+from ._families.by_matrix import ByMatrix
+from ._families.host_checks import values_of
 from .chi2 import Chi2
 from .exp_family import ExponentialFamily
 from .utils import Number, lazy_property

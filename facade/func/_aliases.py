@@ -11,14 +11,14 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from leafax.functional import TABLE, Op
+from leafax.functional.program.op import TABLE, Op
 
-from .._beyond import reach
-from .._lens import PICKED, Lens
-from .._record import apply
-from .._storage import MANY
-from .._strides import after, layout
-from .._trace import local
+from .._core.trie import local
+from .._core.view_ops import PICKED, Lens
+from .._storage.as_strided_outside import reach
+from .._storage.shared_storage import MANY
+from .._storage.strides import after, layout
+from .._tracing.record import apply
 from ._levels import Example
 
 _NARROW = TABLE["narrow"].fn
@@ -225,9 +225,9 @@ def _same(name: str) -> Callable[..., Any]:
     """The rule of a view that has nothing to do with dimensions."""
 
     def rule(x: Any) -> Any:
-        from .. import _functions
+        from .._api import functions
 
-        return getattr(_functions, name)(x)
+        return getattr(functions, name)(x)
 
     return rule
 

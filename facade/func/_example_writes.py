@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .._active import active
-from .._enter import enter
-from .._modes import no_grad
-from .._trace import local
+from .._core.grad_modes import no_grad
+from .._core.transforms_running import active
+from .._core.trie import local
+from .._tracing.inputs import enter
 from ._levels import Example, Level, running
 
 _LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
@@ -105,7 +105,7 @@ def check_argument(t: Any) -> None:
 
 
 def _check_batch(batch: Any, itself: bool) -> None:
-    from .._inplace import check_inplace
+    from .._ops.writes.apply_inplace import check_inplace
 
     try:
         check_inplace(batch, True)

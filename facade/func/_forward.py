@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional.program.op import TABLE
 
-from .. import _dual
-from .._active import allowed, transform
-from .._graph import grad_fn
-from .._handle import Handle
-from .._trace import local
+from .._autograd.forward_mode import dual
+from .._autograd.graph.edges import grad_fn
+from .._core.handle import Handle
+from .._core.transforms_running import allowed, transform
+from .._core.trie import local
 from ..autograd import forward_ad
 from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree, normal, tracked
 from ._trees import flatten, spell, split_aux, unflatten
@@ -86,8 +86,8 @@ def jvp(
     if forward_ad._current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     mode = local.mode
-    with transform(), tracked(mode.grad), _dual.switched(True):
-        level = _dual.enter_level()
+    with transform(), tracked(mode.grad), dual.switched(True):
+        level = dual.enter_level()
         try:
             for p, t in zip(flat, given, strict=True):
                 for name, x in (("primal", p), ("tangent", t)):
@@ -96,7 +96,7 @@ def jvp(
                             f"Expected {name} to be floating point or complex, but got: {x.dtype}"
                         )
             duals = [
-                _dual.make_dual(normal(p), t, level, _ALIAS)
+                dual.make_dual(normal(p), t, level, _ALIAS)
                 for p, t in zip(flat, given, strict=True)
             ]
             output = func(*unflatten(treedef, duals))
@@ -108,9 +108,9 @@ def jvp(
             found = [_tangent(o, level, strict) for o in outs]
             # Views: what `func` captured and returned is not given away, for callers write to it.
             levels = tuple([n for n in local.mode.dual if n != level])
-            output = unflatten(structure, [_dual.view(o, levels, _ALIAS) for o in outs])
+            output = unflatten(structure, [dual.view(o, levels, _ALIAS) for o in outs])
         finally:
-            _dual.exit_level()
+            dual.exit_level()
     derivative = unflatten(structure, found)
     return (output, derivative, aux) if has_aux else (output, derivative)
 
@@ -129,7 +129,7 @@ def _check_outputs(outs: list[Any]) -> None:
 
 
 def _tangent(o: Any, level: int, strict: bool) -> Any:
-    along = _dual.tangent(o, level)
+    along = dual.tangent(o, level)
     if along is None and strict:
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the "

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional.program.op import TABLE
 
-from .._handle import Handle
+from .._core.handle import Handle
 
 _NONE = object()
 
@@ -95,7 +95,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
 
 
 def _stacked(name: str, tensors: list[Any]) -> Any:
-    from .._record import apply
+    from .._tracing.record import apply
 
     if len({t.requires_grad for t in tensors}) > 1:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")

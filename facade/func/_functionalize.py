@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._active import transform
-from .._bits import storage_numel
-from .._handle import Handle
-from .._memory_format import contiguous_format
-from .._record import apply
-from ..autograd._context_saved import snapshot
+from .._autograd.saved_hooks.context_saved import snapshot
+from .._core.handle import Handle
+from .._core.memory_format import contiguous_format
+from .._core.transforms_running import transform
+from .._storage.conj_neg_bits import storage_numel
+from .._tracing.record import apply
 from ._trees import flatten, unflatten
 
 
@@ -114,6 +114,6 @@ def _reshape(x: Any, written: Any, strides: tuple[int, ...]) -> None:
 
 def _copy(x: Any) -> Any:
     """The same value in a storage of its own; nothing is copied."""
-    from .._dual import copy_duals
+    from .._autograd.forward_mode.dual import copy_duals
 
     return x.clone() if x._tracked else copy_duals(x, snapshot(x))

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._active import pulling, transform
-from .._dual import copy_duals, hold
-from .._graph import grad_fn
-from .._handle import Handle
-from .._modes import within
-from .._storage import storage_of
-from .._trace import Mode, local
+from .._autograd.backward import check_real
+from .._autograd.forward_mode.dual import copy_duals, hold
+from .._autograd.graph.edges import grad_fn
+from .._autograd.saved_hooks.saved_tensors_hooks import disabled_in_transform
+from .._core.grad_modes import within
+from .._core.handle import Handle
+from .._core.transforms_running import pulling, transform
+from .._core.trie import Mode, local
+from .._storage.shared_storage import storage_of
 from ..autograd import grad as _autograd_grad
-from ..autograd._backward import check_real
-from ..autograd._saved_hooks import disabled_in_transform
 from ._trees import flatten, split_aux, starred, unflatten
 
 NO_HOOKS = (
@@ -141,7 +141,7 @@ def gradients(
 
 
 def _zeros(t: Any) -> Any:
-    from ..autograd._fit import zeros
+    from .._autograd.graph.fit_gradient import zeros
 
     return zeros(t._v)
 

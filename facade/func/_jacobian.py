@@ -9,12 +9,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from leafax.functional import TABLE
+from leafax.functional.program.op import TABLE
 
-from .._creation import batched_as
-from .._enter import from_array
-from .._handle import Handle
-from .._record import apply
+from .._core.handle import Handle
+from .._ops.creation.factories import batched_as
+from .._tracing.inputs import from_array
+from .._tracing.record import apply
 from ._forward import jvp
 from ._grad import _choose, vjp
 from ._trees import flatten, unflatten

@@ -17,23 +17,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from leafax.functional import (
-    JvpCall,
-    Node,
-    Op,
-    contiguous_strides,
-    read_inputs,
-)  # fmt: skip
+from leafax.functional.lowering.jvp import JvpCall, read_inputs  # fmt: skip
+from leafax.functional.ops.shape.strides import contiguous_strides  # fmt: skip
+from leafax.functional.program.op import Op  # fmt: skip
+from leafax.functional.program.program import Node  # fmt: skip
 
-from .. import _dual
-from .._active import active
-from .._enter import enter, make
-from .._modes import enable_grad, within
-from .._record import apply, record
-from .._region import Region
-from .._strided import lie
-from .._strides import stride
-from .._trace import Mode, State, Value, local
+from .._autograd.forward_mode import dual
+from .._core.grad_modes import enable_grad, within
+from .._core.transforms_running import active
+from .._core.trie import Mode, State, Value, local
+from .._ops.creation.make_strided import lie
+from .._storage.strides import stride
+from .._tracing.inputs import enter, make
+from .._tracing.record import apply, record
+from .._tracing.subgraph import Region
 from ._grad import bare
 from ._mapped_op import AXIS, check_of, mapped_op
 
@@ -318,7 +315,7 @@ def tower(x: Any) -> Iterator[Any]:
     """A tensor, its tangents of forward mode, and theirs: all of them are mapped."""
     yield x
     for level in local.mode.dual:
-        along = _dual.tangent(x, level)
+        along = dual.tangent(x, level)
         if along is not None:
             yield from tower(along)
 
@@ -327,9 +324,9 @@ def rebuild(like: Any, parts: Iterator[Any]) -> Any:
     """The tensor whose `tower`, structured as that of `like`, is `parts`."""
     out = next(parts)
     for level in local.mode.dual:
-        along = _dual.tangent(like, level)
+        along = dual.tangent(like, level)
         if along is not None:
-            _dual.hold(out, level, rebuild(along, parts))
+            dual.hold(out, level, rebuild(along, parts))
     return out
 
 

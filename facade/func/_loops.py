@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._handle import Handle
-from .._trace import local
+from .._core.handle import Handle
+from .._core.trie import local
 from ._levels import Level, innermost, running, suspended
 from ._refusals import look
 from ._trees import flatten, unflatten
@@ -42,6 +42,6 @@ def _levels(leaves: list[Any]) -> Iterator[Level]:
 
 
 def _stacked(parts: Any) -> Any:
-    from .._functions import stack  # type: ignore[attr-defined]
+    from .._api.functions import stack  # type: ignore[attr-defined]
 
     return stack(parts)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from leafax.functional import Fault, Op, summarise
+from leafax.functional.lowering.lower import summarise
+from leafax.functional.program.op import Fault, Op
 
-from .._region import Region
-from .._trace import Value
+from .._core.trie import Value
+from .._tracing.subgraph import Region
 
 if TYPE_CHECKING:
     from ._levels import Level

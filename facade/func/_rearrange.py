@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .._handle import Handle
+from .._core.handle import Handle
 
 _DOTS = "\u2026"  # an ellipsis as one character
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from leafax.functional import Op
+from leafax.functional.program.op import Op
 
-from .._active import active
-from .._handle import Handle
-from .._trace import Value, local
-from .._vmapped import hides_grad
+from .._core.handle import Handle
+from .._core.transforms_running import active
+from .._core.trie import Value, local
+from .._core.vmap_protocol import hides_grad
 from ._levels import SAME, innermost, running
 
 CONTROL_FLOW = (
@@ -126,7 +126,7 @@ def look(t: Any, reason: str) -> Any:
     Raises:
       RuntimeError: if it differs from example to example.
     """
-    from .._peek import compute
+    from .._runtime.side_programs import compute
 
     level = innermost(t)
     if level is not None:

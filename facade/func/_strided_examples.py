@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import Layout
+from leafax.functional.ops.shape.strides import Layout
 
-from .._beyond import places, reach
-from .._strides import layout, unlooked
+from .._storage.as_strided_outside import places, reach
+from .._storage.strides import layout, unlooked
 from ._aliases import Views, alias
 from ._levels import innermost, running, suspended
 

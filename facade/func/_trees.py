@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._pytree import TreeSpec, flatten_up_to, tree_unflatten
-from .._pytree import tree_flatten as flatten
+from .._core.tree.trees import TreeSpec, flatten_up_to, tree_unflatten
+from .._core.tree.trees import tree_flatten as flatten
 
 __all__ = ["flatten", "flatten_up_to", "spell", "split_aux", "starred", "unflatten"]
 

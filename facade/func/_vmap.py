@@ -11,17 +11,17 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-from leafax.functional import TABLE
+from leafax.functional.program.op import TABLE
 
-from .._active import transform
-from .._budget import uncut
-from .._enter import enter
-from .._handle import Handle
-from .._modes import within
-from .._random import default_generator
-from .._record import apply
-from .._storage import of_mode
-from .._trace import Mode, local
+from .._core.grad_modes import within
+from .._core.handle import Handle
+from .._core.transforms_running import transform
+from .._core.trie import Mode, local
+from .._ops.creation.generator import default_generator
+from .._storage.shared_storage import of_mode
+from .._tracing.inputs import enter
+from .._tracing.loop_cuts import uncut
+from .._tracing.record import apply
 from ._aliases import Alias, Views, alias, tied
 from ._example_writes import Write
 from ._levels import Level, entered, innermost, rebuild, tower
@@ -136,9 +136,7 @@ def mapped(
         _check_out_dims(func, out_dims)
         leaves, dims, treedef = _in_dims(func, in_dims, args)
         size = _size(leaves, dims)
-        call = functools.partial(
-            _map, func, treedef, dims, out_dims, (randomness, older), kwargs
-        )
+        call = functools.partial(_map, func, treedef, dims, out_dims, (randomness, older), kwargs)
         sizes = [size] if chunk_size is None else _chunk_sizes(size, chunk_size)
         if len(sizes) < 2:
             return call(leaves, size)
@@ -196,9 +194,7 @@ def _map(
         # Each by itself: it may be that it, and its batch, do not differ in outer maps.
         written = [Write(e, level) for e in level.examples if e.writes]
     batches = {
-        k: of_mode(rebuild(outs[k], made), outs[k]._v.inference)
-        for k in own
-        if k not in of_others
+        k: of_mode(rebuild(outs[k], made), outs[k]._v.inference) for k in own if k not in of_others
     }
     for k, (of, how) in of_others.items():
         aliases[k] = how._replace(batch=batches[of])

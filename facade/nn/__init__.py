@@ -1,6 +1,6 @@
 """PyTorch's `torch.nn`."""
 
-from .. import _missing
+from .._core import missing_names as _missing_names
 from . import attention as attention
 from . import common_types as common_types
 from . import functional as functional
@@ -11,7 +11,7 @@ from . import parallel as parallel
 from . import parameter as parameter
 from . import utils as utils
 from ._factory_kwargs import factory_kwargs as factory_kwargs
-from ._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
+from ._functional.linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from .modules import *  # noqa: F403
 from .parallel import DataParallel as DataParallel
 from .parameter import Buffer as Buffer
@@ -19,4 +19,4 @@ from .parameter import Parameter as Parameter
 from .parameter import UninitializedBuffer as UninitializedBuffer
 from .parameter import UninitializedParameter as UninitializedParameter
 
-__getattr__ = _missing.missing("leafax.nn", _missing.layer)
+__getattr__ = _missing_names.missing("leafax.nn", _missing_names.layer)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _creation
-from .._handle import Handle
-from .._tensor import Tensor
+from .._core.handle import Handle
+from .._ops.creation import factories
+from .._tensor.tensor import Tensor
 
 _NO_SHAPE = (
     "Can't access the shape of an uninitialized parameter or buffer. This error usually happens "
@@ -62,7 +62,7 @@ class UninitializedTensorMixin:
             device = blank.device
         if dtype is None:
             dtype = blank.dtype
-        made = _creation.empty(shape, device=device, dtype=dtype)
+        made = factories.empty(shape, device=device, dtype=dtype)
         if self.requires_grad:
             made.requires_grad_()
         fields = self.__dict__

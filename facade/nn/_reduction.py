@@ -51,9 +51,9 @@ def expanded(input: Any, target: Any) -> tuple[Any, Any]:
         "Please ensure they have the same size.",
         stacklevel=3,
     )
-    from .. import _functions
+    from .._api import functions
 
-    return tuple(vars(_functions)["broadcast_tensors"](input, target))  # type: ignore[return-value]
+    return tuple(vars(functions)["broadcast_tensors"](input, target))  # type: ignore[return-value]
 
 
 def weighted(loss: Any, weight: Any, input: Any, reduction: str, mean: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, TypeVar
 
-from .._tensor import Tensor as Tensor
+from .._tensor.tensor import Tensor as Tensor
 
 T = TypeVar("T")
 _scalar_or_tuple_any_t: TypeAlias = T | tuple[T, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._convolution_backward import convolution_backward
+from ._functional.convolution_backward import convolution_backward
 
 
 def _by_input(dims: int) -> Callable[..., Any]:

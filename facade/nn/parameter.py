@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _creation, _legacy, _record
-from .._handle import Handle, users_attributes
-from .._tensor import Tensor, _rebuild
-from .._written_at_once import copy_of
+from .._core.handle import Handle, users_attributes
+from .._ops.creation import factories as _factories
+from .._ops.creation import legacy_constructors as _legacy_constructors
+from .._ops.creation.written_at_once import copy_of
+from .._tensor.tensor import Tensor, _rebuild
+from .._tracing import record as _record
 from ._lazy_tensor import UninitializedTensorMixin as UninitializedTensorMixin
 
 
@@ -44,13 +46,13 @@ class Parameter(Tensor, metaclass=_Meta):
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
-            data = _creation.empty(0)
+            data = _factories.empty(0)
         kind = type(data)
         if kind is Tensor or kind is Parameter:
             return _made(cls, data, requires_grad)
         made = data.detach()
         if type(made) is Tensor and isinstance(data, Tensor):  # its class defines no `detach`
-            made = _legacy.of_class(made, kind)
+            made = _legacy_constructors.of_class(made, kind)
             made.__dict__.update(users_attributes(data))
         made.requires_grad_(requires_grad)
         if type(made) is not kind:
@@ -94,7 +96,7 @@ class Buffer(Tensor, metaclass=_Meta):
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
-            data = _creation.empty(0)
+            data = _factories.empty(0)
         requires_grad = data.requires_grad
         made = data.detach().requires_grad_(requires_grad)
         made.persistent = persistent
@@ -114,7 +116,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        return cls._blank(_creation.empty(0, device=device, dtype=dtype), requires_grad)
+        return cls._blank(_factories.empty(0, device=device, dtype=dtype), requires_grad)
 
     def __deepcopy__(self, memo: Any) -> Any:
         if id(self) in memo:
@@ -143,7 +145,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         dtype: Any = None,
         persistent: bool = True,
     ) -> Any:
-        made = cls._blank(_creation.empty(0, device=device, dtype=dtype), requires_grad)
+        made = cls._blank(_factories.empty(0, device=device, dtype=dtype), requires_grad)
         made.persistent = persistent
         made._is_buffer = True
         return made
@@ -163,7 +165,7 @@ def is_lazy(param: Any) -> bool:
 
 def _made(cls: Any, data: Any, requires_grad: bool) -> Any:
     """A parameter of class `cls` on the memory of `data`."""
-    made = _legacy.of_class(data.detach(), cls)
+    made = _legacy_constructors.of_class(data.detach(), cls)
     if requires_grad:
         if not (data.is_floating_point() or data.is_complex()):
             raise RuntimeError(

@@ -1,24 +1,24 @@
 """PyTorch's `torch.optim`, on optax."""
 
-from .. import _missing
+from .._core import missing_names as _missing_names
 from . import lr_scheduler as lr_scheduler
 from . import optimizer as optimizer
 from . import swa_utils as swa_utils
-from ._adadelta import Adadelta as Adadelta
 from ._adafactor import Adafactor as Adafactor
-from ._adagrad import Adagrad as Adagrad
-from ._adam import Adam as Adam
-from ._adam import AdamW as AdamW
-from ._adamax import Adamax as Adamax
-from ._asgd import ASGD as ASGD
-from ._lbfgs import LBFGS as LBFGS
+from ._base.optimizer import Optimizer as Optimizer
 from ._muon import Muon as Muon
-from ._nadam import NAdam as NAdam
-from ._optax import Optax as Optax
-from ._optimizer import Optimizer as Optimizer
-from ._radam import RAdam as RAdam
-from ._rmsprop import RMSprop as RMSprop
-from ._rprop import Rprop as Rprop
-from ._sgd import SGD as SGD
+from ._rules.adadelta import Adadelta as Adadelta
+from ._rules.adagrad import Adagrad as Adagrad
+from ._rules.adam import Adam as Adam
+from ._rules.adam import AdamW as AdamW
+from ._rules.adamax import Adamax as Adamax
+from ._rules.asgd import ASGD as ASGD
+from ._rules.lbfgs import LBFGS as LBFGS
+from ._rules.nadam import NAdam as NAdam
+from ._rules.optax import Optax as Optax
+from ._rules.radam import RAdam as RAdam
+from ._rules.rmsprop import RMSprop as RMSprop
+from ._rules.rprop import Rprop as Rprop
+from ._rules.sgd import SGD as SGD
 
-__getattr__ = _missing.missing("leafax.optim", _missing.OPTIM.get)
+__getattr__ = _missing_names.missing("leafax.optim", _missing_names.OPTIM.get)

@@ -6,9 +6,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from . import _checks
-from ._counted import Counted
-from ._groups import ParamGroup
+from ._base import checks
+from ._base.counted import Counted
+from ._base.groups import ParamGroup
 
 
 class Adafactor(Counted):
@@ -47,16 +47,16 @@ class Adafactor(Counted):
         eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0,
         *, foreach: bool | None = None, maximize: bool = False,
     ) -> None:  # fmt: skip
-        _checks.one_element("lr", lr)
-        _checks.at_least(0.0, "Learning rate", lr)
+        checks.one_element("lr", lr)
+        checks.at_least(0.0, "Learning rate", lr)
         if not 0.0 >= beta2_decay:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
         if eps[0] is not None:
-            _checks.at_least(0.0, "epsilon1", eps[0])
-        _checks.at_least(0.0, "epsilon2", eps[1])
+            checks.at_least(0.0, "epsilon1", eps[0])
+        checks.at_least(0.0, "epsilon2", eps[1])
         if not 1.0 <= d:
             raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
-        _checks.at_least(0.0, "weight_decay", weight_decay)
+        checks.at_least(0.0, "weight_decay", weight_decay)
         super().__init__(
             params,
             {

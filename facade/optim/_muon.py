@@ -7,9 +7,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from . import _checks
-from ._groups import ParamGroup
-from ._optimizer import Optimizer
+from ._base import checks
+from ._base.groups import ParamGroup
+from ._base.optimizer import Optimizer
 
 
 class Muon(Optimizer):
@@ -49,10 +49,10 @@ class Muon(Optimizer):
         ns_coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
         eps: float = 1e-7, ns_steps: int = 5, adjust_lr_fn: str | None = None,
     ) -> None:  # fmt: skip
-        _checks.one_element("lr", lr)
-        _checks.at_least(0.0, "Learning rate", lr)
-        _checks.at_least(0.0, "momentum", momentum)
-        _checks.at_least(0.0, "weight decay", weight_decay)
+        checks.one_element("lr", lr)
+        checks.at_least(0.0, "Learning rate", lr)
+        checks.at_least(0.0, "momentum", momentum)
+        checks.at_least(0.0, "weight decay", weight_decay)
         if adjust_lr_fn is not None and adjust_lr_fn not in ("original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
         super().__init__(

@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.adadelta`."""
 
-from ._adadelta import Adadelta as Adadelta
+from ._rules.adadelta import Adadelta as Adadelta
 
 __all__ = ["Adadelta"]

@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.adagrad`."""
 
-from ._adagrad import Adagrad as Adagrad
+from ._rules.adagrad import Adagrad as Adagrad
 
 __all__ = ["Adagrad"]

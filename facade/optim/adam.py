@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.adam`."""
 
-from ._adam import Adam as Adam
+from ._rules.adam import Adam as Adam
 
 __all__ = ["Adam"]

@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.adamax`."""
 
-from ._adamax import Adamax as Adamax
+from ._rules.adamax import Adamax as Adamax
 
 __all__ = ["Adamax"]

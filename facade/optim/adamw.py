@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.adamw`."""
 
-from ._adam import AdamW as AdamW
+from ._rules.adam import AdamW as AdamW
 
 __all__ = ["AdamW"]

@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.asgd`."""
 
-from ._asgd import ASGD as ASGD
+from ._rules.asgd import ASGD as ASGD
 
 __all__ = ["ASGD"]

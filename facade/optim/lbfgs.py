@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.lbfgs`."""
 
-from ._lbfgs import LBFGS as LBFGS
+from ._rules.lbfgs import LBFGS as LBFGS
 
 __all__ = ["LBFGS"]

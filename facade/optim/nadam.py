@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.nadam`."""
 
-from ._nadam import NAdam as NAdam
+from ._rules.nadam import NAdam as NAdam
 
 __all__ = ["NAdam"]

@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.radam`."""
 
-from ._radam import RAdam as RAdam
+from ._rules.radam import RAdam as RAdam
 
 __all__ = ["RAdam"]

@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.rmsprop`."""
 
-from ._rmsprop import RMSprop as RMSprop
+from ._rules.rmsprop import RMSprop as RMSprop
 
 __all__ = ["RMSprop"]

@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.rprop`."""
 
-from ._rprop import Rprop as Rprop
+from ._rules.rprop import Rprop as Rprop
 
 __all__ = ["Rprop"]

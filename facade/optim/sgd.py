@@ -1,5 +1,5 @@
 """PyTorch's `torch.optim.sgd`."""
 
-from ._sgd import SGD as SGD
+from ._rules.sgd import SGD as SGD
 
 __all__ = ["SGD"]

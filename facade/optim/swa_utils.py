@@ -9,19 +9,19 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, Literal
 
-from .._dtype import int64
-from .._from_data import tensor
-from .._modes import no_grad
+from .._core.dtypes import int64
+from .._core.grad_modes import no_grad
+from .._ops.creation.from_data import tensor
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
-from ._averages import Average as Average
-from ._averages import AveragedFlax, MultiAverage, average_by_dtype
-from ._averages import get_ema_avg_fn as get_ema_avg_fn
-from ._averages import get_ema_multi_avg_fn as get_ema_multi_avg_fn
-from ._averages import get_swa_avg_fn as get_swa_avg_fn
-from ._averages import get_swa_multi_avg_fn as get_swa_multi_avg_fn
-from ._optimizer import Optimizer
-from ._schedule import NOT_WITHIN, LRScheduler, for_each_group
+from ._base.optimizer import Optimizer
+from ._schedules.averages import Average as Average
+from ._schedules.averages import AveragedFlax, MultiAverage, average_by_dtype
+from ._schedules.averages import get_ema_avg_fn as get_ema_avg_fn
+from ._schedules.averages import get_ema_multi_avg_fn as get_ema_multi_avg_fn
+from ._schedules.averages import get_swa_avg_fn as get_swa_avg_fn
+from ._schedules.averages import get_swa_multi_avg_fn as get_swa_multi_avg_fn
+from ._schedules.schedule import NOT_WITHIN, LRScheduler, for_each_group
 
 
 class AveragedModel(Module):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._host import room
+from .._core.host_transfer import room
 from ._options import LoadEndianness, get_default_load_endianness
 
 START = b"PK\x03\x04"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dtype import of
+from .._core.dtypes import of
 from . import _older
 from ._archive import START, Reader
 from ._kinds import StorageType

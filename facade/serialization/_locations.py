@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from .. import cuda
-from .._dtype import device
-from .._storages import UntypedStorage
+from .._core.dtypes import device
+from .._storage.storage_objects import UntypedStorage
 from ._memory import FileMemory
 
 _packages: list[tuple[int, Any, Any]] = []

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import contiguous_strides
+from leafax.functional.ops.shape.strides import contiguous_strides
 
-from .._convert import jax_device as _jax_device
-from .._copied_memory import placed
-from .._dtype import device, of
-from .._from_data import wrap
-from .._layout import is_dense
-from .._storages import TypedStorage, UntypedStorage
-from .._strided import lie
-from .._writes import written
+from .._core.dtypes import device, of
+from .._ops.creation.from_data import wrap
+from .._ops.creation.make_strided import lie
+from .._ops.creation.to import jax_device as _jax_device
+from .._ops.views.deepcopy import placed
+from .._rules.strides.of_results import is_dense
+from .._storage.storage_objects import TypedStorage, UntypedStorage
+from .._storage.write import written
 
 
 def check_window(offset: Any, size: Any, stride: Any, kind: np.dtype[Any], nbytes: int) -> None:

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import _legacy, _memory_format
-from .._dtype import ALL, Size, device, dtype
-from .._tensor import Tensor
+from .._core import memory_format
+from .._core.dtypes import ALL, Size, device, dtype
+from .._ops.creation import legacy_constructors
+from .._tensor.tensor import Tensor
 from ..nn.parameter import Parameter
 from ._kinds import FLOATS_OF_8_BITS, QUANTIZATIONS, TYPES, Raw
 from ._rebuild import REFUSED, UTILS, _load_from_bytes, _rebuild_from_type_v2
 
-_LAYOUTS = {"torch.strided": _memory_format.strided}
+_LAYOUTS = {"torch.strided": memory_format.strided}
 _MODULES = ("leafax.nn.modules.", "leafax.nn.parameter", "leafax.nn.utils.")
 
 
@@ -48,9 +49,9 @@ def allowed() -> dict[str, Any]:
     for name, kind in TYPES.items():
         where = ("torch.storage",) if name == "UntypedStorage" else ("torch", "torch.cuda")
         found.update((f"{module}.{name}", kind) for module in where)
-    for name in vars(_legacy):
-        if name.endswith("Tensor") and isinstance(getattr(_legacy, name), type):
-            found[f"torch.{name}"] = getattr(_legacy, name)
+    for name in vars(legacy_constructors):
+        if name.endswith("Tensor") and isinstance(getattr(legacy_constructors, name), type):
+            found[f"torch.{name}"] = getattr(legacy_constructors, name)
     return found
 
 
@@ -98,8 +99,8 @@ def _written() -> dict[int, tuple[str, str]]:
         names[id(kind)] = "torch.storage" if name == "UntypedStorage" else "torch", name
     names.update(
         (id(x), ("torch", repr(x).removeprefix("torch.")))
-        for x in vars(_memory_format).values()
-        if isinstance(x, _memory_format.memory_format)
+        for x in vars(memory_format).values()
+        if isinstance(x, memory_format.memory_format)
     )
     return names  # type: ignore[return-value]
 

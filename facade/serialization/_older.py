@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._copied_memory import placed
-from .._dtype import Size, device, of
-from .._enter import from_array
-from .._layout import is_dense
-from .._storages import UntypedStorage
-from .._strided import lie
-from .._trace import local
-from .._writes import written
+from .._core.dtypes import Size, device, of
+from .._core.trie import local
+from .._ops.creation.make_strided import lie
+from .._ops.views.deepcopy import placed
+from .._rules.strides.of_results import is_dense
+from .._storage.storage_objects import UntypedStorage
+from .._storage.write import written
+from .._tracing.inputs import from_array
 from ._locations import default_restore_location
 
 STRUCTURE = "structure.json"

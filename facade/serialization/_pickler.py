@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional import contiguous_strides
+from leafax.functional.ops.shape.strides import contiguous_strides
 
-from .._dtype import device, of
-from .._handle import Handle, users_attributes
-from .._layout import is_dense
-from .._memory_format import layout
-from .._storages import TypedStorage, UntypedStorage
-from .._tensor import Tensor, _warn_of_hooks
+from .._core.dtypes import device, of
+from .._core.handle import Handle, users_attributes
+from .._core.memory_format import layout
+from .._rules.strides.of_results import is_dense
+from .._storage.storage_objects import TypedStorage, UntypedStorage
+from .._tensor.tensor import Tensor, _warn_of_hooks
 from ..nn.parameter import Parameter
 from . import _rebuild
 from ._kinds import TYPES, StorageType, type_of

@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._dtype import dtype as dtype_class
-from .._from_data import from_numpy
-from .._handle import Handle
-from .._writes import written
+from .._core.dtypes import dtype as dtype_class
+from .._core.handle import Handle
+from .._ops.creation.from_data import from_numpy
+from .._storage.write import written
 from ..nn.parameter import Parameter
 from ._kinds import Raw
 from ._memory import ArrayMemory, FileMemory

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._host import room
+from .._core.host_transfer import room
 from ._archive import read_into
 from ._kinds import TYPES, StorageType
 

@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict
 from pickle import UnpicklingError
 from typing import Any
 
-from .._tensor import Tensor
+from .._tensor.tensor import Tensor
 from ..nn.parameter import Parameter
 from ._names import allowed
 from ._safe import trusted

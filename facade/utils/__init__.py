@@ -1,6 +1,6 @@
 """PyTorch's `torch.utils` on JAX."""
 
-from .. import _missing
+from .._core import missing_names as _missing_names
 from . import _pytree as _pytree
 from . import checkpoint as checkpoint
 from . import deterministic as deterministic
@@ -8,4 +8,6 @@ from . import dlpack as dlpack
 from . import hooks as hooks
 
 # `data` takes Python's `multiprocessing` along.
-__getattr__ = _missing.missing("leafax.utils", _missing.UTILS.get, later=("data", "tensorboard"))
+__getattr__ = _missing_names.missing(
+    "leafax.utils", _missing_names.UTILS.get, later=("data", "tensorboard")
+)

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import _modes
-from .._handle import Handle
+from .._core import grad_modes
+from .._core.handle import Handle
 
 _OUTPUTS_ONLY = (
     "Full backward hook is firing when gradients are computed with respect to module outputs since "
@@ -124,7 +124,7 @@ def _through_node(args: Any, hook: Callable[[Any], None]) -> tuple[Any, list[int
 
     index = [i for i, x in enumerate(args) if isinstance(x, Handle)]
     tracked: bool = any(args[i].requires_grad for i in index)
-    if not (tracked and _modes.is_grad_enabled()):
+    if not (tracked and grad_modes.is_grad_enabled()):
         return args, None
     passed = BackwardHookFunction.apply(*[args[i] for i in index])
     nodes = [

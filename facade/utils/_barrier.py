@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from leafax.functional import Op
+from leafax.functional.program.op import Op
 
 
 def _barrier(*arrays: Any, n: int) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from .._handle import Handle
+from .._core.handle import Handle
 
 
 def detach_variable(inputs: Any) -> tuple[Any, ...]:

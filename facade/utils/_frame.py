@@ -13,20 +13,20 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from leafax.functional import Node as Entry
+from leafax.functional.program.program import Node as Entry
 
-from .. import _random
-from .._autocast_again import Autocast
-from .._budget import uncut
-from .._enter import enter, make
-from .._handle import Handle
-from .._keep import needed
-from .._modes import within
-from .._region import Region
-from .._roles import alias, keep_edge
-from .._saved import modified, saved_places
-from .._trace import NOWHERE, Mode, State, Value, local, resting
-from ..autograd._saved_hooks import Packed, pack_argument, saving, unhooked
+from .._autograd.graph.keep_over_cut import needed
+from .._autograd.saved.saved_values import modified, saved_places
+from .._autograd.saved_hooks.saved_tensors_hooks import Packed, pack_argument, saving, unhooked
+from .._core.grad_modes import within
+from .._core.handle import Handle
+from .._core.trie import NOWHERE, Mode, State, Value, local, resting
+from .._ops.autocast.snapshot import Autocast
+from .._ops.creation import generator as _random
+from .._storage.autograd_roles import alias, keep_edge
+from .._tracing.inputs import enter, make
+from .._tracing.loop_cuts import uncut
+from .._tracing.subgraph import Region
 from ._group import owner
 from ._mismatch import CheckpointError, compare, report
 from ._recomputed import Again, InThread, Latest, Recomputed
@@ -137,7 +137,7 @@ class Frame:
         return latest
 
     def _recompute(self, grads: list[Any], env: dict[int, Value]) -> Latest:
-        from ..autograd._context_saved import origin
+        from .._autograd.saved_hooks.context_saved import origin
 
         for t, version in zip(self.args, self.versions, strict=True):
             if version is not None and t._version != version:
@@ -219,8 +219,8 @@ class Frame:
 
     def keep(self, t: Any, own: int | None) -> Any:
         """What stands for a tensor that a Function saves: `t` itself until the call is over."""
-        from ..autograd._context_saved import snapshot
-        from ..autograd._node import edge_from
+        from .._autograd.graph.python_node import edge_from
+        from .._autograd.saved_hooks.context_saved import snapshot
 
         here = self.here
         if here.found is not None:
@@ -274,7 +274,7 @@ def _with_edge(value: Value, first: Value, node: Any, i: int) -> Value:
     edge = node.next_edges()[i]
     if edge is None:
         return value
-    from ..autograd._node import external
+    from .._autograd.graph.python_node import external
 
     if edge[0].accumulates:
         leaf = edge[0].variable
@@ -286,7 +286,7 @@ def _with_edge(value: Value, first: Value, node: Any, i: int) -> Value:
 
 def saved(node: Any, index: int) -> Any:
     """What a node of an earlier program would have saved: `grad_fn._saved_self`."""
-    from ..autograd._node import set_history
+    from .._autograd.graph.python_node import set_history
 
     state = node.state
     frame = node.frame if node.frame is not None else node.trace.frames[state]

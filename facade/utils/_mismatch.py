@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .._dtype import device, of
-from .._trace import State, Value
+from .._core.dtypes import device, of
+from .._core.trie import State, Value
 
 TIP = """
 Tip: To see a more detailed error message, either pass `debug=True` to

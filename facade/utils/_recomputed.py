@@ -6,9 +6,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from .._enter import make
-from .._roles import alias
-from .._trace import NOWHERE, State, Value, local, resting
+from .._core.trie import NOWHERE, State, Value, local, resting
+from .._storage.autograd_roles import alias
+from .._tracing.inputs import make
 from ._group import GraphExecGroup, owner
 from ._mismatch import spent
 
@@ -83,7 +83,7 @@ class Recomputed:
 
     def unpack(self, node: Any) -> Any:
         """The saved tensor again, with its place in the graph."""
-        from ..autograd._node import set_history
+        from .._autograd.graph.python_node import set_history
 
         if self.tensor is not None:
             t = self.tensor
@@ -112,7 +112,7 @@ class Again:
 
     def unpack(self, index: int) -> Any:
         """Operand `index`, or result -1 - `index`, as a tensor."""
-        from ..autograd._node import set_history
+        from .._autograd.graph.python_node import set_history
 
         trace = local.trace
         if index >= 0:

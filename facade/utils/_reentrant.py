@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .. import _random
-from .._autocast_again import Autocast
-from .._enter import enter, make
-from .._handle import Handle
-from .._modes import enable_grad
-from .._record import record
-from .._trace import local
+from .._core.grad_modes import enable_grad
+from .._core.handle import Handle
+from .._core.trie import local
+from .._ops.autocast.snapshot import Autocast
+from .._ops.creation import generator as _random
+from .._tracing.inputs import enter, make
+from .._tracing.record import record
 from ..autograd import Function, Variable, backward
 from ._barrier import BARRIER
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leafax.functional import Input
+from leafax.functional.program.program import Input
 
-from .._enter import enter
-from .._record import record
-from .._step import step
-from .._trace import State, Value, local
+from .._core.trie import State, Value, local
+from .._tracing.infer import step
+from .._tracing.inputs import enter
+from .._tracing.record import record
 from ._barrier import BARRIER
 
 

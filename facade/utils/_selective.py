@@ -6,10 +6,10 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional import Slot
+from leafax.functional.program.program import Slot
 
-from .._enter import make
-from .._trace import State, Trace
+from .._core.trie import State, Trace
+from .._tracing.inputs import make
 from ..ops import OpOverload, OpOverloadPacket, aten, overload_of
 
 _MISMATCH = (

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from .._budget import uncut
-from .._handle import Handle
-from .._step import UNSAVED
-from .._trace import local
-from ..autograd._saved_hooks import check_checkpoint, saving, unhooked
+from .._autograd.saved_hooks.saved_tensors_hooks import check_checkpoint, saving, unhooked
+from .._core.handle import Handle
+from .._core.trie import local
+from .._tracing.infer import UNSAVED
+from .._tracing.loop_cuts import uncut
 from ._checkpoint_states import DefaultDeviceType as DefaultDeviceType
 from ._checkpoint_states import check_backward_validity as check_backward_validity
 from ._checkpoint_states import detach_variable as detach_variable

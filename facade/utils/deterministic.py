@@ -3,20 +3,20 @@
 import sys
 import types
 
-from .. import _uninitialized
+from .._ops.creation import fill_deterministic as _fill_deterministic
 
 
 class _Deterministic(types.ModuleType):
     @property
     def fill_uninitialized_memory(self) -> bool:
         """Whether `empty` and its like fill memory under `use_deterministic_algorithms(True)`."""
-        return _uninitialized.fill_uninitialized_memory[0]
+        return _fill_deterministic.fill_uninitialized_memory[0]
 
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
-        _uninitialized.fill_uninitialized_memory[0] = mode
+        _fill_deterministic.fill_uninitialized_memory[0] = mode
 
 
 sys.modules[__name__].__class__ = _Deterministic

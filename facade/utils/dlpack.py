@@ -2,8 +2,8 @@
 
 import enum
 
-from .._buffers import from_dlpack as from_dlpack
-from .._buffers import to_dlpack as to_dlpack
+from .._ops.creation.dlpack import from_dlpack as from_dlpack
+from .._ops.creation.dlpack import to_dlpack as to_dlpack
 
 __all__ = ["DLDeviceType", "from_dlpack"]
 

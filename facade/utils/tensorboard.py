@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._handle import Handle
+from .._core.handle import Handle
 
 
 def _array(x: Any) -> np.ndarray:

@@ -1,30 +1,66 @@
-"""The op table, by family: importing this package fills `leafax.functional.TABLE`.
+"""The op table, by family: importing this package fills `leafax.functional.TABLE`."""
 
-Each file is one family and enters its ops by decorating functions; a new file is found by
-itself.
-"""
-
-from importlib import import_module
-from pathlib import Path
-
-from ._dims import broadcast_shapes as broadcast_shapes
-from ._dims import flatten_size as flatten_size
-from ._dims import wrap_dim as wrap_dim
-from ._strides import NOT_VIEWABLE as NOT_VIEWABLE
-from ._strides import VIEW_RULES as VIEW_RULES
-from ._strides import Layout as Layout
-from ._strides import contiguous_strides as contiguous_strides
-
-for _file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
-    import_module(f"{__name__}.{_file.stem}")
-
-from .einsum import einsum_terms as einsum_terms  # noqa: E402
-from .fft_kernels import BY_POINTS as BY_POINTS  # noqa: E402
-from .fft_kernels import BY_ROOT as BY_ROOT  # noqa: E402
-from .fft_kernels import NO_SCALE as NO_SCALE  # noqa: E402
-from .linalg_lu import LU as LU  # noqa: E402
-from .linalg_lu import Unpacked as Unpacked  # noqa: E402
-from .linalg_spectra import SVDOld as SVDOld  # noqa: E402
-from .scatter import REDUCTION_NAMES as REDUCTION_NAMES  # noqa: E402
-from .slice_writes import need_slice_shape as need_slice_shape  # noqa: E402
-from .slice_writes import need_slices as need_slices  # noqa: E402
+from .elementwise import arithmetic as arithmetic
+from .elementwise import binary as binary
+from .elementwise import bitwise as bitwise
+from .elementwise import comparison as comparison
+from .elementwise import powers as powers
+from .elementwise import rounding as rounding
+from .elementwise import unary as unary
+from .fft import fft as fft
+from .fft import kernels as kernels
+from .fft import stft as stft
+from .indexing import indexing as indexing
+from .indexing import scatter as scatter
+from .linalg import decompositions as decompositions
+from .linalg import einsum as einsum
+from .linalg import factored as factored
+from .linalg import functions as functions
+from .linalg import linalg as linalg
+from .linalg import lu as lu
+from .linalg import matmul as matmul
+from .linalg import pinv as pinv
+from .linalg import solve as solve
+from .linalg import spectra as spectra
+from .nn import activation as activation
+from .nn import adaptive_pool as adaptive_pool
+from .nn import attention as attention
+from .nn import batch_norm as batch_norm
+from .nn import conv as conv
+from .nn import distance as distance
+from .nn import dropout as dropout
+from .nn import fractional_pool as fractional_pool
+from .nn import grid as grid
+from .nn import image as image
+from .nn import interpolate as interpolate
+from .nn import linear as linear
+from .nn import loss as loss
+from .nn import margin_loss as margin_loss
+from .nn import native as native
+from .nn import nll as nll
+from .nn import norm as norm
+from .nn import pad as pad
+from .nn import pool as pool
+from .nn import recurrent as recurrent
+from .nn import softmax as softmax
+from .nn import unpool as unpool
+from .random import counts as counts
+from .random import creation as creation
+from .random import draws as draws
+from .random import gamma as gamma
+from .reduction import extrema as extrema
+from .reduction import norms as norms
+from .reduction import reduction as reduction
+from .reduction import scans as scans
+from .reduction import searching as searching
+from .reduction import segments as segments
+from .reduction import sorting as sorting
+from .reduction import torch_norm as torch_norm
+from .shape import joins as joins
+from .shape import shape as shape
+from .shape import slice_writes as slice_writes
+from .shape import slices as slices
+from .shape import views as views
+from .special import bessel as bessel
+from .special import polynomials as polynomials
+from .special import special as special

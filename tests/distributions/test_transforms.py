@@ -188,7 +188,7 @@ def test_constraint(name: str) -> None:
             continue
         assert one[0] == other[0] or name in ("cat", "stack")
         np.testing.assert_allclose(one[1], other[1], 1e-9)
-    from leafax.distributions._host_checks import holds_at_rest
+    from leafax.distributions._families.host_checks import holds_at_rest
 
     said = holds_at_rest(ours[5], leafax.tensor(value, dtype=leafax.float64))
     assert said is None or said == all(np.ravel(ours[3]))  # NumPy's answer is the same

@@ -120,7 +120,7 @@ def fit(model: Any, steps: int = 4) -> list[float]:
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    runs = [r for r in leafax._run.history if r.reason == "optimizer.step()"]
+    runs = [r for r in leafax._runtime.cut.history if r.reason == "optimizer.step()"]
     assert [r.how for r in runs[-steps + 2 :]] == ["cached"] * (steps - 2), "one program a step"
     return losses
 

@@ -200,7 +200,7 @@ def test_activations_and_gradients_are_seen_inside_the_step() -> None:
     freeze(ours, "features", "hidden")
     optimizer = leafax.optim.SGD(ours.parameters(), lr=0.1)
     steps(leafax, ours, optimizer, 3)
-    assert leafax._run.history[-1].how == "cached"
+    assert leafax._runtime.cut.history[-1].how == "cached"
     held: dict[str, Any] = {}
     for name in ("features.1", "hidden"):
         theirs.get_submodule(name).register_forward_hook(
@@ -307,7 +307,7 @@ def test_adapters_train_alone_and_are_saved_and_copied(tmp_path: Path) -> None:
     optimizer = leafax.optim.Adam([*adapter.parameters(), *module.parameters()], lr=0.05)
     losses = steps(leafax, module, optimizer, 4)
     assert losses[-1] < losses[0] and len(optimizer.state) == 6
-    assert leafax._run.history[-1].how == "cached"
+    assert leafax._runtime.cut.history[-1].how == "cached"
     assert all(module.state_dict()[n].tolist() == before[n] for n in before)
     safetensors.save(tmp_path / "adapter.safetensors", adapter)
     x = leafax.from_numpy(X)

@@ -229,9 +229,9 @@ def test_functional_call() -> None:
 
 def test_parameters_record_as_tensors_do() -> None:
     """One class more is no reason for the recorder's slow path."""
-    from leafax import _record  # type: ignore[attr-defined]
+    from leafax._tracing import record  # type: ignore[attr-defined]
 
-    assert _record._parameter_class is nn.Parameter
+    assert record._parameter_class is nn.Parameter
     w = nn.Parameter(leafax.ones(2))
     assert type(w * 2) is leafax.Tensor and type(w.detach()) is leafax.Tensor
     assert not isinstance(w * 2, nn.Parameter)
@@ -240,16 +240,16 @@ def test_parameters_record_as_tensors_do() -> None:
 def test_weights_are_cast_and_loaded_without_spoiling_memories(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from leafax import _kept_memo  # type: ignore[attr-defined]
+    from leafax._autograd.memo import replay_after_cut  # type: ignore[attr-defined]
 
     replays = []
-    replay = _kept_memo.replay
+    replay = replay_after_cut.replay
 
     def noted(*args: Any) -> None:
         replays.append(1)
         replay(*args)
 
-    monkeypatch.setattr(_kept_memo, "replay", noted)
+    monkeypatch.setattr(replay_after_cut, "replay", noted)
     m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)).double()
     m.load_state_dict(copy.deepcopy(m).state_dict())
     optimizer = leafax.optim.SGD(m.parameters(), lr=0.1)

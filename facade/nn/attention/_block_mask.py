@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Self
 
-from ..._dtype import int32
+from ..._core.dtypes import int32
 from ._blocks import blocks_of, transposed
 
 MaskMod = Callable[[Any, Any, Any, Any], Any]
@@ -27,7 +27,7 @@ _MORE = [
 
 def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
     """Attend to everything."""
-    from ..._dtype import bool as bool_dtype
+    from ..._core.dtypes import bool as bool_dtype
 
     return batch.new_ones((), dtype=bool_dtype)
 

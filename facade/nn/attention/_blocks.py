@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._creation import arange
-from ..._dtype import bool as bool_dtype
-from ..._dtype import int8, int32
+from ..._core.dtypes import bool as bool_dtype
+from ..._core.dtypes import int8, int32
+from ..._ops.creation.factories import arange
 from .. import functional as F
 
 

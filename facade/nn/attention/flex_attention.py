@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
-from ..._creation import arange, zeros
+from ..._ops.creation.factories import arange, zeros
 from ...func import vmap
 from ._block_mask import _DEFAULT_SPARSE_BLOCK_SIZE as _DEFAULT_SPARSE_BLOCK_SIZE
 from ._block_mask import BlockMask as BlockMask
@@ -123,7 +123,7 @@ def _combined(mask_mods: tuple[MaskMod, ...], every: bool) -> MaskMod:
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
     def combined(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
-        from ..._dtype import bool as bool_dtype
+        from ..._core.dtypes import bool as bool_dtype
 
         result = (b.new_ones if every else b.new_zeros)((), dtype=bool_dtype)
         for mod in mask_mods:
@@ -205,7 +205,7 @@ def _scores(
     scale: float | None,
 ) -> Any:  # fmt: skip
     """The scores `(B, Hq, L, S)` after both functions, in single precision at least."""
-    from ..._dtype import float32, float64
+    from ..._core.dtypes import float32, float64
 
     precise = float64 if query.dtype == float64 else float32
     groups = query.size(1) // key.size(1)

@@ -40,9 +40,7 @@ from .fold import *
 from .instancenorm import *
 from .lazy import *
 from .linear import *
-from .linear_cross_entropy_options import (
-    LinearCrossEntropyOptions as LinearCrossEntropyOptions,
-)
+from .linear_cross_entropy_options import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from .loss import *
 from .module import Module as Module
 from .normalization import *

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from leafax.functional import TABLE
+from leafax.functional.program.op import TABLE
 
-from ..._record import apply
+from ..._tracing.record import apply
 from .. import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..._creation import empty, ones, zeros
-from ..._dtype import int64
-from ..._from_data import tensor
-from ..._modes import no_grad
+from ..._core.dtypes import int64
+from ..._core.grad_modes import no_grad
+from ..._ops.creation.factories import empty, ones, zeros
+from ..._ops.creation.from_data import tensor
 from .. import functional as F
 from ..init import ones_, zeros_
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter

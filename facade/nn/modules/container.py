@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from ._indexed import Indexed, in_order
-from ._parameter_containers import ParameterDict as ParameterDict
-from ._parameter_containers import ParameterList as ParameterList
+from ._layers.indexed import Indexed, in_order
+from ._layers.parameter_containers import ParameterDict as ParameterDict
+from ._layers.parameter_containers import ParameterList as ParameterList
 from .module import Module
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from .. import functional as F
 from ..parameter import UninitializedParameter
-from ._conv_base import _ConvNd, _ConvTransposeNd
+from ._layers.conv_base import _ConvNd, _ConvTransposeNd
 from .lazy import LazyModuleMixin
 from .utils import _ntuple
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ... import _modes
+from ..._core import grad_modes as _grad_modes
 from ..parameter import is_lazy
 
 __all__ = ["LazyModuleMixin"]
@@ -50,7 +50,7 @@ class LazyModuleMixin:
             if key in state_dict and t is not None and is_lazy(t):
                 given = state_dict[key]
                 if not is_lazy(given):
-                    with _modes.no_grad():
+                    with _grad_modes.no_grad():
                         t.materialize(given.shape)
 
     def initialize_parameters(self: Any, *args: Any, **kwargs: Any) -> None:

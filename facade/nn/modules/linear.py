@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..._creation import empty
-from ..._modes import no_grad
+from ..._core.grad_modes import no_grad
+from ..._ops.creation.factories import empty
 from .. import functional as F
 from ..init import _calculate_fan_in_and_fan_out, kaiming_uniform_, uniform_
 from ..parameter import Parameter, UninitializedParameter

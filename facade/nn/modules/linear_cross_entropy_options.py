@@ -1,5 +1,7 @@
 """PyTorch's `torch.nn.modules.linear_cross_entropy_options`."""
 
-from .._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
+from .._functional.linear_cross_entropy import (
+    LinearCrossEntropyOptions as LinearCrossEntropyOptions,
+)
 
 __all__ = ["LinearCrossEntropyOptions"]

@@ -6,21 +6,21 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ..._hook_handle import RemovableHandle
+from ..._autograd.graph.hook_handle import RemovableHandle
 from ...utils.hooks import BackwardHook as BackwardHook
 from ..parameter import Buffer as Buffer
 from ..parameter import Parameter as Parameter
-from ._attributes import Attributes
-from ._calls import Everywhere, HookedCall
-from ._extra_state import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
-from ._hooks import Hooks, add
-from ._loading import _IncompatibleKeys as _IncompatibleKeys
-from ._moving import Moving
-from ._old_backward_hooks import _WrappedHook as _WrappedHook
-from ._printing import Printing
-from ._printing import _addindent as _addindent
-from ._registering import Registering
-from ._state import State
+from ._module.attributes import Attributes
+from ._module.calls import Everywhere, HookedCall
+from ._module.extra_state import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
+from ._module.hooks import Hooks, add
+from ._module.loading import _IncompatibleKeys as _IncompatibleKeys
+from ._module.moving import Moving
+from ._module.old_backward_hooks import _WrappedHook as _WrappedHook
+from ._module.printing import Printing
+from ._module.printing import _addindent as _addindent
+from ._module.registering import Registering
+from ._module.state import State
 
 __all__ = [
     "register_module_forward_pre_hook",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from ..._creation import empty
+from ..._ops.creation.factories import empty
 from .. import functional as F
 from ..init import ones_, zeros_
 from ..parameter import Parameter
-from ._cross_map import cross_map_lrn2d
+from ._layers.cross_map import cross_map_lrn2d
 from .module import Module
 
 __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]

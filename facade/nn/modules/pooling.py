@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import functional as F
-from ._fractional_pooling import FractionalMaxPool2d as FractionalMaxPool2d
-from ._fractional_pooling import FractionalMaxPool3d as FractionalMaxPool3d
+from ._layers.fractional_pooling import FractionalMaxPool2d as FractionalMaxPool2d
+from ._layers.fractional_pooling import FractionalMaxPool3d as FractionalMaxPool3d
 from .module import Module
 from .utils import _ntuple, _single
 

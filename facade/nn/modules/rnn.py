@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._creation import zeros
-from ..._recurrent import gru, lstm, rnn_relu, rnn_tanh
+from ..._ops.creation.factories import zeros
+from .._functional.recurrent import gru, lstm, rnn_relu, rnn_tanh
 from ..utils.rnn import PackedSequence
-from ._rnn_base import RNNBase as RNNBase
-from ._rnn_base import _apply_permutation as _apply_permutation
-from ._rnn_base import apply_permutation as apply_permutation
-from ._rnn_cells import GRUCell as GRUCell
-from ._rnn_cells import LSTMCell as LSTMCell
-from ._rnn_cells import RNNCell as RNNCell
-from ._rnn_cells import RNNCellBase as RNNCellBase
+from ._layers.rnn_base import RNNBase as RNNBase
+from ._layers.rnn_base import _apply_permutation as _apply_permutation
+from ._layers.rnn_base import apply_permutation as apply_permutation
+from ._layers.rnn_cells import GRUCell as GRUCell
+from ._layers.rnn_cells import LSTMCell as LSTMCell
+from ._layers.rnn_cells import RNNCell as RNNCell
+from ._layers.rnn_cells import RNNCellBase as RNNCellBase
 
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
 

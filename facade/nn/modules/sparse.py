@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..._creation import empty
-from ..._modes import no_grad
+from ..._core.grad_modes import no_grad
+from ..._ops.creation.factories import empty
 from .. import functional as F
 from ..init import normal_
 from ..parameter import Parameter

@@ -7,14 +7,14 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..._creation import full
-from ..._trace import local
+from ..._core.trie import local
+from ..._ops.creation.factories import full
 from .. import functional as F
-from .._masks import canonical_mask, dtype_of
+from .._functional.masks import canonical_mask, dtype_of
 from ..init import xavier_uniform_
-from ._transformer_layers import TransformerDecoderLayer as TransformerDecoderLayer
-from ._transformer_layers import TransformerEncoderLayer as TransformerEncoderLayer
-from ._transformer_layers import _get_activation_fn as _get_activation_fn
+from ._layers.transformer_layers import TransformerDecoderLayer as TransformerDecoderLayer
+from ._layers.transformer_layers import TransformerEncoderLayer as TransformerEncoderLayer
+from ._layers.transformer_layers import _get_activation_fn as _get_activation_fn
 from .container import ModuleList
 from .module import Module
 from .normalization import LayerNorm

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from ... import accelerator
-from ..._dtype import device
+from ..._core.dtypes import device
 from ..modules.module import Module
 from .parallel_apply import parallel_apply
 from .replicate import replicate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..._handle import Handle
+from ..._core.handle import Handle
 
 __all__ = ["get_a_var", "parallel_apply"]
 

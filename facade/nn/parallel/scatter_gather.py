@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..._functions import cat, stack  # type: ignore[attr-defined]
-from ..._handle import Handle
+from ..._api.functions import cat, stack  # type: ignore[attr-defined]
+from ..._core.handle import Handle
 
 __all__ = ["scatter", "scatter_kwargs", "gather"]
 

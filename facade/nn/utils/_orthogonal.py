@@ -6,10 +6,10 @@ from enum import Enum, auto
 from typing import Any
 
 from ... import linalg
-from ..._creation import eye, randn, zeros_like
-from ..._functions import cat  # type: ignore[attr-defined]
-from ..._modes import no_grad
-from ..._type_info import finfo
+from ..._api.functions import cat  # type: ignore[attr-defined]
+from ..._core.grad_modes import no_grad
+from ..._core.number_limits import finfo
+from ..._ops.creation.factories import eye, randn, zeros_like
 from ..modules.module import Module
 
 

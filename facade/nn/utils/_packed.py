@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..._creation import arange, empty_like
-from ..._dtype import int64
-from ..._from_data import as_tensor
-from ..._handle import Handle
-from ..._packed import Places
+from ..._core.dtypes import int64
+from ..._core.handle import Handle
+from ..._ops.creation.factories import arange, empty_like
+from ..._ops.creation.from_data import as_tensor
+from .._functional.packed_sequence import Places
 
 
 class PackedSequence_(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..._modes import no_grad
-from ..._tensor import Tensor
+from ..._core.grad_modes import no_grad
+from ..._tensor.tensor import Tensor
 from ..modules.container import ModuleList
 from ..parameter import Parameter
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from ..._creation import ones_like
+from ..._ops.creation.factories import ones_like
 
 
 class BasePruningMethod(ABC):

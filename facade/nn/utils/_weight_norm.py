@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._matrices import norm_except_dim
+from ..._ops.composites.matrices import norm_except_dim
 
 
 def norm_of(weight: Any, dim: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ..._creation import ones_like, zeros_like
+from ..._ops.creation.factories import ones_like, zeros_like
 from ..parameter import Parameter
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ..._random import fork_rng
+from ..._ops.creation.generator import fork_rng
 from ..modules.module import Module
 
 

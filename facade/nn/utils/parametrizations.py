@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._modes import no_grad
-from ..._tensor import Tensor
+from ..._core.grad_modes import no_grad
+from ..._tensor.tensor import Tensor
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..._modes import no_grad
-from ..._tensor import Tensor
+from ..._core.grad_modes import no_grad
+from ..._tensor.tensor import Tensor
 from ..modules.container import ModuleDict
 from ..parameter import Parameter
 from . import _parametrized_class

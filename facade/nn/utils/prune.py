@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..._creation import ones_like, rand, rand_like, zeros_like
-from .._vectors import parameters_to_vector
+from ..._ops.creation.factories import ones_like, rand, rand_like, zeros_like
+from .._functional.vectors import parameters_to_vector
 from ._prune_checks import _compute_norm as _compute_norm
 from ._prune_checks import _compute_nparams_toprune as _compute_nparams_toprune
 from ._prune_checks import _validate_pruning_amount as _validate_pruning_amount

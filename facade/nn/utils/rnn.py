@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..._arguments import check_lines
-from ..._modes import no_grad
+from ..._core.grad_modes import no_grad
+from ..._signatures.check_arguments import check_lines
 from ._packed import PackedSequence as PackedSequence
 from ._packed import PackedSequence_ as PackedSequence_
 from ._packed import bind as bind

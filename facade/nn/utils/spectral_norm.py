@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import linalg
-from ..._modes import no_grad
+from ..._core.grad_modes import no_grad
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module

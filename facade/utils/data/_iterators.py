@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from ... import accelerator
-from ..._random import default_generator
+from ..._ops.creation.generator import default_generator
 from ._kinds import _DatasetKind
 from ._settled import settle
 from ._utils.pin_memory import pin_memory

@@ -19,7 +19,7 @@ from typing import Any
 
 import jax
 
-from ..._threads import sharing
+from ..._core.locks import sharing
 from . import _utils
 from ._iterators import _BaseDataLoaderIter
 from ._kinds import _DatasetKind

@@ -10,9 +10,9 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from ..._host_data import data_of
-from ..._run import LOADER, observe
-from ..._tensor import Tensor
+from ..._runtime.cut import LOADER, observe
+from ..._storage.host_arrays import data_of
+from ..._tensor.tensor import Tensor
 
 _MOST = 2000  # objects that are looked at
 _PLAIN = (int, float, str, bytes, type(None))

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035 # a base beside Generic
 
-from ..._random import Generator, default_generator
+from ..._ops.creation.generator import Generator, default_generator
 
 __all__ = [
     "Dataset", "IterableDataset", "TensorDataset", "StackDataset", "ConcatDataset",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TypeVar
 
-from ..._random import Generator
+from ..._ops.creation.generator import Generator
 from .dataset import Dataset
 from .sampler import Sampler
 

@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ..._dtype import float64
-from ..._from_data import as_tensor
-from ..._functions import multinomial  # type: ignore[attr-defined]
-from ..._random import Generator, default_generator
+from ..._api.functions import multinomial  # type: ignore[attr-defined]
+from ..._core.dtypes import float64
+from ..._ops.creation.from_data import as_tensor
+from ..._ops.creation.generator import Generator, default_generator
 
 __all__ = [
     "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",

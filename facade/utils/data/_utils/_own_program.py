@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...._run import LOADER, cut
-from ...._trace import Trace, local
+from ...._core.trie import Trace, local
+from ...._runtime.cut import LOADER, cut
 
 
 @contextmanager

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...._at_rest import is_free, is_plain
-from ...._enter import from_array
-from ...._host import LARGEST_BATCH, room
-from ...._host_data import data_of
-from ...._run import LOADER, observe
-from ...._tensor import Tensor
+from ...._core.host_transfer import LARGEST_BATCH, room
+from ...._runtime.cut import LOADER, observe
+from ...._runtime.host.host_views import is_free, is_plain
+from ...._storage.host_arrays import data_of
+from ...._tensor.tensor import Tensor
+from ...._tracing.inputs import from_array
 from ..dataset import Subset, TensorDataset
 from .collate import collate_tensor_fn, default_collate, default_collate_fn_map
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ...._enter import from_array
-from ...._host import LARGEST_BATCH, room
-from ...._host_data import data_of
-from ...._tensor import Tensor
+from ...._core.host_transfer import LARGEST_BATCH, room
+from ...._storage.host_arrays import data_of
+from ...._tensor.tensor import Tensor
+from ...._tracing.inputs import from_array
 
 _INLINE = 16 << 10  # bytes of a pickle that go through the socket themselves
 _APART = 4 << 10  # bytes of an array that is not copied into the pickle

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ...._dtype import float64
-from ...._enter import from_array
-from ...._from_data import _check_dtype, as_tensor, tensor
-from ...._functions import stack  # type: ignore[attr-defined]
-from ...._handle import Handle
-from ...._host import LARGEST_BATCH, room
-from ...._modes import is_inference_mode_enabled
-from ...._tensor import Tensor
+from ...._api.functions import stack  # type: ignore[attr-defined]
+from ...._core.dtypes import float64
+from ...._core.grad_modes import is_inference_mode_enabled
+from ...._core.handle import Handle
+from ...._core.host_transfer import LARGEST_BATCH, room
+from ...._ops.creation.from_data import _check_dtype, as_tensor, tensor
+from ...._tensor.tensor import Tensor
+from ...._tracing.inputs import from_array
 from ._containers import rebuilt_mapping, rebuilt_sequence
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")

@@ -12,11 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from leafax.functional import confine
+from leafax.functional.execution.confined import confine
 
-from ...._random import Generator, manual_seed
-from ...._threads import sharing
-from ...._trace import Trace, local
+from ...._core.locks import sharing
+from ...._core.trie import Trace, local
+from ...._ops.creation.generator import Generator, manual_seed
 from ._channel import Channel, ready
 from ._failures import ExceptionWrapper
 

@@ -1,0 +1,1 @@
+"""Calls of Flax modules, linen and nnx."""

@@ -1,0 +1,1 @@
+"""Taps, hooks and observers inside a Flax model."""

@@ -1,0 +1,1 @@
+"""Facts of models of any kind: tensors by path, freezing, groups, summaries."""

@@ -1,0 +1,1 @@
+"""`nn.Module`s as models, and inside Flax models."""

@@ -1,0 +1,1 @@
+"""Functions that the top namespace gathers, and changes to other libraries."""

@@ -1,0 +1,1 @@
+"""The graph of gradient nodes and the engine that walks it."""

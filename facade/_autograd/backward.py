@@ -1,0 +1,362 @@
+"""`autograd.backward` and `autograd.grad`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .._core.dtypes import Size
+from .._core.dtypes import of as dtype_of
+from .._core.handle import Handle
+from .._core.python_data import name_of_type
+from .._core.transforms_running import active
+from .._core.trie import NOWHERE, local
+from .engine.task import GraphTask
+from .graph.edges import gradient_edge
+from .memo import replay_after_cut, replay_backward, replay_grad
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph: an output of a node.
+
+    Attributes:
+      ownership_token: a node that keeps the graph of a `Function` alive in PyTorch; here nodes do
+        that by themselves.
+    """
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+GradientEdge.__module__ = "leafax.autograd.graph"
+
+
+def _as_tuple(x: Any) -> tuple[Any, ...]:
+    return (x,) if isinstance(x, (Handle, GradientEdge)) or x is None else tuple(x)
+
+
+def _inputs(inputs: Any, caller: str) -> tuple[Any, ...]:
+    """The tensors and edges of an `inputs` argument; of a dict its values."""
+    if type(inputs) is dict:
+        found = tuple(inputs.values())
+    elif isinstance(inputs, Mapping):
+        raise TypeError(
+            f"`inputs` argument to `{caller}()` must be a dict, not {type(inputs).__name__}. "
+            "Other Mapping types are not supported."
+        )
+    else:
+        found = _as_tuple(inputs)
+    if not found:
+        raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
+    return found
+
+
+def _check_input(t: Any) -> None:
+    """Raise PyTorch's error for what one cannot differentiate with respect to."""
+    if not isinstance(t, (Handle, GradientEdge)):
+        raise RuntimeError(
+            f"all inputs have to be Tensors or GradientEdges, but got {name_of_type(t)}"
+        )
+
+
+def _kind(out: Any) -> Any:
+    """What is known of an output or of the gradient at an edge: shape and dtype."""
+    return out.node.output_kinds()[out.output_nr] if isinstance(out, GradientEdge) else out._v
+
+
+def _make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = False) -> list[Any]:
+    """One gradient an output; ones for scalars without; more of them are left out, as PyTorch does.
+
+    Raises:
+      RuntimeError: for too few, after those that are there have been looked at.
+    """
+    made: list[Any] = []
+    for out, grad in zip(outputs, grads, strict=False):
+        if not isinstance(out, (Handle, GradientEdge)):
+            raise AssertionError("Expected output to be a torch.Tensor")
+        if grad is None:
+            made.append(_implicit(out))
+            continue
+        if not isinstance(grad, Handle):
+            raise TypeError(
+                f"gradients can be either Tensors or None, but got {type(grad).__name__}"
+            )
+        kind, shape = _kind(out), grad._v.shape
+        if batched and not all(shape[:1] or (0,)):
+            grad[0]  # type: ignore[index]  # raises
+        if tuple(shape[1:] if batched else shape) != tuple(kind.shape):
+            _mismatch(_place(grads, grad), _place(outputs, out), grad, out, batched)
+        dtype = grad._v.dtype
+        if (kind.dtype.kind == "c") != (dtype.kind == "c"):
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same "
+                f"dtype. Mismatch in dtype: grad_output[{_place(grads, grad)}] has a dtype of "
+                f"{dtype_of(dtype)} and output[{_place(outputs, out)}] has a dtype of "
+                f"{dtype_of(kind.dtype)}."
+            )
+        made.append(grad if dtype == kind.dtype else grad.to(dtype_of(kind.dtype)))
+    if len(made) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(made)} gradients")
+    return made
+
+
+def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Size, Size]:
+    """The shapes of `output` and of `grad`, without its batch dimension, which are compared."""
+    if isinstance(output, GradientEdge) and is_grads_batched:
+        raise RuntimeError("Batched grads are not supported with GradientEdge")
+    shape = grad._v.shape
+    return Size(_kind(output).shape), Size(shape[1:] if is_grads_batched else shape)
+
+
+def _place(among: Sequence[Any], x: Any) -> int:
+    """Where `x` is, as PyTorch asks: at the first that equals it, if they can say so."""
+    return list(among).index(x)
+
+
+def _mismatch(i: int, k: int, grad: Any, out: Any, batched: bool) -> None:
+    want, have = _calculate_shape(out, grad[0] if batched else grad, batched)
+    if not batched:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {have} and output[{k}] has a "
+            f"shape of {want}."
+        )
+    raise RuntimeError(
+        "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
+        "batch dimension. The sizes of the remaining dimensions are expected to match the shape "
+        f"of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+        f"{have} and output[{k}] has a shape of {want}. If you only want some tensors in "
+        "`grad_output` to be considered batched, consider using vmap."
+    )
+
+
+def _implicit(out: Any) -> Any:
+    """The gradient of a scalar that the user left out; None if it needs none."""
+    if not isinstance(out, GradientEdge) and not out.requires_grad:
+        return None
+    kind = _kind(out)
+    if any(n != 1 for n in kind.shape):
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    check_real(kind.dtype)
+    return replay_backward.ones_like(kind)
+
+
+def check_real(dtype: Any) -> None:
+    """Raise PyTorch's error where a gradient of one would have to be complex."""
+    if dtype.kind not in "fV":
+        raise RuntimeError(
+            f"grad can be implicitly created only for real scalar outputs but got {dtype_of(dtype)}"
+        )
+
+
+def _edge(t: Any, i: int, root: bool = True) -> tuple[Any, int]:
+    if isinstance(t, GradientEdge):
+        return (t[0], t[1])
+    if not t.requires_grad or (root and t._v.role == NOWHERE and t._stale is None):
+        raise RuntimeError(
+            f"element {i} of tensors does not require grad and does not have a grad_fn"
+        )
+    return gradient_edge(t)
+
+
+_CYCLE = (
+    "Using backward() with create_graph=True will create a reference cycle between the parameter "
+    "and its gradient which can cause a memory leak. We recommend using autograd.grad when "
+    "creating the graph to avoid this. If you have to use this function, make sure to reset the "
+    ".grad fields of your parameters to None after use to break the cycle and avoid the leak."
+)
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradients of `tensors` into the leaves of their graphs.
+
+    Args:
+      tensors: what is differentiated; several are summed.
+      grad_tensors: the gradient of each; None for tensors of one element.
+      retain_graph: keep what the graph saved; defaults to `create_graph`.
+      create_graph: record the gradients, so that they can be differentiated.
+      inputs: accumulate into these only: tensors, edges, or a dict of them.
+    """
+    if active.depth:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use "
+            "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+            "transforms."
+        )
+    if inputs is None and grad_tensors is None and isinstance(tensors, Handle):
+        value = tensors._v
+        plain = not create_graph and grad_variables is None and local.anomaly is None
+        plain = plain and tensors._stale is None
+        if plain and value.requires_grad and value.numel == 1 and value.dtype.kind == "f":
+            keep = bool(retain_graph)
+            if not (replay_backward.run(tensors, keep) or replay_after_cut.run(tensors, keep)):
+                roots = [(gradient_edge(tensors), replay_backward.ones_like(value))]
+                GraphTask(roots, keep_graph=keep, create_graph=False).run()
+            return
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "`backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    wanted = None if inputs is None else _inputs(inputs, "backward")
+    outputs = _as_tuple(tensors)
+    given = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    grads = _make_grads(outputs, given)
+    roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outputs, grads, strict=True))]
+    captures = None
+    if wanted is not None:
+        captures = []
+        for t in wanted:
+            _check_input(t)
+            if not isinstance(t, GradientEdge):
+                t.grad_fn  # noqa: B018 # a view of what was written to is asked for its history
+                t.retain_grad()
+            captures.append(_edge(t, 0, False))
+    task = GraphTask(
+        roots, keep_graph=keep, create_graph=create_graph, captures=captures,
+        accumulate_captured=inputs is not None,
+    )  # fmt: skip
+    if create_graph:
+        task.warnings.append((_CYCLE, ""))
+    task.run()
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """The gradients of the sum of `outputs` with respect to `inputs`, returned.
+
+    Args:
+      outputs, inputs: tensors or edges; what is differentiated, and with respect to what; a
+        dict of inputs gives a dict of gradients.
+      grad_outputs: the gradient of each output; None for tensors of one element.
+      retain_graph: keep what the graph saved; defaults to `create_graph`.
+      create_graph: record the gradients, so that they can be differentiated.
+      allow_unused: return None for an input that the outputs do not depend on, instead of
+        raising; defaults to `materialize_grads`.
+      is_grads_batched: `grad_outputs` have a leading dimension, over which gradients are
+        computed one by one; so have the results.
+      materialize_grads: zeros instead of None for unused inputs.
+
+    Returns:
+      One gradient an input, in its shape and dtype.
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    outs, ins = _as_tuple(outputs), _inputs(inputs, "grad")
+    given = _as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
+    keep = create_graph if retain_graph is None else retain_graph
+    grads = _make_grads(outs, given, is_grads_batched)
+    if is_grads_batched:
+        found = _batched(outs, ins, grads, keep, create_graph, allow_unused)
+    else:
+        found = _one(outs, ins, grads, keep, create_graph, allow_unused)
+    if materialize_grads:
+        found = [
+            _zeros(t, create_graph) if g is None else g for g, t in zip(found, ins, strict=True)
+        ]
+    return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
+
+
+def _zeros(t: Any, requires_grad: bool) -> Any:
+    if isinstance(t, GradientEdge):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge"
+        )
+    from .._ops.creation.factories import zeros_like
+
+    return zeros_like(t, requires_grad=requires_grad)
+
+
+def _one(
+    outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
+) -> list[Any]:
+    """One walk that returns the gradients of `ins`."""
+
+    def ends() -> tuple[list[Any], list[Any]]:
+        roots = [(_edge(t, i), g) for i, (t, g) in enumerate(zip(outs, grads, strict=True))]
+        edges: list[Any] = []
+        for t in ins:
+            _check_input(t)
+            if not isinstance(t, GradientEdge) and not t.requires_grad:
+                raise RuntimeError("One of the differentiated Tensors does not require grad")
+            edges.append(_edge(t, 0, False))
+        return roots, edges
+
+    if replay_grad.is_plain(outs, ins, grads):
+        found = replay_grad.run(outs, ins, ends, grads, keep, create_graph)
+    else:
+        roots, edges = ends()
+        task = GraphTask(roots, keep_graph=keep, create_graph=create_graph, captures=edges)
+        captured = task.run()
+        found = [captured.get(e) for e in edges]
+    for i, g in enumerate(found):
+        if g is None and not allow_unused:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {i} appears to not have been used in the "
+                "graph. Set allow_unused=True if this is the desired behavior."
+            )
+    return found
+
+
+def _batched(
+    outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
+) -> list[Any]:
+    """One walk, mapped over the rows of `grads`: hooks are called once, as in PyTorch."""
+    from ..func._vmap import mapped
+
+    tensors = [g for g in grads if g is not None]
+
+    for g in tensors:
+        if g.dim() == 0:
+            raise ValueError(
+                "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input "
+                "is a Tensor of dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0."
+            )
+
+    def vjp(*rows: Any) -> list[Any]:
+        given = iter(rows)
+        rest = [None if g is None else next(given) for g in grads]
+        found = _one(outs, ins, rest, keep, create_graph, allow_unused)
+        there[:] = [g is not None for g in found]
+        return [g for g in found if g is not None]
+
+    there: list[bool] = []
+    results = iter(mapped(vjp, 0, older=True)(*tensors))
+    return [next(results) if held else None for held in there]

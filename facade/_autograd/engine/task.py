@@ -1,0 +1,371 @@
+"""The backward pass: PyTorch's engine, walking the graph and recording gradient nodes.
+
+Nodes run when all their gradients have arrived, later-recorded ones first. Nothing is computed
+here: what runs is recording, so hooks see lazy tensors and a whole backward is part of the one
+program. A backward without hooks through the running trace depends on the trie's state alone;
+`_memo.py` remembers where it led.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from ..._core.dtypes import of
+from ..._core.memory_format import contiguous_format
+from ..._core.trie import NOWHERE, Mode, State, local, resting
+from ..._core.warn_once import warn_once
+from ..._rules.strides.of_gradients import unlike
+from ..._rules.strides.of_results import is_dense
+from ..._runtime.transformed import refuse_gradient
+from ..._storage.autograd_roles import alias, spread
+from ..._storage.shared_storage import detach
+from ..._storage.strides import stride
+from ..._tracing.inputs import enter, make
+from ..graph.accumulate_grad import AccumulateGrad
+from ..graph.grad_dtype import wanted
+from ..graph.node import Node
+from ..saved.saved_values import check_versions, latest_versions
+from .call_hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
+from .record_gradient import apply, fitted, fitted_roots, idle
+
+Edge = tuple[Any, int]
+_numbers = itertools.count()
+accumulating = threading.RLock()  # threads add to the same `.grad` one after the other
+
+
+def _make_room(depth: int) -> int:
+    """Let backward passes nest deeper than Python's limit; returns what to set it to after.
+
+    PyTorch gives deep ones to other threads. A level takes ten Python frames of ours and 0.9 kB
+    of C stack, of which threads have 8 MB.
+    """
+    if not depth or depth % 8 or depth > 4000:
+        return 0
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + 1000)
+    return limit
+
+
+class Ready:
+    """Nodes that wait for nothing any more: those recorded later come first, each only once."""
+
+    def __init__(self) -> None:
+        self._heap: list[Any] = []
+        self._count = itertools.count()
+        self._queued: set[Any] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def push(self, node: Any) -> None:
+        if node not in self._queued:
+            self._queued.add(node)
+            key = -node.graph_order[0], -node.graph_order[1]
+            heapq.heappush(self._heap, (key, next(self._count), node))
+
+    def pop(self) -> Any:
+        return heapq.heappop(self._heap)[-1]
+
+
+class GraphTask:
+    """One call of the engine.
+
+    Args:
+      roots: `(edge, gradient)`: where the pass begins.
+      keep_graph: leave saved tensors in place.
+      create_graph: record the gradients differentiably.
+      captures: edges whose gradients are returned rather than accumulated; None accumulates
+        into every leaf.
+      accumulate_captured: also accumulate into the captured leaves (`backward(inputs=...)`).
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[tuple[Edge, Any]],
+        *,
+        keep_graph: bool,
+        create_graph: bool,
+        captures: Sequence[Edge] | None = None,
+        accumulate_captured: bool = False,
+    ) -> None:
+        self.roots = roots
+        self.keep_graph, self.create_graph = keep_graph, create_graph
+        self.captures = None if captures is None else set(captures)
+        self.accumulate_captured = accumulate_captured
+        self.targets = {node for node, _ in self.captures or ()}
+        self.captured: dict[Edge, Any] = {}
+        self.effects: list[tuple[str, Any, Any]] = []
+        self.passed: list[State] = []  # of the running trace
+        self.plain = True  # nothing but the running trace took part
+        self.numbered = False  # whether it read a number that is an input of the program
+        self.reached: Any = ()  # the nodes that this pass will visit
+        self.running: set[Any] = set()  # with captures: the nodes that do more than hold one
+        self.looking = False  # whether somebody can look at a gradient on its way
+        self.number = next(_numbers)
+        self.current: Any = None  # the node that is being visited
+        self.watch: Any = local.watch
+        self.callbacks: list[Any] = []  # called once the pass is over
+        self.warnings: list[tuple[str, str]] = []  # given then, as PyTorch gives its own
+
+    def run(self) -> dict[Edge, Any]:
+        """Walk; returns the captured gradients by edge."""
+        mode, hooks = local.mode, local.pack_hooks
+        limit = _make_room(len(local.tasks))
+        local.set_mode(Mode.of(self.create_graph, mode.inference, mode.autocast))
+        local.tasks.append(self)
+        try:
+            self._walk()
+            for callback in self.callbacks:  # one may add others
+                callback()
+        except Exception:
+            if local.anomaly is not None and self.current is not None:
+                local.anomaly(self.current)
+            raise
+        finally:
+            local.tasks.pop()
+            local.pack_hooks = hooks  # what hooks did to them inside the walk ends with it
+            local.set_mode(mode)
+            if limit:
+                sys.setrecursionlimit(limit)
+            for text, key in self.warnings:
+                warn_once(text, key)
+        return self.captured
+
+    def _walk(self) -> None:
+        waiting, needed = self.explore()
+        self.reached = needed
+        buffers: dict[Any, list[Any]] = {}
+        ready = Ready()
+        for (node, out), grad in fitted_roots(self.roots) if local.turned else self.roots:
+            self._add(buffers, node, out, grad)
+        alone = len(self.roots) == 1  # its hooks are called even if it leads to nothing wanted
+        for (node, _), _ in self.roots:
+            if waiting.get(node, 0) == 0 and (alone or node in needed):
+                ready.push(node)
+        while ready:
+            node = ready.pop()
+            grads = buffers.pop(node, [])
+            passed = self._visit(node, grads, needed)
+            for k, edge in enumerate(node.next_edges()):
+                if edge is None or edge[0] not in needed:
+                    continue
+                target, out = edge
+                if passed is not None and passed[k] is not None:
+                    self._add(buffers, target, out, passed[k])
+                waiting[target] -= 1
+                if waiting[target] == 0:
+                    if target in buffers or not target.accumulates or target.hooked():
+                        ready.push(target)
+            passed = None  # what took a gradient may be the last to hold it
+
+    def explore(self) -> tuple[dict[Any, int], set[Any]]:
+        """How many gradients each node waits for, and which nodes lead to what is wanted."""
+        waiting: dict[Any, int] = {}
+        seen: set[Any] = set()
+        order: list[Any] = []
+        stack = [node for (node, _), _ in self.roots]
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            order.append(node)
+            for edge in node.next_edges():
+                if edge is not None:
+                    stack.append(edge[0])
+        self.looking = self.captures is not None or any(map(_shown, order))
+        if self.captures is None:
+            needed = seen
+        else:
+            needed = {node for node, _ in self.captures if node in seen}
+            parents: dict[Any, list[Any]] = {}
+            for node in order:
+                for edge in node.next_edges():
+                    if edge is not None:
+                        parents.setdefault(edge[0], []).append(node)
+            stack = list(needed)
+            while stack:
+                for parent in parents.get(stack.pop(), ()):
+                    self.running.add(parent)
+                    if parent not in needed:
+                        needed.add(parent)
+                        stack.append(parent)
+            if self.accumulate_captured:
+                self.running |= self.targets
+        for node in order:
+            if node not in needed:
+                continue
+            for edge in node.next_edges():
+                if edge is not None and edge[0] in needed:
+                    waiting[edge[0]] = waiting.get(edge[0], 0) + 1
+        return waiting, needed
+
+    def _add(self, buffers: dict[Any, list[Any]], node: Any, out: int, grad: Any) -> None:
+        slots = buffers.setdefault(node, [])
+        while len(slots) <= out:
+            slots.append(None)
+        slots[out] = grad if slots[out] is None else slots[out] + grad
+
+    def _visit(self, node: Any, grads: list[Any], needed: set[Any]) -> Any:
+        """Run one node's hooks and the node; returns one gradient an edge."""
+        self.current = node
+        wants = self.captures
+        runs = wants is None or node in self.running
+        if node.hooked():
+            self.plain = False
+        if wants is not None:
+            # PyTorch captures before the hooks of a node that runs, and after those of a tensor
+            # where the walk ends.
+            seen = grads if runs else self._tensor_hooks(node, grads)
+            for out, grad in enumerate(seen):
+                if (node, out) in wants and grad is not None:
+                    self.captured[(node, out)] = grad
+            if not runs:
+                return None
+        grads = self._tensor_hooks(node, grads)
+        if node.pre_hooks:
+            grads = pre_hooks(node, grads)
+        if node.accumulates:
+            self._accumulate(node, grads)
+            return None
+        had_hooks = bool(node.post_hooks)  # a hook that an unpack hook registers sees no gradients
+        last = not any(e is not None and e[0] in needed for e in node.next_edges())
+        if node.apply_custom is None and (last or all(g is None for g in grads)):
+            idle(self, node, last)
+            passed = [None] * len(node.next_edges())
+        else:
+            passed = apply(self, node, grads, needed)
+            if local.turned:
+                passed = fitted(node, passed)
+        if node.post_hooks:
+            passed = post_hooks(node, passed, grads if had_hooks else None)
+        if node.trace is local.trace:
+            self.passed.append(node.state)
+        if not self.keep_graph:
+            node.free()
+        if self.watch is not None:
+            self.plain = False
+            self.watch.see(node, passed)
+        return passed
+
+    # ------------------------------------------------------------ hooks
+
+    def _tensor_hooks(self, node: Any, grads: list[Any]) -> list[Any]:
+        grads = tensor_hooks(node, grads)
+        if not node.accumulates:
+            self._retain(node, grads)
+        return grads
+
+    def _retain(self, node: Node, grads: list[Any]) -> None:
+        retains = node.retains_of()
+        for out, holder in retains:
+            t = holder()
+            if t is not None and out < len(grads) and grads[out] is not None:
+                with accumulating:
+                    if t._grad is None:
+                        t._grad = _own(grads[out], self.create_graph)
+                    else:
+                        self.plain = False
+                        t._grad = t._grad + grads[out]
+                self.effects.append(("retain", holder, t._grad))
+
+    # ------------------------------------------------------------ nodes
+
+    def check(self, node: Node) -> None:
+        trace = node.trace  # another thread's, if that has it pending
+        check_versions(node, {} if trace is None else latest_versions(trace.state))
+
+    def _accumulate(self, node: AccumulateGrad, grads: list[Any]) -> None:
+        leaf = node.variable
+        grad = grads[0] if grads else None
+        if grad is not None and node.left is None and leaf._interior():
+            raise RuntimeError("leaf variable has been moved into the graph interior")
+        if grad is not None and leaf._tracked:
+            grad = _as_grad_dtype(leaf, grad, node.left)
+            # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
+            asked = bool(node.post_hooks) or not local.grad_layout
+            alone = asked and sys.getrefcount(grad) <= 3
+            self.add_to(node, grad, alone)
+        if node.hooked():
+            after_accumulation(node, grads)
+
+    def add_to(self, node: AccumulateGrad, grad: Any, alone: bool) -> None:
+        """Add to the leaf's `.grad`, which may hold a first gradient itself if it is `alone`."""
+        leaf = node.variable
+        refuse_gradient(leaf)
+        with accumulating:
+            if leaf._grad is None:
+                if local.turned and grad._v.shape != leaf._v.shape:
+                    self.plain = False
+                    grad = _in_the_shape_of(leaf, grad)
+                strides = leaf._v.strides if node.left is None else None
+                leaf._grad = _first(grad, self.create_graph, alone, strides)
+            else:
+                if not self.create_graph:
+                    leaf._grad.add_(grad)
+                else:
+                    leaf._grad = leaf._grad + grad
+                told = leaf._grad._shares or leaf._grad._v.strides is not leaf._v.strides
+                if told and local.grad_layout:
+                    self.warnings += unlike(leaf, self.create_graph)
+        self.effects.append(("leaf", leaf, leaf._grad))
+
+
+def _shown(node: Any) -> bool:
+    """Whether the user sees the gradients that reach a node."""
+    return node.hooked() or node.apply_custom is not None
+
+
+def _in_the_shape_of(leaf: Any, grad: Any) -> Any:
+    """The first gradient of a leaf that has got another shape since, copied if strides differ.
+
+    Raises:
+      RuntimeError: if it cannot be.
+    """
+    return grad if stride(grad) == stride(leaf) else copied(leaf, grad)
+
+
+def copied(leaf: Any, grad: Any) -> Any:
+    """`grad` in memory that lies as the leaf does."""
+    return leaf.detach().to(grad.dtype, copy=True).copy_(grad)
+
+
+def _as_grad_dtype(leaf: Any, grad: Any, left: Any) -> Any:
+    """`grad` in the dtype that the leaf's `grad_dtype` asks for, or in what the leaf was."""
+    want = wanted(leaf) if left is None else left.dtype
+    if want is None or grad._v.dtype == want:
+        return grad
+    return grad.to(of(want))
+
+
+def _first(grad: Any, create_graph: bool, share: bool, strides: Any) -> Any:
+    """What a leaf's `.grad` becomes; with a graph a copy, as `CopyBackwards` says."""
+    if share and not create_graph:
+        return detach(grad)
+    if create_graph and grad._tracked:
+        if not is_dense(grad._v.shape, strides):
+            return grad.clone(memory_format=contiguous_format)
+        return _own(grad, False, strides).copy_(grad)
+    return _own(grad, create_graph, strides)
+
+
+def _own(grad: Any, create_graph: bool, strides: Any = None) -> Any:
+    """A tensor of its own with the value of `grad`, as `.grad` holds it.
+
+    Args:
+      strides: how it lies in memory; None is row by row.
+    """
+    trace = local.trace
+    value = enter(grad, trace)
+    if create_graph and value.requires_grad:
+        return grad.clone()
+    kind = resting(value.aval, False, NOWHERE, local.mode.inference)
+    value = alias(trace, value, kind, fresh=True)
+    if value.strides is not strides and value.strides != strides:
+        value = spread(trace, value, strides if is_dense(value.shape, strides) else None)
+    return make(value, trace)

@@ -1,0 +1,1 @@
+"""Gradients as PyTorch's formulas, for graphs that are differentiated again."""

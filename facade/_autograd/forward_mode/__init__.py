@@ -1,0 +1,1 @@
+"""Dual tensors and how ops carry tangents on."""

@@ -1,0 +1,1 @@
+"""Gradient nodes, the edges between them and the tensors that they keep."""

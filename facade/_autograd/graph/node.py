@@ -1,0 +1,314 @@
+"""Nodes of the autograd graph, as users see them: `grad_fn` and what hangs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional.lowering.residuals import Residual
+from leafax.functional.lowering.vjp import VjpCall
+from leafax.functional.program.dtypes import is_differentiable
+
+from ..._core.locks import sharing
+from ..._core.trie import EXTERNAL, State, Trace, local, resting
+from ..._rules.node_names import gradient_places, places
+from ..._rules.saved_names import names_of
+from ..._tracing.inputs import from_array, make
+from ..saved.saved_values import Saved, active_saves, is_number
+from .hook_handle import RemovableHandle
+from .node_metadata import note
+from .saved_tensors import history, is_result, same, tensor_of
+
+_edge_of: Any = None  # `_graph.edge_of`, which `_graph.py` tells: it imports this module
+
+
+def register(edge_of: Any) -> None:
+    """Tell where the gradient of a trace's value goes."""
+    global _edge_of
+    _edge_of = edge_of
+
+
+SET_BY_HAND = float(1 << 62)  # stands for a trace later than any
+
+
+_SEEN = (
+    "_input_metadata", "_sequence_nr", "_set_sequence_nr", "metadata", "name", "next_functions",
+    "register_hook", "register_prehook", "requires_grad",
+)  # fmt: skip
+
+
+def not_pickled(node: Any, protocol: Any) -> Any:
+    """`__reduce_ex__` of nodes: a graph cannot be copied or pickled."""
+    raise TypeError(f"cannot pickle '{type(node).__name__}' object")
+
+
+def seen(node: Any, *more: str) -> list[str]:
+    """What `dir` tells of a node: PyTorch's attributes, not the engine's."""
+    return [name for name in object.__dir__(node) if name.startswith("__")] + [*_SEEN, *more]
+
+
+class Node:
+    """A node of the graph, PyTorch's `torch.autograd.graph.Node`.
+
+    One subclass a name exists (`AddBackward0`), made when first needed.
+    """
+
+    __slots__ = (
+        "trace", "state", "_edges", "saved", "packed", "residual", "freed", "pre_hooks",
+        "tensor_hooks", "post_hooks", "retains", "frame", "_metadata", "_number", "led_to",
+        "__weakref__",
+    )  # fmt: skip
+    accumulates = False
+    _name = "Node"
+    __reduce_ex__ = not_pickled
+
+    def __init__(self, trace: Trace, state: State) -> None:
+        self.trace: Trace | None = trace
+        self.state = state
+        self._edges: Any = None
+        self.saved: dict[int, Saved] | None = None  # by operand; results by -1 - output
+        self.residual: tuple[Residual, tuple[Any, ...]] | None = None
+        self.freed = False
+        self.packed: dict[int, Any] | None = None  # saved tensors that hooks replaced
+        self.tensor_hooks: dict[int, tuple[int, Any]] = {}
+        self.pre_hooks: dict[int, Any] = {}
+        self.post_hooks: dict[int, Any] = {}
+        self.retains: list[tuple[int, Any]] | None = None
+        self.frame: Any = None  # the checkpointed call that it belongs to, once its trace is done
+        self._metadata: Any = None
+        self._number: int | None = None  # set by hand, in place of the state's depth
+
+    def retains_of(self) -> list[tuple[int, Any]]:
+        """`(output, weak reference)` of the tensors that retain their gradient here."""
+        if self.retains is not None:
+            return self.retains
+        if self.trace is None or not self.trace.retains:
+            return []
+        found = [
+            (k, self.trace.retains.get((self.state, k))) for k in range(len(self.state.values))
+        ]
+        return [(k, r) for k, r in found if r is not None]
+
+    def name(self) -> str:
+        """The node's name, `"AddBackward0"`."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {hex(id(self))}>"
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dictionary for the user's own notes."""
+        if self._metadata is None:
+            self._metadata = {}
+            if self.trace is not None:
+                note(self.trace, self.state)
+        return self._metadata  # type: ignore[no-any-return]
+
+    @property
+    def graph_order(self) -> tuple[float, float]:
+        """Nodes recorded later run earlier."""
+        if self._number is not None:
+            return (SET_BY_HAND, self._number)
+        return (self._serial(), self.state.depth)
+
+    def _serial(self) -> int:
+        return self.trace.serial if self.trace is not None else self._edges.serial
+
+    def _sequence_nr(self) -> int:
+        return self.state.depth if self._number is None else self._number
+
+    def _set_sequence_nr(self, number: int) -> None:
+        """Of the nodes that are ready, backward runs those of higher numbers first."""
+        self._number = int(number)
+        self.mark_hooked()
+
+    def is_freed(self) -> bool:
+        if self.trace is not None and self.state in self.trace.freed:
+            return active_saves(self.state)
+        return self.freed
+
+    def free(self) -> None:
+        """Drop what the gradient reads; nodes that save nothing can run again."""
+        self.packed = None
+        if self.trace is not None:
+            self.trace.freed.add(self.state)
+        elif active_saves(self.state):
+            # Numbers stay: those that became inputs of the program are among what was saved.
+            kinds, saved = self.state.operands, self.saved or {}
+            kept = {i: held for i, held in saved.items() if i >= 0 and kinds[i].weak}
+            self.freed, self.saved, self.residual = True, kept or None, None
+
+    def leave(self) -> None:
+        """No longer hold the trace, which is done and leads to this node."""
+        self.next_edges()
+        self.freed, self.retains = self.is_freed(), self.retains_of()
+        self.trace = None
+
+    def next_edges(self) -> list[Any]:
+        """For each operand of the op: `(node, output number)`, or None without gradient."""
+        if self._edges is None:
+            with sharing:  # other threads that walk the graph find the same nodes
+                return self._make_edges()
+        return self._edges  # type: ignore[no-any-return]
+
+    def _make_edges(self) -> list[Any]:
+        if self._edges is None:
+            trace = self.trace
+            assert trace is not None
+            made = Edges(_edge_of(trace, v) for v in self.state.operands)
+            if isinstance(self.state.call, VjpCall):  # what it does not read gets no gradient
+                led = frozenset(gradient_places(self.state))
+                made[:] = [e if k in led else None for k, e in enumerate(made)]
+            made.serial = trace.serial
+            self._edges = made
+        return self._edges  # type: ignore[no-any-return]
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The graph's next nodes, with the number of their output that is used here."""
+        edges = self.next_edges()
+        found = (None if k is None else edges[k] for k in self.next_places())
+        return tuple(e if e is not None else (None, 0) for e in found)
+
+    def next_places(self) -> tuple[int | None, ...]:
+        """Which of `next_edges()` each of the `next_functions` is, None for a number."""
+        return places(self.state)
+
+    def output_kinds(self) -> list[Any]:
+        """What is known of the outputs that take a gradient."""
+        values = list(self.state.values)
+        constant = getattr(getattr(self.state.call, "op", None), "constant_outputs", ())
+        while values and (not is_differentiable(values[-1].dtype) or len(values) - 1 in constant):
+            values.pop()
+        return values
+
+    @property
+    def apply_custom(self) -> Any:
+        """Its gradient by Python code, once hooks packed what it saved; else None."""
+        if not self.packed:
+            return None
+        from ..saved_hooks.raw_saved import attribute
+
+        return attribute(self, "apply_custom")
+
+    def hooked(self) -> bool:
+        """Whether a hook waits here."""
+        return bool(self.tensor_hooks or self.pre_hooks or self.post_hooks)
+
+    @property
+    def _input_metadata(self) -> tuple[Any, ...]:
+        return tuple(InputMetadata(v) for v in self.output_kinds())
+
+    requires_grad = True
+
+    def __call__(self, *grads: Any) -> Any:
+        """Run this node alone, without hooks; returns one gradient for each next function."""
+        from ..engine.current_task import run_node
+
+        return run_node(self, grads)
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new ones."""
+        return self._hook(self.post_hooks, fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node runs; it may return new ones."""
+        return self._hook(self.pre_hooks, fn)
+
+    def _hook(self, hooks: dict[int, Any], fn: Any) -> RemovableHandle:
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = fn
+        self.mark_hooked()
+        return handle
+
+    def mark_hooked(self) -> None:
+        """The trace's remembered gradient plans do not hold for hooked nodes."""
+        if self.trace is not None:
+            self.trace.hooked += 1
+            self.trace.hold(self.state, self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_raw_saved_"):
+            from ..saved_hooks.raw_saved import attribute
+
+            return attribute(self, name)
+        if name.startswith("_saved_"):
+            from ..saved.saved_attributes import saved_attribute
+
+            return saved_attribute(self, name[len("_saved_") :])
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        tensors = frozenset(getattr(getattr(self.state.call, "op", None), "saves", ()))
+        names = names_of(self.name())
+        every = tensors if names is None else names
+        raw = [f"_raw_saved_{n}" for n in tensors & every if not is_number(self.state, n)]
+        return seen(self, *raw, *(f"_saved_{name}" for name in every))
+
+    def unpack(self, index: int, share: bool = True) -> Any:
+        """The tensor of operand `index` (or of result `-1 - index`), as it was saved.
+
+        Args:
+          share: a result lies where the tensor that the op made does, if somebody has it.
+        """
+        if self.saved is not None and index in self.saved:
+            tensor = self.saved[index].tensor
+            if index >= 0:
+                return same(self.saved[index])
+            holder = self.saved[index].holder
+            holder = holder() if holder is not None else None
+            tracked = self.state.values[-1 - index].requires_grad  # indices are not
+            if holder is not None and is_result(holder, self, -1 - index):
+                out = holder.detach()
+                return history(out, self, -1 - index) if tracked else out
+            out = from_array(tensor._array)
+            if not tracked:
+                return out
+            out._v = resting(out._v.aval, True, EXTERNAL)
+            out._node, out._out = self, -1 - index
+            return out
+        trace = self.trace
+        frames = trace.frames if trace is not None else None
+        if self.frame is not None or frames and self.state in frames:
+            from ...utils._frame import saved
+
+            return saved(self, index)
+        assert trace is not None
+        if index < 0:
+            value = self.state.values[-1 - index]
+            from .holders import holder_of
+
+            holder = holder_of(value) if share and trace is local.trace else None
+            if holder is not None:
+                out = holder.detach()
+                return history(out, self, -1 - index) if value.requires_grad else out
+        else:
+            return tensor_of(trace, self.state.operands[index])
+        return make(value, trace)
+
+
+class InputMetadata:
+    """What the engine knows of one gradient that a node takes.
+
+    Attributes:
+      shape (a list), dtype, device: of the output that it belongs to; no dims and the default
+        dtype for one that is no tensor.
+      is_nested_tensor, is_cpp_nested_tensor: False, leafax has no nested tensors.
+    """
+
+    is_nested_tensor = is_cpp_nested_tensor = False
+
+    def __init__(self, value: Any) -> None:
+        from ..._api.functions import get_default_dtype
+        from ..._core.dtypes import device, of
+
+        self.shape = [] if value is None else list(value.shape)
+        self.dtype = get_default_dtype() if value is None else of(value.dtype)
+        self.device = device("cpu")
+
+
+class Edges(list[Any]):
+    """A node's edges, with the number of the trace that recorded them."""
+
+    serial: int = 0

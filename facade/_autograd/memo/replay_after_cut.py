@@ -1,0 +1,228 @@
+"""Remembered backward passes through graphs that cuts wrote out.
+
+A loss that is looked at before `backward()` leaves its graph in nodes that hold what their
+gradients read. What a pass through them records follows from how they hang together, from what
+the tensors that they saved are in the running trace by now, and from which leaves hold a gradient.
+So it is a step like the one that `_memo.py` remembers, with a key that the nodes tell; the tensors
+enter in the order in which they did when the pass was walked.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from leafax.functional.program.program import Input
+
+from ..._core.locks import running, sharing
+from ..._core.trie import State, Trace, Value, local
+from ..._storage.data_writes import wrote_silently
+from ..._tracing.inputs import enter, put, rests
+from ..._tracing.macro_steps import uncut
+from ..engine.complex_phase_checks import WATCHED
+from ..engine.task import GraphTask, accumulating
+from ..graph.edges import gradient_edge
+from ..graph.node import Node
+from ..saved.saved_values import Saved, saved_places
+from .replay_backward import Memo, is_plain, is_undisturbed, ones_like, replay
+
+
+class _Graph:
+    """What hangs on a root, where nothing but the nodes themselves takes part.
+
+    Attributes:
+      nodes: the first is the root, leaves' ends among them.
+      key: how they hang together, and what they save.
+      leaves: the tensors at the ends.
+      tensors, arrays: what the nodes saved, and arrays that their op left for its gradient.
+      since: the `serial` of the first trace that recorded one of the nodes.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.key: tuple[Any, ...] = ()
+        self.leaves: list[Any] = []
+        self.tensors: list[Any] = []
+        self.arrays: list[Any] = []
+        self.since: float = 0
+
+
+class _Pass(NamedTuple):
+    """Where a pass led.
+
+    Attributes:
+      memo: what `_memo.py` would have noted.
+      inputs: what entered: a saved tensor's place and its value then, or an array's place; the
+        gradient of the root is there as itself.
+      leaves: which leaves got a gradient, in the order of `memo.grads`.
+    """
+
+    memo: Memo
+    inputs: tuple[tuple[str, Any, Any], ...]
+    nbytes: int
+    leaves: tuple[int, ...]
+
+
+def run(root: Any, keep_graph: bool) -> bool:
+    """Accumulate the gradients of `root` by what is remembered; False if there is no memory."""
+    trace = local.trace
+    if not is_undisturbed(trace):
+        return False
+    edge = gradient_edge(root)
+    graph = _graph(edge[0], trace)
+    if graph is None or wrote_silently(graph.since):
+        return False
+    with accumulating, sharing:
+        if running or trace.together:
+            return False
+        held = []
+        for leaf in graph.leaves:
+            if not is_plain(leaf) or not leaf._tracked or leaf._interior():
+                return False
+            held.append(None if leaf._grad is None else enter(leaf._grad, trace))
+        first: dict[int, int] = {}
+        same = [first.setdefault(id(t), k) for k, t in enumerate(graph.tensors)]
+        kinds = [t._v for t in graph.tensors]
+        key = ("kept", keep_graph, edge[1], graph.key, *same, *kinds, *held)
+        found = trace.state.next.get(key)
+        if found is not None:
+            if not _enters(found, graph, trace):
+                return False
+            for node in graph.nodes if not keep_graph else ():
+                if not node.accumulates:
+                    node.free()
+            replay(trace, found.memo, [graph.leaves[i] for i in found.leaves])
+            return True
+    _walk(root, edge, graph, keep_graph, key)
+    return True
+
+
+def _graph(root: Any, trace: Trace) -> _Graph | None:
+    """The graph of a root; None if it is not plain, or what it saved was written to."""
+    graph = _Graph()
+    places: dict[Any, int] = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node in places:
+            continue
+        places[node] = len(graph.nodes)
+        graph.nodes.append(node)
+        if node.accumulates:
+            if node.left is not None or node.hooked():
+                return None
+            graph.leaves.append(node.variable)
+            continue
+        if not isinstance(node, Node) or not _is_plain(node, trace):
+            return None
+        stack += [e[0] for e in node.next_edges() if e is not None]
+    latest = root.graph_order[0]
+    graph.since = min(node.graph_order[0] for node in graph.nodes if not node.accumulates)
+    key: list[Any] = []
+    for node in graph.nodes:
+        if node.accumulates:
+            key.append(None)
+            continue
+        edges = [None if e is None else (places[e[0]], e[1]) for e in node.next_edges()]
+        key += (node.state, latest - node.graph_order[0], node.trace is None, *edges)
+        if node.trace is None:
+            graph.tensors += [saved.tensor for saved in (node.saved or {}).values()]
+            if node.residual is not None:
+                graph.arrays += node.residual[1]
+    if any(t._shares or t._array is None and t._trace is not trace for t in graph.tensors):
+        return None
+    graph.key = tuple(key)
+    return graph
+
+
+def _is_plain(node: Node, trace: Trace) -> bool:
+    """Whether a node's gradient is made of what it saved, as it was, and nobody takes part."""
+    if node.packed or node.hooked() or node._number is not None or node.frame is not None:
+        return False
+    if node.trace is not None:
+        return node.trace is trace and not node.is_freed() and not node.retains_of()
+    if node.freed or node.retains or getattr(node.state.call, "op", None) in WATCHED:
+        return False
+    saved = node.saved or {}
+    if any(index not in saved for _, index in saved_places(node.state)):
+        return False
+    return all(_is_as_it_was(s) for s in saved.values())
+
+
+def _is_as_it_was(saved: Saved) -> bool:
+    if saved.detached or saved.vc is not None and saved.vc[0] != saved.version:
+        return False
+    base = None if saved.of is None else saved.of()
+    if base is not None and base._shares:  # writes to it may reach what was saved
+        return False
+    holder = None if saved.holder is None else saved.holder()
+    # One that was detached since makes the engine complain.
+    return holder is None or not holder._shares and (holder._tracked or not saved.tensor._tracked)
+
+
+def _enters(found: _Pass, graph: _Graph, trace: Trace) -> bool:
+    """Let what the pass reads enter as it did; False if something is not at rest."""
+    for kind, place, value in found.inputs:
+        if kind == "tensor":
+            t = graph.tensors[place]
+            if not rests(t, trace) or t._v is not value.resting:
+                return False
+    if not uncut(found.memo.state):
+        return False
+    for kind, place, value in found.inputs:
+        if kind == "tensor":
+            put(graph.tensors[place], value, trace)
+        else:
+            trace.arrays.append(graph.arrays[place] if kind == "array" else value)
+    trace.nbytes += found.nbytes
+    return True
+
+
+def _walk(root: Any, edge: Any, graph: _Graph, keep_graph: bool, key: Any) -> None:
+    """Walk the graph, and remember where that led."""
+    trace, start = local.trace, local.trace.state
+    arrays, nbytes = len(trace.arrays), trace.nbytes
+    before = {id(t._grad) for t in graph.leaves if t._grad is not None}
+    one = ones_like(root._v)
+    given = one._array
+    task = GraphTask([(edge, one)], keep_graph=keep_graph, create_graph=False)
+    task.run()
+    if task.numbered or local.trace is not trace or len(task.reached) != len(graph.nodes):
+        return
+    inputs = _inputs(graph, trace, start, trace.arrays[arrays:], given)
+    effects = [(leaf, grad) for _, leaf, grad in task.effects]
+    places = {id(leaf): i for i, leaf in enumerate(graph.leaves)}
+    if inputs is None or any(id(leaf) not in places for leaf, _ in effects):
+        return
+    grads = tuple((grad._v, id(grad) in before) for _, grad in effects)
+    start.next[key] = _Pass(
+        Memo(trace.state, grads, (), frozenset(), frozenset(), ()), inputs,
+        trace.nbytes - nbytes, tuple(places[id(leaf)] for leaf, _ in effects),
+    )  # fmt: skip
+
+
+def _inputs(
+    graph: _Graph, trace: Trace, start: State, arrays: list[Any], given: Any
+) -> tuple[tuple[str, Any, Any], ...] | None:
+    """Where the arrays that entered since `start` are from; None if one is from elsewhere."""
+    values: list[Value] = []
+    at: Any = trace.state
+    while at is not start and at.depth:  # an empty trace begins anew when the mode changes
+        if isinstance(at.entry, Input):
+            values.append(at.value)
+        at = at.parent
+    values.reverse()
+    if at is not start and start.depth or len(values) != len(arrays):
+        return None
+    tensors = {t._v: i for i, t in enumerate(graph.tensors) if t._trace is trace}
+    left = {id(a): i for i, a in enumerate(graph.arrays)}
+    found: list[tuple[str, Any, Any]] = []
+    for value, array in zip(values, arrays, strict=True):
+        if value in tensors:
+            found.append(("tensor", tensors[value], value))
+        elif id(array) in left:
+            found.append(("array", left[id(array)], None))
+        elif array is given:
+            found.append(("one", 0, array))
+        else:
+            return None
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""The `_saved_*` attributes of gradient nodes."""

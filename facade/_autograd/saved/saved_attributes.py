@@ -1,0 +1,107 @@
+"""`grad_fn._saved_*` of nodes that the recorder made: tensors, and what is kept beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from leafax.functional.program.program import Slot
+
+from ..._core.grad_modes import within
+from ..._core.trie import Mode, local
+from ..._rules.saved_names import may_have
+from ..._rules.strides.of_results import laid
+from ..._storage.data_writes import changed
+from ..._storage.saved_views import as_view
+from ..._tracing.inputs import from_array
+from .saved_arguments import saved_argument
+from .saved_values import (  # fmt: skip
+    FREED,
+    WRAPPING,
+    argument,
+    check_versions,
+    latest_versions,
+    saved_places,
+    wraps,
+)
+
+if TYPE_CHECKING:
+    from ..graph.node import Node
+
+
+def saved_attribute(node: Node, name: str) -> Any:
+    """What `grad_fn._saved_<name>` is.
+
+    Raises:
+      RuntimeError: once a backward pass freed it, or if it was written to since.
+      AttributeError: if the node has nothing of that name.
+    """
+    call = node.state.call
+    op = getattr(call, "op", None)
+    if op is None or not may_have(node.name(), name):
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
+    if name not in op.saves:
+        return _kept(node, name)
+    given = argument(call, name)
+    found = [index for saved, index in saved_places(node.state) if saved == name]
+    if node.is_freed() and (found or wraps(call, given)):
+        raise RuntimeError(FREED)
+    if isinstance(given, Slot):
+        if not found and node.state.operands[given.index].weak:  # it became an input
+            return node.unpack(given.index).item()
+        given = None
+    if isinstance(given, (tuple, list)):  # indices, None where a dimension has none
+        places = iter(found)
+        return tuple(None if a is None else _tensor(node, next(places)) for a in given)
+    if found:
+        if found[0] >= 0 and node.state.operands[found[0]].weak and op.name not in WRAPPING:
+            return node.unpack(found[0]).item()
+        t = _tensor(node, found[0])
+        return copied(t) if op.overwrites and name == "self" else t
+    if wraps(call, given):
+        return wrapped(given)
+    return None if given is None else _kept(node, name)
+
+
+def _tensor(node: Node, index: int) -> Any:
+    if node.packed is not None and index in node.packed:
+        return node.packed[index].unpack(node)
+    if node.saved is not None:
+        check_versions(node, {}, index)
+    elif node.trace is local.trace:
+        check_versions(node, latest_versions(local.trace.state), index)
+    fresh = changed(node).get(index)  # the tensor has other data since
+    return as_view(node, index, node.unpack(index) if fresh is None else fresh.unpack(node))
+
+
+def copied(t: Any) -> Any:
+    """What an in-place op overwrites is saved as a copy, which has a node of its own."""
+    if not t.requires_grad:
+        return t
+    with within(Mode.of(True, False, local.mode.autocast)):  # it was copied when it was saved
+        return t.clone()
+
+
+def _kept(node: Node, name: str) -> Any:
+    def unpack(index: int) -> Any:
+        if node.trace is None and index not in (node.saved or {}):
+            raise KeyError(name)  # a number that was an input of a program that has run
+        return node.unpack(index)
+
+    try:
+        operands = node.state.operands
+        shapes = [v.shape for v in operands]
+        # PyTorch asks for the strides of what gets a gradient.
+        strides = [tuple(laid(v).strides) if v.requires_grad else () for v in operands]
+        return saved_argument(name, node.state.call, shapes, unpack, strides)
+    except KeyError:
+        pass
+    raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
+
+
+def wrapped(number: Any) -> Any:
+    """A Python number as the tensor that PyTorch makes of it: of the widest dtype of its kind."""
+    with jax.enable_x64(True):
+        return from_array(jnp.asarray(number))

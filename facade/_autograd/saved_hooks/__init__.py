@@ -1,0 +1,1 @@
+"""Hooks on saved tensors, and nodes that call them."""

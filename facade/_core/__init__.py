@@ -1,0 +1,1 @@
+"""Facts that know no op: dtypes, handles, the trie, grad modes, locks and trees."""

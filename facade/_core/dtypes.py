@@ -1,0 +1,301 @@
+"""`dtype`, `device` and `Size`: what a tensor says of itself, printed as PyTorch prints it."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import threading
+from typing import Any
+
+import ml_dtypes
+import numpy
+
+from leafax.functional.program.dtypes import is_complex, is_floating, scalar_name
+from leafax.functional.program.number_fits import need_int64
+
+
+class dtype:
+    """A tensor's element type; one object a type, as `torch.float32` is.
+
+    Attributes:
+      np: the NumPy dtype (`ml_dtypes` for bfloat16).
+    """
+
+    __slots__ = ("np", "_name", "is_floating_point", "is_complex", "itemsize")
+    np: Any
+
+    def __init__(self, np_dtype: Any, name: str) -> None:
+        self.np = numpy.dtype(np_dtype)
+        self._name = name
+        self.is_floating_point = is_floating(self.np)
+        self.is_complex = is_complex(self.np)
+        self.itemsize = self.np.itemsize
+
+    @property
+    def is_signed(self) -> Any:
+        """Whether negative numbers exist."""
+        return self.np.kind not in "bu"
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    def to_real(self) -> dtype:
+        return _BY_NP[numpy.zeros((), self.np).real.dtype]
+
+    def to_complex(self) -> dtype:
+        if self.is_complex:
+            return self
+        if not self.is_floating_point:
+            raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(self.np)}")
+        return complex128 if self._name == "float64" else complex64
+
+
+float32 = float = dtype("float32", "float32")
+float64 = double = dtype("float64", "float64")
+float16 = half = dtype("float16", "float16")
+bfloat16 = dtype(ml_dtypes.bfloat16, "bfloat16")
+complex64 = cfloat = dtype("complex64", "complex64")
+complex128 = cdouble = dtype("complex128", "complex128")
+uint8 = dtype("uint8", "uint8")
+int8 = dtype("int8", "int8")
+int16 = short = dtype("int16", "int16")
+int32 = int = dtype("int32", "int32")
+int64 = long = dtype("int64", "int64")
+uint16 = dtype("uint16", "uint16")
+uint32 = dtype("uint32", "uint32")
+uint64 = dtype("uint64", "uint64")
+bool = dtype("bool", "bool")
+
+ALL = (
+    float32, float64, float16, bfloat16, complex64, complex128,
+    uint8, int8, int16, int32, int64, uint16, uint32, uint64, bool,
+)  # fmt: skip
+_BY_NP = {d.np: d for d in ALL}
+
+
+def python_number(x: numpy.generic) -> Any:
+    """NumPy's number as a Python one; to PyTorch NumPy's bools are floats."""
+    return builtins.float(x) if isinstance(x, numpy.bool_) else x.item()
+
+
+def of(np_dtype: Any) -> dtype:
+    """The `dtype` object of a NumPy or JAX dtype."""
+    return _BY_NP[numpy.dtype(np_dtype)]
+
+
+_PYTHON = {
+    builtins.float: float64, builtins.int: int64, builtins.bool: bool,
+    builtins.complex: complex128,
+}  # fmt: skip
+
+
+def as_dtype(function: str, given: Any, name: str = "'dtype'") -> dtype:
+    """A dtype argument of `function`: one of ours, or a Python type of numbers.
+
+    Args:
+      name: what messages call the argument.
+    """
+    if isinstance(given, dtype):
+        return given
+    if isinstance(given, type) and given in _PYTHON:
+        return _PYTHON[given]
+    raise TypeError(
+        f"{function}(): argument {name} must be torch.dtype, not {type(given).__name__}"
+    )
+
+
+def type_string(np_dtype: Any) -> str:
+    """What `tensor.type()` answers and messages name: `"torch.FloatTensor"`."""
+    return f"torch.{scalar_name(np_dtype)}Tensor"
+
+
+def tensor_string(np_dtype: Any) -> str:
+    """What errors call a tensor of a dtype: younger dtypes have no class of their own."""
+    name = scalar_name(np_dtype)
+    young = name.startswith(("Complex", "BFloat16", "Bool", "UInt"))
+    return f"CPU{name}Type" if young else f"torch.{name}Tensor"
+
+
+def _as_int(place: builtins.int, n: Any) -> builtins.int:
+    """One of the sizes that a `Size` is made of."""
+    value = getattr(n, "_v", None)  # of a tensor
+    try:
+        if value is None or value.dtype.kind in "iu":
+            return operator.index(n)
+    except (TypeError, RuntimeError):
+        pass
+    kind = type(n).__name__
+    raise TypeError(f"torch.Size() takes an iterable of 'int' (item {place} is '{kind}')")
+
+
+class Size(tuple[Any, ...]):
+    """A shape: a tuple of ints that prints as PyTorch's."""
+
+    __slots__ = ()
+
+    def __new__(cls, sizes: Any = ()) -> Size:
+        made = tuple.__new__(cls, sizes)
+        for n in made:
+            if type(n) is not builtins.int:
+                return tuple.__new__(cls, [_as_int(i, k) for i, k in enumerate(made)])
+        return made
+
+    def __reduce__(self) -> Any:
+        return Size, (tuple(self),)
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    def numel(self) -> Any:
+        n = 1
+        for k in self:
+            n *= k
+        return n
+
+    def __getitem__(self, key: Any) -> Any:
+        got = tuple.__getitem__(self, key)
+        return Size(got) if isinstance(key, slice) else got
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, tuple):
+            reflected = getattr(builtins.type(other), "__radd__", None)
+            made = NotImplemented if reflected is None else reflected(other, self)
+            if made is not NotImplemented:
+                return made
+            kind = type(other).__name__
+            raise TypeError(f"can only concatenate tuple (not {kind}) to torch.Size")
+        return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Any:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return Size(tuple.__add__(tuple(other), self))
+
+    def __mul__(self, n: Any) -> Size:
+        if not hasattr(n, "__index__"):
+            kind = builtins.type(n).__name__
+            raise TypeError(f"can't multiply sequence by non-int of type '{kind}'")
+        return Size(tuple.__mul__(self, n))
+
+    __rmul__ = __mul__
+
+
+# What PyTorch has names for; that JAX has such a device is asked when a tensor is to move there.
+_DEVICES = (
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
+    "mps, meta, hpu, mtia, privateuseone"
+)
+
+
+def _check_index(index: Any) -> None:
+    if not isinstance(index, builtins.int) or isinstance(index, builtins.bool):
+        raise TypeError(
+            f"device(): argument 'index' (position 2) must be int, not {type(index).__name__}"
+        )
+    need_int64(index)
+    if index < 0:
+        raise RuntimeError("Device index must not be negative")
+
+
+def _accelerator(index: Any) -> str:
+    """The type that a device is of which only the number is told."""
+    from jax import default_backend
+
+    _check_index(index)
+    found = default_backend()
+    if found == "cpu":
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return "cuda" if found == "gpu" else found
+
+
+class device:
+    """Where a tensor lives: `device("cpu")`, `device("cuda", 0)`.
+
+    The types are JAX's platforms under PyTorch's names: `cuda` is any GPU backend of JAX.
+    """
+
+    __slots__ = ("type", "index")
+    type: Any
+    index: Any
+
+    def __init__(self, type: Any = "cpu", index: Any = None) -> None:
+        given = type
+        if isinstance(type, device):
+            type, index = type.type, type.index
+        if isinstance(type, (builtins.float, builtins.bool)) and index is None:
+            raise TypeError(
+                "device() received an invalid combination of arguments - got "
+                f"({type.__class__.__name__}), but expected one of:\n * (torch.device device)\n"
+                "      didn't match because some of the arguments have invalid types: "
+                f"(!{type.__class__.__name__}!)\n * (str type, int index = -1)\n"
+            )
+        if isinstance(type, builtins.int) and index is None:
+            type, index = _accelerator(type), type
+        if index is not None:
+            _check_index(index)
+        if not isinstance(type, str):
+            raise TypeError(
+                f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}"
+            )
+        if not type:
+            raise RuntimeError("Device string must not be empty")
+        if ":" in type:
+            type, _, number = type.partition(":")
+            if index is not None:
+                raise RuntimeError(
+                    "type (string) must not include an index because index was passed explicitly: "
+                    f"{given}"
+                )
+            if not number.isdecimal() or number != str(builtins.int(number)):
+                raise RuntimeError(f"Invalid device string: '{given}'")
+            index = builtins.int(number)
+        if type not in _DEVICES.split(", ") and type != "tpu":
+            raise RuntimeError(
+                f"Expected one of {_DEVICES} device type at start of device string: {type}"
+            )
+        self.type, self.index = type, index
+
+    def __repr__(self) -> str:
+        at = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{at})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, device):
+            return NotImplemented
+        return self.type == other.type and self.index == other.index
+
+    def __hash__(self) -> Any:
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> Any:
+        return (device, (self.type, self.index))
+
+    def __enter__(self) -> device:
+        """New tensors are made on this device until the block's end."""
+        from jax import default_device
+
+        from .._ops.creation.to import jax_device
+
+        block = default_device(jax_device(self))
+        block.__enter__()
+        _blocks.entered.append(block)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        _blocks.entered.pop().__exit__(*exc)
+
+
+class _Blocks(threading.local):
+    """The thread's open `with device:` blocks, each as JAX's context manager."""
+
+    def __init__(self) -> None:
+        self.entered: list[Any] = []
+
+
+_blocks = _Blocks()

@@ -1,0 +1,1 @@
+"""Trees of containers: their leaves, their structure and the classes that take part."""

@@ -1,0 +1,157 @@
+"""Where the leaves of a tree are: paths of keys, and maps that are told them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .trees import (
+    _NODES,
+    TreeSpec,
+    _fields,
+    _take_apart,
+    flatten_up_to,
+    tree_flatten,
+    tree_leaves,
+    tree_map_only,
+    tree_unflatten,
+)
+
+IsLeaf = Callable[[Any], bool] | None
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """A place in a list, a tuple or a deque."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """What is there."""
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """A key of a dict."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """What is there."""
+        return mapping[self.key]
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """A field of a named tuple or a dataclass."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """What is there."""
+        return getattr(obj, self.name)
+
+
+Path = tuple[Any, ...]
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: IsLeaf = None
+) -> tuple[list[tuple[Path, Any]], TreeSpec]:
+    """`(path, leaf)` of all leaves, and the tree's structure."""
+    return tree_leaves_with_path(tree, is_leaf), tree_flatten(tree, is_leaf)[1]
+
+
+def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[Path, Any]]:
+    """`(path, leaf)` of all leaves."""
+    return list(_walk((), tree, is_leaf))
+
+
+def _walk(path: Path, x: Any, is_leaf: IsLeaf) -> Iterator[tuple[Path, Any]]:
+    node = None if is_leaf is not None and is_leaf(x) else _take_apart(x)
+    if node is None:
+        yield path, x
+        return
+    kind, children, context = node
+    children = list(children)
+    keys: list[Any]
+    if kind is _fields:
+        keys = [GetAttrKey(name) for name in x._fields]
+    elif (named := _NODES[kind].keys) is not None:
+        keys = named(context)
+    elif kind in (dict, OrderedDict, defaultdict):
+        keys = [MappingKey(k) for k in (context[1] if kind is defaultdict else context)]
+    else:
+        keys = [SequenceKey(i) for i in range(len(children))]
+    for key, child in zip(keys, children, strict=True):
+        yield from _walk((*path, key), child, is_leaf)
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None
+) -> Any:
+    """`tree_map` of a function that is given each leaf's path first."""
+    found, spec = tree_flatten_with_path(tree, is_leaf)
+    columns = [
+        [p for p, _ in found],
+        [x for _, x in found],
+        *(flatten_up_to(spec, r) for r in rests),
+    ]
+    return tree_unflatten([func(*xs) for xs in zip(*columns, strict=True)], spec)
+
+
+def keystr(kp: Path) -> str:
+    """A path as Python would write it: `['a'][0]`."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: Path) -> Any:
+    """What a tree has at a path."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Whether a tree is a single leaf."""
+    return is_leaf is not None and is_leaf(tree) or _take_apart(tree) is None
+
+
+def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
+    """The leaves, one after the other."""
+    for _, x in _walk((), tree, is_leaf):
+        yield x
+
+
+def tree_map_only_(
+    kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None
+) -> Any:
+    """Call `func` for the leaves of these types; returns the tree itself."""
+    tree_map_only(kinds, func, tree, is_leaf)
+    return tree
+
+
+def tree_all_only(
+    kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+) -> bool:
+    """Whether all leaves of these types are as `pred` asks."""
+    return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, kinds))
+
+
+def tree_any_only(
+    kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+) -> bool:
+    """Whether any leaf of these types is as `pred` asks."""
+    return any(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, kinds))

@@ -1,0 +1,1 @@
+"""PyTorch's functions and methods of tensors."""

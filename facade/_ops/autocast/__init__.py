@@ -1,0 +1,1 @@
+"""Autocast: which ops cast their operands, and where."""

@@ -1,0 +1,176 @@
+"""Autocast: products in half precision, what needs range in float32, as PyTorch's lists say.
+
+Autocast is a mode of recording. An op of the lists whose operands have another dtype is never
+found in the trie under that mode, so it comes to `recorded`, which records the casts and then the
+op; all other ops are found as ever. What `_autocast_lists.py` says of composite functions, which
+are no ops, their decorator `float32` does.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+from weakref import ref
+
+import jax
+
+from leafax.functional.program.op import Op
+
+from ..._core.dtypes import bfloat16, device, dtype, float16
+from ..._core.dtypes import float32 as _float32
+from ..._core.grad_modes import within
+from ..._core.handle import Handle
+from ..._core.trie import LEAF, Mode, Value, local
+from .lists import policy_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Device types that have autocast, and what they compute in unless told.
+DTYPES = {"cpu": bfloat16, "cuda": float16, "tpu": bfloat16, "mps": float16, "xpu": float16}
+_PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
+
+
+class _State(threading.local):
+    """What a thread asked for.
+
+    Attributes:
+      enabled: device types.
+      nesting: how many contexts are open; the cache is dropped when the last one closes.
+      cache: leaves that were cast, by id, dtype and grad mode: a reference to the leaf, and the
+        cast tensor.
+    """
+
+    def __init__(self) -> None:
+        self.enabled: set[str] = set()
+        self.dtypes = dict(DTYPES)
+        self.cache_enabled = True
+        self.nesting = 0
+        self.cache: dict[Any, Any] = {}
+
+
+state = _State()
+
+
+@functools.cache
+def here() -> str:
+    """The type of the device that tensors are on."""
+    platform = jax.default_backend()
+    return _PLATFORMS.get(platform, platform)
+
+
+def settle() -> None:
+    """Record from now on as `state` says."""
+    now = local.mode
+    wanted = state.dtypes[here()] if here() in state.enabled else None
+    if now.autocast is not wanted:
+        local.set_mode(Mode.of(now.enabled, now.inference, wanted))
+
+
+def recorded(op: Op, args: Any, kwargs: Any, lower: dtype) -> Any:
+    """What `_record.record` returns for an op whose operands must be cast; None where not."""
+    if op.overwrites:
+        return None
+    policy = policy_of(here(), op)
+    if policy is None:
+        return None
+    given = _flat((args, kwargs))
+    if any(isinstance(t, Value) for t in given):  # a view is read anew: it is as it was
+        return None
+    tensors = [t for t in given if _eligible(t)]
+    to = policy(lower, args, kwargs, tensors)
+    if to is None or all(t._v.aval.dtype == to.np for t in tensors):
+        return None
+    from ..._tracing.record import record
+
+    args, kwargs = _cast((args, kwargs), to, to is lower)
+    return record(op, args, kwargs)
+
+
+def operands(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The operands of a function that is composed of ops, cast as one op of its name would be."""
+    policy, lower = policy_of(here(), op), local.mode.autocast
+    to = policy(lower, args, {}, [t for t in args if _eligible(t)]) if policy is not None else None
+    return args if to is None else _cast(args, to, to is lower)  # type: ignore[no-any-return]
+
+
+def _eligible(t: Any) -> bool:
+    """Doubles, integers and complex numbers are left alone."""
+    return isinstance(t, Handle) and t._v.aval.dtype in _HALVES_AND_FLOAT
+
+
+_HALVES_AND_FLOAT = frozenset({bfloat16.np, float16.np, _float32.np})
+
+
+def _flat(value: Any) -> list[Any]:
+    """The tensors, and bare values of the program, in nested arguments."""
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in _flat(v)]
+    if isinstance(value, dict):
+        return [t for v in value.values() for t in _flat(v)]
+    return [value] if isinstance(value, (Handle, Value)) else []
+
+
+def _cast(value: Any, to: dtype, lower: bool) -> Any:
+    """Nested arguments with their tensors cast."""
+    if isinstance(value, (tuple, list)):
+        made = [_cast(v, to, lower) for v in value]
+        return tuple(made) if isinstance(value, tuple) else made
+    if isinstance(value, dict):
+        return {k: _cast(v, to, lower) for k, v in value.items()}
+    if not _eligible(value) or value._v.aval.dtype == to.np:
+        return value
+    if not (lower and state.cache_enabled and _is_weight(value)):
+        return value.to(to)
+    key = id(value), to, local.mode.grad
+    known = state.cache.get(key)
+    if known is None or known[0]() is not value:
+        known = state.cache[key] = ref(value), value.to(to)
+    return known[1]
+
+
+def _is_weight(t: Any) -> bool:
+    """Whether casts are kept for the next use: then its gradients add up before they are cast."""
+    return t._v.role == LEAF and t._v.aval.dtype == _float32.np and t._base_ is None
+
+
+def off(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function without autocast."""
+    mode = local.mode
+    with within(Mode.of(mode.enabled, mode.inference, None)):
+        return fn(*args, **kwargs)
+
+
+def float32(fn: F) -> F:
+    """Run a composite function as one op of the list of those that need float32."""
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if local.mode.autocast is None:
+            return fn(*args, **kwargs)
+        args, kwargs = _cast((args, kwargs), _float32, False)
+        return off(fn, *args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def product(fn: F) -> F:
+    """Give the result of a composite function that ends in a matrix product."""
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        lower = local.mode.autocast
+        if lower is None:
+            return fn(*args, **kwargs)
+        return _cast(float32(fn)(*args, **kwargs), lower, False)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def checked(device_type: Any) -> str:
+    """The device type, if it is one."""
+    return str(device(device_type).type)
+
+
+__all__ = ["DTYPES", "checked", "float32", "here", "off", "product", "recorded", "settle", "state"]

@@ -1,0 +1,1 @@
+"""Functions, methods and operators, made from the op table."""

@@ -1,0 +1,174 @@
+"""Methods of tensors that follow from the op table: with sizes one by one, and in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from leafax.functional.program.op import Op
+
+from ..._core.handle import Handle
+from ..._core.trie import local
+from ..._rules.inplace_activation_slopes import SLOPED, sloped
+from ..._signatures.admit import admit
+from ..._signatures.check_arguments import is_known, reworded
+from ..._signatures.numeric_warnings import ANSWERS, answers
+from ..._storage.pending_views import view
+from ..._tracing.no_grad_views import AmbiguousView
+from ..._tracing.record import known
+from ..writes.apply_inplace import apply_inplace, check_inplace, frozen, known_write
+from .functions import call, flattening, meant_call, named, uniform
+
+# Ops whose sizes or dims may come as separate arguments: x.view(2, 3).
+VARIADIC = {
+    "view", "reshape", "permute", "expand", "repeat", "flip", "tile", "sum_to_size", "new_zeros",
+    "broadcast_to",
+}  # fmt: skip
+# Their dims may too, if there are more than one.
+_SEVERAL = {"squeeze", "count_nonzero"}
+_INTS = frozenset({int})
+
+
+def _no_sizes(op: Op) -> str:
+    """PyTorch's words for `x.permute()`."""
+    if op.name == "view":
+        return (
+            "view() received an invalid combination of arguments - got (), but expected one of:\n"
+            " * (torch.dtype dtype)\n * (tuple of ints size)\n"
+        )
+    return f'{op.name}() missing 1 required positional arguments: "{op.parameters[1]}"'
+
+
+def method(op: Op) -> Callable[..., Any]:
+    """The Tensor method of an op."""
+    if op.name == "flatten":
+        return flattening(op, method=True)
+    variadic, several, plain = op.name in VARIADIC, op.name in _SEVERAL, not op.random
+    known_exactly = is_known(op.qualified)
+
+    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        said = args
+        if several and len(args) > 1:
+            args = (args,)
+        if variadic:
+            try:
+                args = _one_size(op, args, kwargs)
+            except Exception:
+                wrong = reworded(op, (self, *said), kwargs, op.name) if known_exactly else None
+                if wrong is None:
+                    raise
+                raise wrong from None
+        if plain:
+            try:
+                out = known(op, (self, *args), kwargs)
+            except AmbiguousView:
+                out = None
+            if out is not None:
+                return out
+        try:
+            if known_exactly:
+                admit(op.qualified, (self, *said), kwargs, op.name, True)
+            return call(op, (self, *args), kwargs)
+        except Exception as error:
+            written = (self, *said) if known_exactly or not variadic else None
+            meant = meant_call(op, error, (self, *args), kwargs, written, op.name)
+            if meant is None:
+                raise
+            return fn(*meant[0], **meant[1])
+
+    return named(_viewing(op, fn) if op.view else fn, op, op.name)
+
+
+def _one_size(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Sizes or dims that came as separate arguments as one."""
+    if len(args) == 1 and not isinstance(args[0], (int, np.integer, Handle)):
+        return (tuple(args[0]),) if isinstance(args[0], tuple) else args  # also of a `Size`
+    if args:
+        return (tuple([a if type(a) is int else _one(op, args, a) for a in args]),)
+    if not kwargs:
+        raise TypeError(_no_sizes(op))
+    return ()
+
+
+def _one(op: Op, args: tuple[Any, ...], a: Any) -> int:
+    several = isinstance(args[0], (tuple, list))  # sizes in brackets, and others behind
+    if not isinstance(a, float) and not several:
+        return int(a)
+    if op.name == "view":
+        kinds = ", ".join(type(x).__name__ for x in args)
+        raise TypeError(
+            f"view() received an invalid combination of arguments - got ({kinds}), but expected "
+            "one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n"
+        )
+    if several:
+        raise TypeError(f"{op.name}() takes 1 positional argument but {len(args)} were given")
+    raise TypeError(
+        f"{op.name}(): argument '{op.parameters[1]}' (position 1) must be tuple of ints, not "
+        f"{type(args[0]).__name__}"
+    )
+
+
+def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a view op; its steps are known by what the caller wrote, too.
+
+    That saves spelling the arguments out, which takes longer than all the rest.
+    """
+
+    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trace = local.trace
+        before = trace.state
+        if kwargs or self._trace is not trace or args and not _INTS.issuperset(map(type, args)):
+            return method(self, *args, **kwargs)
+        key = (op, self._v, args)
+        state = before.next.get(key)
+        if state is not None:
+            out = view(op, (self,), kwargs, state, trace)
+            if out is not None:
+                trace.state = state
+                return out
+        out = method(self, *args)
+        if trace.state.parent is before and trace.state.lens:
+            before.next[key] = trace.state
+        return out
+
+    return fn
+
+
+def inplace_method(op: Op) -> Callable[..., Any]:
+    """The in-place method of an op, `name_`."""
+    logical = op.name.startswith("logical_")
+    quick = not op.random and op.name not in SLOPED
+    asked = op.name + "_" if is_known(op.name + "_") else op.qualified
+
+    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if quick and not kwargs and known_write(op, self, args):
+            return self
+        said = args, kwargs
+        try:
+            if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
+                check_inplace(self)
+            admit(asked, (self, *args), kwargs, op.name + "_", True)
+            args, kwargs = uniform(op, (self, *args), kwargs)
+            if op.random:  # the key comes first
+                of = sloped(op, *args[1:], **kwargs)
+                return apply_inplace(of, self, *args[2:], _key=args[0], **kwargs)
+            return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
+        except Exception as error:
+            written = (self, *said[0])
+            meant = meant_call(op, error, written, said[1], written, op.name + "_")
+            if meant is None:
+                raise
+            return fn(*meant[0], **meant[1])
+
+    return named(_answering(fn) if op.name in ANSWERS else fn, op, op.name + "_")
+
+
+def _answering(method: Callable[..., Any]) -> Callable[..., Any]:
+    def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
+        method(self, *args, **kwargs)
+        answers(self, (*args, *kwargs.values()))
+        return self
+
+    return fn

@@ -1,0 +1,99 @@
+"""The hit path of the recorder, written out for elementwise ops.
+
+Each function here does what `_record.apply` does when the step is known, without the loop over
+arguments. Keys must be spelt exactly as `apply` spells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from leafax.functional.program.op import Op
+
+from ..._core.dtypes import python_number
+from ..._core.trie import local
+from ..._runtime.host.host_integers import INTEGER, computed
+from ..._tracing.record import apply
+
+Method = Callable[..., Any]
+
+
+def unary(op: Op, cls: type) -> Method:
+    """A method `(self) -> Tensor`."""
+    new = object.__new__
+
+    def method(self: Any) -> Any:
+        trace = local.trace
+        state = trace.state.next.get((op, self._v))
+        if state is None:
+            return apply(op, self)
+        trace.state = state
+        out: Any = new(cls)
+        out._v = state.value
+        out._trace = trace
+        trace.refs.append(ref(out))
+        return out
+
+    method.__name__ = op.name
+    method.__doc__ = op.fn.__doc__
+    return method
+
+
+def binary(op: Op, cls: type) -> Method:
+    """A method `(self, other) -> Tensor` for a tensor or a Python number."""
+    new = object.__new__
+    equal = op.name == "eq"  # the one operator that takes arrays
+
+    def method(self: Any, other: Any) -> Any:
+        trace = local.trace
+        kind = type(other)
+        if kind is cls:
+            state = trace.state.next.get((op, self._v, other._v))
+        elif (kind is float or kind is int) and other:
+            state = trace.state.next.get((op, self._v, kind, other))
+        else:
+            state = None
+        if state is None:
+            if kind is not cls and kind is not float and kind is not int:
+                array = equal and kind is np.ndarray
+                other = _array(other) if array else operand(other, cls)
+                if other is NotImplemented:
+                    return NotImplemented
+            if self._v is INTEGER and (kind is int or (kind is cls and other._v is INTEGER)):
+                found = computed(op, self, other)
+                if found is not None:
+                    return found
+            return apply(op, self, other)
+        trace.state = state
+        out: Any = new(cls)
+        out._v = state.value
+        out._trace = trace
+        trace.refs.append(ref(out))
+        return out
+
+    method.__name__ = op.name
+    method.__doc__ = op.fn.__doc__
+    return method
+
+
+def operand(x: Any, cls: type) -> Any:
+    """The right-hand side of an operator: a tensor or a number, or NotImplemented."""
+    if isinstance(x, np.generic):  # among them `float64`, which is a `float`
+        return python_number(x) if isinstance(x, (np.number, np.bool_)) else NotImplemented
+    if isinstance(x, (bool, int, float, complex)) or isinstance(x, cls):
+        return x
+    return NotImplemented  # an array too: NumPy then computes with the tensor's values
+
+
+def _array(x: np.ndarray) -> Any:
+    """An array as a tensor, or NotImplemented where there is no such dtype."""
+    from ..creation.from_data import as_tensor
+
+    try:
+        return as_tensor(x)
+    except TypeError:
+        return NotImplemented

@@ -1,0 +1,1 @@
+"""Ops that record other ops, as PyTorch decomposes them."""

@@ -1,0 +1,347 @@
+"""Results whose size depends on the data: these run the program.
+
+What they find is data, not history; `masked_select` goes on being differentiable through the
+indices that it finds.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from leafax.functional.ops.shape.dimensions import broadcast_shapes, wrap_dim
+from leafax.functional.ops.shape.strides import contiguous_strides
+from leafax.functional.program.dtypes import scalar_name
+from leafax.functional.program.op import TABLE, Op, camel
+
+from ..._autograd.forward_mode.dual import carries
+from ..._autograd.forward_mode.no_forward_derivative import missing, refuse_any
+from ..._core.dtypes import float32, float64
+from ..._core.handle import Handle
+from ..._core.memory_format import contiguous_format
+from ..._core.python_data import name_of_type
+from ..._core.trie import local
+from ..._core.vmap_protocol import differ, looped, refuse
+from ..._signatures.numeric_warnings import drops_imaginary
+from ..._storage.conj_neg_bits import held
+from ..._tracing.record import apply
+from ..creation.from_data import from_numpy
+from ..creation.make_strided import lie
+from ..indexing.masks import nonzero
+from ..writes.write_out import write_out
+from . import no_formula as formulaless
+
+_BROADCAST = TABLE["broadcast_tensors"]
+
+
+def _selected(input: jax.Array, mask: jax.Array, indices: Any) -> jax.Array:
+    """What a mask takes, as `indices` say where it is True."""
+    whole = _BROADCAST.fn((input, mask))[0]
+    return whole.reshape(whole.shape or 1)[tuple(indices)]
+
+
+_MASKED_SELECT = Op(
+    _selected, name="masked_select", backward="MaskedSelectBackward0",
+    saves={"self": "self", "mask": "self"},
+)  # fmt: skip
+
+
+def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
+    """The elements where `mask` is True, as a vector."""
+    if str(mask.dtype) != "torch.bool":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    refuse("masked_select", mask)
+    whole = mask.expand(broadcast_shapes(tuple(mask.shape), tuple(input.shape)))
+    made = apply(
+        _MASKED_SELECT, input, mask, nonzero(whole.reshape(whole.shape or 1), as_tuple=True)
+    )
+    return made if out is None else write_out(_MASKED_SELECT, made, out, (input, mask))
+
+
+def argwhere(input: Any) -> Any:
+    """Where `input` is not zero, one row an element."""
+    return nonzero(input)
+
+
+_NONZERO_STATIC = Op(lambda x: x, name="nonzero_static", differentiable=False)
+
+
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = None) -> Any:
+    """The first `size` positions that are not zero, filled up with `fill_value`."""
+    refuse_any("nonzero_static", input)
+    if differ(input):
+        return looped(nonzero_static, input, size=size, fill_value=fill_value)
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = np.stack(np.nonzero(np.atleast_1d(held(input))), 1)[:, : input.dim()][:size]
+    made = np.full((size, input.dim()), fill_value, np.int64)
+    made[: len(found)] = found
+    result = from_numpy(made)
+    return result if out is None else write_out(_NONZERO_STATIC, result, out)
+
+
+def _refuse_complex(input: Any, dim: int | None) -> None:
+    if dim is not None:
+        wrap_dim(dim, input.dim())
+    if input.is_complex():
+        what = "unique" if dim is None else "unique_dim"
+        raise NotImplementedError(f"\"{what}\" not implemented for '{scalar_name(input._v.dtype)}'")
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:  # fmt: skip
+    """The distinct elements (or slices along `dim`) in order, with inverse and counts if asked.
+
+    A result of what requires grad requires grad, as in PyTorch, where backward raises.
+    """
+    if not isinstance(input, Handle):
+        kernel = "_unique2" if dim is None else "unique_dim"
+        kind = name_of_type(input)
+        raise TypeError(f"{kernel}(): argument 'input' (position 1) must be Tensor, not {kind}")
+    _refuse_complex(input, dim)
+    refuse("_unique2" if dim is None else "unique_dim", input)
+    if dim is not None and not input.numel():
+        _need_slices(input, dim)
+    found = _unique2(input, sorted, dim=dim)
+    return _asked(found, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements (or slices along `dim`) without immediate repetitions."""
+    _refuse_complex(input, dim)
+    refuse("unique_consecutive", input)
+    x = held(input)
+    if dim is not None:
+        dim = _slice_dim(input, dim)
+    if dim is not None and not x.size:
+        _need_slices(x, dim)
+        rows = np.zeros((0, 1))
+    else:
+        rows = x.reshape(-1, 1) if dim is None else np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+    starts = np.ones(len(rows), bool)
+    starts[1:] = (rows[1:] != rows[:-1]).any(1)
+    first = np.flatnonzero(starts)
+    values = x.reshape(-1)[first] if dim is None else np.take(x, first, dim)
+    inverse = np.cumsum(starts) - 1
+    counts = np.diff(np.append(first, len(rows)))
+    if dim is None:
+        inverse = inverse.reshape(x.shape)
+    found = _found("unique_consecutive", input, values, first, dim), inverse, counts
+    return _asked(found, return_inverse, return_counts)
+
+
+def _slice_dim(input: Any, dim: int) -> int:
+    if not input.dim():
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    input.size(dim)  # raises where there is no such dim
+    return dim % int(input.dim())
+
+
+def _need_slices(x: Any, dim: int) -> None:
+    """Raise unless `dim` is the only one of size 0 in an empty array."""
+    if not x.shape[dim] and list(x.shape).count(0) > 1:
+        raise RuntimeError(
+            "Number of zero sized dimensions is more than one, so unique cannot be applied "
+        )
+    if x.shape[dim]:
+        raise RuntimeError(
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
+        )
+
+
+def _unique(input: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
+    """The distinct elements, and where each element is among them (empty if not asked)."""
+    found = _unique2(input, sorted, name="_unique")
+    return found[0], _integers(found[1] if return_inverse else [])
+
+
+def _unique2(
+    input: Any, sorted: bool = True, dim: int | None = None, name: str = "_unique2"
+) -> tuple[Any, Any, Any]:
+    x = held(input)
+    if dim is not None:
+        dim = _slice_dim(input, dim)
+        if not x.size:
+            _need_slices(x, dim)
+    halves = x.dtype.kind == "V" and dim is None
+    wide = x.astype(np.float32) if halves else x  # whose NaNs are sorted last
+    values, first, inverse, counts = np.unique(
+        wide, return_index=True, return_inverse=True, return_counts=True, axis=dim,
+        equal_nan=False,
+    )  # fmt: skip
+    if dim is None:
+        inverse = inverse.reshape(tuple(input.shape))
+    else:
+        name = "unique_dim"
+    return _found(name, input, values.astype(x.dtype), first, dim), inverse, counts
+
+
+@cache
+def _without_derivative(name: str) -> Op:
+    def fn(input: Any, index: Any, dim: int | None) -> Any:
+        flat = input.reshape(-1) if dim is None else input
+        return jnp.take(flat, index, 0 if dim is None else dim)
+
+    error = NotImplementedError, f"the derivative for '{name}' is not implemented."
+    return Op(fn, name=name, backward=camel(name) + "Backward0", no_gradient=error)
+
+
+def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> Any:
+    """The values, as data; with a history that backward refuses if `input` has one.
+
+    Raises:
+      NotImplementedError: if `input` has a tangent.
+    """
+    if carries(input):
+        raise missing(name)
+    if local.mode.grad and input._tracked:
+        found = apply(_without_derivative(name), input, _integers(first), dim)
+    else:
+        found = from_numpy(np.ascontiguousarray(values))
+    if not dim:
+        return found
+    strides = list(contiguous_strides(np.moveaxis(values, dim, 0).shape))
+    strides.insert(dim, strides.pop(0))  # the slices lie one after the other
+    return lie(found, tuple(strides))
+
+
+def _integers(values: Any) -> Any:
+    return from_numpy(np.asarray(values).astype(np.int64))
+
+
+def _asked(found: tuple[Any, Any, Any], want_inverse: bool, want_counts: bool) -> Any:
+    made = [found[0]]
+    if want_inverse:
+        made.append(_integers(found[1]))
+    if want_counts:
+        made.append(_integers(found[2]))
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number from 0 up to the largest occurs, or the sums of their weights."""
+    if differ(input, weights):
+        return formulaless.of("bincount", looped(bincount, input, weights, minlength), weights)
+    x = held(input)
+    if x.dtype.kind in "fcbV":
+        kind = scalar_name(input._v.dtype)
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kind}'")
+    if x.ndim != 1 or (x.size and x.min() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is None:
+        return from_numpy(np.bincount(x, minlength=minlength).astype(np.int64))
+    if tuple(weights.shape) != x.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    dtype = float32 if weights.dtype is float32 else float64
+    values = held(weights)
+    if values.dtype.kind == "c":
+        drops_imaginary(values.dtype, dtype.np, values.size)
+        values = values.real
+    made = np.bincount(x, values, minlength=minlength)
+    return formulaless.of("bincount", from_numpy(made.astype(dtype.np)), weights)
+
+
+_HISTC = Op(lambda x: x, name="histc", differentiable=False)
+
+
+def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Any:
+    """How many elements fall into each of `bins` equal parts of [min, max]."""
+    if differ(input):
+        return looped(histc, input, bins, min, max)
+    x = held(input)
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    name = scalar_name(input._v.dtype)
+    if min == max and x.size:
+        if input.is_complex():
+            raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{name}'")
+        min, max = x.min(), x.max()
+        if input.is_floating_point():  # PyTorch's search begins at the ends of what is finite
+            ends = jnp.finfo(x.dtype)  # type: ignore[no-untyped-call]
+            min, max = np.minimum(ends.max, min), np.maximum(ends.min, max)
+    if not np.isfinite([float(min), float(max)]).all():
+        raise RuntimeError(f"torch.histc: range of [{float(min):g}, {float(max):g}] is not finite")
+    if min == max:
+        min, max = min - 1, max + 1
+    if min > max:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    if not input.is_floating_point():
+        kernel = "linspace_cpu" if input._v.dtype.kind == "b" else "histogram_cpu"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{name}'")
+    counts, _ = np.histogram(x.astype(np.float64), bins, (float(min), float(max)))
+    made = from_numpy(counts.astype(x.dtype))
+    return made if out is None else write_out(_HISTC, made, out)
+
+
+def _repeat(input: Any, repeats: int, dim: int | None, output_size: int | None) -> Any:
+    """Each element the same number of times: as in PyTorch a view of an expanded copy."""
+    along = 0 if dim is None else dim
+    if repeats < 0 or output_size is not None or not input.dim() and dim is not None:
+        return apply(TABLE["repeat_interleave"], input, repeats, dim, output_size)
+    input = input.flatten() if dim is None else input
+    if not -input.dim() <= along < input.dim():
+        return apply(TABLE["repeat_interleave"], input, repeats, dim)
+    along %= input.dim()
+    shape = list(input.shape)
+    shape.insert(along + 1, repeats)
+    out = input.unsqueeze(along + 1).expand(shape).clone(memory_format=contiguous_format)
+    return out.flatten(along, along + 1)
+
+
+def _check_size(wanted: int | None, index: Any) -> None:
+    if wanted not in (None, index.size):
+        raise RuntimeError("allocated size does not match required size")
+
+
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Any:
+    """Repeat elements: each the same number of times, or as often as a tensor says.
+
+    A tensor of repeats decides the size, so that form runs the program.
+    """
+    if repeats is None:
+        repeats, input = input, None
+    if isinstance(repeats, (int, np.integer)):
+        return _repeat(input, int(repeats), dim, output_size)
+    if isinstance(repeats, (list, tuple)):
+        counts = np.asarray(repeats, np.int64)
+    else:
+        counts = held(repeats)
+    if counts.ndim > 1 and input is None:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if counts.dtype not in (np.dtype("int32"), np.dtype("int64")):
+        raise NotImplementedError(
+            f"\"repeat_interleave_cpu\" not implemented for '{scalar_name(counts.dtype)}'"
+        )
+    if counts.size and counts.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    if input is None:
+        index = np.repeat(np.arange(counts.size), counts)
+        _check_size(output_size, index)
+        return from_numpy(index.astype(counts.dtype))
+    if dim is None:
+        input, dim = input.flatten(), 0
+    if counts.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if not input.dim():
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    size = input.shape[dim]
+    if counts.size not in (1, size):
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{counts.size} and input.size({dim}) = {size}"
+        )
+    index = np.repeat(np.arange(size), np.broadcast_to(counts.reshape(-1), (size,)))
+    _check_size(output_size, index)
+    return input.index_select(dim, from_numpy(index.astype(np.int64)))

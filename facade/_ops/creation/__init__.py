@@ -1,0 +1,1 @@
+"""Tensors from data, constants, windows and random draws."""

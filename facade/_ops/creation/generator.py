@@ -1,0 +1,284 @@
+"""Random numbers: one stateful generator, whose state is a tensor of the running program.
+
+A generator's state is `(seed, offset)`. Every random op takes a key made of it and moves the
+offset on; both are recorded, so the state is an input and an output of the programs: a loop
+neither compiles anew nor repeats its numbers, and where programs are cut changes no number.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from leafax.functional.execution.confined import is_confined
+from leafax.functional.program.op import Op
+from leafax.functional.program.transformation import outside, transformation
+
+from ..._core.dtypes import device as device_class
+from ..._core.dtypes import int64, uint8
+from ..._core.handle import Handle
+from ..._core.host_transfer import failures, wait
+from ..._core.vmap_protocol import refuse_random
+from ..._runtime.transformed import refuse_draw
+from ..._tracing.inputs import from_array, make
+from ..._tracing.record import record
+from ..._tracing.undo import Draw
+
+DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val
+_STATE_BYTES = 16
+
+
+def _next_key(state: Any) -> tuple[Any, Any]:
+    """A key for one random op, and the state after it."""
+    base = jax.random.key(state[0], impl="threefry2x32")
+    key = jax.random.fold_in(base, state[1].astype("uint32"))
+    return jax.random.key_data(key), state + jnp.array([0, 1], "int64")
+
+
+class _Given(threading.local):
+    """Where a generator takes its keys from in this thread, while that is somewhere else."""
+
+    source: tuple[Any, Callable[[], Any]] | None = None
+
+
+_given = _Given()
+
+
+def _lost(state: Any) -> bool:
+    """Whether the program that would have computed the state was given up."""
+    if state is None or state._array is not None or state._trace is None:
+        return False
+    return bool(state._trace.done)
+
+
+_NEXT_KEY = Op(_next_key, name="next_key", differentiable=False)
+
+
+def is_draw(entry: Any) -> bool:
+    """Whether a program's entry takes a generator's next key."""
+    return getattr(getattr(entry, "call", None), "op", None) is _NEXT_KEY
+
+
+class Generator:
+    """A source of random numbers.
+
+    >>> import leafax
+    >>> g = leafax.Generator().manual_seed(0)
+    >>> leafax.rand(2, generator=g).shape
+    torch.Size([2])
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = device_class(device)
+        self._lock = threading.Lock()
+        self._set(DEFAULT_SEED)
+
+    def __repr__(self) -> str:
+        return f"Generator(device={str(self.device)!r}, initial_seed={self._seed})"
+
+    def _set(self, seed: int) -> None:
+        self._seed = seed
+        self._failures = failures[0]
+        self._drawn = 0  # how many keys: the offset, but after a state was put back
+        self._held: Any = None
+
+    @property
+    def _state(self) -> Any:
+        """The state's tensor; made at the first use, so that importing starts no backend."""
+        if self._held is None:
+            signed = np.array([self._seed], np.uint64).astype(np.int64)[0]
+            if is_confined():
+                self._held = from_array(np.array([signed, self._drawn], np.int64))
+                return self._held
+            with jax.enable_x64(True):
+                self._held = from_array(jnp.array([signed, self._drawn], "int64"))
+        return self._held
+
+    @_state.setter
+    def _state(self, state: Any) -> None:
+        self._held = state
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin the sequence of `seed`."""
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise ValueError("Overflow when unpacking long long")
+        self._set(int(seed) % (1 << 64))
+        return self
+
+    def seed(self) -> int:
+        """Begin a sequence that nobody has seen; returns its seed."""
+        seed = int.from_bytes(os.urandom(8), "little")
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed that the sequence began with."""
+        return self._seed
+
+    def get_state(self) -> Any:
+        """The state, to be given to `set_state`: a tensor of bytes, as in PyTorch."""
+        return self._state.clone().view(uint8)
+
+    def set_state(self, state: Any) -> Generator:
+        """Go on from a state that `get_state` returned.
+
+        Raises:
+          TypeError: it is no tensor of bytes.
+          RuntimeError: it has another size.
+        """
+        if not isinstance(state, Handle):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+        if state._v.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if state.numel() != _STATE_BYTES:  # type: ignore[attr-defined]
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input RNG "
+                f"state size to be {state.numel()}"  # type: ignore[attr-defined]
+            )
+        seed, drawn = state.view(int64).tolist()  # type: ignore[attr-defined]
+        self._set(seed % (1 << 64))
+        self._drawn = drawn
+        return self
+
+    def place(self) -> tuple[Any, int, int]:
+        """Where the sequence is, for `go_back`; no value is read."""
+        return self._state, self._seed, self._drawn
+
+    def go_back(self, place: tuple[Any, int, int]) -> None:
+        """Go on from where the sequence was."""
+        self._state, self._seed, self._drawn = place
+
+    def return_to(self, state: Any, drawn: int) -> None:
+        """Go on from an array of the state, and from how many keys were drawn by then."""
+        self._held, self._drawn = from_array(state), drawn
+
+    def clone_state(self) -> Generator:
+        """Another generator, which goes on from where this one is."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def __reduce__(self) -> Any:
+        return _restored, (str(self.device), self._state.tolist())
+
+    def _recover(self) -> None:
+        """Make the state anew if the program that would have computed it failed."""
+        self._failures = failures[0]
+        held = self._held
+        try:
+            if not _lost(held) and held is not None and held._array is not None:
+                wait(held._array)
+        except RuntimeError:
+            self._failures, self._held = failures[0], None
+        if _lost(held):
+            self._held = None
+
+    def key(self) -> Any:
+        """Record the key of the next random op.
+
+        Raises:
+          RuntimeError: inside a `vmap` that refuses them.
+        """
+        refuse_random()
+        given = _given.source
+        if given is not None and given[0] is self:
+            return from_array(given[1]())
+        if transformation() is not None:
+            refuse_draw()
+            with outside():
+                return self.key()
+        with self._lock:
+            if _lost(self._held) or self._failures != failures[0]:
+                self._recover()
+            before = self._state
+            state, trace = record(_NEXT_KEY, (before,), {})
+            if before._array is not None:
+                trace.undo.append(Draw(self, before._v, self._drawn))
+            self._drawn += 1
+            key, after = state.values
+            self._state = make(after, trace)
+            return make(key, trace)
+
+    @contextmanager
+    def keys_from(self, source: Callable[[], Any]) -> Iterator[None]:
+        """Take keys from a function in the block, also while JAX is tracing; no state moves on.
+
+        Args:
+          source: returns an array, the data of a key for each random op: `(2,)` of uint32.
+        """
+        before, _given.source = _given.source, (self, source)
+        try:
+            yield
+        finally:
+            _given.source = before
+
+    def _for_numpy(self) -> np.random.Generator:
+        """Take the next key for a draw of NumPy's: an order of samples is no part of a program.
+
+        Raises:
+          RuntimeError: inside a `vmap` that refuses them.
+        """
+        refuse_random()
+        with self._lock:
+            if self._failures != failures[0]:
+                self._recover()
+            found = np.random.default_rng([self._seed, self._drawn])
+            self._drawn += 1
+            self._held = None  # which is read anew from the two numbers
+            return found
+
+
+def _restored(device: str, state: list[int]) -> Generator:
+    generator = Generator(device)
+    generator._seed, generator._drawn = state[0] % (1 << 64), state[1]
+    return generator
+
+
+default_generator = Generator()
+
+
+def key(generator: Generator | None = None) -> Any:
+    return (generator or default_generator).key()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator and return it."""
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Give the default generator a seed that nobody has seen."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The default generator's seed."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Any:
+    """The default generator's state."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state: Any) -> None:
+    """Let the default generator go on from `state`."""
+    default_generator.set_state(state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Leave the default generator as it was before the block."""
+    before = default_generator.place()
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator.go_back(before)

@@ -1,0 +1,83 @@
+"""Whole tensors written without a program: what loading and copying models would compile for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+
+from ..._core.handle import Handle
+from ..._core.host_transfer import placed
+from ..._core.locks import sharing
+from ..._core.trie import LEAF, local, resting
+from ..._runtime.cut import cut
+from ..._storage.write import bump
+from ..._tracing.inputs import from_array
+
+
+def let_rest(tensors: Iterable[Any], reason: str) -> None:
+    """Cut where one of the tensors is pending, so that what comes next is a program of its own."""
+    trace = local.trace
+    if trace.inside is not None or local.look is not None or local.uncut:
+        return
+    for t in tensors:
+        if "_v" in t.__dict__ and t._array is None and t._v.index >= 0 and t._trace is trace:
+            cut(reason)
+            return
+
+
+def array_of(t: Any) -> Any:
+    """The JAX array that holds all of a tensor at rest, lying row by row; None for others."""
+    v = t._v
+    if t._array is None or t._shares or t._stale is not None or t._duals:
+        return None
+    if v.strides is not None or v.inference or local.mode.inference or local.look is not None:
+        return None
+    return t._array if isinstance(t._array, jax.Array) else placed(t)
+
+
+def values_of(t: Any) -> Any:
+    """A tensor with the array of `t`, which shares nothing else with it; None unless at rest."""
+    if not isinstance(t, Handle) or "_v" not in t.__dict__:  # an uninitialized one has none
+        return None
+    array = array_of(t)
+    return None if array is None else from_array(array)
+
+
+def copy_of(t: Any) -> Any:
+    """A tensor with these values in memory of its own, without history."""
+    array = array_of(t)
+    if array is None:
+        return t.data.clone()
+    return from_array(_apart(array))
+
+
+def write_at_once(t: Any, source: Any) -> bool:
+    """Give `t` the values of `source` and count the write; return False if that takes a program."""
+    array = array_of(source)
+    if array is None or source is t or array.shape != tuple(t._v.shape):
+        return False
+    if array.dtype != t._v.dtype or local.mode.grad and t.requires_grad:
+        return False
+    if t._v.inference or t._duals or t._stale is not None or t._v.strides is not None:
+        return False
+    with sharing:
+        if t._shares or t._node is not None or t._v.role > LEAF:
+            return False
+        if t._array is None and t._trace is not local.trace:
+            return False
+        if isinstance(t._array, jax.Array) and t._array.sharding != array.sharding:
+            return False
+        bump(t)
+        v = t._v
+        local.trace.entered.pop(id(t), None)
+        t._v = resting(v.aval, v.requires_grad, v.role, v.inference, v.strides)
+        t._trace, t._array = None, _apart(array)
+    return True
+
+
+def _apart(array: Any) -> Any:
+    """The values in other memory: arrays held twice could not be donated."""
+    with jax.enable_x64(True):
+        return jax.device_put(array, array.sharding if array.committed else None, may_alias=False)

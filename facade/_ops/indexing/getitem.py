@@ -1,0 +1,259 @@
+"""`x[...]` and `x[...] = y`, as PyTorch reads an index."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from leafax.functional.program.number_fits import check_fits, need_int64
+from leafax.functional.program.op import TABLE, Op
+
+from ..._core.dtypes import type_string
+from ..._core.handle import Handle
+from ..._core.locks import sharing
+from ..._core.trie import local
+from ..._runtime.host.host_integers import INTEGER
+from ..._runtime.host.host_views import view_at_rest
+from ..._signatures.numeric_warnings import drops_imaginary
+from ..._signatures.overload_errors import type_name
+from ..._storage.host_arrays import read_like
+from ..._storage.overlap import check_overlap
+from ..._tracing.record import apply
+from ..writes.apply_inplace import apply_inplace, check_inplace
+from ..writes.plain_setitem import put_plainly
+from .keys import ALL, normalise, without_masks
+from .masks import MaskError, at, check_bool, check_mask, is_mask, marks, places_of
+
+_NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
+# x[a:b] with step 1: its start may change from call to call without compiling anew.
+SLICE = Op(
+    _NARROW.fn, name="slice", backward="SliceBackward0", view=True, numbers=("start",),
+    write=_NARROW.write, sizes=_NARROW.sizes,
+)  # fmt: skip
+read_like(SLICE, _NARROW)
+_PLAIN_FILL = TABLE["fill"]
+# `fill_` with the number as a tensor, which the graph's nodes show.
+_FILL = Op(
+    _PLAIN_FILL.fn, name="fill_", backward="FillBackward3", saves=_PLAIN_FILL.saves,
+    differentiable=_PLAIN_FILL.differentiable, numbers=_PLAIN_FILL.numbers,
+)  # fmt: skip
+
+
+_SIMPLE = frozenset({int, slice})  # what an index may hold that means what it says
+
+
+def get(self: Any, index: Any) -> Any:
+    """`self[index]`."""
+    kind, shape = type(index), self._v.shape
+    if shape and isinstance(index, Handle) and index._v is INTEGER and local.look is None:
+        number = int(index)  # type: ignore[call-overload]
+        if -shape[0] <= number < shape[0]:
+            index, kind = number, int
+    if kind is int and shape and -shape[0] <= index < shape[0]:
+        out = view_at_rest(_SELECT, self, (0, index), None)
+        return apply(_SELECT, self, 0, index) if out is None else out
+    if kind is slice and shape:
+        return _slice(self, 0, index, False)  # no `alias`, as PyTorch has it
+    keys: Any = index if kind is tuple else None
+    places: Any = None
+    if keys is None or len(keys) > len(shape) or not _SIMPLE.issuperset(map(type, keys)):
+        keys, places = normalise(self, index)
+    out, advanced = _basic(self, keys, places)
+    if not advanced:
+        return out if out is not self else apply(TABLE["alias"], self)
+    op, more = at(TABLE["index"], places_of(out, advanced))
+    return apply(op, out, advanced, *more)
+
+
+def put(self: Any, index: Any, value: Any) -> None:
+    """`self[index] = value`."""
+    if isinstance(value, _NUMPY_NUMBERS):
+        value = value.item()
+    number = isinstance(value, (bool, int, float, complex))
+    if number:
+        _check_number(value, self._v.dtype)
+        if isinstance(value, complex) and self._v.dtype.kind not in "cb":
+            value = value.real
+    elif not isinstance(value, Handle):
+        kind = type_string(self._v.dtype)
+        raise TypeError(f"can't assign a {type_name(value)} to a {kind}")
+    if put_plainly(self, index, value) or index is False:
+        return
+    if index is True:
+        _copy_to(self, self.unsqueeze(0), value, number)
+        return
+    keys, places = normalise(self, index)
+    try:
+        if len(keys) == 1 and is_mask(keys[0]) and keys[0].dim():
+            if number or value.numel() == 1:  # what the data says is not asked for
+                check_mask(self, 0, keys[0])
+                _put(self, (keys[0],), value, number)
+                return
+        with sharing:  # a view that is written to at once: no other thread writes in between
+            target, advanced = _basic(self, keys, places)
+            if not advanced:
+                _copy_to(self, target, value, number)
+                return
+        found = [(dim, k) for dim, k in enumerate(advanced) if k is not None]
+        if len(found) == 1 and (number or value.numel() == 1) and marks(found[0][1]):
+            check_mask(target, *found[0])  # `masked_fill_` writes it
+            check_inplace(target)
+            check_bool(found[0][1])
+            if not number and value.dtype != self.dtype:
+                value = value.to(self.dtype)
+        where = places_of(target, advanced)
+    except MaskError:  # PyTorch looks at the mask later
+        target, _ = _basic(self, *without_masks(keys, places))
+        check_inplace(target)
+        if not number and value.numel() != 1:
+            check_overlap(TABLE["index_put"], target, (value,))
+        raise
+    _put(target, advanced, value, number, where)
+
+
+# NumPy's integers, and those of its other numbers that Python's classes are bases of.
+_NUMPY_NUMBERS = (np.integer, np.float64, np.complex128)
+
+
+def _check_number(value: Any, dtype: Any) -> None:
+    if type(value) is int:
+        need_int64(value)
+    if dtype.kind in "iu":
+        check_fits(value, dtype)
+    elif value.imag or not -3e38 < value.real < 3e38:  # most numbers fit any other dtype
+        halves = dtype.itemsize == 2  # what they cannot hold becomes infinite
+        check_fits(value, np.float64 if halves else dtype)
+
+
+def _put(
+    target: Any, indices: tuple[Any, ...], value: Any, number: bool, where: tuple[Any, ...] = ()
+) -> None:
+    """Write at index tensors; masks among them are those places."""
+    if number:
+        value = _as_tensor(value, target)
+    elif _without_ones(value) != tuple(value.shape):
+        value = value.view(_without_ones(value))
+    check_inplace(target, local.mode.grad and (target._tracked or value._tracked))
+    op, more = at(TABLE["index_put"], where)
+    apply_inplace(op, target, indices, value, *((False, *more) if more else ()))
+
+
+def _copy_to(self: Any, target: Any, value: Any, number: bool) -> None:
+    """Write to a view of `self`, or to `self`."""
+    if target.dim() == 0 and target is self and (number or value.dim() == 0):  # no broadcast
+        target.copy_(_as_tensor(value, self) if number else value)
+    elif number or value.dim() == 0:
+        apply_inplace(_FILL, target, _as_tensor(value, self) if type(value) is bool else value)
+        if not number:
+            drops_imaginary(value._v.dtype, self._v.dtype, target._v.numel)
+    else:
+        if tuple(value.shape) != tuple(target.shape):  # PyTorch strips leading ones
+            shape = _without_ones(value)
+            value = value.view(shape)
+            if shape != tuple(target.shape):
+                value = value.expand(tuple(target.shape))
+        target.copy_(value)
+
+
+def _as_tensor(value: Any, like: Any) -> Any:
+    from ..creation.from_data import tensor
+
+    return tensor(value, dtype=like.dtype)
+
+
+def _without_ones(value: Any) -> tuple[int, ...]:
+    """The shape without the ones that it begins with."""
+    shape = tuple(value.shape)
+    return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
+
+
+def _whole(x: Any) -> int:
+    """A bound or the step of a slice as an int."""
+    if type(x) is int:
+        return x
+    if not hasattr(x, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return operator.index(x)
+
+
+def _bound(x: int, size: int) -> int:
+    """A bound of a slice, counted from the front."""
+    return min(max(x + size if x < 0 else x, 0), size)
+
+
+def _basic(
+    self: Any, keys: Sequence[Any], places: Sequence[int] | None = None
+) -> tuple[Any, tuple[Any, ...]]:
+    """Apply ints, slices and None as views; the rest is returned as an advanced index.
+
+    Args:
+      places: where in the caller's index each key stood, which errors tell.
+    """
+    out = self
+    dim = 0
+    advanced: list[Any] = []
+    for i, k in enumerate(keys):
+        if k is None:
+            out = out.unsqueeze(dim)
+            dim += 1
+            advanced.append(None)
+        elif type(k) is int:
+            out = _select(out, dim, k, i if places is None else places[i])
+        elif type(k) is slice:
+            out = _slice(out, dim, k) if k is not ALL else out
+            dim += 1
+            advanced.append(None)
+        elif isinstance(k, bool):
+            out = out.unsqueeze(dim)
+            advanced.append(_bool_index(k))
+            dim += 1
+        else:
+            advanced.append(k)
+            dim += k.dim() if marks(k) else 1
+    if all(a is None for a in advanced):
+        return out, ()
+    while advanced and advanced[-1] is None:
+        advanced.pop()
+    return out, tuple(advanced)
+
+
+def _select(out: Any, dim: int, k: int, place: int) -> Any:
+    size = out.shape[dim] if dim < out.dim() else 0
+    if not -size <= k < size:
+        need_int64(k)
+        raise IndexError(f"index {k} is out of bounds for dimension {place} with size {size}")
+    return apply(_SELECT, out, dim, k)  # as it was said: the node tells it
+
+
+def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
+    """A slice along one dim; `out` itself where it `may_skip` a slice that leaves nothing out."""
+    size = out.shape[dim]
+    step = 1 if k.step is None else _whole(k.step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    first = 0 if k.start is None else _whole(k.start)
+    last = None if k.stop is None else _whole(k.stop)
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    start, stop = _bound(first, size), size if last is None else _bound(last, size)
+    if may_skip and step == 1 and first == 0 and (last is None or last >= size):
+        return out
+    args: tuple[Any, ...]
+    if step == 1 and first == start and last == stop and start <= stop:
+        op, args = SLICE, (dim, start, stop - start)
+    else:
+        op, args = TABLE["slice"], (dim, first, last, step)  # as it was said, for the node
+    if not may_skip:
+        view = view_at_rest(op, out, args, len(range(start, stop, step)))
+        if view is not None:
+            return view
+    return apply(op, out, *args)
+
+
+def _bool_index(k: bool) -> Any:
+    from ..creation.factories import zeros
+
+    return zeros(1 if k else 0, dtype=__import__("leafax").int64)

@@ -1,0 +1,1 @@
+"""Views and copies of them beyond those of the op table."""

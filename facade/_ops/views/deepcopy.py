@@ -1,0 +1,38 @@
+"""`copy.deepcopy` of tensors that share memory: their copies share a copy of all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._storage.shared_storage import of_mode
+from ..._storage.storage_objects import UntypedStorage
+from ..._storage.write import written_once
+
+
+def copied(t: Any, memo: dict[Any, Any]) -> Any:
+    """`t` in memory of its own, lying there as it lies now.
+
+    Args:
+      memo: of the deep copy. Tensors on one memory get copies on one memory, as in PyTorch.
+    """
+    if t.is_conj() or t.is_neg():
+        return t.detach().clone()
+    if not t._shares or t._store is None:
+        return written_once(t.detach().clone())
+    memory = UntypedStorage(t)
+    copies = memo.setdefault("leafax", {})
+    key = memory.data_ptr()
+    if key not in copies:
+        # Whoever holds the memory is kept as long as the memo is, so that its number stays its own.
+        copies[key] = t, of_mode(memory.whole(t.dtype).detach().clone())
+    return placed(copies[key][1], t.dtype, t.storage_offset(), tuple(t.shape), t.stride())
+
+
+def placed(flat: Any, dtype: Any, offset: int, shape: Any, strides: Any) -> Any:
+    """A tensor that is no view of `flat`, in its memory."""
+    if flat.dtype is not dtype:
+        flat = UntypedStorage(flat).whole(dtype)
+    from ...autograd.grad_mode import no_grad
+
+    with no_grad():
+        return flat.new_empty(0).set_(flat, offset, shape, strides)

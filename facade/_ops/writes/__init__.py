@@ -1,0 +1,1 @@
+"""In-place ops, `out=` and `set_`."""

@@ -1,0 +1,1 @@
+"""PyTorch's rules about an op's results and gradients, as pure functions."""

@@ -1,0 +1,1 @@
+"""How results lie in memory."""

@@ -1,0 +1,133 @@
+"""Strides of results whose elements come from elsewhere: indexed, rolled, stacked, gated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leafax.functional.ops.shape.strides import VIEW_RULES, Layout, contiguous_strides
+from leafax.functional.program.program import Slot
+
+from .channels_last import strides_in, suggested
+
+Strides = tuple[int, ...] | None
+
+
+def _joined(shape: tuple[int, ...], parts: list[Layout]) -> Layout:
+    """How `cat` lays out its result: in the memory format that all parts suggest."""
+    formats = {suggested(x) for x in parts}
+    wanted = formats.pop() if len(formats) == 1 else None
+    return Layout(shape, (wanted and strides_in(shape, wanted)) or contiguous_strides(shape))
+
+
+def _rolled(x: Layout, shifts: list[int], dims: list[int]) -> Layout:
+    """Rolling along a dim joins the two parts that it swaps."""
+    for shift, dim in zip(shifts, dims, strict=True):
+        start = -shift % max(x.shape[dim], 1)
+        sizes = [(*x.shape[:dim], n, *x.shape[dim:][1:]) for n in (x.shape[dim] - start, start)]
+        x = _joined(x.shape, [Layout(size, x.strides) for size in sizes])
+    return x
+
+
+def _listed(x: Any) -> list[int]:
+    return [x] if isinstance(x, int) else list(x)
+
+
+def _roll(x: Layout, shifts: Any, dims: Any = None) -> Layout | None:
+    if dims is None or dims in ((), []) or 0 in x.shape:
+        return None if 0 not in x.shape else x
+    return _rolled(x, _listed(shifts), [d % len(x.shape) for d in _listed(dims)])
+
+
+def _shift(x: Layout, dim: Any, up: int) -> Layout:
+    rank = len(x.shape)
+    dims = [d % rank for d in (range(rank) if dim is None else _listed(dim))]
+    return _rolled(x, [(x.shape[d] + up) // 2 for d in dims], dims)
+
+
+def _fftshift(x: Layout, dim: Any = None) -> Layout:
+    return _shift(x, dim, 0)
+
+
+def _ifftshift(x: Layout, dim: Any = None) -> Layout:
+    return _shift(x, dim, 1)
+
+
+def _stack(parts: list[Layout], dim: int = 0) -> Layout | None:
+    """Joined along the dim at which the new one goes, which is then split; behind all: as said."""
+    shape, rank, count = parts[0].shape, len(parts[0].shape), len(parts)
+    dim %= rank + 1
+    if dim == rank:
+        ones = [Layout((*x.shape, 1), (*x.strides, 1)) for x in parts]
+        return _joined((*shape, count), ones)
+    whole = _joined((*shape[:dim], shape[dim] * count, *shape[dim:][1:]), parts)
+    found: Layout | None = VIEW_RULES["view"](whole, (*shape[:dim], count, *shape[dim:]))
+    return found
+
+
+def _index(operands: list[Layout], indices: Any) -> list[Layout]:
+    """What ATen iterates over: the source with strides 0 for what is indexed, and the indices."""
+    source, places = operands[0], [k for k, i in enumerate(indices) if isinstance(i, Slot)]
+    left = [k for k in range(len(source.shape)) if k not in places]
+    together = places == list(range(places[0], places[-1] + 1))
+    lead = [k for k in left if k < places[0]] if together else []
+    rest = left[len(lead) :]
+    found = [operands[indices[k].index] for k in places]
+    rank = max(len(x.shape) for x in found)
+    size = tuple(
+        max(x.shape[d - rank] if d >= rank - len(x.shape) else 1 for x in found)
+        for d in range(rank)
+    )  # fmt: skip
+    if any(0 in x.shape for x in found):
+        return []
+
+    def of(dims: list[int], values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(values[k] for k in dims)
+
+    shape = (*of(lead, source.shape), *size, *of(rest, source.shape))
+    strides = (*of(lead, source.strides), *[0] * rank, *of(rest, source.strides))
+    among = (*[1] * len(lead), *size, *[1] * len(rest))
+    rows = Layout(among, contiguous_strides(among))  # where a reshape has to copy
+    views = [VIEW_RULES["view"](_expanded(x, size), among) or rows for x in found]
+    return [Layout(shape, strides), *views]
+
+
+def _expanded(x: Layout, size: tuple[int, ...]) -> Layout:
+    """The layout of `expand`."""
+    lead = len(size) - len(x.shape)
+    pairs = zip(x.shape, x.strides, size[lead:], strict=True)
+    return Layout(size, (*[0] * lead, *[s if n == m else 0 for n, s, m in pairs]))
+
+
+def _glu(x: Layout, dim: int = -1) -> list[Layout]:
+    dim %= len(x.shape)
+    half = Layout((*x.shape[:dim], x.shape[dim] // 2, *x.shape[dim:][1:]), x.strides)
+    return [half, half]
+
+
+_MOVED: dict[str, Callable[..., Layout | None]] = {
+    "roll": _roll, "fftshift": _fftshift, "ifftshift": _ifftshift,
+}  # fmt: skip
+NAMES = frozenset({*_MOVED, "stack", "index", "glu"})
+
+
+def moved(op: Any, call: Any, operands: list[Layout], avals: Any, iterated: Any) -> Strides:
+    """The strides of the result of one of `NAMES`, None if it is row-major.
+
+    Args:
+      iterated: how ATen's iterator lays out what it makes of operands.
+    """
+    shape, args = tuple(avals[0].shape), call.args[1:]
+    if any(isinstance(a, Slot) for a in (*args, *call.kwargs.values())):
+        return None
+    if op.name in ("index", "glu"):
+        by_index = op.name == "index"
+        over = _index(operands, args[-1]) if by_index else _glu(operands[0], *args, **call.kwargs)
+        return iterated(shape, over) if over and over[0].shape == shape else None
+    if op.name == "stack":
+        found = _stack(operands, *args, **call.kwargs)
+    else:
+        found = _MOVED[op.name](operands[0], *args, **call.kwargs)
+    if found is None or found.shape != shape or found.strides == contiguous_strides(shape):
+        return None
+    return found.strides

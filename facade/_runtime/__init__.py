@@ -1,0 +1,1 @@
+"""Cuts: running a program, leaving the trace, and values beside the program."""

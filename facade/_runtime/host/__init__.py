@@ -1,0 +1,1 @@
+"""Values that are read and written on the host, without a program."""

@@ -1,0 +1,117 @@
+"""Recipes for the program of a state: what comes out of it, and which inputs it may write over.
+
+A recipe is remembered with the state, by what is alive, so a loop makes it once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+from leafax.functional.execution.donation import pair
+from leafax.functional.execution.plan import Plan, plan_for
+from leafax.functional.lowering.lower import is_checked
+from leafax.functional.program.program import Node, Program
+
+from .._core.trie import State, Trace
+from .._tracing.leaf_tuples import still
+from .._tracing.undo import written_over
+
+
+class Recipe(NamedTuple):
+    """Recipe that runs the program of one state for one set of live tensors.
+
+    Attributes:
+      places: value number -> position among the outputs.
+      saves: what the graph keeps, see `_keep.Keep`.
+      sizes: of the program, for `explain()`: ops, inputs, outputs that tensors hold.
+    """
+
+    plan: Plan
+    places: dict[int, int]
+    saves: Any
+    sizes: tuple[int, int, int]
+
+
+def recipe_of(trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ...]) -> Recipe:
+    """Make the recipe of the program that a trace has come to.
+
+    Args:
+      pending: the tensors that are computed.
+      keep: what the graph needs, or None.
+      donate: the inputs that outputs may be written over.
+    """
+    state = trace.state
+    held = {t._v.index for t in pending}
+    numbers = held.union([v.index for v in keep.values]) if keep else held
+    entries, index_of = entries_to(state)
+    # Sorted: where a step is recorded for the first time, tensors may come in another order.
+    outputs, donate = pair(entries, tuple(sorted(numbers)), donate)
+    guards: tuple[tuple[int, int], ...] = ()
+    if any(map(is_checked, entries)):
+        over = written_over(trace)
+        guards = tuple([(k, over[n]) for k, n in enumerate(outputs) if n in over])
+    residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
+    program = Program(tuple(entries), outputs, residuals)
+    plan = plan_for(program, donate, still(trace), guards)
+    sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)
+    return Recipe(plan, {n: k for k, n in enumerate(outputs)}, keep, sizes)
+
+
+def entries_to(state: State) -> tuple[list[Any], dict[State, int]]:
+    """The program's entries from the root to `state`, and each state's place among them."""
+    entries: list[Any] = []
+    index_of: dict[State, int] = {}
+    for s in state.path():
+        entry = s.entry
+        if entry is None:
+            continue
+        if isinstance(entry, Node) and entry.primal is not None:
+            primal = index_of.get(entry.primal)
+            entry = Node(entry.call, entry.inputs, entry.avals, primal, entry.where)
+        index_of[s] = len(entries)
+        entries.append(entry)
+    return entries, index_of
+
+
+def _references(arrays: list[Any]) -> int:
+    array = arrays[0]
+    return sys.getrefcount(array)
+
+
+#: How many references a function sees to an array that only the trace holds.
+_NOBODY = _references([object()])
+
+
+def donatable(trace: Trace, pending: list[Any]) -> tuple[int, ...]:
+    """Inputs whose buffers nobody can see any more: the outputs may be written there."""
+    want: dict[Any, int] = {}
+    for t in {t._v.index: t for t in pending}.values():  # several tensors may be one output
+        key = (t._v.shape, t._v.dtype)
+        want[key] = want.get(key, 0) + 1
+    if not want:
+        return ()
+    found = []
+    arrays = trace.arrays
+    for i in range(len(arrays)):
+        array = arrays[i]
+        if sys.getrefcount(array) > _NOBODY or type(array) in (float, int):
+            continue
+        key = (array.shape, array.dtype)
+        if want.get(key, 0) > 0:
+            want[key] -= 1
+            found.append(i)
+    return tuple(found)
+
+
+def _most_held(arrays: list[Any], places: tuple[int, ...]) -> int:
+    """Return how many references there are to that one of these arrays that most hold."""
+    return max(map(sys.getrefcount, map(arrays.__getitem__, places)))
+
+
+_MOST_IF_NOBODY = _most_held([object()], (0,))
+
+
+def donates(arrays: list[Any], donate: tuple[int, ...]) -> bool:
+    """Tell whether there are inputs to donate again, which nobody else holds."""
+    return bool(donate) and _most_held(arrays, donate) <= _MOST_IF_NOBODY

@@ -1,0 +1,1 @@
+"""PyTorch's argument parser, its data, and the words of its errors."""

@@ -1,0 +1,1 @@
+"""Views, storages, versions and writes: reading and writing through lenses."""

@@ -1,0 +1,135 @@
+"""Views that see more of the memory than the tensor that they are views of.
+
+`as_strided` and `resize_` count in elements of the storage, so a view may reach outside of its
+base. What lies there has no history: it is read from the storage as it is when the view is made
+anew, and a write through the view puts it there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from leafax.functional.ops.shape.strides import Layout
+from leafax.functional.program.op import TABLE, Op
+
+from .._core.trie import local
+from .._core.view_ops import BY_NAME, Lens
+from .._rules.strides.of_results import is_contiguous, laid
+from .._tracing.inputs import enter
+from .._tracing.record import record
+from .autograd_roles import tag
+from .read import plain_kind, without_grad
+from .write import rebind
+
+_STRIDED = TABLE["as_strided"]
+
+
+def places(found: Layout) -> Any:
+    """Where in the storage each element lies."""
+    at = np.full(found.shape, found.offset, np.int64)
+    for dim, step in enumerate(found.strides):
+        along = [1] * len(found.shape)
+        along[dim] = found.shape[dim]
+        at += (np.arange(found.shape[dim]) * step).reshape(along)
+    return at
+
+
+def _flat(base: Any, storage: Any, order: Any, have: Any) -> Any:
+    """The storage as a vector, the base in its place."""
+    flat = storage.transpose(order).reshape(-1)
+    return flat.at[places(Layout(*have)).reshape(-1)].set(base.reshape(-1))
+
+
+def _read(base: Any, storage: Any, order: Any, have: Any, want: Any) -> Any:
+    return _flat(base, storage, order, have)[places(Layout(*want))]
+
+
+def _write(base: Any, new: Any, storage: Any, order: Any, have: Any, want: Any) -> Any:
+    flat = _flat(base, storage, order, have).at[places(Layout(*want))].set(new)
+    return flat[places(Layout(*have))]
+
+
+def has_gaps(found: Layout) -> bool:
+    """Whether there is memory between the elements: an example of a `vmap` lies as its batch."""
+    return reach(found.shape, found.strides) > math.prod(found.shape)
+
+
+def _spread(base: Any, stride: Any) -> Any:
+    flat = jnp.zeros(reach(base.shape, stride), base.dtype)
+    return flat.at[places(Layout(base.shape, stride, 0))].set(base)
+
+
+def _gather(base: Any, new: Any, stride: Any) -> Any:
+    return new[places(Layout(base.shape, stride, 0))]
+
+
+# The memory that a tensor of these strides lies in; what is between its elements means nothing.
+MEMORY = Op(_spread, name="memory", backward="AsStridedBackward0", view=True, write=_gather)
+_BEYOND = Op(_read, name="beyond", backward="AsStridedBackward0", view=True, write=_write)
+
+
+def reaches_out(t: Any) -> bool:
+    """Whether `t` is such a view."""
+    return any(op is _BEYOND for op, _, _ in t._blens)
+
+
+def lens_from(base: Any, have: Layout, lens: Lens, want: Layout) -> Lens | None:
+    """How to see from a base what `lens` sees of the storage; None where there is no way.
+
+    Args:
+      have, want: how the base, and what is seen, lie in the storage.
+    """
+    if not base._lens:
+        return lens
+    if any(op.name in BY_NAME for op, _, _ in (*base._lens, *lens)):
+        return None
+    start = int(want.offset) - int(have.offset)
+    inside = start >= 0 and start + reach(want.shape, want.strides) <= math.prod(have.shape)
+    if inside and is_contiguous(have):
+        return ((_STRIDED, (want.shape, want.strides, start), {}),)
+    cell = base._store.cell
+    return ((_BEYOND, (cell, _order(cell), _spelt(have), _spelt(want)), {}),)
+
+
+def reach(size: Any, stride: Any) -> int:
+    """How many elements of the storage it takes from the first on."""
+    if 0 in tuple(size):
+        return 0
+    return int(1 + sum((n - 1) * k for n, k in zip(size, stride, strict=True)))
+
+
+def _spelt(found: Layout) -> Any:
+    return tuple(found.shape), tuple(found.strides), int(found.offset)
+
+
+def _order(cell: Any) -> tuple[int, ...]:
+    strides = laid(cell._v).strides
+    return tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
+
+
+def grow(store: Any, count: int) -> None:
+    """Give a storage room for `count` elements; all who share it see what they saw."""
+    cell, trace = store.cell, local.trace
+    old = enter(cell, trace)
+    found = laid(old)
+    value = without_grad(
+        lambda: record(_GROW, (old, _order(cell), count), {}, budget=False)[0].value
+    )
+    rebind(cell, tag(trace, value, plain_kind(old), old.storage, old.version))
+    first: Any = (_STRIDED, (found.shape, found.strides, 0), {})
+    for member in store.members:
+        m = member()
+        if m is not None:
+            m._lens = (first, *m._lens)
+
+
+def _more(storage: Any, order: Any, count: int) -> Any:
+    flat = storage.transpose(order).reshape(-1)
+    return jnp.pad(flat, (0, count - flat.size))
+
+
+_GROW = Op(_more, name="resize_", differentiable=False)

@@ -1,0 +1,91 @@
+"""The data of tensors at rest, read by NumPy where they lie: no program runs for a slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import jax
+import numpy as np
+
+from leafax.functional.execution.confined import is_confined
+from leafax.functional.execution.single_ops import on_host
+from leafax.functional.program.op import TABLE, Op
+
+from .._core.host_transfer import wait as wait_for
+from .._core.locks import sharing
+
+_INTS = {int, type(None)}
+
+
+def _at(x: Any, dim: int, key: Any) -> Any:
+    return x[(slice(None),) * (dim % x.ndim) + (key, ...)]
+
+
+def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
+    start += x.shape[dim] if start < 0 else 0
+    return _at(x, dim, slice(start, start + length))
+
+
+def _slice(
+    x: Any, dim: int = 0, start: int | None = None, stop: int | None = None, step: int = 1
+) -> Any:
+    return _at(x, dim, slice(start, stop, step))
+
+
+def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    return x.reshape(shape) if x.flags.c_contiguous else None  # else it is copied each time
+
+
+# How the data are read that a view op sees: functions of the array and the op's arguments.
+_READERS: dict[Op, Callable[..., Any]] = {
+    TABLE["select"]: _at, TABLE["narrow"]: _narrow, TABLE["slice"]: _slice,
+    TABLE["view"]: _reshape, TABLE["reshape"]: _reshape, TABLE["unsqueeze"]: np.expand_dims,
+    TABLE["transpose"]: np.swapaxes, TABLE["t"]: np.transpose,
+}  # fmt: skip
+
+
+def read_like(op: Op, other: Op) -> None:
+    """Let a view op be read as another one is, which takes the same arguments."""
+    _READERS[op] = _READERS[other]
+
+
+def data_of(t: Any, wait: bool = False) -> np.ndarray | None:
+    """The data of a tensor at rest, on the memory where they are; None if they are not known.
+
+    Args:
+      wait: for what a program computes still; else that is left to programs that follow.
+    """
+    with sharing:
+        array, lens = t._array, None
+        if array is None and t._shares:
+            if t._viewed is not None:
+                source, lens = t._viewed
+            elif t._store is not None:
+                source, lens = t._store.cell, t._lens
+            else:
+                return None
+            if lens is None or type(source) is ref:
+                return None
+            array = source._array
+    if array is None or array.dtype.kind not in "biufc" or not on_host():
+        return None
+    if not isinstance(array, np.ndarray):
+        if isinstance(array, jax.core.Tracer) or not (wait or is_confined() or array.is_ready()):
+            return None
+        wait_for(array)
+        # No array of JAX's that keeps one of NumPy's: it could be written over no more.
+        array = np.asarray(memoryview(array))
+    for op, args, kwargs in lens or ():
+        reader = _READERS.get(op)
+        if reader is None or kwargs or not all(map(_is_static, args)):
+            return None
+        array = reader(array, *args)
+        if array is None:
+            return None
+    return array
+
+
+def _is_static(x: Any) -> bool:
+    return type(x) in _INTS or type(x) is tuple and _INTS.issuperset(map(type, x))

@@ -1,0 +1,300 @@
+"""Storages as PyTorch shows them: what tensors that share memory have in common.
+
+JAX arrays have no addresses that last, so pointers are numbers: equal for the same memory, and
+apart by the bytes between two elements.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+from weakref import ref
+
+from leafax.functional.program.dtypes import cpp_name
+
+from .._core.dtypes import device, dtype
+from .._core.handle import Handle
+from .._core.python_data import is_sequence
+from .._core.trie import local, resting
+from .._core.vmap_protocol import refuse
+from .._tracing.inputs import enter, make
+from .autograd_roles import tag
+from .shared_storage import storage_of
+
+_warned = False
+
+
+def _memory(t: Any) -> Any:
+    """An object that all tensors on this memory share."""
+    if t._store is not None:
+        return t._store.vc
+    if t._vc is None:
+        t._vc = [0]
+    return t._vc
+
+
+def pointer(t: Any) -> int:
+    """`data_ptr()`: 0 for a tensor without elements."""
+    if not t.numel():
+        return 0
+    return _start(t) + t.storage_offset() * t.itemsize  # type: ignore[no-any-return]
+
+
+def _start(t: Any) -> int:
+    return id(_memory(t)) << 16
+
+
+def storage_bytes(t: Any) -> int:
+    """The bytes of all the memory that `t` is part of."""
+    return int(t._v.nbytes if t._store is None else t._store.cell._v.nbytes)
+
+
+def _bytes(given: Any, device: Any) -> Any:
+    """New memory: of so many bytes, or with these."""
+    from .._core.dtypes import uint8
+    from .._ops.creation.factories import empty
+    from .._ops.creation.from_data import tensor
+
+    if isinstance(given, int):
+        return empty(given, dtype=uint8, device=device)
+    if not is_sequence(given):
+        raise RuntimeError(
+            f"torch.UntypedStorage(): Expected a sequence type, but got {type(given).__name__}"
+        )
+    for item in given:
+        if not isinstance(item, int):
+            raise RuntimeError(
+                "torch.UntypedStorage(): tried to construct a storage from a sequence "
+                f"({type(given).__name__}), but one of the items was of type "
+                f"{type(item).__name__} instead of int"
+            )
+    return tensor([n % 256 for n in given], dtype=uint8, device=device)
+
+
+class UntypedStorage:
+    """The memory of a tensor, counted in bytes.
+
+    Args:
+      tensor: whose memory it is; a number of bytes, or bytes, make new memory.
+
+    >>> import leafax
+    >>> x = leafax.zeros(2, 3)
+    >>> x.untyped_storage().nbytes(), x[1:].untyped_storage().data_ptr() == x.data_ptr()
+    (24, True)
+    """
+
+    is_cuda = is_sparse = is_sparse_csr = False
+
+    def __init__(self, tensor: Any = 0, *, device: Any = None) -> None:
+        self._tensor = tensor if isinstance(tensor, Handle) else _bytes(tensor, device)
+
+    def data_ptr(self) -> int:
+        """A number that stands for the memory; 0 if it has no bytes."""
+        return _start(self._tensor) if self.nbytes() else 0
+
+    _cdata = property(data_ptr)
+
+    def nbytes(self) -> int:
+        """How many bytes it has."""
+        return storage_bytes(self._tensor)
+
+    __len__ = size = nbytes
+
+    def element_size(self) -> int:
+        """1: a byte."""
+        return 1
+
+    @property
+    def device(self) -> device:
+        """Where it is."""
+        return self._tensor.device  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other.data_ptr() == self.data_ptr()
+
+    def __hash__(self) -> int:
+        return hash(self.data_ptr())
+
+    def whole(self, kind: dtype) -> Any:
+        """All of it that makes elements of a dtype, as a vector that shares the memory."""
+        store, trace = storage_of(self._tensor), local.trace
+        value = enter(store.cell, trace)
+        out = make(tag(trace, value, resting(value.aval, strides=value.strides)), trace)
+        out._store, out._vc = store, store.vc
+        store.members.append(ref(out))
+        # In the order of memory: by columns, if it lies so.
+        flat = out.reshape(-1) if value.strides is None else out.as_strided((out.numel(),), (1,), 0)
+        if flat.dtype is kind:
+            return flat
+        whole = self.nbytes() // kind.itemsize * kind.itemsize
+        return flat[: whole // flat.itemsize].view(kind)
+
+    def _elements(self) -> Any:
+        """What it is counted in, as a vector; writes to it do not count as those of a tensor."""
+        from .._core.dtypes import uint8
+
+        return self.whole(uint8).data
+
+    def fill_(self, value: Any) -> Any:
+        """Set every byte."""
+        self._elements().fill_(value % 256)
+        return self
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> Any:
+        """Take over the bytes of memory of the same size."""
+        self._elements().copy_(source._elements())
+        return self
+
+    def clone(self) -> Any:
+        """A copy of it."""
+        return type(self)(self._elements().clone())
+
+    def cpu(self) -> Any:
+        """The same where it is on the processor already, else a copy there."""
+        return self if self.device.type == "cpu" else type(self)(self._elements().cpu())
+
+    def resizable(self) -> bool:
+        """Whether it may grow: JAX's arrays are replaced by larger ones."""
+        return True
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Never: XLA copies to its devices by itself."""
+        return False
+
+    def is_shared(self) -> bool:
+        """Never: other processes have memory of their own."""
+        return False
+
+    def __getitem__(self, index: Any) -> Any:
+        """A byte as a number; runs the program."""
+        if not isinstance(index, int):
+            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        index += len(self) if index < 0 else 0
+        if not 0 <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+        return self._elements()[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(value, int):
+            raise RuntimeError(
+                "can only set storage content with a int types, but got "
+                f"{type(value).__name__} instead"
+            )
+        if not -len(self) <= index < len(self):
+            raise RuntimeError("out of bounds")
+        self._elements()[index] = value % 256
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[int]:
+        """Its bytes; runs the program."""
+        from .._core.dtypes import uint8
+
+        return self.whole(uint8).tolist()  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        rows = " " + "\n ".join(map(str, self.tolist())) + "\n"
+        return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+
+
+class TypedStorage(UntypedStorage):
+    """The memory of a tensor, counted in its elements."""
+
+    @property
+    def dtype(self) -> Any:
+        """What an element is."""
+        return self._tensor.dtype
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self._tensor.itemsize  # type: ignore[no-any-return]
+
+    def size(self) -> int:
+        """How many elements it has."""
+        return self.nbytes() // self.element_size()
+
+    __len__ = size
+
+    def untyped(self) -> UntypedStorage:
+        """The same memory, counted in bytes."""
+        return UntypedStorage(self._tensor)
+
+    def tolist(self) -> list[Any]:
+        """Its elements; runs the program."""
+        return self.whole(self.dtype).tolist()  # type: ignore[no-any-return]
+
+    def _elements(self) -> Any:
+        return self.whole(self.dtype).data
+
+    def __getitem__(self, index: Any) -> Any:
+        """An element as a Python number; runs the program."""
+        return self._elements()[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._elements()[index] = value
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set every element."""
+        self._elements().fill_(value)
+        return self
+
+    def __repr__(self) -> str:
+        rows = "".join(f" {x}\n" for x in self.tolist())
+        return (
+            f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size "
+            f"{self.size()}]"
+        )
+
+
+def untyped_storage(self: Any) -> UntypedStorage:
+    """The tensor's memory, which its views share."""
+    refuse("storage", self)
+    return UntypedStorage(self)
+
+
+def _typed_storage(self: Any) -> TypedStorage:
+    return TypedStorage(self)
+
+
+def storage(self: Any) -> TypedStorage:
+    """The tensor's memory as elements, which its views share; PyTorch deprecates it."""
+    global _warned
+    refuse("storage", self)
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will "
+            "be the only storage class. This should only matter to you if you are using storages "
+            "directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
+            "tensor.storage()",
+            stacklevel=2,
+        )
+    return TypedStorage(self)
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether `obj` is the memory of a tensor."""
+    return isinstance(obj, UntypedStorage)
+
+
+def check_source(t: Any, source: UntypedStorage) -> None:
+    """Whether `t.set_` can take that memory.
+
+    Raises:
+      RuntimeError: for elements of another dtype.
+    """
+    if isinstance(source, TypedStorage) and source.dtype is not t.dtype:
+        raise RuntimeError(
+            f"Expected a Storage of type {cpp_name(t._v.dtype)} or an UntypedStorage, but got type "
+            f"{_scalar(source.dtype)} for argument 1 'storage'"
+        )
+
+
+def _scalar(kind: Any) -> str:
+    from leafax.functional.program.dtypes import scalar_name
+
+    return scalar_name(kind.np)
+
+
+__all__ = ["TypedStorage", "UntypedStorage", "is_storage", "storage", "untyped_storage"]

@@ -1,0 +1,1 @@
+"""The `Tensor` class: its methods by topic, operators and printing."""

@@ -1,0 +1,87 @@
+"""Where tensors are, and the ways to bring them elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from .._core.dtypes import device
+from .._core.handle import Handle
+from .._core.memory_format import strided
+from .._core.vmap_protocol import refuse
+
+_CPU = device("cpu")
+_PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
+
+
+def device_of(array: Any) -> device:
+    """The device of a JAX array; for anything else where new arrays are made."""
+    if hasattr(array, "devices"):
+        where = next(iter(array.devices()))
+    else:
+        where = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
+    if isinstance(where, str):
+        where = jax.local_devices(backend=where)[0]
+    kind = _PLATFORMS.get(where.platform, where.platform)
+    return _CPU if kind == "cpu" else device(kind, where.id)
+
+
+class DeviceMixin(Handle):
+    """The part of `Tensor` that is about devices."""
+
+    @property
+    def device(self) -> device:
+        """Where the values are (or will be)."""
+        return device_of(self._array)
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def name(self) -> None:
+        """None: PyTorch has it from the days when variables had names."""
+        return None
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.device.type == "cpu"
+
+    def get_device(self) -> int:
+        """The number of the device; -1 on a CPU."""
+        where = self.device
+        return -1 if where.type == "cpu" else int(where.index)
+
+    is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = is_mps = False
+    is_xpu = is_ipu = is_xla = is_maia = is_mtia = is_vulkan = is_sparse_csr = False
+    layout = strided
+
+    def cpu(self, memory_format: Any = None) -> Any:
+        """This tensor in the memory of the CPU; itself if it is there."""
+        return self.to("cpu", memory_format=memory_format)
+
+    def cuda(
+        self, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    ) -> Any:
+        """This tensor on a GPU; itself if it is there.
+
+        Raises:
+          RuntimeError: JAX has no such GPU.
+        """
+        return self.to("cuda" if device is None else device, memory_format=memory_format)
+
+    def pin_memory(self, device: Any = None) -> Any:
+        """This tensor: XLA copies to its devices without pinned memory."""
+        return self
+
+    def is_pinned(self, device: Any = None) -> bool:
+        refuse("is_pinned", self)
+        return False
+
+    def share_memory_(self) -> Any:
+        """This tensor: threads share it as it is, other processes get copies."""
+        return self
+
+    def is_shared(self) -> bool:
+        return False

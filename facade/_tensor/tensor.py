@@ -1,0 +1,373 @@
+"""`Tensor`: what users hold. Methods come from the op table; here is what is not an op."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from leafax.functional.program.op import TABLE
+
+from .._autograd.forward_mode.dual import tangent
+from .._autograd.graph.edges import gradient_edge, has_no_history
+from .._core.faults import check_faults
+from .._core.handle import Handle, users_attributes
+from .._core.host_transfer import on_host, raw
+from .._core.trie import local
+from .._core.vmap_protocol import hides_grad, refuse
+from .._core.warn_once import warn_once
+from .._ops.indexing import getitem
+from .._ops.writes.apply_inplace import apply_inplace
+from .._runtime.cut import observe
+from .._runtime.host import host_views
+from .._runtime.host.host_integers import INTEGER
+from .._runtime.host.loop_over_integers import items_of
+from .._signatures.numeric_warnings import drops_imaginary
+from .._storage.shared_storage import of_mode, share_views
+from .._storage.write import written_once
+from .._tracing import record
+from .._tracing.record import register
+from .._tracing.tracer_checks import refuse_constant
+from . import as_jax
+from .autograd_methods import AutogradMixin
+from .device_methods import DeviceMixin
+from .operators import install
+from .printing import format_tensor
+from .shape_methods import FactsMixin
+
+_TO_SCALAR = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+    "Consider using tensor.detach() first."
+)
+
+
+class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
+    """An array with PyTorch's behaviour, recorded and run as JAX programs.
+
+    Reading a value (`item()`, `print`, `bool()`, NumPy) runs what it takes; all else records.
+
+    >>> import leafax
+    >>> x = leafax.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __module__ = "leafax"  # where users find it, and messages say it is
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        from .._ops.creation.legacy_constructors import legacy_tensor
+
+        return legacy_tensor(cls, args, kwargs)
+
+    # ------------------------------------------------------------ values
+
+    def _value(self, reason: str) -> np.ndarray:
+        return on_host(observe(self, reason))
+
+    def item(self) -> Any:
+        """The value of a tensor of one element, as a Python number; runs the program."""
+        if self._v.numel != 1:
+            if local.look is not None:
+                observe(self, "item()")  # `vmap` refuses it whatever its size is
+            raise RuntimeError(
+                f"a Tensor with {self._v.numel} elements cannot be converted to Scalar"
+            )
+        return np.frombuffer(raw(observe(self, "item()")), self._v.dtype).item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers; runs the program."""
+        return self._value("tolist()").tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The values as a NumPy array; runs the program."""
+        if force:
+            return self.detach().resolve_conj().resolve_neg().numpy()  # type: ignore[no-any-return]
+        if self.requires_grad and local.mode.enabled and not hides_grad(self):
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        if self._lens:
+            from .._storage.conj_neg_bits import check_numpy
+
+            check_numpy(self)
+        array = self._value("numpy()")
+        return array.copy() if not array.flags.writeable else array
+
+    def __array__(self, dtype: Any = None) -> np.ndarray:
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def jax(self) -> Any:
+        """The values as the JAX array that holds them, without a copy; runs the program."""
+        return observe(self, "jax()")  # type: ignore[no-any-return]
+
+    def __jax_array__(self) -> Any:
+        refuse_constant()
+        return self.jax()
+
+    def __dlpack__(
+        self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        from .._ops.creation.dlpack import exported
+
+        return exported(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> Any:
+        return self.jax().__dlpack_device__()  # of the JAX array
+
+    def __bool__(self) -> bool:
+        if self.numel() == 1:
+            return bool(self._value("bool()").reshape(()))
+        if local.look is not None:
+            observe(self, "bool()")
+        if self.numel() == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+
+    def __float__(self) -> float:
+        return float(_real(self._scalar("float"), "double"))
+
+    def __int__(self) -> int:
+        return int(_real(self._scalar("int"), "int64_t"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self._v is INTEGER and type(self._array) is np.ndarray:  # most: of a loop over indices
+            check_faults()
+            return int(self._array)
+        if self.numel() != 1 or self._v.dtype.kind not in "iub":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def _scalar(self, kind: str) -> Any:
+        warned = self.requires_grad and local.mode.enabled and kind != "int"
+        if warned and not hides_grad(self):
+            warn_once(_TO_SCALAR)
+        if self.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self.item()
+
+    def __len__(self) -> int:
+        if self.dim() == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self._v.shape[0])
+
+    def __iter__(self) -> Any:
+        if self.dim() == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        items = items_of(self)
+        return iter(self.unbind(0) if items is None else items)
+
+    def __contains__(self, x: Any) -> bool:
+        if not isinstance(x, (Handle, Number)):
+            raise RuntimeError(
+                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                f"{type(x)}."
+            )
+        return bool(self.eq(x).any().item())  # type: ignore[attr-defined]
+
+    __hash__ = object.__hash__  # not Python's `id`: optimizers look their state up every step
+
+    def __repr__(self) -> str:
+        return _repr(self)
+
+    def __format__(self, spec: str) -> str:
+        if self.dim() == 0 and type(self) is Tensor:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __getitem__(self, index: Any) -> Any:
+        return getitem.get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        getitem.put(self, index, value)
+
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
+    # ------------------------------------------------------------ copies
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """This tensor with another dtype or on another device; itself if nothing changes."""
+        from .._ops.creation.to import to
+
+        return to(self, *args, **kwargs)
+
+    def __lower__(self, outs: Any, ins: Any) -> Any:
+        """The protocol of `leafax.functional.lower`."""
+        from .._tracing.export import function_of
+
+        return function_of(outs, ins)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment.  If you were attempting to deepcopy a module, this may "
+                "be because of a torch.nn.utils.weight_norm usage, see "
+                "https://github.com/pytorch/pytorch/pull/103001"
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        refuse("storage", self)
+        from .._ops.views.deepcopy import copied
+
+        out = copied(self, memo)
+        if type(self) is not Tensor:
+            out.__class__ = type(self)
+        memo[id(self)] = out
+        out.__dict__.update(copy.deepcopy(users_attributes(self), memo))
+        if self.requires_grad:  # else not even asked for: inside transforms that raises
+            out.requires_grad_()
+        if self._grad is not None:
+            out._grad = copy.deepcopy(self._grad, memo)
+            out._note_given(self._given)
+        return out
+
+    def __copy__(self) -> Any:
+        refuse("storage", self)
+        _warn_of_hooks(self)
+        out = written_once(of_mode(self.data))
+        if type(self) is not Tensor:
+            out.__class__ = type(self)
+        out.__dict__.update(users_attributes(self))
+        return out.requires_grad_() if self.requires_grad else out
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        _warn_of_hooks(self)
+        array = self._value("pickling")
+        strides = None if self.is_contiguous() else self.stride()
+        return (_rebuild, (array, self.requires_grad, strides), users_attributes(self) or None)
+
+    def apply_(self, fn: Any) -> Any:
+        """Apply a Python function to each element, in place; runs the program."""
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() "
+                "instead."
+            )
+        if not callable(fn):
+            raise TypeError(f"'{type(fn).__name__}' object is not callable")
+        from .._ops.creation.from_data import from_numpy
+        from .python_callbacks import numbers
+
+        values = self.detach().resolve_conj().resolve_neg().numpy()
+        self.data.copy_(from_numpy(numbers(fn, [values])))  # no version counts it
+        return self
+
+    def copy_(self, other: Any, non_blocking: bool = False) -> Any:
+        """Copy the values of `other` (a tensor, broadcast and cast, or a number) into this one."""
+        if not isinstance(other, Tensor):
+            if not isinstance(other, (bool, int, float, complex, np.number, np.bool_)):
+                raise TypeError(
+                    "copy_(): argument 'other' (position 1) must be Tensor, not "
+                    f"{type(other).__name__}"
+                )
+            from .._ops.creation.from_data import tensor
+
+            other = tensor(other)
+        apply_inplace(TABLE["copy"], self, other)
+        drops_imaginary(other._v.dtype, self._v.dtype, self._v.numel)
+        return self
+
+    def fill_(self, value: Any) -> Any:
+        """Set every element to `value`."""
+        apply_inplace(TABLE["fill"], self, value)
+        if isinstance(value, Tensor):
+            drops_imaginary(value._v.dtype, self._v.dtype, self._v.numel)
+        return self
+
+    def zero_(self) -> Any:
+        """Set every element to 0."""
+        return apply_inplace(TABLE["zero"], self)
+
+    def __dir__(self) -> Any:
+        return [n for n in super().__dir__() if not n.startswith("_v") and n != "volatile"]
+
+
+def _warn_of_hooks(t: Any) -> None:
+    """Warn of the tensor's hooks: a copy does not have them."""
+    import warnings
+
+    if t._stale is not None and has_no_history(t):
+        return
+    if t.is_leaf:
+        hooks = list((t._hooks or {}).values())
+    else:
+        node, out = gradient_edge(t)
+        hooks = [hook for k, hook in node.tensor_hooks.values() if k == out]
+    for hook in hooks:
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
+                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
+                "suppress this warning",
+                stacklevel=3,
+            )
+
+
+def _real(x: Any, kind: str) -> Any:
+    """A number as a real one; `kind` is C++'s type that it is to fit."""
+    if not isinstance(x, complex):
+        return x
+    if x.imag:
+        raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+    return x.real
+
+
+def _repr(t: Tensor) -> str:
+    if local.look is not None:
+        from ..func._refusals import spell
+
+        text = spell(t, _repr)
+        if text is not None:
+            return text
+    suffixes = []
+    try:
+        fn = t.grad_fn
+        maker = None if fn is None else type(fn).__name__
+    except RuntimeError:  # a view that was written to where autograd could not follow
+        maker = "Invalid"
+    if maker is not None:
+        suffixes.append(f"grad_fn=<{maker}>")
+    elif t.requires_grad:
+        suffixes.append("requires_grad=True")
+    if local.mode.dual:
+        along = tangent(t, local.mode.dual[-1])
+        if along is not None:
+            suffixes.append(f"tangent={along}")
+    array = on_host(observe(t, "print"))
+    plain = type(t) is Tensor or type(t) is record._parameter_class
+    prefix = "tensor(" if plain else f"{type(t).__name__}("
+    return format_tensor(array, suffixes=suffixes, default_dtype=_default_np(), prefix=prefix)
+
+
+def _default_np() -> np.dtype:
+    from leafax.functional.program.dtypes import default_float
+
+    return default_float()
+
+
+def _rebuild(array: np.ndarray, requires_grad: bool, strides: tuple[int, ...] | None = None) -> Any:
+    """A tensor that was pickled; with gaps in its memory or elements that coincide, row by row."""
+    from .._ops.creation.from_data import from_numpy
+    from .._ops.creation.make_strided import lie
+    from .._rules.strides.of_results import is_dense
+
+    out = from_numpy(np.array(array, order="C"))
+    if strides is not None and is_dense(array.shape, strides):
+        lie(out, strides)
+    written_once(out)
+    return out.requires_grad_() if requires_grad else out
+
+
+register(Tensor, share_views)
+host_views.register(Tensor)
+as_jax.register(Tensor)
+install(Tensor)

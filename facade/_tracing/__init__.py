@@ -1,0 +1,1 @@
+"""A call of an op becomes a step in the trie."""

@@ -1,0 +1,218 @@
+"""Making a state: what is known for good of a call's results, worked out when it is first met."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import TracebackType
+from typing import Any
+
+import jax
+
+from leafax.functional.execution.tracebacks import is_library_file
+from leafax.functional.program.dtypes import is_differentiable
+from leafax.functional.program.program import Node
+
+from .._core.trie import NODE, NOWHERE, State, Trace, Value, local
+from .._rules.no_derivative import refuse_arguments, refuse_complex, refuse_integers
+from .._rules.node_names import asks_nobody
+from .._rules.strides.of_results import strides_of
+
+WHOLE = 400  # what an opaque node counts for in the budget
+
+
+def user_line() -> tuple[str, int]:
+    """File and line of the innermost frame outside leafax (and jax)."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if _is_users(name):
+            return (name, frame.f_lineno)
+        frame = frame.f_back
+    return ("?", 0)
+
+
+@functools.cache
+def _is_users(name: str) -> bool:
+    """Whether the user wrote this file, as far as one can tell."""
+    return not is_library_file(name) and not name.startswith("<frozen")
+
+
+UNSAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+    "inference mode in computation tracked by autograd. To work around this, you can make a clone "
+    "to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+    "`torch.inference_mode()`."
+)
+
+
+def _refuse_inference(state: State) -> None:
+    """Raise if a tensor made in inference mode would be saved for backward."""
+    from .._autograd.saved.saved_values import saved_places
+
+    for _, index in saved_places(state):
+        if index >= 0 and state.operands[index].inference:
+            raise RuntimeError(UNSAVED)
+
+
+def refuse_inference_among(tensors: list[Any]) -> None:
+    """Raise if autograd would save tensors of both kinds, as a convolution does."""
+    mode = local.mode
+    if mode.grad and any(t._tracked for t in tensors):
+        if any(t.is_inference() for t in tensors):
+            raise RuntimeError(UNSAVED)
+
+
+# These look at their operands before they call what saves them.
+_LOOK_FIRST = frozenset(
+    ("_native_batch_norm", "cdist", "cross_entropy", "native_group_norm", "nll_loss")
+    + ("scaled_dot_product_attention",)
+)
+
+
+def _refuse_inference_first(state: State, call: Any, inputs: list[Value]) -> None:
+    """PyTorch saves operands before it looks whether they fit together."""
+    op, mode = getattr(call, "op", None), state.mode
+    if op is None or op.view or not op.differentiable or not mode.grad or mode.inference:
+        return
+    if op.name in _LOOK_FIRST:
+        return
+    kinds = {v.inference for v in inputs if not v.weak}
+    if len(kinds) == 2 and any(v.requires_grad for v in inputs):
+        tried = State(state, None, mode)
+        tried.call, tried.operands = call, tuple(inputs)
+        _refuse_inference(tried)
+
+
+_OF_JAX = ("-----", "For simplicity, JAX")  # how JAX's notes on hidden frames begin
+
+
+def bare(error: Exception) -> Exception:
+    """The error without JAX's frames and notes, which hide the user's line and PyTorch's words."""
+    error.__dict__.pop("__notes__", None)
+    return error.with_traceback(None)
+
+
+def in_users_frames(error: Exception) -> Exception:
+    """The error of a JAX function that `call_jax` was given, with the frames of its own code."""
+    notes = [n for n in getattr(error, "__notes__", ()) if not n.startswith(_OF_JAX)]
+    frames = []
+    tb = error.__traceback__
+    while tb is not None:
+        name = tb.tb_frame.f_code.co_filename
+        if _is_users(name) and "/flax/" not in name:
+            frames.append((tb.tb_frame, tb.tb_lasti, tb.tb_lineno))
+        tb = tb.tb_next
+    bare(error)
+    for note in notes:
+        error.add_note(note)
+    kept: Any = None
+    for place in reversed(frames):
+        kept = TracebackType(kept, *place)
+    return error.with_traceback(kept)
+
+
+def step(
+    trace: Trace,
+    key: Any,
+    call: Any,
+    inputs: list[Value],
+    *,
+    differentiable: bool = True,
+    overwrites: Value | None = None,
+    primal: State | None = None,
+    strides: Any = None,
+) -> State:
+    """Make the state after calling `call` on `inputs`, and enter it into the trie.
+
+    Args:
+      differentiable: False where the caller knows that no gradient may flow.
+      overwrites: the value whose storage the (first) result is written into.
+      primal: for a gradient node, the state that it differentiates.
+      strides: of the results, where what `inputs` are does not tell.
+    """
+    state = trace.state
+    if state.mode.grad and differentiable:
+        refuse_arguments(call, inputs)
+    try:
+        avals = call.abstract(tuple(v.aval for v in inputs))
+    except jax.errors.JAXTypeError:
+        raise
+    except Exception as error:
+        if differentiable:
+            _refuse_inference_first(state, call, inputs)
+        op = getattr(call, "op", None)
+        if local.look is not None and op is not None:
+            from ..func._refusals import reworded
+
+            error = reworded(op, inputs, call, error)
+        if getattr(op, "namespace", "") == "opaque":
+            raise in_users_frames(error) from None
+        raise bare(error) from None
+    mode = state.mode
+    after = State(state, None, mode)
+    where = user_line()
+    node = Node(call, tuple(v.index for v in inputs), avals, None, where)
+    after.entry, after.call, after.where = node, call, where
+    # A model or an optimizer's update weighs as much as the hundreds of ops in it.
+    after.nodes += WHOLE if getattr(getattr(call, "op", None), "namespace", "") == "opaque" else 1
+    after.operands = tuple(inputs)
+    op = getattr(call, "op", None)
+    tracks = mode.grad and differentiable and (op is None or op.differentiable)
+    tracks = tracks and any(v.requires_grad for v in inputs)
+    tracks = tracks and not asks_nobody(call, inputs)
+    shared = inputs[0] if op is not None and op.view and inputs else None
+    inference = mode.inference
+    if shared is not None or overwrites is not None:
+        inference = (shared or overwrites).inference  # type: ignore[union-attr]
+    if shared is None and tracks and any(v.inference for v in inputs):
+        _refuse_inference(after)
+    if tracks:
+        refuse_complex(op, avals)
+        refuse_integers(op, avals, inputs)
+    values = []
+    if strides is None and overwrites is None:
+        strides = strides_of(call, inputs, avals)
+    kept = None if overwrites is None else overwrites.strides
+    if op is not None and op.name == "set_":  # takes the memory of another tensor, or none
+        kept = inputs[1].strides if len(inputs) > 1 else None
+    constant = () if op is None else op.constant_outputs
+    for k, aval in enumerate(avals):
+        needs = tracks and is_differentiable(aval.dtype) and k not in constant
+        storage, version = -1, 0
+        if k == 0 and overwrites is not None:
+            storage, version = overwrites.storage, overwrites.version + 1
+        elif shared is not None:
+            storage, version = shared.storage, shared.version
+        values.append(
+            Value(
+                after.count + k,
+                aval,
+                requires_grad=needs,
+                role=NODE if needs else NOWHERE,
+                state=after,
+                out=k,
+                storage=storage,
+                version=version,
+                inference=inference,
+                strides=(
+                    kept
+                    if k == 0 and overwrites is not None
+                    else strides[k]
+                    if strides is not None
+                    else None
+                ),
+            )  # fmt: skip
+        )
+    after.values = tuple(values)
+    after.value = values[0] if values else None
+    after.count += len(values)
+    if primal is not None:
+        node.primal = primal
+    if mode.anomaly:
+        from ..autograd._anomaly import recorded_here
+
+        recorded_here(after)
+    local.states += 1
+    state.next[key] = after
+    return after

@@ -1,0 +1,82 @@
+"""Cutting programs that get too long: a loop without observations runs in equal pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from leafax.functional.program.program import Node
+
+from .._core.trie import Trace, local
+from .._runtime.cut import cut
+from . import record
+from .miss import numbers_change, without_numbers
+from .record import BUDGET
+
+TURN = 256  # nodes in the programs that a loop without observations is cut into
+# What a call that draws random numbers counts for there: compiling one takes as long as so many.
+DRAWN = 30
+
+
+@contextmanager
+def uncut() -> Iterator[None]:
+    """Within the block the program is not cut for its length; it is before, if need be."""
+    if not local.uncut and record.over_budget(local.trace):
+        cut_for_budget(local.trace)
+    before, local.uncut = local.uncut, True
+    try:
+        yield
+    finally:
+        local.uncut = before
+
+
+def cut_for_budget(trace: Trace) -> None:
+    """Cut a program that got too long, where a loop's next turns will be cut too.
+
+    What repeats is looked for in what was recorded. If the last ops are turns of a loop, the
+    programs that follow hold a whole number of turns: they all have the same structure. Python
+    numbers that change from turn to turn are inputs of those programs.
+    """
+    if local.uncut:
+        return
+    end, before = trace.state, local.turn_end
+    if local.budget and before in (None, end):  # the loop goes on as it did
+        budget, local.turn_end = local.budget, end
+    else:
+        nodes = [s for s in end.path() if isinstance(s.entry, Node)]
+        kinds = [[(v.shape, v.dtype, v.weak) for v in s.operands] for s in nodes]
+        period = _period([(s.call, kind) for s, kind in zip(nodes, kinds, strict=True)])
+        if not period:  # a rate decays, a slice moves on
+            signs = [(without_numbers(s.call), kind) for s, kind in zip(nodes, kinds, strict=True)]
+            period = _period(signs)
+            numbers_change(nodes, period)
+        last = nodes[len(nodes) - period :]
+        turn = sum(s.nodes - s.parent.nodes for s in last if s.parent)
+        drawn = sum(getattr(getattr(s.call, "op", None), "random", False) for s in last)
+        budget = max(1, TURN // (turn + drawn * (DRAWN - 1))) * turn if turn else 0
+        local.turn_end = None
+    too_big = trace.nbytes > record.BUDGET_BYTES
+    cut("the bytes a program may hold are used up" if too_big else "the program is long")
+    local.budget = budget  # until something else cuts: then the loop is over
+
+
+def _period(signs: list[Any]) -> int:
+    """The shortest period of the list's end, if it repeats there at least twice; else 0.
+
+    The failure function of Knuth, Morris and Pratt on the reversed list.
+    """
+    back = signs[::-1][:BUDGET]
+    fail = [0] * len(back)
+    k = 0
+    best = 0
+    for i in range(1, len(back)):
+        while k and back[i] != back[k]:
+            k = fail[k - 1]
+        if back[i] == back[k]:
+            k += 1
+        fail[i] = k
+        period = i + 1 - k
+        if k >= 2 * period and i + 1 >= len(back) // 2:
+            best = period
+    return best

@@ -1,0 +1,144 @@
+"""Recording an op on hundreds of tensors at once: a model's parameters.
+
+Entering each by itself would cost a microsecond a tensor and step. So the whole call is one
+remembered step, keyed by what its tensors are; a hit hands their arrays over in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from leafax.functional.program.op import Op
+
+from .._core.host_transfer import entering
+from .._core.locks import sharing
+from .._core.trie import State, Trace, Value, local
+from .inputs import make
+from .leaf_tuples import Entry, Leaves, has, note
+from .loop_cuts import cut_for_budget
+from .record import apply, over_budget
+
+_VALUE, _ARRAY, _SHARES = attrgetter("_v"), attrgetter("_array"), attrgetter("_shares")
+_NOTHING = type(None)
+
+FEW = 8  # tensors up to which the ordinary way is as quick
+
+
+class CallMemo:
+    """Where a call led.
+
+    Attributes:
+      state: the state after it.
+      pending: the places of the tensors that were in the trace before.
+      pick: takes those that were not from the list of all, in the order of their inputs.
+      told: the values of those of them that know that they are in the trace now; `pick_told`
+        takes these tensors.
+      edges: those of `told` that gradients flow through, and `pick_edges` their tensors.
+      untold: `(place, input, value)` of leaves that autograd has nothing to do with.
+      nbytes: of what was not in the trace.
+    """
+
+    def __init__(self, state: State, entered: tuple[tuple[int, Value], ...], leaves: int) -> None:
+        self.state = state
+        inside = {i for i, _ in entered}
+        self.pending = tuple(i for i in range(len(state.operands)) if i not in inside)
+        self.pick = _picking([i for i, _ in entered])
+        told = [(i, v) for i, v in entered if v.role or i >= leaves]
+        self.told = tuple(v for _, v in told)
+        self.pick_told = _picking([i for i, _ in told])
+        self.edges = tuple(v for v in self.told if v.role)
+        self.pick_edges = _picking([i for i, v in told if v.role])
+        self.untold = tuple(
+            (i, k, v) for k, (i, v) in enumerate(entered) if not v.role and i < leaves
+        )
+        self.nbytes = sum(v.nbytes for _, v in entered)
+
+
+def _picking(places: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    if not places:
+        return lambda tensors: ()
+    if len(places) == 1:
+        return lambda tensors: (tensors[places[0]],)
+    return itemgetter(*places)
+
+
+def apply_many(op: Op, leaves: Leaves, others: list[Any]) -> Any:
+    """`apply(op, *leaves, *others)` for an op with several results."""
+    tensors = [*leaves, *others]
+    if len(tensors) <= FEW or local.mode.hooks or local.mode.dual or not _distinct(leaves, others):
+        return apply(op, *tensors)
+    if over_budget(local.trace):
+        cut_for_budget(local.trace)
+    trace = local.trace
+    if leaves:
+        trace.bulk = (*trace.bulk, leaves)
+    start = trace.state
+    key = ("many", op, *map(_VALUE, tensors))
+    memo = start.next.get(key)
+    if memo is not None and _replay(trace, memo, leaves, tensors):
+        return tuple([make(v, trace) for v in memo.state.values])
+    plain = memo is None and _are_plain(trace, tensors)
+    resting = [i for i, t in enumerate(tensors) if t._v.index < 0]
+    before = len(trace.arrays)
+    outs = apply(op, *tensors)
+    if plain and local.trace is trace and len(trace.arrays) == before + len(resting):
+        entered = tuple((i, tensors[i]._v) for i in resting)
+        start.next[key] = CallMemo(trace.state, entered, len(leaves))
+    return outs
+
+
+def _distinct(leaves: Leaves, others: list[Any]) -> bool:
+    ids = {*map(id, others)}
+    return leaves.distinct and len(ids) == len(others) and leaves._ids.isdisjoint(ids)
+
+
+def _are_plain(trace: Trace, tensors: list[Any]) -> bool:
+    """Whether each is in the trace, or at rest with an array of its own and not in it."""
+    for t in tensors:
+        if t._v.index >= 0:
+            if t._trace is not trace:
+                return False
+        elif t._array is None or t._shares or has(trace, t):
+            return False
+    return True
+
+
+def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) -> bool:
+    """Take the remembered step; False if a tensor is no longer as plain as it was."""
+    for i in memo.pending:
+        if tensors[i]._trace is not trace:
+            return False
+    if trace.together and any(has(trace, t) for t in tensors):
+        return False
+    with sharing:  # a tensor is not written to between the look at its array and its entry
+        # Hundreds of tensors: loops that Python's C code runs.
+        resting = memo.pick(tensors)
+        arrays = list(map(_ARRAY, resting))
+        kinds = set(map(type, arrays))
+        if _NOTHING in kinds or any(map(_SHARES, resting)):
+            return False
+        if np.ndarray in kinds:
+            for k, array in enumerate(arrays):
+                if type(array) is np.ndarray:
+                    arrays[k] = entering(resting[k])
+        first = len(trace.arrays)
+        told = memo.pick_told(tensors)
+        for t, value in zip(told, memo.told, strict=True):
+            t._trace = None
+            t._v = value
+            t._trace = trace
+            if t._vc is not None:
+                trace.versions[value.storage] = t._vc[0]
+    trace.refs += map(ref, told)
+    trace.sources.update(zip(memo.edges, memo.pick_edges(tensors), strict=True))
+    if memo.untold:
+        note(trace, Entry(leaves, memo.untold, first))
+    trace.arrays += arrays
+    trace.nbytes += memo.nbytes
+    trace.state = memo.state
+    return True

@@ -1,0 +1,234 @@
+"""Steps that were not seen before: keys, templates, and numbers that become inputs.
+
+A Python number is first part of the key. When another one comes at the same place, the number
+becomes a runtime input there for good, and wherever the same line of the user's calls the same op:
+of the ten slices in `stack([x[i : i + 5] for i in starts])` the second is at a place that was not
+seen before as soon as the first has changed, and each would compile once more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leafax.functional.lowering.vjp import VjpCall
+from leafax.functional.program.number_fits import check_numbers, fits_int64
+from leafax.functional.program.op import Op
+from leafax.functional.program.program import Slot, call_of
+
+from .._core.dtypes import python_number
+from .._core.handle import Handle
+from .._core.trie import State, Trace, Value
+from .._signatures.check_arguments import check as check_arguments
+from .infer import step, user_line
+from .inputs import NUMBER, add_input, enter
+
+_INTS = {int}
+_CHANGING: set[Any] = set()  # ops and the lines where a number that they took has changed
+
+
+def number_part(x: Any) -> Any:
+    """How a Python number stands in a key: 0.0, -0.0 and NaN need their own spelling."""
+    if x == 0 or x != x:
+        return repr(x)
+    return x
+
+
+def key_part(x: Any, trace: Trace) -> Any:
+    """How an argument stands in a key."""
+    kind = type(x)
+    if kind is float or kind is int or kind is bool or kind is complex:
+        return (kind, number_part(x))
+    if isinstance(x, Handle):
+        return enter(x, trace)
+    if kind is Value:
+        return x
+    if kind is tuple and {*map(type, x)} == _INTS:  # sizes, dims
+        return (int, x)
+    if kind is tuple or kind is list:
+        return (kind, *[key_part(y, trace) for y in x])
+    if kind is slice:
+        return (slice, key_part((x.start, x.stop, x.step), trace))
+    if isinstance(x, dict):
+        return (dict, *[(k, key_part(v, trace)) for k, v in x.items()])
+    if isinstance(x, np.ndarray):
+        raise StaticArray("an array cannot be a static argument of an op: make it a tensor")
+    return x
+
+
+class StaticArray(TypeError):
+    """An array of NumPy among arguments that are no tensors."""
+
+
+def with_ints(x: Any) -> Any:
+    """Arguments in which arrays that are one integer, as NumPy computes sizes, are ints."""
+    if isinstance(x, np.ndarray) and not x.ndim and x.dtype.kind in "iu":
+        return int(x)
+    if type(x) is tuple or type(x) is list:
+        return type(x)(map(with_ints, x))
+    if type(x) is dict:
+        return {k: with_ints(v) for k, v in x.items()}
+    if isinstance(x, np.ndarray):
+        raise StaticArray("an array cannot be a static argument of an op: make it a tensor")
+    return x
+
+
+def miss(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
+    """The state of a step that was not seen at this place."""
+    numbers = _numbers(op, args, kwargs)
+    site = (op, user_line()) if numbers else None
+    if site in _CHANGING:
+        known = _known(trace, op, args, kwargs, numbers)
+        if known is not None:
+            return known
+    check_arguments(op, args, kwargs)
+    if numbers:
+        state = trace.state
+        place = _place(op, args, kwargs, numbers, trace)
+        if state.numbers is None:
+            state.numbers = {}
+        baked = state.numbers.get(place)
+        if baked is None and site not in _CHANGING:
+            made = _new(trace, key, op, args, kwargs)
+            state.numbers[place] = key  # not of a call that was refused
+            return made
+        if baked is not None:
+            _CHANGING.add(site)
+            state.next.pop(baked, None)
+        return _with_inputs(trace, op, args, kwargs, numbers)
+    return _new(trace, key, op, args, kwargs)
+
+
+def _new(trace: Trace, key: Any, op: Op, args: Any, kwargs: Any) -> State:
+    inputs: list[Value] = []
+    t_args = tuple(_template(a, inputs, trace) for a in args)
+    t_kwargs = {k: _template(a, inputs, trace) for k, a in kwargs.items()}
+    overwrites = inputs[1 if op.random else 0] if op.overwrites else None
+    return step(trace, key, call_of(op, t_args, t_kwargs), inputs, overwrites=overwrites)
+
+
+def _template(a: Any, inputs: list[Value], trace: Trace) -> Any:
+    """`a` with its tensors replaced by slots, whose values go to `inputs`, and NumPy's numbers by
+    Python's, which are all that ops know."""
+    if isinstance(a, Handle):
+        inputs.append(enter(a, trace))
+        return Slot(len(inputs) - 1)
+    if isinstance(a, Value):
+        inputs.append(a)
+        return Slot(len(inputs) - 1)
+    if type(a) in (tuple, list):
+        return type(a)(_template(x, inputs, trace) for x in a)
+    if isinstance(a, dict):
+        return {k: _template(x, inputs, trace) for k, x in a.items()}
+    return python_number(a) if isinstance(a, np.generic) else a
+
+
+def _numbers(op: Op, args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """Which arguments are Python numbers that may become runtime inputs."""
+    if not op.numbers:
+        return ()
+    found: list[Any] = []
+    for i, a in enumerate(args):
+        if _may_change(a) and i < len(op.parameters) and op.parameters[i] in op.numbers:
+            found.append(i)
+    found += [k for k, a in kwargs.items() if _may_change(a) and k in op.numbers]
+    return tuple(found)
+
+
+def without_numbers(call: Any) -> Any:
+    """A call with the kinds of its numbers in their place: alike in all turns of a loop."""
+    if isinstance(call, VjpCall):
+        parts = call.n, call.wanted, call.given, call.missing
+        return ("vjp", without_numbers(call.call), *parts)
+    op = getattr(call, "op", None)
+    places = _numbers(op, call.args, call.kwargs) if op is not None else ()
+    if not places:
+        return call
+    args = [type(a) if i in places else a for i, a in enumerate(call.args)]
+    return op, args, {k: type(a) if k in places else a for k, a in call.kwargs.items()}
+
+
+def numbers_change(nodes: list[State], period: int) -> None:
+    """Let numbers be inputs from now on that differ in successive turns of a loop.
+
+    Args:
+      nodes: what was recorded, turns of `period` steps at its end.
+    """
+    for before, now in zip(nodes[:-period], nodes[period:], strict=True) if period else ():
+        op = getattr(now.call, "op", None)
+        if now.call is not before.call and now.where == before.where and op is not None:
+            if without_numbers(now.call) == without_numbers(before.call):
+                _CHANGING.add((op, now.where))
+
+
+def _may_change(x: Any) -> bool:
+    """Whether an input may hold it: as an int64, if it is an int."""
+    return type(x) is float or type(x) is int and fits_int64(x)
+
+
+def _place(op: Op, args: Any, kwargs: Any, numbers: Any, trace: Trace) -> Any:
+    """The key with the numbers' values left out."""
+    parts: list[Any] = []
+    for i, a in enumerate(args):
+        parts.append(type(a) if i in numbers else key_part(a, trace))
+    for k, a in kwargs.items():
+        parts.append((k, type(a) if k in numbers else key_part(a, trace)))
+    return (op, *parts)
+
+
+def _bare(x: Any) -> Any:
+    """What tells an argument's shape and dtype."""
+    return x._v if isinstance(x, Handle) else x
+
+
+def _with_inputs(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State:
+    """The step with its numbers as runtime inputs: they changed from one time to the next."""
+    if op.need is not None:
+        op.need(*map(_bare, args), **{k: _bare(a) for k, a in kwargs.items()})
+    given = args, kwargs
+    args, kwargs = list(args), dict(kwargs)
+    for place in numbers:
+        holder: Any = args if type(place) is int else kwargs
+        x = holder[place]
+        holder[place] = add_input(trace, NUMBER[type(x)], x)
+    key = _key_of(op, args, kwargs, trace)
+    state = trace.state.next.get(key)
+    if state is None:
+        state = _new(trace, key, op, args, kwargs)
+    if op.fits:
+        check_numbers(op, *given, state.value.dtype)
+    return state
+
+
+def _key_of(op: Op, args: Any, kwargs: Any, trace: Trace) -> Any:
+    """The key of a step whose numbers are inputs."""
+    parts: list[Any] = [op, "numbers"]
+    parts += [a if isinstance(a, Value) else key_part(a, trace) for a in args]
+    parts += [(k, a if isinstance(a, Value) else key_part(a, trace)) for k, a in kwargs.items()]
+    return tuple(parts)
+
+
+def _known(trace: Trace, op: Op, args: Any, kwargs: Any, numbers: Any) -> State | None:
+    """`_with_inputs` where the step was made before, with arguments of the same kinds."""
+    after, taken, named = trace.state, list(args), dict(kwargs)
+    given = []
+    for place in numbers:
+        holder: Any = taken if type(place) is int else named
+        x = holder[place]
+        given.append(x)
+        found = after.next.get(NUMBER[type(x)])
+        if found is None:
+            return None
+        after = found
+        holder[place] = after.value
+    state = after.next.get(_key_of(op, taken, named, trace))
+    if state is None:
+        return None
+    if op.need is not None:
+        op.need(*map(_bare, args), **{k: _bare(a) for k, a in kwargs.items()})
+    for x in given:
+        add_input(trace, NUMBER[type(x)], x)
+    if op.fits:
+        check_numbers(op, args, kwargs, state.value.dtype)
+    return state

@@ -1,0 +1,346 @@
+"""Recording: the one door through which every op goes.
+
+`apply` is the door for ops on tensors. It forms the step's key, looks it up in the trie, and on
+a hit makes the result's handle; on a miss it infers shapes, makes the state and its values, and
+goes on. `_fast.py` has the same hit path written out for the commonest ops.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from leafax.functional.program.dtypes import is_differentiable
+from leafax.functional.program.op import Op
+
+from .._core.dtypes import dtype as dtype_class
+from .._core.grad_modes import within
+from .._core.handle import Handle
+from .._core.locks import sharing
+from .._core.trie import Mode, State, Trace, local
+from .._storage.pending_views import register as _register_views
+from .._storage.pending_views import view
+from .inputs import enter, make
+from .inputs import register as _register
+from .miss import StaticArray, key_part, miss, number_part, with_ints
+from .no_grad_views import AmbiguousView
+from .preparations import REASON, prepared_anew
+from .tracer_checks import refuse_arrays
+
+BUDGET = 2000  # computing nodes a program may have before it is cut
+BUDGET_BYTES = 1 << 30  # bytes that a trace may hold on to through its inputs
+
+# Named arguments of these types are the same in a key as the caller wrote them.
+_IN_KEYS = frozenset({int, bool, float, str, tuple, type(None)})
+
+# Which errors of these PyTorch raises before it asks a view for its history.
+_LOOKING_FIRST: dict[str, type[Exception]] = {
+    **dict.fromkeys(("nll_loss", "nll_loss2d"), ValueError),
+    **dict.fromkeys(("pad", "interpolate", "max_pool1d", "_native_batch_norm"), Exception),
+}
+
+_tensor_class: Any = Handle  # what results are; `register` says
+_parameter_class: Any = Handle  # taken for operands as quickly; a class of its own for `nn`
+_share_views: Any = None
+
+# Ops that PyTorch makes of several: what records those, or returns None; see `_composed.py`.
+composed: dict[Op, Callable[[Any, Any], Any]] = {}
+
+
+def register(cls: type, share_views: Callable[..., None]) -> None:
+    """Tell the recorder which class its results are, and what ties views to what they view."""
+    global _tensor_class, _share_views
+    _tensor_class, _share_views = cls, share_views
+    _register(cls)
+    _register_views(cls)
+
+
+def register_parameters(cls: type) -> None:
+    """Tell the recorder which class modules' parameters are."""
+    global _parameter_class
+    _parameter_class = cls
+
+
+def apply(op: Op, *args: Any, **kwargs: Any) -> Any:
+    """Record `op` on tensors, numbers and static arguments; return its result's tensors.
+
+    Raises what the op's body raises for these shapes and dtypes, at the user's line.
+    """
+    try:
+        return _applied(op, args, kwargs)
+    except StaticArray:
+        if args and isinstance(args[0], np.ndarray) and op.parameters:
+            raise TypeError(
+                f"{op.name.rpartition('.')[2]}(): argument '{op.parameters[0]}' (position 1) must "
+                "be Tensor, not numpy.ndarray"
+            ) from None
+        return _applied(op, with_ints(args), with_ints(kwargs))
+
+
+def _applied(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        out = known(op, args, kwargs)
+    except AmbiguousView:
+        _look_first(op, args, kwargs)
+        if op.differentiable and not (op.name == "_to_copy" and not is_differentiable(args[1])):
+            raise
+        return _without_grad(op, args, kwargs)
+    if out is not None:
+        return out
+    compose = composed.get(op)
+    if compose is not None:
+        out = compose(args, kwargs)
+        if out is not None:
+            return out
+    if op.view:
+        if args[0]._lens or args[0]._v.strides is not None or local.look is not None:
+            from .._storage.strides import copied
+
+            copy = copied(op, args[0], args[1:], kwargs)
+            if copy is not None:
+                return copy
+        with sharing:  # what is viewed is read, and tied to its views, in one go
+            return results(op, args, kwargs, *record(op, args, kwargs))
+    return results(op, args, kwargs, *record(op, args, kwargs))
+
+
+def _look_first(op: Op, args: Any, kwargs: Any) -> None:
+    if op.name in _LOOKING_FIRST:
+        from .._ops.composites.registry import check
+
+        try:
+            check(op, args, kwargs)
+        except Exception as error:
+            if isinstance(error, _LOOKING_FIRST[op.name]):
+                raise
+
+
+def _without_grad(op: Op, args: Any, kwargs: Any) -> Any:
+    """Record an op that autograd takes no part in, and does not ask views for their history."""
+    mode = local.mode
+    local.set_mode(Mode.of(False, mode.inference, mode.autocast))
+    try:
+        return apply(op, *args, **kwargs)
+    finally:
+        local.set_mode(mode)
+
+
+def results(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
+    """The tensors of a step that `record` took."""
+    if state.call.many:
+        outs = [make(v, trace) for v in state.values]
+        if op.view:
+            _share_views(op, args, kwargs, outs)
+        elif type(state) is not State:
+            _tie(state, outs)
+        return state.call.wrap(*outs) if state.call.wrap is not None else tuple(outs)
+    if op.view:
+        out = view(op, args, kwargs, state, trace)
+        if out is None:
+            out = make(state.value, trace)
+            _share_views(op, args, kwargs, [out])
+        return out
+    out = make(state.value, trace)
+    if type(state) is not State:
+        _tie(state, [out])
+    return out
+
+
+def _tie(state: Any, outs: list[Any]) -> None:
+    """What was recorded under saved-tensor hooks shares memory with what these hold of it."""
+    tie = getattr(state, "tie", None)
+    if tie is not None:
+        tie(outs)
+
+
+def known(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+    """The result of a step that was seen before, or None.
+
+    `record` without its function calls, each of which costs a microsecond or more when a step's
+    computation has just swept the caches.
+    """
+    trace = local.trace
+    if trace.nbytes > BUDGET_BYTES or trace.state.nodes >= (local.budget or BUDGET):
+        return None
+    parts: list[Any] = [op]
+    for a in args:
+        kind = type(a)
+        if kind is _tensor_class or kind is _parameter_class:
+            v = a._v
+            if v.index >= 0 and a._trace is trace:
+                parts.append(v)
+            elif a._stale is None or op.differentiable:
+                parts.append(enter(a, trace))
+            else:
+                return None
+        elif (kind is int or kind is float) and a:
+            parts.append(kind)
+            parts.append(a)
+        elif a is None or kind is str or isinstance(a, np.dtype):
+            parts.append(a)
+        elif kind is int:
+            parts.append(int)
+            parts.append("0")
+        elif kind is bool or kind is float:
+            parts.append(kind)
+            parts.append(number_part(a))
+        elif kind is tuple:
+            try:
+                parts.append(key_part(a, trace))
+            except StaticArray:  # `apply` knows more of it
+                return None
+        else:
+            return None
+    if kwargs:
+        for name, a in kwargs.items():
+            kind = type(a)
+            parts.append(name)
+            if kind in _IN_KEYS or kind is _tensor_class or kind is _parameter_class:
+                parts.append(key_part(a, trace))
+            elif kind is dtype_class and not op.view:
+                parts.append(a.np)
+            else:
+                return None
+    state = trace.state.next.get(tuple(parts))
+    if state is None:
+        return None
+    if op.view:
+        out = view(op, args, kwargs, state, trace)
+        if out is not None:
+            trace.state = state
+        return out
+    if state.call.many:
+        trace.state = state
+        return results(op, args, kwargs, state, trace)
+    trace.state = state
+    out = object.__new__(_tensor_class)
+    out._v = state.value
+    out._trace = trace
+    trace.refs.append(ref(out))
+    return out
+
+
+def known_of_one(op: Op, t: Any) -> Any:
+    """What `known` gives for an op, no view, of one tensor alone."""
+    if type(t) is not _tensor_class and type(t) is not _parameter_class:
+        return None
+    trace = local.trace
+    state = trace.state.next.get((op, t._v))
+    if state is None:
+        return known(op, (t,))  # it may have to enter
+    trace.state = state
+    return make(state.value, trace)
+
+
+def _is_stale(x: Any) -> bool:
+    return (type(x) is _tensor_class or type(x) is _parameter_class) and x._stale is not None
+
+
+def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, Trace]:
+    """Step over one op; the door behind `apply`, for those who make the handles themselves.
+
+    Args:
+      budget: whether the trace may be cut here for its length. Operands that are values (not
+        tensors) would not survive that.
+    """
+    if budget and over_budget(local.trace):
+        from .loop_cuts import cut_for_budget
+
+        cut_for_budget(local.trace)
+    if not op.differentiable and local.mode.grad and any(map(_is_stale, args)):
+        with within(Mode.of(False, local.mode.inference, local.mode.autocast)):
+            return record(op, args, kwargs, budget=False)  # it does not ask for their history
+    trace = local.trace
+    parts: list[Any] = [op]
+    for a in args:
+        kind = type(a)
+        if kind is _tensor_class or kind is _parameter_class:
+            v = a._v
+            parts.append(v if v.index >= 0 and a._trace is trace else enter(a, trace))
+        elif kind is float or kind is int or kind is bool or kind is complex:
+            parts.append(kind)
+            parts.append(a if a and a == a else number_part(a))
+        else:
+            parts.append(key_part(a, trace))
+    if kwargs:
+        for name, a in kwargs.items():
+            parts.append(name)
+            parts.append(key_part(a, trace))
+    key = tuple(parts)
+    try:
+        state = trace.state.next.get(key)
+    except TypeError:
+        refuse_arrays(op, (args, kwargs))
+        raise
+    if state is None:
+        mode = trace.state.mode
+        if mode.autocast is not None:
+            cast = _with_casts(op, args, kwargs, mode.autocast)
+            if cast is not None:
+                return cast  # type: ignore[no-any-return]
+        if mode.dual:
+            return _with_tangents(op, args, kwargs)
+        if mode.hooks:
+            hooked = _with_hooks(op, args, kwargs)
+            if hooked is not None:
+                return hooked  # type: ignore[no-any-return]
+        if mode.counted:
+            return _counted(trace, ("counted", *key), op, args, kwargs, budget)
+        if budget and prepared_anew(trace, op, args):
+            from .._runtime.cut import cut
+
+            cut(REASON)
+            # Views among the operands are made anew, which is no preparation.
+            return record(op, args, kwargs, budget=False)
+        state = miss(trace, key, op, args, kwargs)
+    trace.state = state
+    return state, trace
+
+
+def _counted(
+    trace: Trace, key: Any, op: Op, args: Any, kwargs: Any, may_stop: bool
+) -> tuple[State, Trace]:
+    """A step that `local.recorded` is told of; its key is one that the doors never look up."""
+    state = trace.state.next.get(key)
+    if state is None:
+        state = miss(trace, key, op, args, kwargs)
+    trace.state = state
+    local.recorded(state, may_stop)
+    return state, trace
+
+
+def _with_casts(op: Op, args: Any, kwargs: Any, lower: Any) -> Any:
+    from .._ops.autocast.casts import recorded
+
+    return recorded(op, args, kwargs, lower)
+
+
+def _with_hooks(op: Op, args: Any, kwargs: Any) -> Any:
+    from .._autograd.saved_hooks.hooked_node import recorded
+
+    return recorded(op, args, kwargs)
+
+
+def _with_tangents(op: Op, args: Any, kwargs: Any) -> Any:
+    from .._autograd.forward_mode.propagate import recorded
+
+    return recorded(op, args, kwargs)
+
+
+def over_budget(trace: Trace) -> bool:
+    """Whether the program has grown as far as it may."""
+    state = trace.state
+    if trace.inside is not None:  # it is never cut
+        return False
+    if local.budget and state.nodes >= local.budget:
+        return True
+    if trace.nbytes > BUDGET_BYTES:
+        # Parameters are held by their model anyway; what counts is held by the trace alone.
+        trace.nbytes = sum(
+            a.nbytes for a in trace.arrays if hasattr(a, "nbytes") and sys.getrefcount(a) <= 3
+        )
+    return state.nodes >= BUDGET or trace.nbytes > BUDGET_BYTES

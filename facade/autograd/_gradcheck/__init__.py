@@ -1,0 +1,1 @@
+"""Comparison of gradients with finite differences."""

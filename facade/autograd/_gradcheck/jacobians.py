@@ -1,0 +1,255 @@
+"""Jacobians for `gradcheck`: by differences, by backward mode, by forward mode.
+
+A Jacobian has a row for each element of an input and a column for each element of an output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from leafax.functional.program.op import TABLE
+
+from ..._autograd.backward import grad
+from ..._autograd.graph.fit_gradient import zeros
+from ..._core.grad_modes import no_grad
+from ..._core.handle import Handle
+from ..._ops.creation.from_data import tensor
+from ..._runtime.cut import synchronize
+from ..._tracing.record import apply
+from .. import forward_ad
+from .messages import NOT_REENTRANT
+
+
+class Mismatch(Exception):
+    """A check failed."""
+
+
+def needs(x: Any) -> bool:
+    """Whether `x` is a tensor that requires grad."""
+    return isinstance(x, Handle) and bool(x.requires_grad)  # type: ignore[attr-defined]
+
+
+def outputs_of(out: Any) -> list[Any]:
+    """What a function returned, as a list."""
+    return list(out) if isinstance(out, (tuple, list)) else [out]
+
+
+def array_of(t: Any) -> Any:
+    """The numpy array of a tensor."""
+    with no_grad():
+        return t.detach().numpy()
+
+
+def parts_of_outputs(func: Any, part: str) -> Callable[..., Any]:
+    """`func` with complex outputs replaced by their real or imaginary parts."""
+
+    def fn(*args: Any) -> tuple[Any, ...]:
+        return tuple(
+            (o.real if part == "real" else o.imag) if o.is_complex() else o
+            for o in outputs_of(func(*args))
+        )
+
+    return fn
+
+
+def parts_of_inputs(func: Any, args: Any, part: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """`func` as a function of the real or imaginary parts of its complex inputs, and those."""
+    complexes = [isinstance(a, Handle) and a.is_complex() for a in args]
+    given = tuple(
+        (a.real if part == "real" else a.imag).detach().clone().requires_grad_(a.requires_grad)
+        if c
+        else a
+        for a, c in zip(args, complexes, strict=True)
+    )
+
+    def fn(*parts: Any) -> Any:
+        made = []
+        for a, p, c in zip(args, parts, complexes, strict=True):
+            if c:
+                pair = (p, a.imag.detach()) if part == "real" else (a.real.detach(), p)
+                p = apply(TABLE["complex"], *pair)
+            made.append(p)
+        return func(*made)
+
+    return fn, given
+
+
+def numerical(call: Callable[[], Any], targets: Any, eps: float) -> list[list[Any]]:
+    """For each target that requires grad, for each output, the Jacobian by differences.
+
+    The targets' memory is written to while `call` runs, so it need not be given them. For a
+    complex input and a real output the Jacobian is `d/dRe + i d/dIm`, PyTorch's gradient.
+    """
+    found = []
+    for x in targets:
+        if not needs(x):
+            continue
+        shape = tuple(x.shape)
+        rows: list[list[Any]] = []
+        for place in np.ndindex(shape):
+            along = np.zeros(shape)
+            along[place] = 1
+            rows.append(difference(call, x, (along, along), eps, f"on index {place} "))
+        if not rows:
+            outs = [array_of(o).reshape(-1) for o in outputs_of(call())]
+            found.append([np.zeros((0, o.size)) for o in outs])
+        else:
+            found.append([np.stack(column) for column in zip(*rows, strict=True)])
+    return found
+
+
+def difference(
+    call: Callable[[], Any], x: Any, u: tuple[Any, Any], eps: float, where: str = ""
+) -> list[Any]:
+    """How each output, flat, moves as `x` moves along `u`: its real and, if any, imaginary part."""
+    row = _ends(call, x, u[0], eps, where)
+    if x.is_complex():
+        row = [r + 1j * s for r, s in zip(row, _ends(call, x, u[1] * 1j, eps, where), strict=True)]
+    return row
+
+
+def _ends(call: Callable[[], Any], x: Any, along: Any, eps: float, where: str) -> list[Any]:
+    ends: list[Any] = []
+    base = array_of(x).copy()
+    step = (eps * along).astype(base.dtype)
+    try:
+        for moved in (base - step, base + step):
+            _put(x, moved)
+            outs = [o for o in outputs_of(call())]
+            ends.append([(o.shape, o.dtype, array_of(o).reshape(-1)) for o in outs])
+    finally:
+        _put(x, base)
+    for (s1, d1, _), (s2, d2, _) in zip(*ends, strict=True):
+        for what, a, b in (("shape", s1, s2), ("dtype", d1, d2)):
+            if a != b:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are "
+                    f"perturbed {where}by {eps}, but got: {what}s {a} and {b}."
+                )
+    if any(out.dtype == bool for _, _, out in ends[0]):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    return [(b[2] - a[2]) / (2 * eps) for a, b in zip(*ends, strict=True)]
+
+
+def _put(x: Any, array: Any) -> None:
+    """Replace the data of `x`, for all that share it and unseen by autograd, as `x.data` does."""
+    synchronize()
+    if x._shares or x._viewers or x._array is None:
+        x.data.copy_(tensor(array))
+    else:  # nothing to record
+        x._array = tensor(array, dtype=x.dtype)._array
+
+
+def analytical(args: Any, out: Any, nondet_tol: float, dtypes: bool) -> list[Any]:
+    """The Jacobian of one output by backward mode, for each input that requires grad."""
+    return checked(args, partial(vjp_rows, args, out), nondet_tol, dtypes)
+
+
+def checked(
+    args: Any, rows: Callable[[], list[list[Any]]], nondet_tol: float, dtypes: bool
+) -> list[Any]:
+    """The Jacobians whose columns backward gives, once it is known that they are sound."""
+    found, reentrant, sizes, types = stacked(args, rows, nondet_tol)
+    if not types and dtypes:
+        raise Mismatch("Gradient has dtype mismatch")
+    if not sizes:
+        raise Mismatch("Analytical gradient has incorrect size")
+    if not reentrant:
+        raise Mismatch(
+            "Backward is not reentrant, i.e., running backward with same input and "
+            "grad_output multiple times gives different values, although analytical gradient "
+            f"matches numerical gradient.The tolerance for nondeterminism was {nondet_tol}."
+            + NOT_REENTRANT
+        )
+    return found
+
+
+def stacked(
+    args: Any, rows: Callable[[], list[list[Any]]], nondet_tol: float
+) -> tuple[list[Any], bool, bool, bool]:
+    """The Jacobians; whether a second backward agrees; whether sizes and dtypes are right."""
+    wanted = [t for t in args if needs(t)]
+    # Each pass is a program of its own, after the one that makes what they read: of one program
+    # XLA rounds the parts as it fuses them, and the two would differ in the last digit.
+    synchronize()
+    first = rows()
+    sizes = types = True
+    for t, gs in zip(wanted, first, strict=True):
+        for g in gs:
+            sizes &= g is None or tuple(g.shape) == tuple(t.shape)
+            types &= g is None or g.dtype == t.dtype
+    if not sizes:
+        return [], True, sizes, types
+    found = [_stack(t, gs) for t, gs in zip(wanted, first, strict=True)]
+    for last in (False, True):
+        again = [_stack(t, gs) for t, gs in zip(wanted, rows(), strict=True)]
+        pairs = [(a, b) for a, b in zip(found, again, strict=True) if a.size]
+        reentrant = not any(abs(a - b).max() > nondet_tol for a, b in pairs)
+        if reentrant or last or not all(np.allclose(a, b, 1e-9, 1e-9) for a, b in pairs):
+            break
+        found = again  # the first may have gone op by op, and this one not; the next will not
+    return found, reentrant, sizes, types
+
+
+def vjp_rows(args: Any, out: Any) -> list[list[Any]]:
+    """The gradients of each element of `out` alone, for each input that requires grad."""
+    wanted = [t for t in args if needs(t)]
+    found: list[list[Any]] = [[] for _ in wanted]
+    for place in np.ndindex(tuple(out.shape)):
+        one = np.zeros(tuple(out.shape))
+        one[place] = 1
+        grads = grad(
+            out.clone(), wanted, tensor(one, dtype=out.dtype), retain_graph=True, allow_unused=True
+        )
+        for rows, g in zip(found, grads, strict=True):
+            rows.append(g)
+    return found
+
+
+def _stack(t: Any, rows: list[Any]) -> Any:
+    if not rows:
+        return np.zeros((t.numel(), 0))
+    arrays = [array_of(zeros(t._v) if g is None else g).reshape(-1) for g in rows]
+    return np.stack(arrays, axis=1)
+
+
+def forward(fn: Any, args: Any, dtypes: bool) -> list[list[Any]]:
+    """For each input that requires grad, for each output, the Jacobian by forward mode."""
+    found = []
+    for i in [i for i, t in enumerate(args) if needs(t)]:
+        rows: list[list[Any]] = []
+        shape = tuple(args[i].shape)
+        for place in np.ndindex(shape):
+            along = np.zeros(shape)
+            along[place] = 1
+            rows.append(tangents(fn, args, i, along, dtypes))
+        if not rows:  # an input without elements
+            outs = [zeros(o._v) for o in outputs_of(fn(*args))]
+            found.append([array_of(o).reshape(1, -1)[:0] for o in outs])
+            continue
+        found.append([np.stack(column) for column in zip(*rows, strict=True)])
+    return found
+
+
+def tangents(fn: Any, args: Any, i: int, along: Any, dtypes: bool) -> list[Any]:
+    """The tangent of each output, flat, as the input `i` moves along `along`."""
+    row = []
+    with forward_ad.dual_level():
+        duals = list(args)
+        for j, t in enumerate(args):
+            if needs(t):
+                one = along if j == i else np.zeros(tuple(t.shape))
+                duals[j] = forward_ad.make_dual(t.detach(), tensor(one, dtype=t.dtype))
+        for o in outputs_of(fn(*duals)):
+            value, tangent = forward_ad.unpack_dual(o)
+            if dtypes and tangent is not None and tangent.is_complex() != value.is_complex():
+                raise Mismatch("Forward AD gradient has dtype mismatch.")
+            row.append(array_of(zeros(value._v) if tangent is None else tangent).reshape(-1))
+    return row

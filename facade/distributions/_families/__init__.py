@@ -1,0 +1,1 @@
+"""Bases and checks that distributions share."""

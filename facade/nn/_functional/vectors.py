@@ -1,0 +1,29 @@
+"""Parameters as one vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..._api.functions import cat  # type: ignore[attr-defined]
+from ..._core.typename import typename
+from ..._tensor.tensor import Tensor
+
+
+def parameters_to_vector(parameters: Iterable[Any]) -> Any:
+    """The elements of all parameters, one after the other, `(n,)`."""
+    return cat([p.view(-1) for p in parameters])
+
+
+def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+    """Let each parameter be its part of the vector.
+
+    Raises:
+      TypeError: `vec` is no tensor.
+    """
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
+    start = 0
+    for p in parameters:
+        p.data = vec[start : start + p.numel()].view_as(p).data
+        start += p.numel()

@@ -1,0 +1,1 @@
+"""Layers and bases of layers that PyTorch keeps in larger files."""

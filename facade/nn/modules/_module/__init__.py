@@ -1,0 +1,1 @@
+"""Parts of `Module`: attributes, calls, hooks, state, loading and printing."""

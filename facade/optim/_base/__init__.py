@@ -1,0 +1,1 @@
+"""The optimizer: groups, hooks, state, and the recording of an update."""

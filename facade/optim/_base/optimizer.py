@@ -1,0 +1,343 @@
+"""`Optimizer`: how `step()` becomes part of the step's program.
+
+A subclass says what one parameter's state holds and how optax updates it. `step()` records the
+update of exactly the parameters that have a gradient and are not frozen, as a single op, and then
+the whole step runs: forward, backward and update are one program. A hyperparameter
+that changes is an input of it, so a schedule compiles nothing; the old buffers are donated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from leafax.functional.program.op import Op
+
+from ..._core.grad_modes import enable_grad, no_grad
+from ..._core.locks import sharing
+from ..._core.trie import Value, local
+from ..._storage.autograd_roles import overwritten, spread
+from ..._storage.write import rebind, write
+from ..._tracing.inputs import NUMBER, add_input, enter_all, from_array
+from ..._tracing.record import record
+from .checks import Captured, has_kernel
+from .groups import ParamGroup
+from .saving import Saved
+from .skip import skip_if
+from .update import (  # fmt: skip
+    Entering,
+    StepMemo,
+    apart,
+    are_at_rest,
+    are_simple,
+    beside,
+    share,
+    update_op,
+)
+
+#: Types of hyperparameters that are what they were as long as they are equal.
+_CONSTANT = (float, int, str, type(None))
+
+
+class Chosen(NamedTuple):
+    """What a group's hyperparameters came to."""
+
+    choices: dict[str, Any]  # the group without its learning rate and parameters
+    sizes: tuple[int, int]  # parameters and state tensors
+    op: Op
+    numbers: list[float]  # those that enter the program after the learning rate
+
+
+def _are_constants(choices: dict[str, Any]) -> bool:
+    for v in choices.values():
+        several = v if isinstance(v, tuple) else (v,)
+        if not all(isinstance(x, _CONSTANT) for x in several):
+            return False
+    return True
+
+
+def _key(op: Op, params: list[Any], seen: tuple[Any, ...]) -> tuple[Any, ...]:
+    values = [p._v for p in params], [p._grad._v for p in params], [t._v for t in seen]
+    return ("step", op, *values[0], *values[1], *values[2])
+
+
+def _entered(params: list[Any]) -> bool:
+    """Let parameters and gradients enter where the program was cut since the loss.
+
+    False if none was at rest. What another thread had meanwhile stays so, as its value tells.
+    """
+    tensors = [*params, *[p._grad for p in params]]
+    if share(tensors) or not any(t._v.index < 0 for t in tensors):
+        return False
+    enter_all(tensors, local.trace)
+    return True
+
+
+_FIRST_NUMBERS: dict[type[Optimizer], tuple[float, ...]] = {}
+
+
+class Optimizer(Saved):
+    """Base class of the optimizers.
+
+    Args:
+      params: an iterable of tensors, of `(name, tensor)` pairs, or of dicts that define groups.
+      defaults: hyperparameters of groups that do not set their own.
+    """
+
+    #: Hyperparameters that enter the program as numbers, in this order.
+    numbers: tuple[str, ...] = ()
+    #: Hyperparameters that choose what is computed; changing one makes another program.
+    choices: tuple[str, ...] = ()
+    #: What is said of `capturable` where it is refused: of one parameter, and of many at once.
+    captured = (Captured(), Captured(xla=False))
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        super().__init__(params, defaults)
+        self._forget_ops()
+
+    def _forget_ops(self) -> None:
+        self._ops: dict[Any, Op] = {}
+        self._fixed: dict[int, tuple[float | None, ...]] = {}  # by group: constants of its op
+        self._last: dict[int, Chosen] = {}  # by group
+        self._entering: dict[int, Entering] = defaultdict(Entering)  # by group
+
+    # ------------------------------------------------------------ what subclasses say
+
+    def init_state(self, p: Any, group: ParamGroup) -> dict[str, Any]:
+        """The state of one parameter before its first step: arrays by name."""
+        raise NotImplementedError(f"`{type(self).__name__}` has neither `step` nor `init_state`")
+
+    @staticmethod
+    def update(
+        p: Any,
+        g: Any,
+        state: dict[str, Any],
+        numbers: dict[str, Any],
+        choices: dict[str, Any],
+    ) -> tuple[Any, dict[str, Any]]:
+        """One parameter's new value and state, in JAX."""
+        raise NotImplementedError("an optimizer with `init_state` needs `update`, too")
+
+    def update_recorded(self, p: Any, group: ParamGroup) -> None:
+        """The same by tensors' own ops, for `differentiable=True`."""
+        raise NotImplementedError(f"`{type(self).__name__}` cannot be differentiated")
+
+    def held_names(self, group: ParamGroup) -> tuple[str, ...]:
+        """What an update reads and writes beside a parameter: entries of its state."""
+        return ()
+
+    def held_of(self, params: list[Any], group: ParamGroup) -> list[list[Any]]:
+        """For each parameter its tensors of `held_names`; made at its first step."""
+        names, known = self.held_names(group), self.state.get
+        states = [known(p) or self.state_of(p, group) for p in params]
+        return [[state[name] for name in names] for state in states]
+
+    def writes(self, group: ParamGroup) -> int:
+        """How many writes to a parameter PyTorch's version counter sees in an update."""
+        return 1
+
+    # ------------------------------------------------------------ the step
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, or set them to zero."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p._grad is None:
+                    continue
+                if set_to_none:
+                    p._grad = None
+                else:
+                    if p._grad.grad_fn is not None:
+                        p._grad.detach_()
+                    else:
+                        p._grad.requires_grad_(False)
+                    p._grad.zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters that have a gradient, and run the program.
+
+        Args:
+          closure: computes the loss anew and returns it, for optimizers that ask again.
+        """
+        if type(self) is Optimizer:  # which says how nothing is updated
+            raise NotImplementedError
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        if self.defaults.get("differentiable", False):
+            with enable_grad():
+                self._step_recorded()
+        elif self.found_inf is None:
+            self._step_groups()
+        else:
+            with no_grad():
+                skip_if(self.found_inf, self._touched(), self._step_groups)
+        return loss
+
+    step.undoes_itself = True  # type: ignore[attr-defined]
+
+    def _step_groups(self) -> None:
+        for group in self.param_groups:
+            params = self.trainable(group)
+            if params:
+                self._step_params(group, params)
+
+    def _step_recorded(self) -> None:
+        for group in self.param_groups:
+            has_kernel(group, self.trainable(group), self.captured)
+            for p in self.trainable(group):
+                self.update_recorded(p, group)
+
+    def _touched(self) -> list[Any]:
+        """The tensors that the next step writes: parameters and their states."""
+        found = []
+        for group in self.param_groups:
+            params = self.trainable(group)
+            found += [*params, *[t for held in self.held_of(params, group) for t in held]]
+        return found
+
+    def trainable(self, group: ParamGroup) -> list[Any]:
+        """The parameters that a step updates: `is_trained`, which would be a call for each."""
+        return [
+            p for p in group["params"]
+            if p._grad is not None and (p._v.requires_grad or p._given)
+        ]  # fmt: skip
+
+    def _step_params(self, group: ParamGroup, params: list[Any]) -> None:
+        with sharing:  # other threads may read the parameters: before the step or after it
+            self._write_step(group, params)
+
+    def _write_step(self, group: ParamGroup, params: list[Any]) -> None:
+        nested = self.held_of(params, group)
+        held = [t for tensors in nested for t in tensors]
+        op, numbers = self._chosen(group, (len(params), len(held)))
+        inputs = self._entering[id(group)].as_inputs(numbers)
+        counts = self.writes(group)
+        if not self._replayed(op, params, held, inputs, counts):
+            has_kernel(group, params, self.captured)
+            if _entered(params) and self._replayed(op, params, held, inputs, counts):
+                return
+            parts = apart(params)
+            if len(parts) > 1:
+                for part in parts:
+                    self._write_step(group, part)
+                return
+            states = tuple(map(tuple, nested))
+            self._record_update(op, params, states, held, numbers, counts)
+
+    def _replayed(
+        self, op: Op, params: list[Any], held: list[Any], inputs: list[Any], counts: int = 1,
+        seen: tuple[Any, ...] = (),
+    ) -> bool:  # fmt: skip
+        """Take the update as one step, if it was recorded from here before.
+
+        Args:
+          inputs: the numbers, or arrays of them.
+          seen: other tensors that the op reads.
+        """
+        trace = local.trace
+        key = _key(op, params, seen)
+        memo = trace.state.next.get(key)
+        # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
+        if memo is None or share(params) or not are_at_rest(held) or not memo.fits(held):
+            return False
+        memo.replay(trace, params, key[2 : 2 + len(params)], held, inputs, counts)
+        return True
+
+    def _record_update(
+        self, op: Op, params: list[Any], states: Any, held: list[Any], numbers: list[float],
+        counts: int = 1, seen: tuple[Any, ...] = (),
+    ) -> None:  # fmt: skip
+        """Record the update as it is first met, and how to replay it.
+
+        Args:
+          states: the tensors of `held` as the op takes them.
+          seen: other tensors that it takes, last.
+        """
+        trace = local.trace
+        key = _key(op, params, seen)
+        start, before, simple = trace.state, len(trace.arrays), are_simple(trace, params)
+        with no_grad():
+            inputs = tuple(add_input(trace, NUMBER[float], x) for x in numbers)
+            grads = tuple([p._grad for p in params])
+            args: tuple[Any, ...] = (tuple(params), grads, states, inputs)
+            args = (*args, seen) if seen else args
+            results = iter(record(op, args, {}, budget=False)[0].values)
+            for p in params:
+                write(p, overwritten(trace, next(results), p._v, counts))
+                p._vc[0] += counts - 1
+            for t in held:
+                self._assign(t, next(results))
+        if simple and len(trace.arrays) == before + len(numbers) + len(held):
+            start.next[key] = StepMemo(trace.state, tuple([t._v for t in (*params, *held)]))
+
+    def _chosen(self, group: ParamGroup, sizes: tuple[int, int]) -> tuple[Op, list[float]]:
+        """The op that updates the group's parameters, and the numbers that it takes.
+
+        Those of the last step, if nothing but the learning rate has changed.
+        """
+        choices = {**group, "lr": None, "params": None}
+        last = self._last.get(id(group))
+        if last is not None and last.sizes == sizes and last.choices == choices:
+            return last.op, [float(group["lr"]), *last.numbers]
+        numbers, fixed = self._split_numbers(group)
+        op = self._op(group, sizes[0], fixed)
+        if fixed and fixed[0] is None and _are_constants(choices):
+            self._last[id(group)] = Chosen(choices, sizes, op, numbers[1:])
+        return op, numbers
+
+    def _split_numbers(self, group: ParamGroup) -> tuple[list[float], tuple[float | None, ...]]:
+        """The numbers that enter the program, and those that are constants of it.
+
+        The learning rate enters. Another number is a constant until it changes, in this
+        optimizer or from one to the next: then it enters too, and no change compiles again.
+        """
+        values = [float(x) for x in self.number_values(group)]
+        before = self._fixed.get(id(group))
+        if before is None:
+            first = _FIRST_NUMBERS.setdefault(type(self), tuple(values))
+            names = self.numbers
+            before = tuple([None if n == "lr" else x for n, x in zip(names, first, strict=True)])
+        fixed = tuple([x if x == f else None for x, f in zip(values, before, strict=True)])
+        self._fixed[id(group)] = fixed
+        return [x for x, f in zip(values, fixed, strict=True) if f is None], fixed
+
+    def _assign(self, t: Any, value: Value) -> None:
+        if t._v.strides is not None:
+            value = spread(local.trace, value, t._v.strides)
+        if t._store is None:
+            rebind(t, value)
+        else:
+            write(t, value)
+
+    def number_values(self, group: ParamGroup) -> list[Any]:
+        return [group[name] for name in self.numbers]
+
+    def choice_values(self, group: ParamGroup) -> dict[str, Any]:
+        return {name: group[name] for name in self.choices}
+
+    def state_of(self, p: Any, group: ParamGroup) -> dict[str, Any]:
+        """The parameter's state as tensors; made at its first step."""
+        state = self.state.get(p)
+        if not state and self.held_names(group):
+            state = self.state[p]
+            with jax.enable_x64(True):
+                made = {name: from_array(a) for name, a in self.init_state(p, group).items()}
+            state.update((name, beside(p, t)) for name, t in made.items())
+        return {} if state is None else state
+
+    def _op(self, group: ParamGroup, params: int, fixed: tuple[float | None, ...]) -> Op:
+        """The op that updates this many parameters of a group."""
+        # Without decay nothing is added: 0 times an infinite weight would be NaN, and costs.
+        decays, names = bool(group.get("weight_decay")), (self.held_names(group),) * params
+        choices = self.choice_values(group)
+        key = (decays, names, fixed, *choices.values())
+        op = self._ops.get(key)
+        if op is None:
+            choices["decays"] = decays
+            op = self._ops[key] = update_op(type(self), choices, names, fixed)
+        return op

@@ -1,0 +1,181 @@
+"""The update of an optimizer's parameters as one op, and the way back to it in later steps."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any, NamedTuple
+from weakref import ref
+
+import jax
+import jax.numpy as jnp
+
+from leafax.functional.program.op import Op
+
+from ..._core.trie import State, Trace, Value
+from ..._ops.creation.make_strided import laid_as
+from ..._storage.as_strided_outside import reach
+from ..._storage.strides import layout
+from ..._tracing.undo import Update
+
+_UPDATE_OPS: dict[Any, Op] = {}
+
+
+def update_op(cls: Any, choices: Any, names: Any, fixed: Any) -> Op:
+    """The update of several parameters as one op; equal for optimizers of equal class.
+
+    Args:
+      cls: the optimizer's class.
+      choices: its hyperparameters that choose what is computed.
+      names: for each parameter, the names of its state.
+      fixed: the numbers that are constants, None for those that enter.
+    """
+    key = (cls, tuple(choices.items()), names, fixed)
+    op = _UPDATE_OPS.get(key)
+    if op is not None:
+        return op
+    update = cls.update
+
+    def body(params: Any, grads: Any, states: Any, numbers: Any) -> Any:
+        entered = iter(numbers)
+        named = {
+            n: next(entered) if f is None else f for n, f in zip(cls.numbers, fixed, strict=True)
+        }
+        new_params, new_states = [], []
+        for p, g, held, keys in zip(params, grads, states, names, strict=True):
+            state = dict(zip(keys, held, strict=True))
+            new, after = update(p, g, state, named, choices)
+            new_params.append(new.astype(p.dtype))
+            new_states += [jnp.asarray(after[k]).astype(state[k].dtype) for k in keys]
+        return (*new_params, *new_states)
+
+    reuses = reused(len(names), sum(map(len, names)))
+    op = Op(body, name=cls.__name__, namespace="optim", differentiable=False, reuses=reuses)
+    _UPDATE_OPS[key] = op
+    return op
+
+
+def reused(params: int, states: int) -> dict[int, int]:
+    """Which result updates which operand of an update.
+
+    Operands are the parameters, their gradients and the states; results parameters and states.
+    """
+    return {k: k for k in range(params)} | {params + k: 2 * params + k for k in range(states)}
+
+
+class StepMemo(NamedTuple):
+    """Where recording an update led, for parameters that nobody shares.
+
+    Attributes:
+      state: the state after it.
+      values: what the parameters and their states hold then.
+    """
+
+    state: State
+    values: tuple[Value, ...]
+
+    def fits(self, held: Any) -> bool:
+        """Whether the states are of the dtypes that were recorded: loaded ones may not be."""
+        known = self.values[len(self.values) - len(held) :]
+        for t, value in zip(held, known, strict=True):
+            if t._v.dtype is not value.dtype and t._v.dtype != value.dtype:
+                return False
+        return True
+
+    def replay(
+        self, trace: Trace, params: Any, before: Any, held: Any, inputs: list[Any], counts: int
+    ) -> None:
+        """Take the step.
+
+        Args:
+          before: the values of the parameters.
+        """
+        arrays = trace.arrays
+        trace.undo.append(Update(params, before, held, len(arrays) + len(inputs)))
+        trace.state = self.state
+        arrays += inputs
+        arrays += [t._array for t in held]
+        values, refs = self.values, trace.refs
+        for p, value in zip(params, values, strict=False):
+            p._v, p._array = value, None
+            if p._vc is None:
+                p._vc = [counts]
+            else:
+                p._vc[0] += counts
+        for t, value in zip(held, values[len(params) :], strict=True):
+            t._v, t._array, t._trace = value, None, trace
+        refs += map(ref, held)
+
+
+class Entering:
+    """The numbers of a group's steps; as arrays once they are what they were a step before.
+
+    To make an array of a Python number is an eighth of what it takes to call a small program.
+    """
+
+    __slots__ = ("_arrays", "_numbers")
+
+    def __init__(self) -> None:
+        self._numbers: list[float] | None = None
+        self._arrays: list[Any] | None = None
+
+    def as_inputs(self, numbers: list[float]) -> list[Any]:
+        """What enters the program for `numbers`."""
+        if numbers != self._numbers:
+            self._numbers, self._arrays = numbers, None
+            return numbers
+        if self._arrays is None:
+            with jax.enable_x64(True):
+                self._arrays = [jnp.asarray(x) for x in numbers]  # weakly typed, as numbers are
+        return self._arrays
+
+
+def are_at_rest(tensors: list[Any]) -> bool:
+    """Whether each holds an array of its own."""
+    for t in tensors:
+        if t._array is None or t._shares:
+            return False
+    return True
+
+
+def are_simple(trace: Trace, params: Any) -> bool:
+    """Whether all parameters and gradients are in the trace and share no storage."""
+    tensors = [*params, *[p._grad for p in params]]
+    return not share(tensors) and all(t._trace is trace and t._v.index >= 0 for t in tensors)
+
+
+def share(tensors: Any) -> bool:
+    """Whether any of them shares storage with a tensor that is alive."""
+    for t in tensors:
+        if t._shares and t._store is not None:
+            return True
+    return False
+
+
+def apart(params: list[Any]) -> list[list[Any]]:
+    """The parameters in lists that can be updated at once: none shares elements with another.
+
+    What is updated later reads what the updates before it wrote, as PyTorch's loop does.
+    """
+    parts: list[list[Any]] = [[]]
+    taken: dict[int, list[tuple[int, int]]] = {}  # by memory: where each begins and ends
+    for p in params:
+        memory, here = id(p), (0, 1)
+        if p._shares and p._store is not None:
+            found = layout(p)
+            memory = id(p._store)
+            here = found.offset, found.offset + reach(found.shape, found.strides)
+        spans = taken.setdefault(memory, [])
+        at = bisect_left(spans, here)
+        near = spans[max(at - 1, 0) : at + 1]
+        if any(here[0] < end and start < here[1] for start, end in near):
+            parts.append([])
+            taken = {memory: [here]}
+        else:
+            spans.insert(at, here)
+        parts[-1].append(p)
+    return parts
+
+
+def beside(p: Any, made: Any) -> Any:
+    """A new tensor of a parameter's state; it lies in memory as the parameter does."""
+    return laid_as(p, made) if made.shape == p.shape else made

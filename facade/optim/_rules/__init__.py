@@ -1,0 +1,1 @@
+"""Update rules, one optimizer a file."""

@@ -1,0 +1,140 @@
+"""Memory that a program takes: refused before it runs where there cannot be so much.
+
+XLA finds out that memory is short when it has begun, and what was donated to the program is gone
+by then. What a program needs for its temporary values is known as soon as it is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, Jaxpr
+
+from ..program.program import Aval, Node, Program
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+class OutOfMemoryError(RuntimeError):
+    """A program needs more memory than the device has."""
+
+    __module__ = "leafax.functional"  # tracebacks tell where it is imported from
+
+
+def check_memory(executable: Any, program: Program) -> None:
+    """Refuse a compiled program whose temporary values cannot fit into the device's memory.
+
+    Args:
+      executable: a `jax.stages.Compiled`.
+      program: what was compiled, for the message.
+
+    Raises:
+      OutOfMemoryError: it needs more than there is.
+    """
+    try:
+        needed = int(executable.memory_analysis().temp_size_in_bytes)
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+        return  # this backend does not tell
+    has = device_memory()
+    if has is not None and needed > has:
+        raise OutOfMemoryError(
+            f"Out of memory: this program needs {spell_bytes(needed)} for temporary values, and "
+            f"the device has {spell_bytes(has)}. {describe_largest(program)}"
+        )
+
+
+def as_out_of_memory(error: BaseException, program: Program) -> BaseException:
+    """The error itself, or an `OutOfMemoryError` that names the largest value if memory was short.
+
+    Args:
+      error: raised while the program ran.
+      program: what ran.
+    """
+    short = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+    if not short or isinstance(error, OutOfMemoryError):
+        return error
+    words = str(error).strip().split("\n")[0].removeprefix("RESOURCE_EXHAUSTED: ")
+    found = OutOfMemoryError(f"{words.rstrip('.')}. {describe_largest(program)}")
+    for note in getattr(error, "__notes__", ()):
+        found.add_note(note)
+    return found
+
+
+def describe_largest(program: Program) -> str:
+    """Name the op that computes the largest value, with the user's line that recorded it."""
+    avals: list[Aval] = []
+    found: tuple[int, Any, Any] = (0, None, None)
+    for entry in program.entries:
+        if isinstance(entry, Node):
+            for aval in _values(entry, [avals[i] for i in entry.inputs]):
+                size = int(aval.size) * aval.dtype.itemsize
+                if size > found[0]:
+                    found = size, entry, aval
+        avals += entry.avals
+    size, node, aval = found
+    if node is None:
+        return ""
+    where = "" if node.where is None else f" at {node.where[0]}:{node.where[1]}"
+    shape = f"{aval.dtype.name}{list(aval.shape)}"
+    return f"Its largest value is {shape} in `{node.call}`{where}: {spell_bytes(size)}."
+
+
+def _values(node: Node, operands: Sequence[Aval]) -> list[Any]:
+    """All that a node computes, also on the way to its results."""
+    try:
+        with jax.enable_x64(True):
+            traced = jax.make_jaxpr(node.call.evaluate)(*[a.struct() for a in operands])
+    except Exception:
+        return list(node.avals)
+    return [*node.avals, *_inner(traced.jaxpr)]
+
+
+def _inner(jaxpr: Any) -> list[Any]:
+    found = []
+    for eqn in jaxpr.eqns:
+        found += [v.aval for v in eqn.outvars if hasattr(v.aval, "dtype")]
+        for param in jax.tree.leaves(list(eqn.params.values()), is_leaf=_is_program):
+            if _is_program(param):
+                found += _inner(getattr(param, "jaxpr", param))
+    return found
+
+
+def _is_program(x: Any) -> bool:
+    return isinstance(x, (ClosedJaxpr, Jaxpr))
+
+
+def device_memory() -> int | None:
+    """Bytes of memory of the default device; None if it does not tell."""
+    device = jax.local_devices()[0]
+    if device.platform == "cpu":
+        try:
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + _swap()
+        except (AttributeError, OSError, ValueError):
+            return None
+    stats = device.memory_stats() or {}
+    return stats.get("bytes_limit")
+
+
+def _swap() -> int:
+    """Bytes of swap space, where the system tells."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return sum(int(x.split()[1]) << 10 for x in lines if x.startswith("SwapTotal"))
+    except OSError:
+        return 0
+
+
+def spell_bytes(size: float) -> str:
+    """A size as people read it: `1.5 GiB`.
+
+    >>> spell_bytes(3 << 29)
+    '1.5 GiB'
+    """
+    for unit in _UNITS:
+        if size < 1024 or unit == _UNITS[-1]:
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

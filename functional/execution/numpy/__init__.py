@@ -1,0 +1,1 @@
+"""An interpreter of small programs that computes with NumPy and compiles nothing."""

@@ -1,0 +1,423 @@
+"""JAX's primitives in NumPy: of each its avals and parameters give a function of arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jax.lax import RoundingMethod
+
+from .gather import gather, put, scatter
+from .windows import convolution, pad
+
+_Rule = Callable[..., Callable[..., Any]]
+
+
+class Unsupported(Exception):
+    """Something is for XLA."""
+
+
+def _plain(fn: Any) -> _Rule:
+    return lambda given, made, **parameters: fn
+
+
+def _only(kind: str, fn: Any) -> _Rule:
+    def rule(given: Any, made: Any, **parameters: Any) -> Callable[..., Any]:
+        if given[0].dtype.kind != kind:
+            raise Unsupported
+        return fn
+
+    return rule
+
+
+def _reduced(fn: Any, kinds: str = "iuf") -> _Rule:
+    def rule(given: Any, made: Any, *, axes: Any, **parameters: Any) -> Callable[..., Any]:
+        if given[0].dtype.kind not in kinds or not given[0].size:  # there is no greatest of none
+            raise Unsupported
+        axes = tuple(axes)
+        return lambda x: fn(x, axis=axes)
+
+    return rule
+
+
+def _reshape(given: Any, made: Any, *, new_sizes: Any, dimensions: Any, **_: Any) -> Any:
+    if dimensions is not None:
+        return lambda x: x.transpose(dimensions).reshape(new_sizes)
+    return lambda x: x.reshape(new_sizes)
+
+
+def _tile(given: Any, made: Any, *, reps: Any) -> Any:
+    return lambda x: np.tile(x, reps)
+
+
+def _broadcast(given: Any, made: Any, *, shape: Any, broadcast_dimensions: Any, **_: Any) -> Any:
+    if len(given) != 1:
+        raise Unsupported
+    sizes = [1] * len(shape)
+    for size, dim in zip(given[0].shape, broadcast_dimensions, strict=True):
+        sizes[dim] = size
+    return lambda x: np.broadcast_to(x.reshape(sizes), shape)
+
+
+def _slice(given: Any, made: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
+    steps = strides or [1] * len(start_indices)
+    at = tuple(slice(*x) for x in zip(start_indices, limit_indices, steps, strict=True))
+    return lambda x: x[at]
+
+
+def _split(given: Any, made: Any, *, sizes: Any, axis: int) -> Any:
+    if len(sizes) == 1:
+        return lambda x: x
+    places = np.cumsum(sizes)[:-1]
+    return lambda x: np.split(x, places, axis)
+
+
+def _select(given: Any, made: Any, **_: Any) -> Any:
+    if given[0].dtype != np.bool_ or len(given) != 3:
+        raise Unsupported
+    return lambda which, no, yes: np.where(which, yes, no)
+
+
+def _iota(given: Any, made: Any, *, dtype: Any, shape: Any, dimension: int, **_: Any) -> Any:
+    sizes = [1] * len(shape)
+    sizes[dimension] = shape[dimension]
+    out = np.broadcast_to(np.arange(shape[dimension], dtype=dtype).reshape(sizes), shape)
+    return lambda: out
+
+
+def _convert(given: Any, made: Any, **_: Any) -> Any:
+    dtype = made[0].dtype
+    if given[0].dtype.kind == "f" and dtype.kind in "iu":
+        return _truncated(np.iinfo(dtype))
+    return lambda x: x.astype(dtype)
+
+
+def _truncated(bounds: Any) -> Callable[..., Any]:
+    """Floats as integers: XLA takes the nearest for what does not fit, and 0 for NaN."""
+    above = float(bounds.max // 2 + 1) * 2  # a power of 2, so that any float dtype has it
+
+    def truncated(x: Any) -> Any:
+        fits = (x >= bounds.min) & (x < above)
+        inside = np.where(fits, x, 0).astype(bounds.dtype)
+        return np.where(fits | np.isnan(x), inside, np.where(x < 0, bounds.min, bounds.max))
+
+    return truncated
+
+
+def _dot(given: Any, made: Any, *, dimension_numbers: Any, **_: Any) -> Any:
+    (left, right), (left_batch, right_batch) = dimension_numbers
+    if given[0].dtype != given[1].dtype or made[0].dtype != given[0].dtype:
+        raise Unsupported
+    if given[0].dtype.kind != "f":
+        raise Unsupported
+    x_free = [i for i in range(given[0].ndim) if i not in (*left, *left_batch)]
+    y_free = [i for i in range(given[1].ndim) if i not in (*right, *right_batch)]
+    batch = tuple(given[0].shape[i] for i in left_batch)
+    once = math.prod(given[0].shape[i] for i in left)
+    x_order, y_order = (*left_batch, *x_free, *left), (*right_batch, *right, *y_free)
+    rows = math.prod(given[0].shape[i] for i in x_free)
+    columns = math.prod(given[1].shape[i] for i in y_free)
+
+    def product(x: Any, y: Any) -> Any:
+        x = x.transpose(x_order).reshape(*batch, rows, once)
+        y = y.transpose(y_order).reshape(*batch, once, columns)
+        return _matmul(x, y).reshape(made[0].shape)
+
+    return product
+
+
+# OpenBLAS divides a product of more multiplications among threads, which wait for each other by
+# spinning: where others use the cores, 8 ms go by for what one thread does in 0.04.
+_ALONE = 1 << 18
+_FEWEST = 4  # rows that are multiplied at once, or each would be too dear
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    """The product of matrices, in blocks that one thread computes."""
+    rows, columns = x.shape[-2], y.shape[-1]
+    longest = max(rows, columns)
+    step = _ALONE // max(1, x.shape[-1] * min(rows, columns))
+    if step >= longest or step < _FEWEST:
+        return np.matmul(x, y)
+    out = np.empty((*x.shape[:-1], columns), x.dtype)
+    for i in range(0, longest, step):
+        part = slice(i, i + step)
+        if rows == longest:
+            np.matmul(x[..., part, :], y, out[..., part, :])
+        else:
+            np.matmul(x, y[..., part], out[..., part])
+    return out
+
+
+def _convolution(given: Any, made: Any, **parameters: Any) -> Any:
+    if given[0].dtype.kind != "f" or any(x.dtype != given[0].dtype for x in (given[1], made[0])):
+        raise Unsupported
+    fn = convolution(given, made, **parameters)
+    if fn is None:
+        raise Unsupported
+    return fn
+
+
+def _power(given: Any, made: Any, *, y: int) -> Any:
+    if given[0].dtype.kind != "f":
+        raise Unsupported
+    if y in (2, 3):
+        return np.square if y == 2 else lambda x: x * x * x
+    exponent = given[0].dtype.type(y)
+    return lambda x: np.power(x, exponent)
+
+
+def _sign(x: Any) -> Any:
+    return np.where(x == 0, x, np.sign(x))  # -0.0 stays what it is
+
+
+def _transpose(given: Any, made: Any, *, permutation: Any) -> Any:
+    return lambda x: x.transpose(permutation)
+
+
+def _squeeze(given: Any, made: Any, *, dimensions: Any) -> Any:
+    shape, dims = made[0].shape, len(given[0].shape)
+    return lambda x: x.reshape(shape + x.shape[dims:])  # a random key has words behind its dims
+
+
+def _concatenate(given: Any, made: Any, *, dimension: int) -> Any:
+    return lambda *parts: np.concatenate(parts, dimension)
+
+
+def _stack(given: Any, made: Any, *, axis: int) -> Any:
+    return lambda *parts: np.stack(parts, axis)
+
+
+def _unstack(given: Any, made: Any, *, axis: int) -> Any:
+    if len(made) == 1:
+        return lambda x: x.squeeze(axis)
+    return lambda x: np.moveaxis(x, axis, 0)
+
+
+def _within(shape: Any, sizes: Any, starts: Any) -> tuple[slice, ...]:
+    """Where a part of these sizes lies; a start that is too far is moved until the part fits."""
+    first = [min(max(int(s), 0), m - n) for s, m, n in zip(starts, shape, sizes, strict=True)]
+    return tuple(slice(i, i + n) for i, n in zip(first, sizes, strict=True))
+
+
+def _part(given: Any, made: Any, *, slice_sizes: Any) -> Any:
+    return lambda x, *starts: x[_within(x.shape, slice_sizes, starts)]
+
+
+def _part_written(given: Any, made: Any) -> Any:
+    def written(x: Any, part: Any, *starts: Any) -> Any:
+        out = x.copy()
+        out[_within(x.shape, part.shape, starts)] = part
+        return out
+
+    return written
+
+
+def _running(fn: Any) -> _Rule:
+    def rule(given: Any, made: Any, *, axis: int, reverse: bool) -> Callable[..., Any]:
+        if given[0].dtype.kind not in "iuf":
+            raise Unsupported
+        if reverse:
+            return lambda x: np.flip(fn(np.flip(x, axis), axis, x.dtype), axis)
+        return lambda x: fn(x, axis, x.dtype)
+
+    return rule
+
+
+def _cumsum(x: Any, axis: int, dtype: Any) -> Any:
+    return np.cumsum(x, axis, dtype) + dtype.type(0)  # XLA begins with 0: no -0.0
+
+
+def _sum(x: Any, axis: Any) -> Any:
+    return np.sum(x, axis) + x.dtype.type(0)
+
+
+def _position(fn: Any) -> _Rule:
+    def rule(given: Any, made: Any, *, axes: Any, index_dtype: Any) -> Callable[..., Any]:
+        (axis,) = axes
+        if not given[0].shape[axis]:
+            raise Unsupported
+        return lambda x: fn(x, axis)  # a NaN is greatest and least in both
+
+    return rule
+
+
+def _reversed(given: Any, made: Any, *, dimensions: Any) -> Any:
+    return lambda x: np.flip(x, dimensions)
+
+
+def _bitcast(given: Any, made: Any, *, new_dtype: Any) -> Any:
+    if given[0].dtype.itemsize != np.dtype(new_dtype).itemsize:
+        raise Unsupported
+    return lambda x: x.copy().view(new_dtype)
+
+
+def _or_one(divisor: Any) -> Any:
+    """A divisor of integers, which may not be 0."""
+    return np.where(divisor == 0, divisor.dtype.type(1), divisor)
+
+
+def _remainder(given: Any, made: Any) -> Any:
+    if given[0].dtype.kind == "f":
+        return np.fmod
+
+    def remainder(x: Any, y: Any) -> Any:
+        return np.where(y == 0, x, np.fmod(x, _or_one(y)))  # XLA leaves `x` then
+
+    return remainder
+
+
+def _divide(given: Any, made: Any) -> Any:
+    if given[0].dtype.kind == "f":
+        return np.divide
+    if given[0].dtype.kind != "i":
+        raise Unsupported
+
+    def quotient(x: Any, y: Any) -> Any:
+        by = _or_one(y)
+        down = x // by
+        toward_zero = down + ((down < 0) & (down * by != x))
+        return np.where(y == 0, y.dtype.type(-1), toward_zero)
+
+    return quotient
+
+
+def _round(given: Any, made: Any, *, rounding_method: Any) -> Any:
+    if rounding_method != RoundingMethod.TO_NEAREST_EVEN:
+        raise Unsupported
+    return np.rint
+
+
+def _shift(fn: Any, kinds: str) -> _Rule:
+    def rule(given: Any, made: Any) -> Callable[..., Any]:
+        if given[0].dtype.kind not in kinds:
+            raise Unsupported
+        bits = 8 * given[0].dtype.itemsize
+        return lambda x, by: np.where(by < bits, fn(x, by % bits), x.dtype.type(0))
+
+    return rule
+
+
+def _shift_signed(given: Any, made: Any) -> Any:
+    if given[0].dtype.kind != "i":
+        raise Unsupported
+    most = 8 * given[0].dtype.itemsize - 1
+
+    def shifted(x: Any, by: Any) -> Any:  # by more bits than there are, the sign fills all
+        return np.right_shift(x, np.where((by < 0) | (by > most), most, by))
+
+    return shifted
+
+
+def _sort(given: Any, made: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    if num_keys != 1 or not is_stable:
+        raise Unsupported
+
+    def ordered(*arrays: Any) -> Any:
+        order = np.argsort(arrays[0], dimension, "stable")
+        found = [np.take_along_axis(x, order, dimension) for x in arrays]
+        return found if len(found) > 1 else found[0]
+
+    return ordered
+
+
+def _greatest(given: Any, made: Any, *, k: int, axis: int, **_: Any) -> Any:
+    if given[0].dtype != np.float32:
+        raise Unsupported
+    first = (..., slice(k))
+
+    def greatest(x: Any) -> Any:
+        # XLA orders floats as the integers that their bits are: -0.0 below 0, NaN by its sign.
+        bits = np.moveaxis(x, axis, -1).copy().view(np.int32)
+        keys = np.where(bits < 0, np.iinfo(np.int32).max - bits, bits)
+        order = np.moveaxis(np.argsort(~keys, -1, "stable")[first], -1, axis)
+        return np.take_along_axis(x, order, axis), order
+
+    return greatest
+
+
+def _weighted(given: Any, made: Any, *, axis: int, taps: Any) -> Any:
+    index, weights, there = taps.table()
+    dtype, shape = given[0].dtype, (-1,) + (1,) * (len(given[0].shape) - axis - 1)
+    rows = [
+        (i, w.astype(dtype).reshape(shape), None if any_.all() else any_.reshape(shape))
+        for i, w, any_ in zip(index.T, weights.T, there.T, strict=True)
+    ]
+
+    def sums(x: Any) -> Any:
+        if not x.size:
+            return np.zeros(made[0].shape, dtype)
+        total: Any = None
+        for i, w, kept in rows:
+            part = np.take(x, i, axis) * w
+            if kept is not None:
+                part = np.where(kept, part, dtype.type(0))
+            total = part if total is None else total + part
+        return total
+
+    return sums
+
+
+def _special(name: str) -> _Rule:
+    def rule(given: Any, made: Any, **parameters: Any) -> Callable[..., Any]:
+        from scipy import special  # as late as JAX imports it
+
+        return getattr(special, name)  # type: ignore[no-any-return]
+
+    return rule
+
+
+def _length(given: Any, made: Any, *, dim: int) -> Any:
+    return lambda: np.asarray(dim)
+
+
+RULES: dict[str, _Rule] = {
+    **{name: _plain(fn) for name, fn in {
+        "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply,
+        "neg": np.negative, "abs": np.abs, "max": np.maximum, "min": np.minimum,
+        "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+        "gt": np.greater, "ge": np.greater_equal, "and": np.bitwise_and, "or": np.bitwise_or,
+        "xor": np.bitwise_xor, "not": np.invert, "copy": lambda x: x, "copy_p": lambda x: x,
+        "stop_gradient": lambda x: x, "sign": _sign, "square": np.square,
+    }.items()},
+    **{name: _only("f", fn) for name, fn in {
+        "exp": np.exp, "log": np.log, "log1p": np.log1p, "expm1": np.expm1, "sqrt": np.sqrt,
+        "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin,
+        "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
+        "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "exp2": np.exp2,
+        "floor": np.floor, "ceil": np.ceil,
+        "is_finite": np.isfinite, "atan2": np.arctan2, "pow": np.power,
+        "rsqrt": lambda x: 1 / np.sqrt(x), "logistic": lambda x: 1 / (1 + np.exp(-x)),
+    }.items()},
+    **{name: _reduced(fn) for name, fn in {
+        "reduce_sum": _sum, "reduce_max": np.max, "reduce_min": np.min, "reduce_prod": np.prod,
+    }.items()},
+    "reduce_and": _reduced(np.all, "b"), "reduce_or": _reduced(np.any, "b"),
+    "erf": _special("erf"), "erfc": _special("erfc"),
+    "integer_pow": _power, "select_n": _select, "iota": _iota,
+    "convert_element_type": _convert, "dot_general": _dot,
+    "conv_general_dilated": _convolution, "reshape": _reshape, "tile": _tile,
+    "top_k": _greatest, "weighted_taps": _weighted,
+    "broadcast_in_dim": _broadcast, "slice": _slice, "pad": pad, "split": _split,
+    "transpose": _transpose, "squeeze": _squeeze, "concatenate": _concatenate, "rev": _reversed,
+    "stack": _stack, "unstack": _unstack, "cumsum": _running(_cumsum),
+    "cumprod": _running(np.cumprod), "cummax": _running(np.maximum.accumulate),
+    "cummin": _running(np.minimum.accumulate), "div": _divide, "round": _round,
+    "bitcast_convert_type": _bitcast, "rem": _remainder, "sort": _sort,
+    "shift_left": _shift(np.left_shift, "iu"), "shift_right_logical": _shift(np.right_shift, "u"),
+    "shift_right_arithmetic": _shift_signed,
+    "argmax": _position(np.argmax), "argmin": _position(np.argmin),
+    "gather": gather, "scatter": scatter(put), "scatter-add": scatter(np.add.at),
+    "scatter-mul": scatter(np.multiply.at), "scatter-max": scatter(np.maximum.at),
+    "scatter-min": scatter(np.minimum.at),
+    "dim_as_value": _length, "dynamic_slice": _part, "dynamic_update_slice": _part_written,
+}  # fmt: skip
+#: What NumPy and XLA may round in their own ways, also where each step is taken by itself.
+ROUNDED = frozenset({
+    "exp", "log", "log1p", "expm1", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+    "cosh", "asinh", "acosh", "atanh", "exp2", "atan2", "pow", "div", "erf", "erfc", "rsqrt",
+    "logistic", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general", "integer_pow",
+    "conv_general_dilated", "weighted_taps", "scatter-add", "scatter-mul",
+})  # fmt: skip

@@ -1,0 +1,298 @@
+"""Running programs: what was compiled is found by structure, never by Python identity.
+
+A program met for the first time runs op by op if that is the cheaper way to its values: every
+op that ran alone before dispatches in microseconds, while compiling the program costs more the
+longer it is. Met again, it is compiled whole, a long one when that was worth it (`_choice.py`).
+`Plan.run` says which it did.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import starmap
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.extend.core import jaxpr_as_fun
+
+from ..lowering.callbacks import watch_callbacks
+from ..lowering.lower import Side, is_checked, lower, prune
+from ..lowering.vjp import ResidualCall, VjpCall
+from ..program.options import lowerings
+from ..program.program import Node, Program
+from ..program.transformation import outside, transformation
+from .confined import confined
+from .interrupts import interrupts_held
+from .memory import as_out_of_memory, check_memory
+from .memory_mappings import too_many
+from .op_by_op import OpByOp
+from .packed_inputs import Packing
+from .policy import forget_choices
+from .single_ops import forget_alone, options_of
+from .weight_gradients import turned
+
+_MAX_PLANS = 4096
+_wide: list[Any] = []  # contexts of 64-bit mode that nobody is in: to make one takes microseconds
+
+
+class Outcome(NamedTuple):
+    """What one run of a plan gave."""
+
+    outputs: tuple[Any, ...]
+    residuals: tuple[Any, ...]
+    faults: Any  # what checks found, an array as `lower` gives it; None without checks
+    how: str  # "compiled", "cached" or "op by op"
+    seconds: float  # spent compiling and dispatching
+
+
+class Plan:
+    """One program and its executable.
+
+    Attributes:
+      program: pruned of what nothing needs.
+      donate: the inputs whose buffers the outputs take.
+      guards: outputs that are what an input was where a check found something, see `lower`.
+      packing: how inputs that stay the same enter it, None if each does by itself.
+      side: residual structures and fault sites, known once the program was traced.
+      runs: how often it ran.
+      used: when it ran last, by `time.perf_counter`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        donate: tuple[int, ...] = (),
+        still: tuple[int, ...] = (),
+        guards: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        self.program = prune(program)
+        self.side = Side()
+        self.donate = donate
+        self.guards = guards
+        self.runs = 0
+        self.used = 0.0
+        self.nodes = [e for e in self.program.entries if isinstance(e, Node)]
+        self._checked = any(map(is_checked, self.nodes))
+        self._raised: list[BaseException] | None = None  # by host callbacks; None if it has none
+        # The executable, and how its arguments are made of the inputs: set at once.
+        self._ready: tuple[Any, Packing | None] | None = None
+        self._packing = Packing.of(self.program, still, donate) if still else None
+        self._sizes: tuple[int, int] = (len(self.program.outputs), 0)
+        self._flat: Any = None
+        self._lock = threading.Lock()
+        self._alone = OpByOp(self.program, self._checked, guards)
+
+    def run(
+        self, args: Sequence[Any], host: bool = False, once: bool = False,
+        landed: list[Any] | None = None,
+    ) -> Outcome:  # fmt: skip
+        """Run on one array (or Python number) an `Input`.
+
+        Args:
+          host: outputs may be arrays of NumPy.
+          once: the program is not likely to be met again.
+          landed: an empty list that has what the executable returned as soon as it did, should
+            the caller be interrupted then; for `outcome`.
+
+        Raises:
+          OutOfMemoryError: the program needs more memory than there is. The inputs are untouched.
+        """
+        try:
+            if transformation() is not None:  # what traces the caller has no part in it
+                with outside():
+                    return self._run(args, host, once, [] if landed is None else landed)
+            return self._run(args, host, once, [] if landed is None else landed)
+        except Exception as error:
+            if self._raised:  # by a host callback; JAX tells of it in words of its own
+                found = self._raised[0]
+                self._raised.clear()
+                raise found from None
+            if landed or (named := as_out_of_memory(error, self.program)) is error:
+                raise
+            raise named from error
+
+    def outcome(self, flat: tuple[Any, ...], how: str, seconds: float) -> Outcome:
+        """Return the outcome of a run, from all that the executable returned."""
+        n, r = self._sizes
+        faults = flat[-1] if self._checked else None
+        return Outcome(flat[:n], flat[n : n + r], faults, how, seconds)
+
+    def _run(self, args: Sequence[Any], host: bool, once: bool, landed: list[Any]) -> Outcome:
+        start = time.perf_counter()
+        self.runs += 1
+        self.used = start
+        try:
+            wide = _wide.pop()
+        except IndexError:
+            wide = jax.enable_x64(True)
+        with wide:
+            ready = self._ready
+            if confined:
+                found = self._alone.run(args, self.side, _nothing, host=True)
+                return Outcome(*found, "op by op", time.perf_counter() - start)
+            if ready is None and self._alone.choice.op_by_op(self.donate, self.runs > 1, once):
+                found = self._alone.run(args, self.side, _make_room, host)
+                return Outcome(*found, "op by op", time.perf_counter() - start)
+            how = "cached"
+            if ready is None:
+                _make_room()
+                with self._lock:
+                    if self._ready is None:
+                        self._compile(args)
+                        self._alone.choice.compiled(self)
+                        how = "compiled"
+                    ready = self._ready
+            assert ready is not None
+            jitted, given = ready[0], self._given(ready, args)
+            if given is None:  # they change, after all
+                with self._lock:
+                    if self._packing is not None or self._ready is None:  # or it was forgotten
+                        self._packing = None
+                        self._compile(args)
+                        how = "compiled"
+                    jitted, given = self._ready[0], args  # type: ignore[index]
+            # `extend` runs in C: an interrupt finds either nothing done or the results in the list.
+            if how == "compiled":  # the first call runs Python code of JAX
+                with interrupts_held():
+                    landed.extend(starmap(jitted, (given,)))
+            else:
+                landed.extend(starmap(jitted, (given,)))
+            if self._raised is not None:
+                try:
+                    jax.block_until_ready(landed[0])
+                    jax.effects_barrier()
+                except Exception:
+                    landed.clear()  # the results are worth nothing
+                    raise
+        _wide.append(wide)
+        return self.outcome(landed[0], how, time.perf_counter() - start)
+
+    @staticmethod
+    def _given(ready: tuple[Any, Packing | None], args: Sequence[Any]) -> Sequence[Any] | None:
+        """What the executable is called with; None if it cannot be with these inputs."""
+        packing = ready[1]
+        return args if packing is None else packing.packed(args)
+
+    def forget(self) -> None:
+        """Let go of the executable; the next run compiles it again."""
+        with self._lock:
+            ready, self._ready, self._flat = self._ready, None, None
+        if ready is not None:
+            ready[0].clear_cache()
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it holds an executable."""
+        return self._ready is not None
+
+    def _compile(self, args: Sequence[Any]) -> None:
+        _keep_freed_memory()
+        fn, packing = lower(self.program, self.side, self.guards), self._packing
+        n = len(self.program.outputs)
+        given = args if packing is None else packing.packed(args)
+        if given is None:
+            given, packing, self._packing = args, None, None
+
+        def flat(*given: Any) -> tuple[Any, ...]:
+            outs, residuals, faults = fn(*(packing.unpacked(given) if packing else given))
+            self._sizes = (n, len(residuals))
+            return (*outs, *residuals, faults) if self._checked else (*outs, *residuals)
+
+        self._flat = flat
+        donate = packing.donated(self.donate) if packing else self.donate
+        options: Any = {"keep_unused": bool(donate), **options_of(self.nodes)}
+        jitted: Any = jax.jit(flat, donate_argnums=donate, **options)
+        traced = jitted.trace(*given)
+        raised: list[BaseException] = []
+        after = watched = watch_callbacks(traced.jaxpr, raised)
+        calls = watched is not traced.jaxpr
+        turns = jax.default_backend() == "cpu" and lowerings()["products"] == "auto"
+        if turns and self._has_gradients():
+            after = turned(watched)
+        if after is not traced.jaxpr:
+            if calls:  # what a callback fails for must still be there
+                donate, self.donate = (), ()
+            jitted = jax.jit(jaxpr_as_fun(after), donate_argnums=donate, **options)
+            traced = jitted.trace(*given)
+        # JAX keeps what is compiled here for the call.
+        check_memory(traced.lower().compile(), self.program)
+        self._raised = raised if calls else None
+        self._ready = jitted, packing  # at last: other threads run it at once
+
+    def _has_gradients(self) -> bool:
+        return any(isinstance(node.call, (VjpCall, ResidualCall)) for node in self.nodes)
+
+    def lowered(self, args: Sequence[Any]) -> Any:
+        """The `jax.stages.Lowered` of the program, for its text and memory analysis."""
+        with jax.enable_x64(True):
+            if self._ready is None:
+                self._compile(args)
+            assert self._ready is not None
+            given = self._given(self._ready, args)
+            if given is None:
+                given, self._packing = args, None
+                self._compile(args)
+            return self._ready[0].lower(*given)
+
+
+def _nothing() -> None:
+    """Make room for no program: none is compiled."""
+
+
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Let the C library keep the blocks that one step frees for the next one.
+
+    glibc gives blocks above a threshold back to the kernel when they are freed, and their pages
+    are faulted in again at every step: 250 faults, half a millisecond, of a 5 ms step. The
+    threshold follows the largest block freed so far, up to 32 MiB, so a process that once freed
+    one that large is spared that; its pages are never touched.
+    """
+    if jax.default_backend() == "cpu":
+        np.empty((32 << 20) - (64 << 10), np.uint8)  # freed at once
+
+
+_PLANS: OrderedDict[Any, Plan] = OrderedDict()
+_LOCK = threading.Lock()
+
+
+def _make_room() -> None:
+    """Forget the programs that ran least recently, and all of single ops, if they are too many."""
+    if too_many():
+        with _LOCK:
+            held = [plan for plan in _PLANS.values() if plan.compiled]
+        held.sort(key=lambda plan: plan.used)
+        for plan in held[: len(held) // 2 + 1]:
+            plan.forget()
+        forget_alone()
+        forget_choices()
+
+
+def plan_for(
+    program: Program,
+    donate: tuple[int, ...] = (),
+    still: tuple[int, ...] = (),
+    guards: tuple[tuple[int, int], ...] = (),
+) -> Plan:
+    """The plan of a program: the same one for equal structure.
+
+    Args:
+      donate: inputs whose buffers the outputs may take.
+      still: inputs that are likely to be the same arrays in every run, see `_packed.py`.
+      guards: places of outputs, and of the inputs that they write over, see `lower`.
+    """
+    key = (program.key, donate, still, guards)
+    with _LOCK:
+        plan = _PLANS.get(key)
+        if plan is None:
+            plan = _PLANS[key] = Plan(program, donate, still, guards)
+            if len(_PLANS) > _MAX_PLANS:
+                _PLANS.popitem(last=False)
+        else:
+            _PLANS.move_to_end(key)
+        return plan

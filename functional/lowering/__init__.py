@@ -1,0 +1,1 @@
+"""A program as one JAX function: its gradients, its tangents and what backward keeps."""

@@ -1,0 +1,296 @@
+"""Gradients as calls: what a gradient node computes.
+
+`VjpCall` takes the inputs of the call that it differentiates and the cotangents. Being an
+ordinary call, it can itself be differentiated; that a node and its gradient share one `jax.vjp`
+is a matter of lowering only. `ResidualCall` is the same from what an earlier program kept.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.dtypes import float0
+from jax.interpreters.ad import Zero
+
+from ..program.dtypes import category, is_differentiable
+from ..program.op import Fault
+from ..program.program import Aval, abstract
+from ..program.symbolic_lengths import Size, resized
+
+
+def conj(x: Any) -> Any:
+    return jnp.conj(x) if category(x.dtype) == 3 else x
+
+
+def _upright(x: Any) -> Any:
+    """The conjugate, but with 0 where that has -0: PyTorch's formulas conjugate operands."""
+    if category(x.dtype) != 3:
+        return x
+    return jax.lax.complex(jnp.real(x), 0 - jnp.imag(x))
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+_SIGNS = frozenset({"neg", "negative", "positive", "add", "sub", "subtract", "rsub"})
+_PLACES = frozenset({"index", "indices", "condition", "mask"})
+
+
+def _moves(call: Any) -> bool:
+    """Whether a call's gradient is its cotangent's numbers, summed, in other places."""
+    op = getattr(call, "op", None)
+    if op is None:
+        return False
+    if op.name in _SIGNS:  # `alpha` is a factor
+        return len(call.args) <= 2 and not call.kwargs
+    if op.view:
+        return True
+    return op.moves if not op.saves else set(op.saves) <= _PLACES
+
+
+def differentiate(
+    evaluate: Callable[..., tuple[Any, ...]], arrays: Sequence[Any], wanted: Sequence[int]
+) -> tuple[tuple[Any, ...], Pullback]:
+    """Outputs of `evaluate` at `arrays`, and its pullback with respect to the `wanted` inputs.
+
+    The pullback takes one cotangent an output (None for zero) and follows PyTorch's convention
+    for complex numbers, which is the conjugate of JAX's.
+    """
+    box: dict[str, Any] = {}
+
+    def inner(*moving: Any) -> Any:
+        full = list(arrays)
+        for i, x in zip(wanted, moving, strict=True):
+            full[i] = x
+        outs = evaluate(*full)
+        box["floats"] = [k for k, o in enumerate(outs) if is_differentiable(o.dtype)]
+        box["avals"] = [(o.shape, o.dtype) for o in outs]
+        floats = set(box["floats"])
+        rest = tuple(o for k, o in enumerate(outs) if k not in floats)
+        return tuple(outs[k] for k in box["floats"]), rest
+
+    floats, pull, rest = jax.vjp(inner, *[arrays[i] for i in wanted], has_aux=True)
+    outs: list[Any] = []
+    it_float, it_rest = iter(floats), iter(rest)
+    for k in range(len(box["avals"])):
+        outs.append(next(it_float) if k in box["floats"] else next(it_rest))
+    kinds = {category(box["avals"][k][1]) for k in box["floats"]}
+    kinds |= {category(arrays[i].dtype) for i in wanted}
+    call = getattr(evaluate, "__self__", None)
+    moves = kinds == {3} and _moves(call)
+    meta = PullMeta(tuple(box["floats"]), tuple(box["avals"]), moves, _steep(call))
+    return tuple(outs), Pullback(pull, meta)
+
+
+def _steep(call: Any) -> bool:
+    """Whether zeros for an output without a gradient could become NaN.
+
+    They are left out then. Not of every call: JAX does not take that for all that a user's
+    function may hold (a rematerialised `scan`).
+    """
+    op = getattr(call, "op", None)
+    return op is not None and bool(op.steep)
+
+
+class PullMeta(NamedTuple):
+    floats: tuple[int, ...]  # which outputs are differentiable
+    avals: tuple[tuple[tuple[int, ...], Any], ...]  # shape and dtype of every output
+    moves: bool  # complex gradients change places and signs only: no need to conjugate them
+    steep: bool  # no gradient is not the same as zeros
+
+
+class Pullback:
+    """A `jax.vjp` closure that takes PyTorch's cotangents: None for zero, complex conjugated."""
+
+    __slots__ = ("pull", "meta")
+
+    def __init__(self, pull: Any, meta: PullMeta) -> None:
+        self.pull, self.meta = pull, meta
+
+    def __call__(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        there, back = (_same, _same) if self.meta.moves else (conj, _upright)
+        filled = []
+        for k in self.meta.floats:
+            shape, dtype = self.meta.avals[k]
+            if cotangents[k] is not None:
+                # What was saved may be of another dtype than when the gradient was asked for.
+                filled.append(there(cotangents[k]).astype(dtype))
+            elif self.meta.steep:
+                filled.append(Zero(jax.core.ShapedArray(shape, dtype)))
+            else:
+                filled.append(jnp.zeros(shape, dtype))
+        grads = self.pull(tuple(filled))
+        return tuple(g if g.dtype == float0 else back(g) for g in grads)
+
+
+def _zeros(aval: Aval) -> Any:
+    """Zeros; for a Python number one that is typed as weakly, or it would widen the result."""
+    return jnp.asarray(aval.dtype.type(0).item()) if aval.weak else jnp.zeros(*aval[:2])
+
+
+class VjpCall:
+    """The gradient of a call: `(*inputs, *given cotangents) -> gradients of the wanted inputs`.
+
+    Attributes:
+      call: what is differentiated.
+      n: how many inputs it has.
+      wanted: positions of the inputs whose gradients are returned.
+      given: positions of the outputs whose cotangents are passed; the others' are zero.
+      missing: inputs that backward does not need, by position: zeros of this abstract value
+        stand in for them, and they are not passed.
+    """
+
+    __slots__ = ("call", "n", "wanted", "given", "missing", "__weakref__")
+
+    residuals = False
+    many = True
+    wrap = None
+
+    def __init__(self, call: Any, n: int, wanted: Any, given: Any, missing: Any) -> None:
+        self.call, self.n, self.wanted, self.given = call, n, wanted, given
+        self.missing: tuple[tuple[int, Aval], ...] = missing
+
+    def __repr__(self) -> str:
+        return f"vjp[{self.call!r}]"
+
+    @property
+    def name(self) -> str:
+        return f"vjp[{self.call.name}]"
+
+    @property
+    def root(self) -> Any:
+        """The call that is differentiated, once or several times."""
+        return self.call.root
+
+    def pattern(self, size: Size) -> Any:
+        """What tells it from other gradients of the same root."""
+        inner = self.call.pattern(size)
+        return (inner, self.n, self.wanted, self.given, self._resized(size))
+
+    def sized(self, size: Size) -> VjpCall:
+        """The same gradient with other lengths in it."""
+        inner = self.call.sized(size)
+        return VjpCall(inner, self.n, self.wanted, self.given, self._resized(size))
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The lengths in the arguments of what is differentiated, and those of stand-ins."""
+        given = self.call.shapes()
+        return given and [*given, *[aval.shape for _, aval in self.missing]]
+
+    def _resized(self, size: Size) -> tuple[tuple[int, Aval], ...]:
+        return tuple([(i, resized(aval, size)) for i, aval in self.missing])
+
+    def free(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        """All but the cotangents, whose shapes are those of the outputs."""
+        return avals[: self.n - len(self.missing)]
+
+    def learn(self, traced: Any) -> None:
+        """Nothing becomes known of it by tracing."""
+
+    def taken(self, avals: tuple[Aval, ...], size: Size) -> list[Aval]:
+        """What it takes where the lengths are replaced by others."""
+        inputs = self.call.taken(self._inputs(avals), size)
+        outs = abstract(self.call.sized(size).evaluate, inputs)
+        absent = dict(self.missing)
+        present = [aval for i, aval in enumerate(inputs) if i not in absent]
+        return present + [outs[k] for k in self.given]
+
+    def _inputs(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        """Abstract values of what `call` takes, stand-ins included."""
+        absent, present = dict(self.missing), iter(avals)
+        return tuple([absent[i] if i in absent else next(present) for i in range(self.n)])
+
+    def split(self, arrays: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Inputs of `call` (stand-ins included), and one cotangent or None an output."""
+        absent = dict(self.missing)
+        n_present = self.n - len(absent)
+        present, given = iter(arrays[:n_present]), iter(arrays[n_present:])
+        inputs = [_zeros(absent[i]) if i in absent else next(present) for i in range(self.n)]
+        last = max(self.given, default=-1) + 1  # none: outputs without a gradient
+        cts = [next(given) if k in self.given else None for k in range(last)]
+        return inputs, cts
+
+    def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
+        inputs, cts = self.split(arrays)
+        outs, pull = differentiate(self.call.evaluate, inputs, self.wanted)
+        return pull(cts + [None] * (len(outs) - len(cts)))
+
+    def faults(self, *arrays: Any) -> list[Fault]:
+        return []
+
+    def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        """A gradient has its input's shape and dtype: nothing needs to be traced."""
+        _refuse(self.call)
+        inputs = self._inputs(avals)
+        return tuple(Aval(inputs[i].shape, inputs[i].dtype) for i in self.wanted)
+
+
+_VJPS: weakref.WeakValueDictionary[Any, VjpCall] = weakref.WeakValueDictionary()
+
+
+def vjp_of(
+    call: Any,
+    n: int,
+    wanted: tuple[int, ...],
+    given: tuple[int, ...],
+    missing: tuple[tuple[int, Aval], ...] = (),
+) -> VjpCall:
+    """The one `VjpCall` with these columns."""
+    key = (call, n, wanted, given, missing)
+    made = _VJPS.get(key)
+    if made is None:
+        made = _VJPS[key] = VjpCall(call, n, wanted, given, missing)
+    return made
+
+
+def _refuse(call: Any) -> None:
+    """Raise what PyTorch has instead of a gradient of this call."""
+    refusal = getattr(getattr(call, "op", None), "no_gradient", None)
+    if refusal is not None:
+        raise refusal[0](refusal[1])
+
+
+class ResidualCall:
+    """A gradient taken from the residuals that an earlier program returned.
+
+    `(*residuals, *given cotangents) -> gradients of the wanted inputs`; `treedef` and `meta`
+    rebuild the `jax.vjp` closure.
+    """
+
+    __slots__ = ("source", "treedef", "meta", "n", "given", "take", "avals", "__weakref__")
+
+    residuals = False
+    many = True
+    wrap = None
+
+    def __init__(
+        self, source: Any, treedef: Any, meta: PullMeta, n: int, given: Any, take: Any, avals: Any
+    ) -> None:
+        self.source, self.treedef, self.meta, self.n = source, treedef, meta, n
+        self.given, self.take, self.avals = given, take, avals
+
+    def __repr__(self) -> str:
+        return f"vjp[{self.source!r}] from residuals"
+
+    @property
+    def name(self) -> str:
+        return f"vjp[{self.source.name}]"
+
+    def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
+        pull = jax.tree.unflatten(self.treedef, arrays[: self.n])
+        given = iter(arrays[self.n :])
+        cts = [next(given) if k in self.given else None for k in range(len(self.meta.avals))]
+        grads = Pullback(pull, self.meta)(cts)
+        return tuple(grads[k] for k in self.take)
+
+    def faults(self, *arrays: Any) -> list[Fault]:
+        return []
+
+    def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        _refuse(self.source)
+        return tuple(self.avals[k] for k in self.take)

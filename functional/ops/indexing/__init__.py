@@ -1,0 +1,1 @@
+"""Ops that pick and write elements by index."""

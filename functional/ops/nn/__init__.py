@@ -1,0 +1,1 @@
+"""Ops of `torch.nn.functional`."""

@@ -1,0 +1,1 @@
+"""Random draws and constant tensors."""

@@ -1,0 +1,1 @@
+"""Ops that rearrange elements: views, joins and slices."""

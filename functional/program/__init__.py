@@ -1,0 +1,1 @@
+"""Programs as data: ops, calls, nodes, dtypes, symbolic lengths and paths of trees."""

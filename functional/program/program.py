@@ -1,0 +1,302 @@
+"""What a recorded program is: calls of ops on numbered values, as plain data.
+
+A `Program` is a list of entries in recording order. An entry is an `Input` or a `Node`; both
+number the values that they add. Nothing here holds an array or knows how a program is run:
+evaluate, lower, print and check are separate readers (`_lower.py`, `_cache.py`).
+
+A `Call` is an op with everything but its arrays filled in, so it maps arrays to a tuple of
+arrays. Gradient nodes make calls of their own kind, see `_vjp.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from .dtypes import as_default_float, default_float
+from .number_fits import check_numbers
+from .op import Fault, Op
+from .symbolic_lengths import AnyLengths, Size
+from .symbolic_lengths import abstract as of_any_lengths
+
+
+class Aval(NamedTuple):
+    """Abstract value: what is known of an array before it is computed."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    weak: bool = False  # a Python number that became a runtime input
+
+    def struct(self) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(self.shape, self.dtype, weak_type=self.weak)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+
+class Slot(NamedTuple):
+    """Stands in a call's template for the call's `index`-th array."""
+
+    index: int  # type: ignore[assignment]  # hides `tuple.index`, which no one calls
+
+
+def freeze(x: Any) -> Any:
+    """A hashable form of a static argument that tells 1, 1.0 and True (and 0.0, -0.0) apart."""
+    kind = type(x)
+    if kind is float:
+        return (float, x.hex())
+    if kind in (int, bool, complex):
+        return (kind, repr(x))
+    if kind in (tuple, list):
+        return (kind, tuple(freeze(y) for y in x))
+    if kind is dict:
+        return (dict, tuple((k, freeze(v)) for k, v in x.items()))
+    if kind is slice:
+        return (slice, freeze((x.start, x.stop, x.step)))
+    if isinstance(x, Slot):
+        return x
+    return x
+
+
+def fill(template: Any, arrays: Sequence[Any]) -> Any:
+    """`template` with each `Slot` replaced by its array."""
+    kind = type(template)
+    if kind is Slot:
+        return arrays[template.index]
+    if kind is tuple or kind is list:
+        return kind(fill(x, arrays) for x in template)
+    if kind is dict:
+        return {k: fill(v, arrays) for k, v in template.items()}
+    return template
+
+
+class Call(AnyLengths):
+    """An op with its static arguments: arrays in, a tuple of arrays out.
+
+    Made through `call_of`, which returns the same object for equal arguments; compared by
+    identity ever after.
+    """
+
+    __slots__ = ("op", "args", "kwargs", "floats", "_abstract", "many", "wrap", "__weakref__")
+
+    def __init__(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        super().__init__()
+        self.op, self.args, self.kwargs = op, args, kwargs
+        self.floats = default_float()  # what Python floats become in it, whenever it is evaluated
+        self._abstract: dict[Any, tuple[Aval, ...]] = {}
+        self.many = False  # the body returned a tuple or list
+        self.wrap: Any = None  # the NamedTuple class to rebuild, if any
+
+    def __repr__(self) -> str:
+        static = [repr(a) for a in self.args if not isinstance(a, Slot)]
+        static += [f"{k}={v!r}" for k, v in self.kwargs.items() if not isinstance(v, Slot)]
+        return f"{self.op.qualified}({', '.join(static)})"
+
+    @property
+    def name(self) -> str:
+        return self.op.qualified
+
+    @property
+    def residuals(self) -> bool:
+        return self.op.residuals
+
+    @property
+    def root(self) -> AnyLengths:
+        return _alike(self.op, self.floats) if self.op.sizes else self
+
+    def sized(self, size: Size) -> Call:
+        if not self.op.sizes:
+            return self
+        made = Call(self.op, *_resized(self, size))
+        made.floats = self.floats
+        return made
+
+    def pattern(self, size: Size) -> Any:
+        return freeze(_resized(self, size)) if self.op.sizes else None
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        if not self.op.sizes:
+            return []
+        named = [*zip(self.op.parameters, self.args, strict=False), *self.kwargs.items()]
+        given = [x for name, x in named if name in self.op.sizes]
+        return [tuple(x) if type(x) in (tuple, list) else (x,) for x in given if _is_lengths(x)]
+
+    def learn(self, traced: Call) -> None:
+        self.many, self.wrap = traced.many, traced.wrap
+
+    def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
+        if self.floats is not default_float():
+            with as_default_float(self.floats):
+                return self.evaluate(*arrays)
+        if self.op.random:  # keys travel between nodes as plain words
+            key = jax.random.wrap_key_data(arrays[0], impl="threefry2x32")
+            arrays = (key, *arrays[1:])
+        out = self.op.fn(*fill(self.args, arrays), **fill(self.kwargs, arrays))
+        if isinstance(out, (tuple, list)):
+            self.many = True
+            self.wrap = type(out) if hasattr(out, "_fields") else None
+            return tuple(out)
+        return (out,)
+
+    def faults(self, *arrays: Any) -> list[Fault]:
+        if self.op.check is None:
+            return []
+        return list(self.op.check(*fill(self.args, arrays), **fill(self.kwargs, arrays)) or ())
+
+    def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
+        """Shapes and dtypes of the outputs; the body's own errors pass through."""
+        known = self._abstract.get(avals)
+        if known is None:
+            found = of_any_lengths(self, avals, lambda: abstract(self.evaluate, avals))
+            known = tuple([Aval(*out) for out in found])
+            if self.op.fits:
+                check_numbers(self.op, self.args, self.kwargs, known[0].dtype)
+            self._abstract[avals] = known
+        return known
+
+
+def _is_lengths(x: Any) -> bool:
+    return all([type(n) is int for n in x]) if type(x) in (tuple, list) else type(x) is int
+
+
+@functools.cache
+def _alike(op: Op, floats: Any) -> AnyLengths:
+    """What calls of an op that takes lengths have in common."""
+    return AnyLengths()
+
+
+def _resized(call: Call, size: Size) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call's arguments with other lengths."""
+    op = call.op
+
+    def other(x: Any) -> Any:
+        if type(x) is int:
+            return size(x)
+        return type(x)(map(other, x)) if type(x) in (tuple, list) else x
+
+    named = zip(op.parameters, call.args, strict=False)
+    args = tuple([other(x) if name in op.sizes else x for name, x in named])
+    kwargs = {name: other(x) if name in op.sizes else x for name, x in call.kwargs.items()}
+    return args, kwargs
+
+
+def abstract(fn: Callable[..., tuple[Any, ...]], avals: Sequence[Aval]) -> tuple[Aval, ...]:
+    with jax.enable_x64(True):
+        outs = jax.eval_shape(fn, *[a.struct() for a in avals])
+    return tuple(Aval(tuple(o.shape), np.dtype(o.dtype)) for o in outs)
+
+
+_CALLS: weakref.WeakValueDictionary[Any, Call] = weakref.WeakValueDictionary()
+
+
+def call_of(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """The one `Call` of `op` with this template."""
+    key = (op, freeze(args), freeze(kwargs), default_float())
+    call = _CALLS.get(key)
+    if call is None:
+        call = _CALLS[key] = Call(op, args, kwargs)
+    return call
+
+
+class Input(NamedTuple):
+    """A value that comes from outside the program."""
+
+    aval: Aval
+
+    @property
+    def avals(self) -> tuple[Aval, ...]:
+        return (self.aval,)
+
+    @property
+    def key(self) -> Any:
+        return ("input", self.aval)
+
+
+class Node:
+    """One call on earlier values.
+
+    Attributes:
+      call: what is called.
+      inputs: numbers of the values it takes.
+      avals: abstract values of its outputs.
+      primal: for a gradient node, the entry that it differentiates, if in the same program.
+      where: `(file, line)` of the user's code.
+    """
+
+    __slots__ = ("call", "inputs", "avals", "primal", "where")
+
+    def __init__(
+        self,
+        call: Any,
+        inputs: tuple[int, ...],
+        avals: tuple[Aval, ...],
+        primal: Any = None,
+        where: tuple[str, int] | None = None,
+    ) -> None:
+        self.call, self.inputs, self.avals = call, inputs, avals
+        self.primal, self.where = primal, where
+
+    @property
+    def key(self) -> Any:
+        return (self.call, self.inputs)
+
+    def __repr__(self) -> str:
+        return f"{self.call!r} {self.inputs}"
+
+
+class Program(NamedTuple):
+    """Entries in recording order, and the numbers of the values that are returned.
+
+    Attributes:
+      entries: `Input` and `Node`; the values that they add are numbered in this order.
+      outputs: numbers of the returned values.
+      residuals: nodes (by entry index) whose `jax.vjp` residuals are returned as well, with
+        the input positions that are differentiated.
+    """
+
+    entries: tuple[Any, ...]
+    outputs: tuple[int, ...]
+    residuals: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+    @property
+    def key(self) -> Any:
+        return (tuple(e.key for e in self.entries), self.outputs, self.residuals)
+
+    def first_values(self) -> list[int]:
+        """The number of the first value of each entry."""
+        firsts, n = [], 0
+        for entry in self.entries:
+            firsts.append(n)
+            n += len(entry.avals)
+        return firsts
+
+    def __str__(self) -> str:
+        lines = []
+        for entry, first in zip(self.entries, self.first_values(), strict=True):
+            outs = ", ".join(
+                f"%{first + k}:{a.dtype.name}{list(a.shape)}" for k, a in enumerate(entry.avals)
+            )
+            if isinstance(entry, Input):
+                lines.append(f"{outs} = input")
+            else:
+                args = ", ".join(f"%{i}" for i in entry.inputs)
+                lines.append(f"{outs} = {entry.call!r} {args}")
+        lines.append("return " + ", ".join(f"%{i}" for i in self.outputs))
+        return "\n".join(lines)

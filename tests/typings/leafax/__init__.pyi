@@ -1,2 +1,0 @@
-from facade import *
-from facade import __version__ as __version__

@@ -1,1 +1,0 @@
-from adapters.safetensors import *

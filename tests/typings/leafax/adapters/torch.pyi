@@ -1,1 +1,0 @@
-from adapters.torch import *

@@ -1,1 +1,0 @@
-from functional import *

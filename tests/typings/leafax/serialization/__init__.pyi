@@ -1,1 +1,0 @@
-from facade.serialization import *
