@@ -7,7 +7,9 @@ import importlib
 import io
 import math
 import pickle
+import re
 import zipfile
+from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -30,6 +32,11 @@ def _archive() -> dict[str, bytes]:
 
 def _entries(kind: str) -> list[str]:
     return [name.removeprefix(kind) for name in _archive() if name.startswith(kind)]
+
+
+def _strides(t: Any) -> list[int]:
+    """The strides between elements that there are."""
+    return [s for n, s in zip(t.shape, t.stride(), strict=True) if n > 1]
 
 
 class _Comparison:
@@ -61,8 +68,10 @@ class _Comparison:
             assert math.isclose(old, new, rel_tol=1e-6) or old != old != new != new, at
         elif isinstance(old, _PLAIN):
             assert old == new, at
+        elif isinstance(old, leafax.utils.hooks.RemovableHandle):
+            assert isinstance(old.id, int), at  # the number of a hook in its process
         elif isinstance(old, dict):
-            if not at.endswith("_hooks']"):  # whose keys count all hooks of a process
+            if "hooks" not in at.rpartition("[")[2]:  # keys of hooks count those of a process
                 self.same([*old], [*new], f"{at}.keys()")
             assert len(old) == len(new), at
             for key, a, b in zip(old, old.values(), new.values(), strict=True):
@@ -89,7 +98,8 @@ class _Comparison:
             assert old.dtype is new.dtype and old.shape == new.shape, at
             span = 1 + sum((n - 1) * s for n, s in zip(new.shape, new.stride(), strict=True))
             dense = span == new.numel()  # a pickle holds no more memory than there are elements
-            assert old.stride() == new.stride() or (not dense and old.is_contiguous()), at
+            lies_alike = _strides(old) == _strides(new)
+            assert lies_alike or (not dense and old.is_contiguous()), at
             a, b = (t.detach().to(leafax.complex128).resolve_conj().numpy() for t in (old, new))
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7, err_msg=at)
         self.same(old.__reduce_ex__(4)[2:], new.__reduce_ex__(4)[2:], f"{at}, users' attributes")
@@ -124,15 +134,28 @@ def _check(old: Any, name: str) -> None:
         _Comparison().same(built.use(again), wanted, f"{name} again used")
 
 
+def _loaded(load: Callable[[bytes], Any], entry: str) -> Any:
+    """Load an entry; skip the test if it is a model that names what Flax or JAX has moved."""
+    try:
+        return load(_archive()[entry])
+    except (AttributeError, ImportError) as error:
+        is_flax = "/linen/" in entry or "/nnx/" in entry
+        if is_flax and re.search("(on <module|No module named) '(flax|jax)", str(error)):
+            pytest.skip(f"another library has changed: {error}")
+        raise
+
+
 @pytest.mark.parametrize("name", _entries("pickled/"))
 def test_old_pickles_are_loaded(name: str) -> None:
-    _check(pickle.loads(_archive()[f"pickled/{name}"]), name)
+    _check(_loaded(pickle.loads, f"pickled/{name}"), name)
 
 
 @pytest.mark.parametrize("name", _entries("saved/"))
 def test_old_files_are_loaded(name: str) -> None:
-    file = io.BytesIO(_archive()[f"saved/{name}"])
-    _check(leafax.load(file, weights_only=False), name)
+    def load(content: bytes) -> Any:
+        return leafax.load(io.BytesIO(content), weights_only=False)
+
+    _check(_loaded(load, f"saved/{name}"), name)
 
 
 @pytest.mark.parametrize("name", _entries("names/"))
