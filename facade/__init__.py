@@ -30,6 +30,7 @@ from . import types as types
 from . import utils as utils
 from . import version as version
 from ._api import einops as _einops  # noqa: F401
+from ._api import old_module_names as _old_module_names
 from ._api import pickle_names as _pickle_names
 from ._api import tensorboardx as _tensorboardx  # noqa: F401
 from ._api.deprecated_amp import get_autocast_cpu_dtype as get_autocast_cpu_dtype
@@ -209,6 +210,7 @@ from .version import __version__ as __version__
 
 _einops.watch()
 _tensorboardx.watch()
+_old_module_names.find_old_names()
 _pickle_names.name_methods(Tensor)
 _pickle_names.name_places(("fft", "linalg", "nn.functional", "special", ""))
 __getattr__ = _missing_names.missing("leafax", _missing_names.TOP.get, _missing_names.LATER)
