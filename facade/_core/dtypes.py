@@ -7,6 +7,7 @@ import operator
 import threading
 from typing import Any
 
+import jax
 import ml_dtypes
 import numpy
 
@@ -202,10 +203,8 @@ def _check_index(index: Any) -> None:
 
 def _accelerator(index: Any) -> str:
     """The type that a device is of which only the number is told."""
-    from jax import default_backend
-
     _check_index(index)
-    found = default_backend()
+    found = jax.default_backend()
     if found == "cpu":
         raise RuntimeError("Cannot access accelerator device when none is available.")
     return "cuda" if found == "gpu" else found
@@ -278,11 +277,9 @@ class device:
 
     def __enter__(self) -> device:
         """New tensors are made on this device until the block's end."""
-        from jax import default_device
-
         from .._ops.creation.to import jax_device
 
-        block = default_device(jax_device(self))
+        block = jax.default_device(jax_device(self))
         block.__enter__()
         _blocks.entered.append(block)
         return self

@@ -183,8 +183,6 @@ def tensor_split(input: Any, where: int | tuple[int, ...], dim: int) -> tuple[An
 
 
 def _pieces(input: Any, where: Any, dim: int) -> Any:
-    import jax
-
     with jax.enable_x64(True):
         aval = jax.ShapeDtypeStruct(tuple(input.shape), input._v.dtype)
         return _shapes(lambda x: TABLE["tensor_split"].fn(x, where, dim), aval)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import jax
 import numpy as np
 
 from leafax.functional.program.op import TABLE
@@ -123,8 +124,6 @@ def _abstract(name: str, tensors: Any, *rest: Any) -> Any:
 
 @functools.lru_cache(maxsize=1024)  # a loop asks the same each time
 def _evaluated(name: str, inputs: tuple[Any, ...], rest: tuple[Any, ...]) -> Any:
-    import jax
-
     avals = [jax.ShapeDtypeStruct(*x) for x in inputs]
     with jax.enable_x64(True):
         return jax.eval_shape(lambda *xs: TABLE[name].fn(xs, *rest), *avals)

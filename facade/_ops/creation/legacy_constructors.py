@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from leafax.functional.program.dtypes import cpp_name, default_float, scalar_name
@@ -99,8 +100,6 @@ def _of_storage(store: Any, dtype: Any) -> Any:
 
 
 def _here() -> str:
-    import jax
-
     found = jax.default_backend()
     return "cuda" if found == "gpu" else found
 

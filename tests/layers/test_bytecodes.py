@@ -1,0 +1,98 @@
+"""Python's work in a step is counted in bytecodes, which no noise changes; it may not grow.
+
+The numbers are of CPython 3.11. Whoever makes a loop cheaper lowers its number.
+"""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leafax
+import leafax.nn.functional as F
+
+MOST = {"mlp": 6_910, "looked_at": 36_060, "chain": 10_710}
+WARM_UP = 12  # steps until nothing is learnt any more
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="other versions of Python have other bytecodes"
+)
+
+
+def count_bytecodes(step: Callable[[], Any]) -> int:
+    """Count the bytecodes that a call executes."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        step()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def numbers(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(shape[0]).normal(size=shape).astype(np.float32) * 0.1
+
+
+def make_mlp(looks: bool) -> Callable[[], float]:
+    """Return a training step of an MLP of three layers; its loss may be read before `backward`."""
+    shapes = (32, 16), (32,), (32, 32), (32,), (10, 32), (10,)
+    weights = [leafax.tensor(numbers(*shape)).requires_grad_() for shape in shapes]
+    optimizer = leafax.optim.SGD(weights, lr=0.01)
+    images, labels = numbers(8, 16), np.arange(8) % 10
+
+    def step() -> float:
+        x, y = leafax.from_numpy(images), leafax.from_numpy(labels)
+        h = F.relu(F.linear(x, weights[0], weights[1]))
+        h = F.relu(F.linear(h, weights[2], weights[3]))
+        loss = F.cross_entropy(F.linear(h, weights[4], weights[5]), y)
+        if looks:
+            loss.item()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def make_chain() -> Callable[[], None]:
+    """Return a forward and backward pass of a hundred products and sums."""
+    w = leafax.ones(4, requires_grad=True)
+    c = leafax.ones(4)
+
+    def step() -> None:
+        y = w
+        for _ in range(50):
+            y = (y * c) + c
+        y.sum().backward()
+        w.grad = None
+        leafax.synchronize()
+
+    return step
+
+
+LOOPS: dict[str, Callable[[], Callable[[], Any]]] = {
+    "mlp": lambda: make_mlp(looks=False),
+    "looked_at": lambda: make_mlp(looks=True),
+    "chain": make_chain,
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_bytecodes_of_a_step_do_not_grow(loop: str) -> None:
+    step = LOOPS[loop]()
+    for _ in range(WARM_UP):
+        step()
+    assert min(count_bytecodes(step) for _ in range(3)) <= MOST[loop]
