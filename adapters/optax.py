@@ -117,6 +117,10 @@ class FreezeError(ValueError):
             f"- {finding.message}" for finding in findings
         )]))  # fmt: skip
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the findings, from which the message is made."""
+        return FreezeError, (self.findings,)
+
 
 _WRAP = "Wrap the whole optimizer: `leafax.adapters.optax.freeze(tx, mask)`"
 _MESSAGES = {

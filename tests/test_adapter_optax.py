@@ -1,5 +1,6 @@
 """Optax's masking traps, that `check` finds each of them, and that `freeze` has none."""
 
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import optax
 import pytest
 from flax import nnx
 
-from leafax.adapters.optax import FreezeError, check, diagnose, freeze
+from leafax.adapters.optax import Finding, FreezeError, check, diagnose, freeze
 from leafax.functional import grad, invert, partition, paths, select
 
 Tree = Any
@@ -185,6 +186,12 @@ def test_check_says_which_leaves_move_why_and_what_to_do() -> None:
 def test_check_messages(tx: Any, message: str) -> None:
     with pytest.raises(FreezeError, match=re.escape(message)):
         check(tx, parameters(), MASK)
+
+
+def test_errors_are_pickled() -> None:
+    finding = Finding("raw", ("w",), "w climbs")
+    error = pickle.loads(pickle.dumps(FreezeError([finding])))
+    assert error.findings == [finding] and finding.message in str(error)
 
 
 def test_long_lists_are_cut() -> None:

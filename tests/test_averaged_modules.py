@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -55,3 +57,13 @@ def test_models_without_batch_norm_are_left_alone() -> None:
     assert not net.training
     with pytest.raises(AssertionError, match="Only one of avg_fn and multi_avg_fn should be"):
         leafax.optim.swa_utils.AveragedModel(net, avg_fn=max, multi_avg_fn=max)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_averages_are_copied_and_pickled(copied: Any) -> None:
+    averaged = leafax.optim.swa_utils.AveragedModel(leafax.nn.Linear(2, 1))
+    averaged.update_parameters(leafax.nn.Linear(2, 1))
+    other = copied(averaged)
+    assert type(other) is type(averaged)
+    for name, value in averaged.state_dict().items():
+        assert other.state_dict()[name].tolist() == value.tolist()

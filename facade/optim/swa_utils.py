@@ -47,8 +47,9 @@ class AveragedModel(Module):
 
     n_averaged: Any
 
-    def __new__(cls, model: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(model, Module):
+    # Copies and pickles are made without a model.
+    def __new__(cls, model: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if model is not None and not isinstance(model, Module):
             return AveragedFlax(model, *args, **kwargs)
         return super().__new__(cls)
 
