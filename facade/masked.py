@@ -19,6 +19,7 @@ from ._core import missing_names as _missing_names
 from ._core.dtypes import of
 from ._core.handle import Handle
 from ._ops.composites.reductions_with_forms import where
+from ._ops.creation.factories import ones_like as _ones_like
 from ._tracing.record import apply
 
 _INF = float("inf")
@@ -117,9 +118,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any
 
 def _count(x: Any, dims: tuple[int, ...], keepdim: bool, mask: Any) -> Any:
     if mask is None:
-        from ._ops.creation.factories import ones_like
-
-        return ones_like(x.detach()).sum(dims, keepdim=keepdim)
+        return _ones_like(x.detach()).sum(dims, keepdim=keepdim)
     counted = mask.expand(x.shape).to(of(np.dtype("int64")))
     return counted.sum(dims, keepdim=keepdim) if dims else counted.sum()
 

@@ -8,6 +8,9 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from .._core.handle import Handle
+from .._ops.calls.functions import call
+from .._tensor.tensor import Tensor
+from ..nn._functional.convolution_backward import convolution_backward
 
 # The same functions by longer names: `aten.linalg_norm`.
 _PREFIXES = ("linalg", "special", "fft")
@@ -37,16 +40,12 @@ def find(name: str) -> Callable[..., Any] | None:
 
 def _recorded(name: str) -> Callable[..., Any]:
     def fn(*args: Any, **kwargs: Any) -> Any:
-        from .._ops.calls.functions import call
-
         return call(TABLE[name], args, kwargs)
 
     return fn
 
 
 def _method(name: str) -> Callable[..., Any] | None:
-    from .._tensor.tensor import Tensor
-
     return getattr(Tensor, name, None)
 
 
@@ -87,8 +86,6 @@ def _softmax(name: str) -> Callable[..., Any]:
 
 
 def _convolution_backward(*args: Any, **kwargs: Any) -> Any:
-    from ..nn._functional.convolution_backward import convolution_backward
-
     return convolution_backward(*args, **kwargs)
 
 

@@ -15,6 +15,7 @@ from .._core.handle import Handle
 from .._ops.writes.apply_inplace import apply_inplace
 from .._signatures.parser import bound, refusal
 from .._tracing.record import apply
+from ..linalg import vector_norm
 
 _UNARY = (
     "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",
@@ -131,8 +132,6 @@ def _call(op: str, t: Any, given: dict[str, Any], inplace: bool) -> Any:
 
 
 def _norm(t: Any, ord: Any = 2, dtype: Any = None) -> Any:
-    from ..linalg import vector_norm  # type: ignore[attr-defined]
-
     if not t.numel() and ord == float("inf"):
         raise RuntimeError(
             "_foreach_norm cannot compute the infinity norm on an empty tensor because the "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leafax.functional.program.dtypes import default_float, set_default_float
+from leafax.functional.program.dtypes import category, default_float, set_default_float
 from leafax.functional.program.dtypes import promote_types as _promote_types
 from leafax.functional.program.dtypes import result_type as _result_type
 from leafax.functional.program.op import TABLE
@@ -212,8 +212,6 @@ def result_type(*args: Any, **kwargs: Any) -> dtype:
 
 def can_cast(from_: dtype, to: dtype) -> builtins.bool:
     """Whether PyTorch's promotion rules allow writing `from_` into `to`."""
-    from leafax.functional.program.dtypes import category
-
     source = as_dtype("can_cast", from_, "'from_' (position 1)")
     return category(source.np) <= category(as_dtype("can_cast", to, "'to' (position 2)").np)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE
 
 from .._core.grad_modes import no_grad
@@ -70,8 +71,6 @@ def embedding(
 
 def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
     """Scale the rows of `input` that `indices` name down to `max_norm`, in place."""
-    from leafax.functional.program.dtypes import scalar_name
-
     if input.dim() != 2:
         raise RuntimeError(
             f"Expected 2-dimensional tensor, but got {input.dim()}-dimensional tensor for "

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._core.dtypes import float32
+from .._core.memory_format import memory_format
+
 _COO, _ROWS, _COLUMNS = "coordinate", "row compressed", "column compressed"
 _ONLY = {
     "coalesce": _COO, "is_coalesced": _COO, "indices": _COO, "crow_indices": _ROWS,
@@ -64,8 +67,6 @@ def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -
 
 def dequantize(self: Any) -> Any:
     """This tensor in float32: none is quantized."""
-    from .._core.dtypes import float32
-
     return self.to(float32)
 
 
@@ -88,8 +89,6 @@ def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     >>> leafax.zeros(2, 3, 5).transpose(1, 2).dim_order()
     (0, 2, 1)
     """
-    from .._core.memory_format import memory_format
-
     formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
     if not isinstance(formats, list) or not all(isinstance(f, memory_format) for f in formats):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")

@@ -8,9 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from leafax.functional.program.op import TABLE
+
 from .._core.dtypes import tensor_string
 from .._core.handle import Handle
+from .._ops.creation.from_data import from_numpy
+from .._ops.creation.legacy_constructors import of_class
 from .._storage.conj_neg_bits import held
+from .._tracing.record import apply
+from .tensor import Tensor
 
 
 def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> list[np.ndarray]:
@@ -59,8 +65,6 @@ def numbers(fn: Callable[..., Any], arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def _write(self: Any, fn: Callable[..., Any], arrays: list[np.ndarray]) -> Any:
-    from .._ops.creation.from_data import from_numpy
-
     self.data.copy_(from_numpy(numbers(fn, arrays)))  # no version counts it
     return self
 
@@ -90,19 +94,11 @@ def __array_wrap__(self: Any, array: np.ndarray) -> Any:  # noqa: N807
 
     NumPy would pass more, and warns that PyTorch's method does not take it; so it does of this.
     """
-    from .._ops.creation.from_data import from_numpy
-
     return from_numpy(array.astype("uint8") if array.dtype == bool else array)
 
 
 def as_subclass(self: Any, cls: type) -> Any:
     """This tensor as one of a class derived from `Tensor`, sharing its data and history."""
-    from leafax.functional.program.op import TABLE
-
-    from .._ops.creation.legacy_constructors import of_class
-    from .._tracing.record import apply
-    from .tensor import Tensor
-
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if not issubclass(cls, Tensor):

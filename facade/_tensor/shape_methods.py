@@ -7,13 +7,15 @@ from typing import Any
 from leafax.functional.program.dtypes import default_float
 from leafax.functional.program.op import TABLE
 
-from .._core.dtypes import Size, of, type_string
+from .._core.dtypes import ALL, Size, of, type_string
 from .._core.dtypes import dtype as dtype_class
 from .._core.handle import Handle
 from .._core.memory_format import RANKS, is_laid_out, preserve_format
 from .._core.python_data import name_of_class
 from .._core.vmap_protocol import refuse
 from .._rules.strides.channels_last import strides_in
+from .._storage.storage_objects import pointer
+from .._storage.strides import is_contiguous, offset, stride
 from .._tracing.record import apply
 
 
@@ -76,8 +78,6 @@ class FactsMixin(Handle):
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the strides are those of a row-major array."""
-        from .._storage.strides import is_contiguous
-
         if memory_format in RANKS:
             refuse("is_contiguous", self)
             return is_laid_out(self.shape, self.stride(), memory_format)
@@ -111,21 +111,15 @@ class FactsMixin(Handle):
 
     def stride(self, dim: int | None = None) -> Any:
         """Elements between neighbours, for each dimension or one."""
-        from .._storage.strides import stride
-
         strides = stride(self)
         return strides if dim is None else strides[_dim(dim, self.dim(), "stride")]
 
     def storage_offset(self) -> int:
         """Elements of the storage before this tensor's first."""
-        from .._storage.strides import offset
-
         return offset(self)
 
     def data_ptr(self) -> int:
         """A number that stands for where the tensor's first element is; no address."""
-        from .._storage.storage_objects import pointer
-
         refuse("data_ptr", self)
         return pointer(self)
 
@@ -134,8 +128,6 @@ class FactsMixin(Handle):
         if dtype is None:
             return type_string(self._v.dtype)
         if isinstance(dtype, str):
-            from .._core.dtypes import ALL
-
             found = next((d for d in ALL if type_string(d.np) == dtype), None)
             if found is None:
                 raise ValueError(f"invalid type: '{dtype}'")

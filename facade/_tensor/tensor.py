@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from leafax.functional.program.dtypes import default_float
 from leafax.functional.program.op import TABLE
 
 from .._autograd.forward_mode.dual import tangent
@@ -18,16 +19,25 @@ from .._core.host_transfer import on_host, raw
 from .._core.trie import local
 from .._core.vmap_protocol import hides_grad, refuse
 from .._core.warn_once import warn_once
+from .._ops.creation.dlpack import exported
+from .._ops.creation.from_data import from_numpy, tensor
+from .._ops.creation.legacy_constructors import legacy_tensor
+from .._ops.creation.make_strided import lie
+from .._ops.creation.to import to
 from .._ops.indexing import getitem
+from .._ops.views.deepcopy import copied
 from .._ops.writes.apply_inplace import apply_inplace
+from .._rules.strides.of_results import is_dense
 from .._runtime.cut import observe
 from .._runtime.host import host_views
 from .._runtime.host.host_integers import INTEGER
 from .._runtime.host.loop_over_integers import items_of
 from .._signatures.numeric_warnings import drops_imaginary
+from .._storage.conj_neg_bits import check_numpy
 from .._storage.shared_storage import of_mode, share_views
 from .._storage.write import written_once
 from .._tracing import record
+from .._tracing.export import function_of
 from .._tracing.record import register
 from .._tracing.tracer_checks import refuse_constant
 from . import as_jax
@@ -58,8 +68,6 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     __module__ = "leafax"  # where users find it, and messages say it is
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        from .._ops.creation.legacy_constructors import legacy_tensor
-
         return legacy_tensor(cls, args, kwargs)
 
     # ------------------------------------------------------------ values
@@ -91,8 +99,6 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
                 "instead."
             )
         if self._lens:
-            from .._storage.conj_neg_bits import check_numpy
-
             check_numpy(self)
         array = self._value("numpy()")
         return array.copy() if not array.flags.writeable else array
@@ -112,8 +118,6 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def __dlpack__(
         self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
-        from .._ops.creation.dlpack import exported
-
         return exported(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> Any:
@@ -195,14 +199,10 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """This tensor with another dtype or on another device; itself if nothing changes."""
-        from .._ops.creation.to import to
-
         return to(self, *args, **kwargs)
 
     def __lower__(self, outs: Any, ins: Any) -> Any:
         """The protocol of `leafax.functional.lower`."""
-        from .._tracing.export import function_of
-
         return function_of(outs, ins)
 
     def __deepcopy__(self, memo: Any) -> Any:
@@ -216,8 +216,6 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         if id(self) in memo:
             return memo[id(self)]
         refuse("storage", self)
-        from .._ops.views.deepcopy import copied
-
         out = copied(self, memo)
         if type(self) is not Tensor:
             out.__class__ = type(self)
@@ -254,7 +252,6 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             )
         if not callable(fn):
             raise TypeError(f"'{type(fn).__name__}' object is not callable")
-        from .._ops.creation.from_data import from_numpy
         from .python_callbacks import numbers
 
         values = self.detach().resolve_conj().resolve_neg().numpy()
@@ -269,8 +266,6 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
                     "copy_(): argument 'other' (position 1) must be Tensor, not "
                     f"{type(other).__name__}"
                 )
-            from .._ops.creation.from_data import tensor
-
             other = tensor(other)
         apply_inplace(TABLE["copy"], self, other)
         drops_imaginary(other._v.dtype, self._v.dtype, self._v.numel)
@@ -349,17 +344,11 @@ def _repr(t: Tensor) -> str:
 
 
 def _default_np() -> np.dtype:
-    from leafax.functional.program.dtypes import default_float
-
     return default_float()
 
 
 def _rebuild(array: np.ndarray, requires_grad: bool, strides: tuple[int, ...] | None = None) -> Any:
     """A tensor that was pickled; with gaps in its memory or elements that coincide, row by row."""
-    from .._ops.creation.from_data import from_numpy
-    from .._ops.creation.make_strided import lie
-    from .._rules.strides.of_results import is_dense
-
     out = from_numpy(np.array(array, order="C"))
     if strides is not None and is_dense(array.shape, strides):
         lie(out, strides)

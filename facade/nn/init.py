@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from .. import linalg as _linalg
 from .._core.grad_modes import no_grad
 
 _ONE = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
@@ -199,8 +200,6 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     Saxe et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural
     networks, 2013: the Q of a normal matrix's QR decomposition, with the signs of R's diagonal.
     """
-    from .. import linalg
-
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -209,7 +208,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     with no_grad():
         flat = tensor.new_empty((rows, tensor.numel() // rows)).normal_(0, 1, generator=generator)
         wide = rows < flat.size(1)
-        q, r = linalg.qr(flat.t() if wide else flat)
+        q, r = _linalg.qr(flat.t() if wide else flat)
         q = q * r.diagonal().sign()
         tensor.copy_((q.t() if wide else q).reshape(tensor.shape))
         return tensor.mul_(gain)

@@ -16,7 +16,9 @@ from typing import Any
 from leafax.functional.program.program import Node as Entry
 
 from .._autograd.graph.keep_over_cut import needed
+from .._autograd.graph.python_node import edge_from, external, set_history
 from .._autograd.saved.saved_values import modified, saved_places
+from .._autograd.saved_hooks.context_saved import origin, snapshot
 from .._autograd.saved_hooks.saved_tensors_hooks import Packed, pack_argument, saving, unhooked
 from .._core.grad_modes import within
 from .._core.handle import Handle
@@ -137,8 +139,6 @@ class Frame:
         return latest
 
     def _recompute(self, grads: list[Any], env: dict[int, Value]) -> Latest:
-        from .._autograd.saved_hooks.context_saved import origin
-
         for t, version in zip(self.args, self.versions, strict=True):
             if version is not None and t._version != version:
                 raise modified(t._v, version, t._version, origin(t))
@@ -219,9 +219,6 @@ class Frame:
 
     def keep(self, t: Any, own: int | None) -> Any:
         """What stands for a tensor that a Function saves: `t` itself until the call is over."""
-        from .._autograd.graph.python_node import edge_from
-        from .._autograd.saved_hooks.context_saved import snapshot
-
         here = self.here
         if here.found is not None:
             own = own if t.requires_grad else None
@@ -274,8 +271,6 @@ def _with_edge(value: Value, first: Value, node: Any, i: int) -> Value:
     edge = node.next_edges()[i]
     if edge is None:
         return value
-    from .._autograd.graph.python_node import external
-
     if edge[0].accumulates:
         leaf = edge[0].variable
         made = alias(trace, value, resting(value.aval, True, first.role))
@@ -286,8 +281,6 @@ def _with_edge(value: Value, first: Value, node: Any, i: int) -> Value:
 
 def saved(node: Any, index: int) -> Any:
     """What a node of an earlier program would have saved: `grad_fn._saved_self`."""
-    from .._autograd.graph.python_node import set_history
-
     state = node.state
     frame = node.frame if node.frame is not None else node.trace.frames[state]
     again = frame._again(state, [])

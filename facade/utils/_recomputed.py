@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from .._autograd.graph.python_node import set_history
 from .._core.trie import NOWHERE, State, Value, local, resting
 from .._storage.autograd_roles import alias
 from .._tracing.inputs import make
@@ -83,8 +84,6 @@ class Recomputed:
 
     def unpack(self, node: Any) -> Any:
         """The saved tensor again, with its place in the graph."""
-        from .._autograd.graph.python_node import set_history
-
         if self.tensor is not None:
             t = self.tensor
         else:
@@ -112,8 +111,6 @@ class Again:
 
     def unpack(self, index: int) -> Any:
         """Operand `index`, or result -1 - `index`, as a tensor."""
-        from .._autograd.graph.python_node import set_history
-
         trace = local.trace
         if index >= 0:
             return make(self.operands[index], trace)

@@ -23,6 +23,7 @@ from ..._core.dtypes import float32 as _float32
 from ..._core.grad_modes import within
 from ..._core.handle import Handle
 from ..._core.trie import LEAF, Mode, Value, local
+from ..._tracing.record import record
 from .lists import policy_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,8 +83,6 @@ def recorded(op: Op, args: Any, kwargs: Any, lower: dtype) -> Any:
     to = policy(lower, args, kwargs, tensors)
     if to is None or all(t._v.aval.dtype == to.np for t in tensors):
         return None
-    from ..._tracing.record import record
-
     args, kwargs = _cast((args, kwargs), to, to is lower)
     return record(op, args, kwargs)
 

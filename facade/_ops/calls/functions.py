@@ -29,6 +29,8 @@ from ..._storage.overlap import JOINS, by_kernel, check_overlap
 from ..._tracing.no_grad_views import AmbiguousView
 from ..._tracing.record import apply, known
 from ..autocast.casts import off
+from ..creation import factories
+from ..creation.generator import key
 from ..writes.check_dtype import IN_ITS_DTYPE, check_joined, in_its_dtype
 from ..writes.check_kind import check_kind
 from ..writes.write_out import check_out as check_out
@@ -97,8 +99,6 @@ def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             f"{len(plain_args)} were given"
         )
     if op.random:
-        from ..creation.generator import key
-
         plain_args = (key(kwargs.pop("generator", None)), *plain_args)
     return plain_args, kwargs
 
@@ -281,8 +281,6 @@ def top_level() -> dict[str, Callable[..., Any]]:
 
     The factories take more than their op's arguments; they are written in `_creation.py`.
     """
-    from ..creation import factories
-
     return {
         name: by_name(function(op), op, name)
         for name, op in TABLE.items()

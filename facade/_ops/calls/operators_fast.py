@@ -18,6 +18,7 @@ from ..._core.dtypes import python_number
 from ..._core.trie import local
 from ..._runtime.host.host_integers import INTEGER, computed
 from ..._tracing.record import apply
+from ..creation.from_data import as_tensor
 
 Method = Callable[..., Any]
 
@@ -91,8 +92,6 @@ def operand(x: Any, cls: type) -> Any:
 
 def _array(x: np.ndarray) -> Any:
     """An array as a tensor, or NotImplemented where there is no such dtype."""
-    from ..creation.from_data import as_tensor
-
     try:
         return as_tensor(x)
     except TypeError:

@@ -20,7 +20,9 @@ from ..._storage.conj_neg_bits import is_conj
 from ..._storage.write import written_once
 from ..._tracing.infer import bare
 from ..._tracing.record import apply
+from ..calls.functions import function
 from ..indexing import getitem
+from ..writes.write_out import check_out, write_out
 
 
 def real(input: Any) -> Any:
@@ -67,8 +69,6 @@ def conj(input: Any) -> Any:
 def conj_physical(input: Any, *, out: Any = None) -> Any:
     """The complex conjugate, computed; a real tensor itself."""
     if out is not None:
-        from ..calls.functions import function
-
         return function(TABLE["conj_physical"])(input, out=out)
     return apply(TABLE["conj_physical"], input) if input.is_complex() else input
 
@@ -151,8 +151,6 @@ def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x.dim()}-D")
     if out is None:
         return input.reshape(input.shape[0], 1) * vec2
-    from ..writes.write_out import check_out, write_out
-
     check_out(TABLE["outer"], out, (input, vec2))
     return write_out(TABLE["outer"], outer(input, vec2), out, (input, vec2))
 

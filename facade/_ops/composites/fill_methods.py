@@ -21,6 +21,7 @@ from ..._storage.as_strided_outside import grow, lens_from
 from ..._storage.overlap import check_overlap
 from ..._storage.shared_storage import storage_of
 from ..._storage.storage_objects import storage_bytes
+from ..._storage.strides import layout
 from ..._storage.write import touch
 from ..._tracing.record import apply
 from ..calls.functions import plain
@@ -29,6 +30,7 @@ from ..creation.generator import key
 from ..indexing.masks import at, check_bool, check_mask, marks, places_of
 from ..writes.apply_inplace import apply_inplace, check_inplace, frozen, written_anyway
 from ..writes.write_out import write_out
+from .shapes import size_argument
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
@@ -169,8 +171,6 @@ def scatter_(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """Change the shape in place; elements beyond the old ones mean nothing, see `empty`."""
-    from .shapes import size_argument
-
     if not size:
         raise TypeError('resize_() missing 1 required positional arguments: "size"')
     shape = tuple(size_argument(size))
@@ -217,8 +217,6 @@ def reshaped_storage(
 
 
 def _reshape_storage(self: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-    from ..._storage.strides import layout
-
     count = math.prod(shape)
     base, before = self._base_, self._blens
     start = int(layout(self).offset)  # a tensor may say it
@@ -245,8 +243,6 @@ def _reshape_storage(self: Any, shape: tuple[int, ...], strides: tuple[int, ...]
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:
     """`resize_` to the shape of `other`; with `preserve_format` to its memory format, too."""
     if memory_format is preserve_format:
-        from ..._storage.strides import layout
-
         memory_format = suggested(layout(other))
     if self._tracked and frozen(self) and not other.is_inference():
         raise RuntimeError("cannot resize variables that require grad")  # autograd is asked

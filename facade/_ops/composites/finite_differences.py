@@ -22,6 +22,7 @@ from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._core.vmap_protocol import refuse
 from ..._core.warn_once import warn_once
+from ..._signatures.overloads_data import OVERLOADS
 from ..._storage.as_strided_outside import places
 from ..._storage.strides import layout
 from ..._storage.write import repeats
@@ -222,8 +223,6 @@ def _check_steps(spacing: Any, steps: list[Any]) -> None:
         if isinstance(spacing, Handle) and spacing.dim() == 0:  # type: ignore[attr-defined]
             steps[:] = [spacing.item()] * len(steps)  # type: ignore[attr-defined]
         elif not isinstance(spacing, Number):
-            from ..._signatures.overloads_data import OVERLOADS
-
             lines = "".join(f" * ({line})\n" for line in OVERLOADS["gradient"].splitlines())
             raise TypeError(
                 "gradient() received an invalid combination of arguments - got (Tensor, spacing="

@@ -17,6 +17,7 @@ from ..._storage.write import written
 from ..._tracing.record import apply
 from ..creation.factories import eye
 from .registry import composes, under_grad
+from .tensordot import tensordot
 
 _SVD, _INV, _INV_EX = (TABLE[f"linalg.{name}"] for name in ("svdvals", "inv", "inv_ex"))
 _NORM, _MATRIX_NORM = TABLE["linalg.vector_norm"], TABLE["linalg.matrix_norm"]
@@ -263,8 +264,6 @@ def _vecdot(x: Any, y: Any, dim: int) -> Any:
 
 @composes("inner")
 def _inner(input: Any, other: Any) -> Any:
-    from .tensordot import tensordot
-
     if not input.dim() or not other.dim():
         return input * other
     return tensordot(input, other, ([-1], [-1]))

@@ -21,6 +21,7 @@ from ..._storage.strides import must_copy, stride
 from ..._storage.write import written_once
 from ..._tracing.macro_steps import in_one_step
 from ..._tracing.record import apply
+from ..autocast.casts import off, operands
 from ..calls import operators_fast
 from ..calls.functions import function, named, two_tensors
 from ..calls.methods import method
@@ -42,8 +43,6 @@ def product(input: Any, other: Any) -> Any:
       input, other: tensors of at least one dim.
     """
     if local.mode.autocast is not None:
-        from ..autocast.casts import operands
-
         return _composed(*operands(_MATMUL, (input, other)))
     return in_one_step(_MATMUL, _composed, input, other)
 
@@ -208,8 +207,6 @@ def _called(op: Op, otherwise: Callable[..., Any], is_method: bool) -> Callable[
         mode = local.mode
         if mode.autocast is None:
             return _into(out, *given)
-        from ..autocast.casts import off  # it knows no `out=` forms
-
         return off(_into, out, *given)
 
     return named(fn, op, op.name)

@@ -16,6 +16,7 @@ from ..._storage.autograd_roles import overwritten
 from ..._storage.overlap import check_overlap
 from ..._storage.write import write
 from ..._tracing.inputs import NUMBER, add_input, make
+from ..._tracing.loop_cuts import cut_for_budget
 from ..._tracing.record import over_budget, record
 from ..writes.apply_inplace import check_inplace, frozen, written_anyway
 
@@ -41,8 +42,6 @@ def update_many(
             return update_many(op, targets, *others, numbers=numbers, counts=counts)
     with no_grad():
         if over_budget(local.trace):
-            from ..._tracing.loop_cuts import cut_for_budget
-
             cut_for_budget(local.trace)
         for t in targets:
             check_inplace(t, False)

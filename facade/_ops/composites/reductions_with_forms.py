@@ -19,6 +19,7 @@ from ..._core.warn_once import warn, warn_once
 from ..._signatures.check_arguments import parsed, refuse_wide
 from ..._tracing.record import apply
 from ..calls.functions import check_out, write_out
+from ..indexing.masks import nonzero
 from ..writes.check_kind import check_tensor
 
 
@@ -127,8 +128,6 @@ def where(
     if kw:
         raise TypeError(f"where() got an unexpected keyword argument '{next(iter(kw))}'")
     if input is None and other is None:
-        from ..indexing.masks import nonzero
-
         refuse("where", condition)
         return nonzero(condition, as_tuple=True)
     if out is not None:

@@ -26,6 +26,7 @@ from ..._tracing.inputs import make
 from ..._tracing.macro_steps import uncut
 from ..._tracing.miss import key_part
 from ..._tracing.record import composed, over_budget
+from ..autocast.casts import operands
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,8 +77,6 @@ def _made(op: Op, compose: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 def _cast(op: Op, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The arguments as autocast has them for one op of this name."""
-    from ..autocast.casts import operands
-
     bound = op.signature.bind(*args, **kwargs)
     return operands(op, bound.args), bound.kwargs
 

@@ -11,8 +11,14 @@ from leafax.functional.program.dtypes import scalar_name
 
 from ..._core.dtypes import Size, int64
 from ..._core.handle import Handle
+from ..._core.size_arguments import need_shape, size_of
 from ..._core.trie import local
 from ..._signatures.overload_errors import complaint, type_name
+from ..creation import factories
+from ..creation.from_data import copied, tensor
+from ..creation.legacy_constructors import make
+from ..creation.make_strided import empty_strided
+from .complex_parts import tensor_split as slices
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
@@ -182,8 +188,6 @@ def tensor_split(
             )
         where = where.tolist()  # type: ignore[attr-defined]
     where = where if isinstance(where, int) else tuple(int(i) for i in where)
-    from .complex_parts import tensor_split as slices
-
     return slices(input, where, dim)
 
 
@@ -191,8 +195,6 @@ def new_tensor(
     self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """A new leaf with a copy of `data`, in this tensor's dtype."""
-    from ..creation.from_data import copied, tensor
-
     dtype = dtype or self.dtype
     if isinstance(data, Handle):
         return copied(data, dtype, device, requires_grad, "tensor.new_tensor")
@@ -201,17 +203,12 @@ def new_tensor(
 
 def new(self: Any, *args: Any, size: Any = None, device: Any = None) -> Any:
     """An empty tensor of the sizes given, or a copy of a sequence or tensor, in this dtype."""
-    from ..creation.legacy_constructors import make
-
     named = {} if size is None else {"size": size}
     return make(args, named, self.dtype, device, "new")
 
 
 def _new(name: str) -> Callable[..., Any]:
     def new(self: Any, *size: Any, dtype: Any = None, **kwargs: Any) -> Any:
-        from ..._core.size_arguments import need_shape, size_of
-        from ..creation import factories
-
         for unused in ("layout", "pin_memory"):
             kwargs.pop(unused, None)
         if "size" not in kwargs:  # in the words of this method
@@ -232,8 +229,6 @@ new_zeros, new_ones, new_empty, new_full = _new("zeros"), _new("ones"), _new("em
 
 def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, **kw: Any) -> Any:
     """`empty_strided` in this tensor's dtype."""
-    from ..creation.make_strided import empty_strided
-
     kw["dtype"] = dtype or self.dtype
     if local.look is not None:
         from ...func._strided_examples import new_empty_strided as of_example

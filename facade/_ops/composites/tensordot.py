@@ -14,6 +14,7 @@ from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._tracing.macro_steps import in_one_step, views_in_one_step
 from ..._tracing.record import apply
+from ..autocast.casts import operands
 from ..writes.write_out import resize_output
 
 _TENSORDOT = TABLE["tensordot"]
@@ -48,8 +49,6 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     if out is not None:
         return into(out, tensordot(a, b, (left, right)))
     if local.mode.autocast is not None:
-        from ..autocast.casts import operands
-
         a, b = operands(_TENSORDOT, (a, b))
     _check(a, b, left, right)
     made = in_one_step((_TENSORDOT, left, right), _contraction(left, right), a, b)

@@ -23,6 +23,8 @@ from ..._core.vmap_protocol import refuse_random_out
 from ..._signatures.admit import admit
 from ..._signatures.check_arguments import refused
 from ..writes.apply_inplace import apply_inplace, check_inplace
+from ..writes.write_out import underived
+from .from_data import finish
 
 Factory = Callable[..., Any]
 
@@ -81,8 +83,6 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
     result = factory(*args, **{**kwargs, "dtype": of(have)})
     _make_room(name, fits, out, result)
     if out.requires_grad and local.mode.grad and name != "empty":
-        from ..writes.write_out import underived
-
         return apply_inplace(underived(name), out, result.reshape(out.shape))
     with no_grad():
         if name in _FILLED:  # elements may share memory
@@ -155,8 +155,6 @@ def placed(function: Factory, out: bool = False) -> Factory:
         *args: Any, layout: Any = None, device: Any = None, pin_memory: bool = False,
         requires_grad: bool = False, **kwargs: Any,
     ) -> Any:  # fmt: skip
-        from .from_data import finish
-
         if "out" in kwargs and not out:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument 'out'")
         target = kwargs.get("out")

@@ -14,8 +14,11 @@ from ..._core import dtypes
 from ..._core.handle import Handle
 from ..._core.memory_format import strided
 from ..._core.python_data import is_sequence, name_of_type
+from ..._storage.storage_objects import TypedStorage, UntypedStorage
 from ..._tracing import inputs
 from ..._tracing.record import apply
+from .factories import empty, zeros
+from .from_data import tensor
 
 
 def legacy_tensor(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -50,10 +53,6 @@ def make(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any, device: Any,
     Args:
       said: `"Tensor"` for the constructor of tensors, `"new"` for the method.
     """
-    from ..._storage.storage_objects import UntypedStorage
-    from .factories import empty, zeros
-    from .from_data import tensor
-
     if device is not None and dtypes.device(device).type not in (_here(), "cpu"):
         raise RuntimeError(
             f"legacy constructor expects device type: {_here()} but device type: "
@@ -86,9 +85,6 @@ def make(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any, device: Any,
 
 def _of_storage(store: Any, dtype: Any) -> Any:
     """A tensor on the memory of a storage."""
-    from ..._storage.storage_objects import TypedStorage
-    from .factories import zeros
-
     made = zeros(0, dtype=dtype)
     if isinstance(store, TypedStorage) and store.dtype != made.dtype:
         want, have = (scalar_name(d.np) for d in (made.dtype, store.dtype))

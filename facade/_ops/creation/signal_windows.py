@@ -10,6 +10,7 @@ import numpy as np
 
 from leafax.functional.program.dtypes import default_float
 
+from ..._core.dtypes import of
 from .from_data import from_numpy
 
 _OPTIONS = ("layout", "device")
@@ -55,8 +56,6 @@ def _check(name: str, M: int, np_dtype: Any, layout: Any) -> None:  # noqa: N803
 
 
 def _dtype(np_dtype: Any) -> Any:
-    from ..._core.dtypes import of
-
     return of(np_dtype)
 
 

@@ -20,6 +20,7 @@ from ..._signatures.numeric_warnings import drops_imaginary
 from ..._signatures.overload_errors import complaint
 from ..._storage.strides import layout
 from ..._storage.write import written_once
+from ..._tracing.inputs import from_array
 from ..._tracing.record import apply
 
 _BACKENDS = {"cuda": ("gpu", "cuda", "rocm"), "cpu": ("cpu",), "tpu": ("tpu",)}
@@ -118,8 +119,6 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
         if t._array is None and t._trace is None:
             observe(t, "to(device)")
         if not t._tracked:
-            from ..._tracing.inputs import from_array
-
             out = from_array(jax.device_put(observe(t, "to(device)"), target))
         else:
             raise RuntimeError(

@@ -22,6 +22,8 @@ from ..._signatures.overload_errors import type_name
 from ..._storage.host_arrays import read_like
 from ..._storage.overlap import check_overlap
 from ..._tracing.record import apply
+from ..creation.factories import zeros
+from ..creation.from_data import tensor
 from ..writes.apply_inplace import apply_inplace, check_inplace
 from ..writes.plain_setitem import put_plainly
 from .keys import ALL, normalise, without_masks
@@ -159,8 +161,6 @@ def _copy_to(self: Any, target: Any, value: Any, number: bool) -> None:
 
 
 def _as_tensor(value: Any, like: Any) -> Any:
-    from ..creation.from_data import tensor
-
     return tensor(value, dtype=like.dtype)
 
 
@@ -254,6 +254,4 @@ def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
 
 
 def _bool_index(k: bool) -> Any:
-    from ..creation.factories import zeros
-
     return zeros(1 if k else 0, dtype=__import__("leafax").int64)

@@ -11,6 +11,7 @@ import numpy as np
 from ..._core.handle import Handle
 from ..._core.trie import local
 from ..._tracing.inputs import enter
+from ..creation.from_data import tensor
 from .masks import marks
 
 ALL = slice(None)  # for a dim that an ellipsis stands for
@@ -103,8 +104,6 @@ def _key(k: Any) -> Any:
     if isinstance(k, np.integer):
         return int(k)
     if isinstance(k, (list, tuple, np.ndarray, range)):
-        from ..creation.from_data import tensor
-
         made = tensor(list(k) if isinstance(k, range) else k)
         # PyTorch makes a tensor of int64 of what is no mask.
         return _key(made if marks(made) else made.long())

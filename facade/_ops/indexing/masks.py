@@ -22,6 +22,9 @@ from ..._core.warn_once import warn
 from ..._runtime.cut import cut
 from ..._storage.conj_neg_bits import held
 from ..._tracing.infer import user_line
+from ..creation.from_data import from_numpy
+from ..creation.make_strided import lie
+from ..writes.write_out import write_out
 
 
 class MaskError(IndexError):
@@ -150,9 +153,6 @@ def nonzero(input: Any, *, as_tuple: bool = False, out: Any = None) -> Any:
 
     The number of results depends on the data, so this runs the program.
     """
-    from ..creation.from_data import from_numpy
-    from ..creation.make_strided import lie
-
     refuse("nonzero", input)
     if not isinstance(as_tuple, bool):
         raise TypeError(
@@ -168,7 +168,5 @@ def nonzero(input: Any, *, as_tuple: bool = False, out: Any = None) -> Any:
     made = from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))
     made = lie(made, (1, len(rows)))  # PyTorch finds them dim by dim
     if out is not None:
-        from ..writes.write_out import write_out
-
         return write_out(_NONZERO, made, out)
     return made

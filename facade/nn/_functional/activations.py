@@ -13,6 +13,7 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._ops.calls.functions import named, uniform
+from ..._ops.creation.factories import empty_like, zeros_like
 from ..._ops.creation.generator import key as random_key
 from ..._ops.writes.apply_inplace import apply_inplace
 from ..._rules.inplace_activation_slopes import sloped
@@ -104,8 +105,6 @@ def gumbel_softmax(
     """A sample of the Gumbel-softmax distribution; one-hot if `hard`, with soft gradients."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    from ..._ops.creation.factories import empty_like, zeros_like
-
     noise = -empty_like(logits).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:

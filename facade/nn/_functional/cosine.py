@@ -12,6 +12,7 @@ from leafax.functional.program.op import TABLE
 from ..._core.dtypes import of
 from ..._core.grad_modes import no_grad
 from ..._core.trie import local
+from ..._ops.autocast.casts import operands
 from ..._signatures.check_arguments import parsed
 from ..._tracing.macro_steps import in_one_step
 from ..._tracing.record import apply
@@ -37,8 +38,6 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     torch.Size([2])
     """
     if local.mode.autocast is not None:
-        from ..._ops.autocast.casts import operands
-
         x1, x2 = operands(_COSINE, (x1, x2))
     facts = [_Fact(x._v.dtype, x.dim()) for x in (x1, x2)]
     common = result_type(*facts, default_float=default_float())

@@ -11,6 +11,7 @@ from ..._autograd.forward_mode.dual import tangent
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
+from ..._ops.autocast.casts import operands
 from ..._ops.calls.functions import function
 from ..._ops.composites.matmul import product
 from ..._tracing.macro_steps import in_one_step
@@ -44,8 +45,6 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
             f"linear(): argument 'bias' (position 3) must be Tensor, not {name_of_type(bias)}"
         )
     if local.mode.autocast is not None:
-        from ..._ops.autocast.casts import operands
-
         input, weight, bias = operands(_LINEAR, (input, weight, bias))
     shape = input._v.shape
     if not shape or not weight._v.shape:

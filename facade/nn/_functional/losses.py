@@ -13,6 +13,8 @@ from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._core.trie import local
 from ..._ops.autocast.casts import float32
+from ..._ops.composites.shapes import broadcast_shapes
+from ..._ops.creation.factories import ones_like
 from ..._tracing.record import apply
 from .._reduction import check_reduction, expanded, reduced, reduction_of, weighted
 
@@ -96,8 +98,6 @@ def binary_cross_entropy(
             f"({input.size()}) is deprecated. Please ensure they have the same size."
         )
     if weight is not None:
-        from ..._ops.composites.shapes import broadcast_shapes
-
         weight = weight.expand(broadcast_shapes(target.size(), weight.size()))
     return apply(_F["binary_cross_entropy"], input, target, weight, reduction)
 
@@ -149,8 +149,6 @@ def gaussian_nll_loss(
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        from ..._ops.creation.factories import ones_like
-
         var = var * ones_like(input)
     elif var._array is None and local.look is None:  # what a model predicts: not computed yet
         apply(TABLE["_variances"], var.detach())

@@ -12,6 +12,7 @@ from ..._autograd.formulas.scalar_ops import minus, plus
 from ..._core.handle import Handle
 from ..._ops.autocast.casts import float32
 from ..._ops.creation.factories import zeros_like
+from ..._ops.creation.from_data import tensor
 from ..._tracing.record import apply
 from .._reduction import check_reduction, reduced, reduction_of
 from .ctc_checks import check_counts, check_shapes, check_targets, lengths_of
@@ -164,8 +165,6 @@ def ctc_loss(
 
     Joined targets, a vector, are taken apart by `target_lengths`, which runs the program.
     """
-    from ..._ops.creation.from_data import tensor
-
     reduction = check_reduction(reduction)
     batched = log_probs.dim() == 3
     if not batched:

@@ -15,6 +15,7 @@ from ..._core.handle import Handle
 from ..._core.trie import local
 from ..._core.vmap_protocol import refuse
 from ..._ops.calls.functions import plain
+from ..._ops.creation.factories import zeros
 from ..._ops.creation.generator import key as random_key
 from ..._signatures.check_arguments import parsed
 from ..._tracing.record import apply
@@ -44,8 +45,6 @@ def embedding(
 
 def _renorm(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that `input` names, where longer than `max_norm`."""
-    from ..._ops.creation.factories import zeros
-
     used = zeros(weight.shape[0], dtype=weight.dtype)
     used = used.index_fill(0, input.flatten(), 1.0) > 0
     norms = weight.norm(norm_type, 1)

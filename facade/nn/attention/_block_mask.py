@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Self
 
+from ..._core.dtypes import bool as bool_dtype
 from ..._core.dtypes import int32
 from ._blocks import blocks_of, transposed
 
@@ -27,8 +28,6 @@ _MORE = [
 
 def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
     """Attend to everything."""
-    from ..._core.dtypes import bool as bool_dtype
-
     return batch.new_ones((), dtype=bool_dtype)
 
 

@@ -6,6 +6,9 @@ import warnings
 from enum import IntEnum, auto
 from typing import Any
 
+from ..._core.dtypes import bool as bool_dtype
+from ..._ops.creation.factories import ones
+
 
 class CausalVariant(IntEnum):
     """The corner of the scores at which the triangle begins."""
@@ -44,9 +47,6 @@ class CausalBias:
 
     def _materialize(self, device: Any = None) -> Any:
         """Make the mask `(seq_len_q, seq_len_kv)`, True where to attend."""
-        from ..._core.dtypes import bool as bool_dtype
-        from ..._ops.creation.factories import ones
-
         mask = ones(self.seq_len_q, self.seq_len_kv, device=device, dtype=bool_dtype)
         upper = self.variant == CausalVariant.UPPER_LEFT
         return mask.tril(0 if upper else self.seq_len_kv - self.seq_len_q)

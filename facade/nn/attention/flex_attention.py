@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
+from ..._core import dtypes as _dtypes
 from ..._ops.creation.factories import arange, zeros
 from ...func import vmap
 from ._block_mask import _DEFAULT_SPARSE_BLOCK_SIZE as _DEFAULT_SPARSE_BLOCK_SIZE
@@ -123,9 +124,7 @@ def _combined(mask_mods: tuple[MaskMod, ...], every: bool) -> MaskMod:
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
     def combined(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
-        from ..._core.dtypes import bool as bool_dtype
-
-        result = (b.new_ones if every else b.new_zeros)((), dtype=bool_dtype)
+        result = (b.new_ones if every else b.new_zeros)((), dtype=_dtypes.bool)
         for mod in mask_mods:
             found = mod(b, h, q_idx, kv_idx)
             result = result & found if every else result | found
@@ -205,9 +204,7 @@ def _scores(
     scale: float | None,
 ) -> Any:  # fmt: skip
     """The scores `(B, Hq, L, S)` after both functions, in single precision at least."""
-    from ..._core.dtypes import float32, float64
-
-    precise = float64 if query.dtype == float64 else float32
+    precise = _dtypes.float64 if query.dtype == _dtypes.float64 else _dtypes.float32
     groups = query.size(1) // key.size(1)
     key = key.repeat_interleave(groups, 1) if groups > 1 else key
     scores = query.to(precise) @ key.to(precise).transpose(-2, -1)
