@@ -19,7 +19,7 @@ from ..program.program import Input, Node, Program
 from .drawn_in_blocks import in_blocks
 from .single_ops import LITTLE, is_exact, is_little, is_ready, namespace_of, on_host
 
-# Milliseconds, measured on 2 CPU cores (docs/design.md section 4): to compile one op alone, and
+# Milliseconds, measured on 2 CPU cores (benchmarks/decisions.md): to compile one op alone, and
 # a program of n nodes whole. They decide only when a program met for the first time is compiled.
 _ALONE = 25.0
 _BY_NUMPY = 5.0  # one on few elements, which is traced but not compiled
