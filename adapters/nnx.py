@@ -7,37 +7,32 @@ and a submodule is a model by itself, on the same tensors.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import jax
-import numpy as np
-from flax import linen, nnx
+from flax import nnx
 
 import leafax
 from leafax.autograd.graph import RemovableHandle
 from leafax.functional.execution.tracebacks import end_at_callers
 from leafax.functional.program.paths import paths
 
+from ._flax.nnx_attributes import Attributes
 from ._flax.nnx_call import Merge, Shared, View, checked_rules
 from ._flax.nnx_copy import described, restored
-from ._flax.nnx_edits import READS, VIEWS, each, edits
 from ._flax.nnx_hooks import with_parts
 from ._flax.nnx_leaves import Bare, Slot, key_data, kinds_of, merged, owners_of, refuse_hijax
-from ._flax.nnx_modes import Modes
 from ._inside.watch import Hook, Watchers
 from ._models import calls, model
 from ._models.by_id import ById
 from ._models.depth import uses
-from ._models.select import Tensors, near
+from ._models.select import Tensors
 from ._modules.nnx_module import FromModule as FromModule
 from ._modules.nnx_module import from_module as from_module
 
-ARRAYS = (leafax.Tensor, jax.Array, np.ndarray)
 
-
-class Model(Modes):
+class Model(Attributes):
     """An nnx module whose parameters are leaf tensors.
 
     `nnx.Param` variables become parameters, all others buffers. Attributes are the module's:
@@ -202,113 +197,8 @@ class Model(Modes):
             (parameters if self._shared.rule(kind) == "trainable" else buffers)[name] = tensor
         return parameters, buffers
 
-    # ------------------------------------------------------------ attributes
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        try:
-            value = getattr(self._module, name)
-        except AttributeError:
-            known = [n for n in vars(self._module) if not n.startswith("_")]
-            raise AttributeError(
-                f"`{self._name()}` has no attribute `{name}`; the nearest are {near(name, known)}"
-            ) from None
-        if callable(value) and getattr(value, "__self__", None) is self._module:
-            run = self._edit if edits(self._module, name) else self._named_method
-            return functools.partial(run, name)
-        return self._out(value)
-
-    def _named_method(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        return self._run(name, args, kwargs)
-
-    def _edit(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = self._in(args), self._in(kwargs)
-        out: Any = getattr(self._module, name)(*args, **kwargs)
-        if name not in READS:
-            self._shared.restructured()
-        return self._out([*out] if name in VIEWS else out)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_"):
-            object.__setattr__(self, name, value)
-            return
-        if hasattr(type(self), name):
-            way = "train()` or `model.eval()" if name == "training" else f"{name}(...)"
-            raise AttributeError(
-                f"`{self._name()}.{name}` cannot be assigned: it is leafax's own; call "
-                f"`model.{way}`"
-            )
-        if isinstance(value, linen.Module):
-            raise TypeError(
-                f"`{self._name()}.{name}` cannot be a linen module, got `{type(value).__name__}`: "
-                f"assign an nnx module"
-            )
-        old = getattr(self._module, name, None)
-        if isinstance(value, ARRAYS) and isinstance(old, nnx.Variable):
-            trains = self._shared.rule(type(old)) == "trainable"
-            old.set_raw_value(self._tensor(value, trains))
-        else:
-            setattr(self._module, name, self._in(value))
-        self._shared.restructured()
-
-    def __dir__(self) -> list[str]:
-        mine = [n for n in vars(self._module) if not n.startswith("_")]
-        return sorted({*super().__dir__(), *mine})
-
-    def __delattr__(self, name: str) -> None:
-        if name.startswith("_"):
-            object.__delattr__(self, name)
-            return
-        delattr(self._module, name)
-        self._shared.restructured()
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._out(self._module[index])
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._module[index] = self._in(value)
-        self._shared.restructured()
-
-    def __delitem__(self, index: Any) -> None:
-        del self._module[index]
-        self._shared.restructured()
-
-    def __contains__(self, value: Any) -> bool:
-        return self._in(value) in self._module
-
-    def __len__(self) -> int:
-        return len(self._module)
-
-    def __bool__(self) -> bool:
-        return True  # a module without layers too
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self._out(value) for value in self._module)
-
-    def _in(self, value: Any) -> Any:
-        """What the module gets for what the user has: tensors held, containers of them too."""
-        if isinstance(value, Model):
-            self._shared.keys.update(value._shared.keys)
-            return value._module
-        if isinstance(value, (nnx.Pytree, nnx.Variable)):
-            held = self._hold(value)
-            if isinstance(held, nnx.Module):
-                self._tell_untold(held)
-            return held
-        if isinstance(value, ARRAYS):
-            return Slot.of(self._tensor(value, False))
-        return each(self._in, value)
-
-    def _out(self, value: Any) -> Any:
-        """What the user gets for what the module has: models and tensors."""
-        if isinstance(value, nnx.Variable):
-            return value.get_raw_value()
-        if isinstance(value, Slot):
-            return value.tensor
-        if isinstance(value, nnx.Pytree):
-            return Model._over(value, self._shared)
-        return each(self._out, value)
+    def _part(self, module: Any) -> Model:
+        return Model._over(module, self._shared)
 
     @property
     def _adapters(self) -> Any:  # type: ignore[override]

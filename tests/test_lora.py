@@ -100,7 +100,7 @@ def test_it_starts_as_the_base_and_trains_the_factors_alone(model: Any) -> None:
     assert len(optimizer.state) == len(shapes)
     assert all(p.grad is None for p in model.parameters())
     assert repr(adapter) == f"Lora(7 kernels, {sum(np.prod(s) for s in shapes.values()):,} numbers)"
-    runs = [r for r in torch._run.history if r.reason == "optimizer.step()"]
+    runs = [r for r in torch._runtime.cut.history if r.reason == "optimizer.step()"]
     assert [r.how for r in runs[-4:]] == ["cached"] * 4
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from leafax.autograd.graph import RemovableHandle
 
+from .._models.adapted_call import adapted
 from .._models.by_id import ById
 from .._models.calls import record
 from .._models.kernel import Kernel, flax_kernel
@@ -41,8 +42,6 @@ class Looking:
     def _record(self, pure: Any, own: Any, leaves: Any, args: Any, kwargs: Any) -> Any:
         """Record a call; `leaves` may stand in for the model's own."""
         if self._adapters:
-            from ..lora import adapted
-
             pure, leaves = adapted(pure, own, leaves, self._adapters)
         watchers = self._watching_call()
         if watchers:

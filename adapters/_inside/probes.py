@@ -115,8 +115,6 @@ def _scan(params: Any, args: Sequence[Any], probes: Arrays) -> tuple[list[Any], 
 def _evaluate(
     jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], probes: Arrays
 ) -> tuple[list[Any], Arrays]:
-    from .split import bind
-
     held: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     held.update(zip(jaxpr.invars, args, strict=True))
     seen: Arrays = {}
@@ -136,6 +134,15 @@ def _evaluate(
             outs = bind(eqn, given)
         held.update(zip(eqn.outvars, outs, strict=True))
     return [v.val if isinstance(v, Literal) else held[v] for v in jaxpr.outvars], seen
+
+
+def bind(eqn: Any, args: Sequence[Any]) -> list[Any]:
+    """The results of one equation."""
+    bound = eqn.primitive.get_bind_params(eqn.params)
+    functions, params = bound if isinstance(bound, tuple) else ((), bound)
+    with eqn.ctx.manager:
+        out = eqn.primitive.bind(*functions, *args, **params)
+    return list(out) if eqn.primitive.multiple_results else [out]
 
 
 def _names(eqn: Any) -> set[str]:

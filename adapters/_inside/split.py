@@ -17,7 +17,7 @@ import leafax
 from leafax.functional.lowering.tags import tag
 
 from .boundary import Boundary
-from .probes import exposed, is_checkpoint
+from .probes import bind, exposed, is_checkpoint
 
 
 class Segment:
@@ -230,15 +230,6 @@ def evaluate(jaxpr_eqns: Sequence[Any], held: dict[Any, Any], inline: bool = Fal
         else:
             out = bind(eqn, args)
         held.update(zip(eqn.outvars, out, strict=True))
-
-
-def bind(eqn: Any, args: Sequence[Any]) -> list[Any]:
-    """The results of one equation."""
-    bound = eqn.primitive.get_bind_params(eqn.params)
-    functions, params = bound if isinstance(bound, tuple) else ((), bound)
-    with eqn.ctx.manager:
-        out = eqn.primitive.bind(*functions, *args, **params)
-    return list(out) if eqn.primitive.multiple_results else [out]
 
 
 def _checkpointed(eqn: Any, args: list[Any]) -> list[Any]:

@@ -12,6 +12,8 @@ from typing import Any
 import jax
 from jax.extend.core import Jaxpr, Literal, jaxprs_in_params
 
+from leafax.functional.program.paths import select
+
 from .calls import Pure, abstract_shapes
 
 
@@ -48,8 +50,6 @@ def _walk(jaxpr: Jaxpr, leaf_of: dict[Any, int], found: dict[int, None]) -> None
 
 def node_of(name: str, blocks: str | None) -> str | None:
     """The block that a path lies in: as many names as the pattern has; None if it matches not."""
-    from leafax.functional.program.paths import select
-
     depth = 1 if blocks is None else blocks.count(".") + 1
     names = name.split(".")
     if len(names) <= depth:
@@ -84,8 +84,6 @@ def levels(order: Sequence[str], names: Iterable[str], blocks: str | None) -> di
         if node is not None:
             found[name] = begun.setdefault(node, len(begun) + 1)
     if not begun:
-        from leafax.functional.program.paths import select
-
         select({name: 0 for name in known}, blocks or "*")  # raises, with the nearest paths
         raise ValueError(f"`{blocks}` names parameters, not the blocks that they lie in")
     started = 0

@@ -9,6 +9,7 @@ from jax.scipy import linalg as scipy_linalg
 from ...program.dtypes import cast, is_integral, scalar_name
 from ...program.op import Decorator, ops_with
 from ..nn.checks import wide
+from ..shape.slices import diagonal
 from .checks import computes, need_square
 from .linalg import LINALG
 
@@ -59,6 +60,4 @@ def _powers(x: Array, count: int) -> list[Array]:
 @op(name="diagonal", backward="DiagonalBackward0", **LINALG)
 def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:  # noqa: N803
     """Diagonals of the last two dims."""
-    from ..shape.slices import diagonal
-
     return diagonal(A, offset, dim1, dim2)

@@ -26,6 +26,7 @@ from .checks import (
     need_solvable,
     need_square,
 )
+from .decompositions import cholesky_as_far
 from .linalg import LINALG, _check_inv, _cholesky_failures, _failures, _t, _unsolvable, solve
 from .pinv import linalg_pinv
 from .spectra import matrix_rank
@@ -100,8 +101,6 @@ def cholesky_ex(
     check_errors: bool = False,  # noqa: N803
 ) -> CholeskyEx:
     """The Cholesky factor, and 0 (or the order of the first bad minor) for each matrix."""
-    from .decompositions import cholesky_as_far
-
     need_square("linalg.cholesky", A)
     need_kernel("cholesky_cpu", A)
     return CholeskyEx(*cholesky_as_far(A, upper))

@@ -12,8 +12,9 @@ from jax import lax
 
 from ...program.dtypes import complex_of, finfo, is_complex, is_integral, real_of, scalar_name
 from ...program.op import Decorator, Fault, ops_with
+from ..reduction.norms import matrix_norm
 from .checks import need_epsilon, need_equal_sides, need_kernel, need_matrix
-from .decompositions import eigvalsh, svd_failures, svdvals
+from .decompositions import eigvalsh, linalg_svd, svd_failures, svdvals
 from .linalg import LINALG, _t, linalg_inv
 
 op: Decorator = ops_with(steep=True)
@@ -111,8 +112,6 @@ def matrix_rank(
 @op(name="cond", backward="DivBackward0", residuals=True, **LINALG)
 def cond(A: Array, p: Any = None) -> Array:  # noqa: N803
     """The condition number in a norm, the 2-norm by default."""
-    from ..reduction.norms import matrix_norm
-
     _need_order(A, p)
     if not A.size:
         return jnp.zeros(A.shape[:-2], real_of(A.dtype) if is_complex(A.dtype) else A.dtype)
@@ -150,8 +149,6 @@ class SVDOld(NamedTuple):
 @op(backward="LinalgSvdBackward0", residuals=True)
 def svd(input: Array, some: bool = True, compute_uv: bool = True) -> SVDOld:
     """Singular value decomposition, `U @ diag(S) @ V.mH`, by its old name."""
-    from .decompositions import linalg_svd
-
     if input.ndim < 2:
         raise RuntimeError(
             "linalg.svd: input should have at least 2 dimensions, but has "

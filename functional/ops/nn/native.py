@@ -13,6 +13,7 @@ from .checks import wide
 from .grid import grid_sample
 from .image import channel_shuffle
 from .norm import group_normalized, layer_norm, moments
+from .pad import pad as pad_any_mode
 
 Array = jax.Array
 
@@ -23,9 +24,7 @@ _PADDINGS = ("zeros", "border", "reflection")
 @op(method=False, backward="ConstantPadNdBackward0", fits={"value": "any"})
 def constant_pad_nd(input: Array, pad: tuple[int, ...], value: Any = 0) -> Array:
     """Pad dims from the last one with a number."""
-    from .pad import pad as padded
-
-    return padded(input, pad, "constant", value)
+    return pad_any_mode(input, pad, "constant", value)
 
 
 @op(method=False, saves={"self": "*", "weight": "*", "bias": "*"})
