@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from leafax.functional.program.op import TABLE as _TABLE
+
+from ._ops.calls.functions import function as _function
 from ._tensor.tensor import Tensor
+
+_cat = _function(_TABLE["cat"])
 
 
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """Put the elements of all tensors, which have one dtype, into one vector."""
-    from . import cat
-
-    flat: Any = cat([t.contiguous().view(-1) for t in tensors])
+    flat: Any = _cat([t.contiguous().view(-1) for t in tensors])
     return flat  # type: ignore[no-any-return]
 
 

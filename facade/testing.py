@@ -11,7 +11,10 @@ import ml_dtypes
 import numpy as np
 
 from ._api.make_tensor import make_tensor as make_tensor
+from ._core.dtypes import Size as _Size
 from ._core.handle import Handle
+from ._ops.calls.promotion import promote_types as _promote_types
+from ._ops.creation.from_data import as_tensor as _as_tensor
 
 # (relative, absolute) tolerances by dtype, as PyTorch has them; 0 for all others.
 _TOLERANCES = {
@@ -151,23 +154,19 @@ def _facts(t: Any) -> tuple[np.ndarray, dict[str, Any]]:
 
 def _wide(a: Any, b: Any) -> np.dtype:
     """What numbers of two dtypes are compared in."""
-    from . import promote_types
-
-    kind = promote_types(a, b).np
+    kind = _promote_types(a, b).np
     if kind.name in _HALVES:
         return np.dtype("float32")
     return np.dtype("int64") if kind.kind in "biu" else kind
 
 
 def _tensors(a: Any, b: Any, given: Any, equal_nan: bool, checks: dict[str, bool]) -> None:
-    from . import Size, as_tensor
-
     try:
-        (x, of_a), (y, of_b) = _facts(as_tensor(a)), _facts(as_tensor(b))
+        (x, of_a), (y, of_b) = _facts(_as_tensor(a)), _facts(_as_tensor(b))
     except (TypeError, ValueError):  # arrays of texts, or those that run backwards
         raise _unlike(a, b) from None
     if x.shape != y.shape:
-        shapes = f"{Size(x.shape)!r} != {Size(y.shape)!r}"
+        shapes = f"{_Size(x.shape)!r} != {_Size(y.shape)!r}"
         raise _Mismatch(f"The values for attribute 'shape' do not match: {shapes}.")
     for name in ("device", "dtype", "stride()"):
         if checks[name] and of_a.get(name) != of_b.get(name):

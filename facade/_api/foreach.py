@@ -12,10 +12,10 @@ from leafax.functional.program.op import TABLE
 
 from .._autograd.formulas.scalar_ops import ADD, DIV, MUL, SUB
 from .._core.handle import Handle
+from .._ops.calls.functions import function
 from .._ops.writes.apply_inplace import apply_inplace
 from .._signatures.parser import bound, refusal
 from .._tracing.record import apply
-from ..linalg import vector_norm
 
 _UNARY = (
     "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor",
@@ -46,6 +46,7 @@ _ALONE = {
     "norm": ("Number ord = 2, torch.dtype dtype = None",), "mm": ("tuple of Tensors mat2",),
 }  # fmt: skip
 _IN_PLACE = {"copy": ("tuple of Tensors src, bool non_blocking = False",), "zero": ("",)}
+_vector_norm = function(TABLE["linalg.vector_norm"])
 _EXTREMA = {name: TABLE[name] for name in ("maximum", "minimum")}
 # What PyTorch calls with a number; the gradient is that of an extremum all the same.
 _BOUNDS = {"maximum": "clamp_min", "minimum": "clamp_max"}
@@ -137,7 +138,7 @@ def _norm(t: Any, ord: Any = 2, dtype: Any = None) -> Any:
             "_foreach_norm cannot compute the infinity norm on an empty tensor because the "
             "operation does not have an identity"
         )
-    return vector_norm(t, ord, dtype=dtype)
+    return _vector_norm(t, ord, dtype=dtype)
 
 
 def _over_lists(op: str, inplace: bool) -> Callable[..., Any]:

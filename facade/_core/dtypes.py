@@ -14,6 +14,8 @@ import numpy
 from leafax.functional.program.dtypes import is_complex, is_floating, scalar_name
 from leafax.functional.program.number_fits import need_int64
 
+from .jax_devices import jax_device
+
 
 class dtype:
     """A tensor's element type; one object a type, as `torch.float32` is.
@@ -277,8 +279,6 @@ class device:
 
     def __enter__(self) -> device:
         """New tensors are made on this device until the block's end."""
-        from .._ops.creation.to import jax_device
-
         block = jax.default_device(jax_device(self))
         block.__enter__()
         _blocks.entered.append(block)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from .trie import Mode, local
+from .typename import type_name
 
 
 class within:
@@ -38,21 +39,19 @@ def _bool(name: str, enabled: Any) -> bool:
     """`enabled`, or the error of the setter of that name that takes it."""
     if isinstance(enabled, bool):
         return enabled
-    from .._signatures.overload_errors import type_name
-
     raise TypeError(
         f"{name}(): argument 'enabled' (position 1) must be bool, not {type_name(enabled)}"
     )
 
 
-class _Scope(ABC):
+class Scope(ABC):
     """A mode for a block, a function or a generator function; restores what was before."""
 
-    def clone(self) -> _Scope:
+    def clone(self) -> Scope:
         """Another scope of the same mode."""
         return self._copy()
 
-    def _copy(self) -> _Scope:
+    def _copy(self) -> Scope:
         return type(self)()
 
     @abstractmethod
@@ -111,7 +110,7 @@ class _Scope(ABC):
         return wrapped
 
 
-class _Gradients(_Scope):
+class _Gradients(Scope):
     """A grad mode that takes no arguments, so that it decorates without being called, too."""
 
     _grad: bool
@@ -154,7 +153,7 @@ class enable_grad(_Gradients):
     _grad = True
 
 
-class set_grad_enabled(_Scope):
+class set_grad_enabled(Scope):
     """Set grad mode at once; as a context manager, until the block's end."""
 
     def __init__(self, mode: bool) -> None:
@@ -179,7 +178,7 @@ class set_grad_enabled(_Scope):
         return f"{type(self).__module__}.set_grad_enabled(mode={self.mode})"
 
 
-class inference_mode(_Scope):
+class inference_mode(Scope):
     """Record without gradients, and make tensors that can never take part in them."""
 
     def __new__(cls, mode: Any = True) -> Any:
@@ -247,7 +246,7 @@ def is_multithreading_enabled() -> bool:
     return local.multithreading
 
 
-class enforce_grad_layout_policy(_Scope):
+class enforce_grad_layout_policy(Scope):
     """Whether a new `.grad` lies in memory as its tensor does; else as it came from backward.
 
     Holds at once; as a context manager, until the block's end. Only a gradient that nobody else
@@ -275,7 +274,7 @@ class enforce_grad_layout_policy(_Scope):
         local.grad_layout = self.prev
         return super().__call__(fn)
 
-    def _copy(self) -> _Scope:
+    def _copy(self) -> Scope:
         return type(self)(self.mode)
 
     clone = _copy
@@ -291,7 +290,7 @@ def set_grad_layout_enforced(enable: bool) -> None:
     local.grad_layout = enable
 
 
-class _force_original_view_tracking(_Scope):
+class _force_original_view_tracking(Scope):
     """Whether views that are made from now on repeat their own ops after a write to their base.
 
     Else one `as_strided` reads them anew. Holds at once; as a context manager, until the block's
@@ -312,7 +311,7 @@ class _force_original_view_tracking(_Scope):
         local.view_replay = self.prev
         return super().__call__(fn)
 
-    def _copy(self) -> _Scope:
+    def _copy(self) -> Scope:
         return type(self)(self.mode)
 
     clone = _copy
@@ -323,31 +322,8 @@ def is_view_replay_enabled() -> bool:
     return local.view_replay
 
 
-class _unsafe_preserve_version_counter(_Scope):
-    """Hide the writes of a block from the version counters of tensors."""
-
-    def __init__(self, tensors: Any) -> None:
-        from .handle import Handle
-
-        self.tensors = (tensors,) if isinstance(tensors, Handle) else tensors
-        if not isinstance(self.tensors, tuple):
-            raise AssertionError("Expected tensors to be a tuple")
-        self.prev_versions = tuple(t._version for t in self.tensors)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc: Any) -> None:
-        from .._C._autograd import _unsafe_set_version_counter
-
-        _unsafe_set_version_counter(self.tensors, self.prev_versions)
-
-    def _copy(self) -> _Scope:
-        return type(self)(self.tensors)
-
-
 for _kind in (
     no_grad, enable_grad, set_grad_enabled, inference_mode, set_multithreading_enabled,
-    enforce_grad_layout_policy, _force_original_view_tracking, _unsafe_preserve_version_counter,
+    enforce_grad_layout_policy, _force_original_view_tracking,
 ):  # fmt: skip
     _kind.__module__ = "leafax.autograd.grad_mode"

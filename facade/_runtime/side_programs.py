@@ -18,8 +18,8 @@ from .._core.host_transfer import raw
 from .._core.locks import sharing, wait_for
 from .._core.run_log import Run, history
 from .._core.trie import NODE, NOWHERE, State, Trace, Value, local
-from .._ops.creation.generator import is_draw
 from .._storage.host_arrays import data_of
+from .._tracing.draws import is_draw
 from .._tracing.infer import user_line
 from .._tracing.preparations import has_graph
 from .._tracing.undo import values_before

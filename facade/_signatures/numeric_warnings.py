@@ -97,21 +97,6 @@ def names_its_dim(fn: Callable[..., Any]) -> Callable[..., Any]:
     return cross
 
 
-def resizes_its_result(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`ldexp`: PyTorch makes its result as the input is, and resizes it where integers say so."""
-    from .._ops.writes.write_out import resized
-
-    @functools.wraps(fn)
-    def ldexp(input: Any, other: Any, **kwargs: Any) -> Any:
-        result = fn(input, other, **kwargs)
-        if kwargs.get("out") is None and input.is_floating_point() and other._v.dtype.kind in "iu":
-            if result.shape != input.shape:
-                resized(input, tuple(result.shape))
-        return result
-
-    return ldexp
-
-
 def _correction(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
     """What is taken off the count: 1 unless the caller says something else."""
     if kwargs.get("correction") is not None:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from .._core.dtypes import Size, device, dtype
-from .._core.memory_format import memory_format
-from .._core.trie import Value
+from .._core.typename import type_name
 
 
 def complaint(
@@ -84,16 +82,6 @@ def _marked(line: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
             one += type_name(x)
         found.append(one if type_name(x) in suits else f"!{one}!")
     return f"({', '.join(found)}{'' if args else ', '})"
-
-
-def type_name(x: Any) -> str:
-    """What PyTorch calls the type of an argument."""
-    if isinstance(x, Value):
-        return "Tensor"
-    kind = type(x)
-    if kind in (dtype, device, memory_format, Size):
-        return f"torch.{kind.__name__}"
-    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
 
 def _hashed(names: tuple[str, ...]) -> list[str]:

@@ -16,7 +16,8 @@ from .._core.dtypes import device, dtype
 from .._core.handle import Handle
 from .._core.memory_format import layout, memory_format
 from .._core.trie import Value
-from .overload_errors import complaint, type_name
+from .._core.typename import type_name
+from .overload_errors import complaint
 
 #: Other names that PyTorch takes for a parameter.
 ALIASES = {

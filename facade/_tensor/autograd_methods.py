@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import ref
 
+from .._autograd.backward import backward as _backward
 from .._autograd.graph import edges
 from .._autograd.graph import grad_dtype as _grad_dtype
 from .._core.transforms_running import active
@@ -22,8 +23,6 @@ from .._storage.shared_storage import flag, flag_views
 from .._tracing.inputs import enter, renew_entry
 from .data_attribute import without_role
 from .hook_methods import HooksMixin
-
-_backward: Any = None
 
 
 class AutogradMixin(HooksMixin):
@@ -251,9 +250,6 @@ class AutogradMixin(HooksMixin):
           create_graph: record the gradients, so that they can be differentiated.
           inputs: accumulate into these only.
         """
-        global _backward
-        if _backward is None:  # the package imports this module
-            from ..autograd import backward as _backward
         _backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def detach(self) -> Any:

@@ -11,12 +11,12 @@ import numpy as np
 
 from leafax.functional.program.options import lowerings
 
-from .._api.functions import set_default_dtype
+from .._core.default_dtype import set_default_dtype
 from .._core.dtypes import device as device_class
+from .._core.jax_devices import jax_device
 from .._core.python_data import name_of_type
 from .._ops.creation import legacy_constructors
 from .._ops.creation.fill_deterministic import deterministic
-from .._ops.creation.to import jax_device
 from .device_methods import device_of
 
 _precision = ["highest"]

@@ -9,7 +9,6 @@ from .._autograd.backward import grad as grad
 from .._autograd.saved_hooks.saved_tensor import SavedTensor as SavedTensor
 from .._core import missing_names as _missing_names
 from .._core.grad_modes import _force_original_view_tracking as _force_original_view_tracking
-from .._core.grad_modes import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter
 from .._core.grad_modes import enable_grad as enable_grad
 from .._core.grad_modes import enforce_grad_layout_policy as enforce_grad_layout_policy
 from .._core.grad_modes import inference_mode as inference_mode
@@ -18,6 +17,9 @@ from .._core.grad_modes import is_view_replay_enabled as is_view_replay_enabled
 from .._core.grad_modes import no_grad as no_grad
 from .._core.grad_modes import set_grad_enabled as set_grad_enabled
 from .._core.grad_modes import set_multithreading_enabled as set_multithreading_enabled
+from .._runtime.version_counters import (
+    _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
+)
 from . import _functions as _functions
 from . import anomaly_mode as anomaly_mode
 from . import forward_ad as forward_ad

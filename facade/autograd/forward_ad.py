@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._autograd.forward_mode import dual as _dual
-from .._core.grad_modes import _Scope
+from .._core.grad_modes import Scope as _Scope
 from .._core.handle import Handle
 from .._core.trie import local
 from .._core.vmap_protocol import refuse

@@ -9,8 +9,9 @@ import jax
 from leafax.functional.execution.memory import OutOfMemoryError as OutOfMemoryError
 
 from .._core.dtypes import device as device_class
+from .._core.jax_devices import jax_device
+from .._core.jax_devices import list_gpus as _gpus
 from .._ops.creation.generator import manual_seed as _manual_seed
-from .._ops.creation.to import jax_device
 from .._runtime.cut import synchronize as _synchronize
 from . import amp as amp
 
@@ -21,15 +22,6 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
-
-
-def _gpus() -> list[Any]:
-    for backend in ("cuda", "rocm"):
-        try:
-            return list(jax.local_devices(backend=backend))
-        except RuntimeError:
-            continue
-    return []
 
 
 def _gpu(device: Any = None) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from .._ops.composites.joins import broadcast_tensors
+
 
 def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """`reduction`, or what the deprecated `size_average` and `reduce` ask for."""
@@ -51,9 +53,7 @@ def expanded(input: Any, target: Any) -> tuple[Any, Any]:
         "Please ensure they have the same size.",
         stacklevel=3,
     )
-    from .._api import functions
-
-    return tuple(vars(functions)["broadcast_tensors"](input, target))  # type: ignore[return-value]
+    return broadcast_tensors(input, target)  # type: ignore[return-value]
 
 
 def weighted(loss: Any, weight: Any, input: Any, reduction: str, mean: Any) -> Any:

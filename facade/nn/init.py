@@ -8,8 +8,16 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import linalg as _linalg
+from leafax.functional.program.op import TABLE as _TABLE
+
+from .._core.dtypes import float64 as _float64
 from .._core.grad_modes import no_grad
+from .._ops.calls.functions import function as _function
+from .._ops.creation.factories import empty_like as _empty_like
+from .._ops.creation.factories import eye as _eye
+from .._ops.creation.factories import rand_like as _rand_like
+
+_qr = _function(_TABLE["linalg.qr"])
 
 _ONE = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
         "conv_transpose3d", "sigmoid")  # fmt: skip
@@ -83,7 +91,6 @@ def trunc_normal_(
             "values may be incorrect.",
             stacklevel=2,
         )
-    from .. import empty_like, float64
 
     def below(x: float) -> float:
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
@@ -91,8 +98,8 @@ def trunc_normal_(
     low, high = below((a - mean) / std), below((b - mean) / std)
     with no_grad():  # one write: PyTorch keeps the first draw if all of it lies inside
         # In fewer bits some draws round to the bounds.
-        wide = float64 if tensor.is_floating_point() else tensor.dtype
-        drawn = empty_like(tensor, dtype=wide)
+        wide = _float64 if tensor.is_floating_point() else tensor.dtype
+        drawn = _empty_like(tensor, dtype=wide)
         drawn.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
         drawn.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
         return tensor.copy_(drawn.clamp_(min=a, max=b))
@@ -118,10 +125,8 @@ def eye_(tensor: Any) -> Any:
     """The identity matrix, or its beginning: as much of the input as fits is kept."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    from .. import eye
-
     with no_grad():
-        eye(*tensor.shape, out=tensor)
+        _eye(*tensor.shape, out=tensor)
     return tensor
 
 
@@ -208,7 +213,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     with no_grad():
         flat = tensor.new_empty((rows, tensor.numel() // rows)).normal_(0, 1, generator=generator)
         wide = rows < flat.size(1)
-        q, r = _linalg.qr(flat.t() if wide else flat)
+        q, r = _qr(flat.t() if wide else flat)
         q = q * r.diagonal().sign()
         tensor.copy_((q.t() if wide else q).reshape(tensor.shape))
         return tensor.mul_(gain)
@@ -222,14 +227,12 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
     Args:
       sparsity: the share of each column that becomes 0, rounded up to whole elements.
     """
-    from .. import rand_like
-
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     zeros = math.ceil(sparsity * tensor.size(0))
     with no_grad():
         tensor.normal_(0, std, generator=generator)
-        order = rand_like(tensor, generator=generator).argsort(0).argsort(0)
+        order = _rand_like(tensor, generator=generator).argsort(0).argsort(0)
         return tensor.masked_fill_(order < zeros, 0)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from leafax.functional.ops.shape.strides import contiguous_strides
 
 from .._core.dtypes import device, of
+from .._core.jax_devices import jax_device as _jax_device
 from .._ops.creation.from_data import wrap
 from .._ops.creation.make_strided import lie
-from .._ops.creation.to import jax_device as _jax_device
 from .._ops.views.deepcopy import placed
 from .._rules.strides.of_results import is_dense
 from .._storage.storage_objects import TypedStorage, UntypedStorage

@@ -15,6 +15,7 @@ from .._core.trie import local
 from .._ops.creation.make_strided import lie
 from .._ops.views.deepcopy import placed
 from .._rules.strides.of_results import is_dense
+from .._storage.conj_neg_bits import _neg_view
 from .._storage.storage_objects import UntypedStorage
 from .._storage.write import written
 from .._tracing.inputs import from_array
@@ -75,8 +76,6 @@ class _Loaded:
             if strides is not None and is_dense(tuple(shape), strides):
                 out = lie(out, strides)
             if "lazy" in told:
-                from .. import _neg_view
-
                 out = written((out.conj() if told["lazy"] == "conj" else _neg_view(out)).data)
             out = self._moved(out)
         return out.requires_grad_() if needs else out

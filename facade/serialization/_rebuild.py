@@ -13,6 +13,7 @@ import numpy as np
 from .._core.dtypes import dtype as dtype_class
 from .._core.handle import Handle
 from .._ops.creation.from_data import from_numpy
+from .._storage.conj_neg_bits import _neg_view
 from .._storage.write import written
 from ..nn.parameter import Parameter
 from ._kinds import Raw
@@ -40,8 +41,6 @@ def _with_bits(made: Any, metadata: Any) -> Any:
             f"a tensor of the file carries metadata {metadata!r}; resolve it in torch "
             "(`resolve_conj`, `resolve_neg`) before saving"
         )
-    from .. import _neg_view
-
     if metadata.get("conj"):
         made = made.conj()  # type: ignore[attr-defined]
     if metadata.get("neg"):

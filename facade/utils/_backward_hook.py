@@ -8,6 +8,7 @@ from typing import Any
 
 from .._core import grad_modes
 from .._core.handle import Handle
+from ..autograd.function import Function
 
 _OUTPUTS_ONLY = (
     "Full backward hook is firing when gradients are computed with respect to module outputs since "
@@ -15,6 +16,21 @@ _OUTPUTS_ONLY = (
     "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
     "#torch.nn.Module.register_full_backward_hook for more details."
 )
+
+
+class BackwardHookFunction(Function):
+    """The identity, whose node holds a module's backward hooks."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        """Return the arguments, as views where they require grad."""
+        ctx.mark_non_differentiable(*[arg for arg in args if not arg.requires_grad])
+        return args
+
+    @staticmethod
+    def backward(ctx: Any, *args: Any) -> Any:
+        """Return the gradients."""
+        return args
 
 
 class BackwardHook:
@@ -120,8 +136,6 @@ def _through_node(args: Any, hook: Callable[[Any], None]) -> tuple[Any, list[int
 
     None instead of the places if nothing requires grad, and the arguments as they are.
     """
-    from ..nn.modules._functions import BackwardHookFunction
-
     index = [i for i, x in enumerate(args) if isinstance(x, Handle)]
     tracked: bool = any(args[i].requires_grad for i in index)
     if not (tracked and grad_modes.is_grad_enabled()):
@@ -144,4 +158,5 @@ def _through_node(args: Any, hook: Callable[[Any], None]) -> tuple[Any, list[int
     return tuple(made) if type(args) is tuple else type(args)(*made), index
 
 
+BackwardHookFunction.__module__ = "leafax.nn.modules._functions"
 BackwardHook.__module__ = "leafax.utils.hooks"

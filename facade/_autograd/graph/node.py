@@ -9,6 +9,8 @@ from leafax.functional.lowering.residuals import Residual
 from leafax.functional.lowering.vjp import VjpCall
 from leafax.functional.program.dtypes import is_differentiable
 
+from ..._core.default_dtype import get_default_dtype
+from ..._core.dtypes import device, of
 from ..._core.locks import sharing
 from ..._core.trie import EXTERNAL, State, Trace, local, resting
 from ..._rules.node_names import gradient_places, places
@@ -300,9 +302,6 @@ class InputMetadata:
     is_nested_tensor = is_cpp_nested_tensor = False
 
     def __init__(self, value: Any) -> None:
-        from ..._api.functions import get_default_dtype
-        from ..._core.dtypes import device, of
-
         self.shape = [] if value is None else list(value.shape)
         self.dtype = get_default_dtype() if value is None else of(value.dtype)
         self.device = device("cpu")

@@ -8,9 +8,9 @@ from typing import Any
 from leafax.functional.ops.shape.strides import NOT_VIEWABLE
 from leafax.functional.program.op import TABLE
 
-from ..._core.grad_modes import _unsafe_preserve_version_counter
 from ..._core.handle import Handle
 from ..._rules.strides.of_results import followed, laid
+from ..._runtime.version_counters import _unsafe_preserve_version_counter
 from ..._tracing.macro_steps import in_one_step
 from ..._tracing.record import apply
 from ..calls.functions import function, named, two_tensors

@@ -14,6 +14,7 @@ from ..writes.write_out import check_out, write_out
 from .reductions_with_forms import norm
 
 _orgqr = function(TABLE["linalg.householder_product"])
+_multi_dot = function(TABLE["linalg.multi_dot"])
 
 
 def orgqr(input: Any, input2: Any, *, out: Any = None) -> Any:
@@ -28,8 +29,6 @@ def orgqr(input: Any, input2: Any, *, out: Any = None) -> Any:
 
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """The product of matrices, in the cheapest order; deprecated for `linalg.multi_dot`."""
-    from ... import linalg
-
     warn_once(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
         "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than "
@@ -44,7 +43,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
             )
         if x.dim() != 2:  # type: ignore[attr-defined]
             raise RuntimeError(f"Tensor dimension is {x.dim()}, expected 2 instead.")  # type: ignore[attr-defined]
-    made = matrices[0].clone() if len(matrices) == 1 else linalg.multi_dot(matrices)  # type: ignore[attr-defined]
+    made = matrices[0].clone() if len(matrices) == 1 else _multi_dot(matrices)
     return made if out is None else out.copy_(made)
 
 

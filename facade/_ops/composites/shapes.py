@@ -13,7 +13,8 @@ from ..._core.dtypes import Size, int64
 from ..._core.handle import Handle
 from ..._core.size_arguments import need_shape, size_of
 from ..._core.trie import local
-from ..._signatures.overload_errors import complaint, type_name
+from ..._core.typename import type_name
+from ..._signatures.overload_errors import complaint
 from ..creation import factories
 from ..creation.from_data import copied, tensor
 from ..creation.legacy_constructors import make
@@ -251,8 +252,6 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    from ... import tensor
-
     steps = [math.prod(sizes[d + 1 :]) for d in range(max(1, len(sizes)))]
     places = indices.unsqueeze(-1).floor_divide(tensor(steps)) % tensor(sizes, dtype=int64)
     return tuple(places.unbind(-1))

@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from leafax.functional.execution.confined import is_confined
-from leafax.functional.program.op import Op
 from leafax.functional.program.transformation import outside, transformation
 
 from ..._core.dtypes import device as device_class
@@ -27,19 +26,13 @@ from ..._core.handle import Handle
 from ..._core.host_transfer import failures, wait
 from ..._core.vmap_protocol import refuse_random
 from ..._runtime.transformed import refuse_draw
+from ..._tracing.draws import NEXT_KEY
 from ..._tracing.inputs import from_array, make
 from ..._tracing.record import record
 from ..._tracing.undo import Draw
 
 DEFAULT_SEED = 67280421310721  # PyTorch's c10::detail::default_rng_seed_val
 _STATE_BYTES = 16
-
-
-def _next_key(state: Any) -> tuple[Any, Any]:
-    """A key for one random op, and the state after it."""
-    base = jax.random.key(state[0], impl="threefry2x32")
-    key = jax.random.fold_in(base, state[1].astype("uint32"))
-    return jax.random.key_data(key), state + jnp.array([0, 1], "int64")
 
 
 class _Given(threading.local):
@@ -56,14 +49,6 @@ def _lost(state: Any) -> bool:
     if state is None or state._array is not None or state._trace is None:
         return False
     return bool(state._trace.done)
-
-
-_NEXT_KEY = Op(_next_key, name="next_key", differentiable=False)
-
-
-def is_draw(entry: Any) -> bool:
-    """Whether a program's entry takes a generator's next key."""
-    return getattr(getattr(entry, "call", None), "op", None) is _NEXT_KEY
 
 
 class Generator:
@@ -198,7 +183,7 @@ class Generator:
             if _lost(self._held) or self._failures != failures[0]:
                 self._recover()
             before = self._state
-            state, trace = record(_NEXT_KEY, (before,), {})
+            state, trace = record(NEXT_KEY, (before,), {})
             if before._array is not None:
                 trace.undo.append(Draw(self, before._v, self._drawn))
             self._drawn += 1

@@ -12,6 +12,7 @@ from ..._core.dtypes import as_dtype
 from ..._core.dtypes import device as device_class
 from ..._core.dtypes import dtype as dtype_class
 from ..._core.handle import Handle
+from ..._core.jax_devices import jax_device
 from ..._core.memory_format import memory_format
 from ..._core.trie import local
 from ..._rules.strides.channels_last import is_in, strides_in
@@ -22,20 +23,6 @@ from ..._storage.strides import layout
 from ..._storage.write import written_once
 from ..._tracing.inputs import from_array
 from ..._tracing.record import apply
-
-_BACKENDS = {"cuda": ("gpu", "cuda", "rocm"), "cpu": ("cpu",), "tpu": ("tpu",)}
-
-
-def jax_device(where: device_class) -> Any:
-    """The JAX device behind a PyTorch device."""
-    for backend in _BACKENDS.get(where.type, (where.type,)):
-        try:
-            found = jax.local_devices(backend=backend)
-        except RuntimeError:
-            continue
-        if (where.index or 0) < len(found):
-            return found[where.index or 0]
-    raise RuntimeError(f"no device of type {where} is available to JAX on this machine")
 
 
 def copied_as(t: Any, dtype: Any, memory_format: Any = None) -> Any:

@@ -15,10 +15,10 @@ from ..._core.dtypes import type_string
 from ..._core.handle import Handle
 from ..._core.locks import sharing
 from ..._core.trie import local
+from ..._core.typename import type_name
 from ..._runtime.host.host_integers import INTEGER
 from ..._runtime.host.host_views import view_at_rest
 from ..._signatures.numeric_warnings import drops_imaginary
-from ..._signatures.overload_errors import type_name
 from ..._storage.host_arrays import read_like
 from ..._storage.overlap import check_overlap
 from ..._tracing.record import apply

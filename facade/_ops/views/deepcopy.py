@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._core.grad_modes import no_grad
 from ..._storage.shared_storage import of_mode
 from ..._storage.storage_objects import UntypedStorage
 from ..._storage.write import written_once
@@ -32,7 +33,5 @@ def placed(flat: Any, dtype: Any, offset: int, shape: Any, strides: Any) -> Any:
     """A tensor that is no view of `flat`, in its memory."""
     if flat.dtype is not dtype:
         flat = UntypedStorage(flat).whole(dtype)
-    from ...autograd.grad_mode import no_grad
-
     with no_grad():
         return flat.new_empty(0).set_(flat, offset, shape, strides)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from leafax.functional.program.op import TABLE
+
 from ..._core.dtypes import of
 from ..._core.handle import Handle
 from ..._core.view_ops import BY_NAME, Replayed
-from ..._storage.conj_neg_bits import same_meta
+from ..._storage.conj_neg_bits import same_meta, view_as_real
 from ..._tracing.record import apply
 
 # Arguments that PyTorch's compiler may have as symbols; dims are not among them.
@@ -85,8 +87,6 @@ def rev_view_func_unsafe(self: Any, new_view: Any) -> Any:
         if base.is_complex() and not new_view.is_complex():
             out = _as_complex(new_view, base)
         elif new_view.is_complex() and not base.is_complex():
-            from ... import view_as_real
-
             out = view_as_real(new_view)
         else:
             out = new_view.view(of(base._v.dtype))
@@ -94,11 +94,11 @@ def rev_view_func_unsafe(self: Any, new_view: Any) -> Any:
 
 
 def _as_complex(new_view: Any, base: Any) -> Any:
-    from ... import view_as_complex
-
     size = (*base.size(), 2)
     strides = (*(2 * s for s in base.stride()), 1)
-    return view_as_complex(new_view.as_strided(size, strides, 2 * base.storage_offset()))
+    return apply(
+        TABLE["view_as_complex"], new_view.as_strided(size, strides, 2 * base.storage_offset())
+    )
 
 
 def _has_view_func(t: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -254,3 +256,17 @@ def resized(out: Any, shape: tuple[int, ...]) -> None:
 def _copy(out: Any, result: Any) -> Any:
     with no_grad():
         return out.copy_(result)
+
+
+def resizes_its_result(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`ldexp`: PyTorch makes its result as the input is, and resizes it where integers say so."""
+
+    @functools.wraps(fn)
+    def ldexp(input: Any, other: Any, **kwargs: Any) -> Any:
+        result = fn(input, other, **kwargs)
+        if kwargs.get("out") is None and input.is_floating_point() and other._v.dtype.kind in "iu":
+            if result.shape != input.shape:
+                resized(input, tuple(result.shape))
+        return result
+
+    return ldexp

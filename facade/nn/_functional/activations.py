@@ -12,12 +12,14 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
-from ..._ops.calls.functions import named, uniform
+from ..._ops.calls.functions import function, named, uniform
 from ..._ops.creation.factories import empty_like, zeros_like
 from ..._ops.creation.generator import key as random_key
 from ..._ops.writes.apply_inplace import apply_inplace
 from ..._rules.inplace_activation_slopes import sloped
 from ..._tracing.record import apply, known, known_of_one
+
+_div = function(TABLE["div"])
 
 
 def need_tensor(name: str, input: Any, place: str = " (position 1)", said: str = "input") -> None:
@@ -149,9 +151,7 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out:
     scale = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     if out is None:
         return input / scale
-    from ..._api import functions
-
-    return vars(functions)["div"](input, scale, out=out)
+    return _div(input, scale, out=out)
 
 
 FUNCTIONS = {

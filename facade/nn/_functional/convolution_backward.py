@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ...autograd import grad
+from ..._autograd.backward import grad
+from ..._core.grad_modes import enable_grad, is_grad_enabled
 from .. import functional
 
 _PLAIN: tuple[Callable[..., Any], ...] = (
@@ -59,8 +60,6 @@ def convolution_backward(
 
 def _pulled(linear: Callable[[Any], Any], x: Any, grad_output: Any, other: Any) -> Any:
     """The gradient by `x` of what is linear in it, so that its value does not matter."""
-    from ... import enable_grad, is_grad_enabled
-
     records = is_grad_enabled() and (grad_output.requires_grad or other.requires_grad)
     with enable_grad():
         at = x.detach().requires_grad_()

@@ -11,14 +11,16 @@ import numpy as np
 from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE
 
-from ..._api.functions import cat  # type: ignore[attr-defined]
 from ..._autograd.forward_mode.dual import carries
 from ..._autograd.forward_mode.no_forward_derivative import missing
 from ..._core.dtypes import int64, tensor_string
+from ..._ops.calls.functions import function
 from ..._ops.creation.factories import arange, full, zeros
 from ..._ops.creation.from_data import from_numpy
 from ..._tracing.record import apply
 from .sparse import embedding
+
+cat = function(TABLE["cat"])
 
 
 def _tuple(x: Any, dims: int) -> tuple[int, ...]:

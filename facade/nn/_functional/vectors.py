@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..._api.functions import cat  # type: ignore[attr-defined]
+from leafax.functional.program.op import TABLE
+
 from ..._core.typename import typename
+from ..._ops.calls.functions import function
 from ..._tensor.tensor import Tensor
+
+cat = function(TABLE["cat"])
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from ... import accelerator
 from ..._core.dtypes import device
+from ..._core.jax_devices import list_gpus as _list_gpus
 from ..modules.module import Module
 from .parallel_apply import parallel_apply
 from .replicate import replicate
@@ -25,7 +25,7 @@ _ONE = (
 def _numbers(device_ids: Sequence[Any] | None) -> list[int]:
     """The numbers of the GPUs that are asked for, all for None."""
     if device_ids is None:
-        return list(range(accelerator.device_count()))
+        return list(range(len(_list_gpus())))
     return [x if isinstance(x, int) else device(x).index or 0 for x in device_ids]
 
 
@@ -64,7 +64,7 @@ class DataParallel(Module):
         super().__init__()
         self.module = module
         self.device_ids: list[int] = []
-        if not accelerator.is_available():
+        if not _list_gpus():
             return
         self.dim = dim
         self.device_ids = _numbers(device_ids)
@@ -121,7 +121,7 @@ def data_parallel(
     """
     if not isinstance(inputs, tuple):
         inputs = () if inputs is None else (inputs,)
-    if not accelerator.is_available():
+    if not _list_gpus():
         raise RuntimeError("device type could not be determined")
     _check_place(module, device("cuda", _numbers(device_ids)[0]))
     made = DataParallel(module, device_ids, output_device, dim)

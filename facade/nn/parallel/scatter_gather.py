@@ -6,8 +6,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..._api.functions import cat, stack  # type: ignore[attr-defined]
+from leafax.functional.program.op import TABLE as _TABLE
+
 from ..._core.handle import Handle
+from ..._ops.calls.functions import function as _function
+
+cat = _function(_TABLE["cat"])
+stack = _function(_TABLE["stack"])
 
 __all__ = ["scatter", "scatter_kwargs", "gather"]
 

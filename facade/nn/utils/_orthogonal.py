@@ -5,12 +5,16 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
+from leafax.functional.program.op import TABLE
+
 from ... import linalg
-from ..._api.functions import cat  # type: ignore[attr-defined]
 from ..._core.grad_modes import no_grad
 from ..._core.number_limits import finfo
+from ..._ops.calls.functions import function
 from ..._ops.creation.factories import eye, randn, zeros_like
 from ..modules.module import Module
+
+cat = function(TABLE["cat"])
 
 
 class _OrthMaps(Enum):

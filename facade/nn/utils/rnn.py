@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..._core.grad_modes import no_grad
+from ..._ops.creation.factories import arange as _arange
 from ..._signatures.check_arguments import check_lines
 from ._packed import PackedSequence as PackedSequence
 from ._packed import PackedSequence_ as PackedSequence_
@@ -69,11 +70,9 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
 
     As PyTorch's, it turns a tensor that is not `batch_first` in place.
     """
-    from ... import arange
-
     if not batch_first:
         padded_sequences.transpose_(0, 1)
-    places = arange(padded_sequences.shape[1], device=lengths.device)
+    places = _arange(padded_sequences.shape[1], device=lengths.device)
     return [x[places < n] for x, n in zip(padded_sequences, lengths, strict=True)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..._api.functions import get_default_dtype
+from ..._core.default_dtype import get_default_dtype
 from ..._core.dtypes import float32, float64
 from ..._core.handle import Handle
 from ..._ops.creation.from_data import tensor

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._api.functions import cat  # type: ignore[attr-defined]
+from leafax.functional.program.op import TABLE
+
+from ..._ops.calls.functions import function
 from .._base import checks
 from .._base.counted import Counted, rate
 from .._base.groups import ParamGroup
+
+cat = function(TABLE["cat"])
 
 
 class Adamax(Counted):

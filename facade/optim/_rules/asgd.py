@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..._api.functions import get_default_dtype
+from ..._core.default_dtype import get_default_dtype
 from ..._core.dtypes import float64
 from ..._ops.creation.from_data import as_tensor
 from .._base import checks

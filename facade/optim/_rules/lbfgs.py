@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._api.functions import cat  # type: ignore[attr-defined]
+from leafax.functional.program.op import TABLE
+
 from ..._core.grad_modes import enable_grad, no_grad
 from ..._core.handle import Handle
+from ..._ops.calls.functions import function
 from ..._ops.creation.from_data import tensor
 from ..._runtime.cut import cut
 from ..._storage.conj_neg_bits import view_as_real
@@ -18,6 +20,8 @@ from .._base.counted import rate
 from .._base.groups import ParamGroup
 from .._base.optimizer import Optimizer
 from .line_search import Point, strong_wolfe
+
+cat = function(TABLE["cat"])
 
 #: What the state of the first parameter holds of one step for the next.
 _KEPT = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")

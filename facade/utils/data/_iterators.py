@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ... import accelerator
+from ..._core.jax_devices import list_gpus
 from ..._ops.creation.generator import default_generator
 from ._kinds import _DatasetKind
 from ._settled import settle
@@ -33,7 +33,7 @@ class _BaseDataLoaderIter:
                 f"device,ignore pin_memory_device='{loader.pin_memory_device}'.",
                 stacklevel=2,
             )
-        self._pin_memory = loader.pin_memory and accelerator.is_available()
+        self._pin_memory = loader.pin_memory and bool(list_gpus())
         if loader.pin_memory and not self._pin_memory:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, "

@@ -8,10 +8,14 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ..._api.functions import multinomial  # type: ignore[attr-defined]
+from leafax.functional.program.op import TABLE as _TABLE
+
 from ..._core.dtypes import float64
+from ..._ops.calls.functions import function as _function
 from ..._ops.creation.from_data import as_tensor
 from ..._ops.creation.generator import Generator, default_generator
+
+multinomial = _function(_TABLE["multinomial"])
 
 __all__ = [
     "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",

@@ -12,15 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from ...._api.functions import stack  # type: ignore[attr-defined]
+from leafax.functional.program.op import TABLE
+
 from ...._core.dtypes import float64
 from ...._core.grad_modes import is_inference_mode_enabled
 from ...._core.handle import Handle
 from ...._core.host_transfer import LARGEST_BATCH, room
+from ...._ops.calls.functions import function
 from ...._ops.creation.from_data import _check_dtype, as_tensor, tensor
 from ...._tensor.tensor import Tensor
 from ...._tracing.inputs import from_array
 from ._containers import rebuilt_mapping, rebuilt_sequence
+
+stack = function(TABLE["stack"])
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
 default_collate_err_msg_format = (
