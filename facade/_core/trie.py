@@ -251,8 +251,7 @@ class Trace:
       retains: tensors that retain their gradient, by the state and output that made them.
       freed: states that a backward passed without keeping the graph.
       silent: writes that version counters did not see, see `_silent`.
-      together: leaves of models that entered it without being told, see `_together`.
-      bulk: leaves of models that calls were given, told or not.
+      bulk: leaves of models that calls were given, marked as entered or not.
       detached: values of tensors that `detach_()` cut off.
       elsewhere: version counters, by storage, of tensors that another thread took out of it.
       peeked: what other threads computed from here, see `_peek.Peeked`.
@@ -268,7 +267,7 @@ class Trace:
     __slots__ = (
         "state", "arrays", "refs", "entered", "sources", "grad_fns", "retains", "freed", "serial",
         "duals", "frames", "done", "versions", "nbytes", "hooked", "weak",
-        "silent", "detached", "noted", "together", "bulk", "elsewhere", "peeked", "glanced",
+        "silent", "detached", "noted", "bulk", "elsewhere", "peeked", "glanced",
         "viewed", "undo", "failure", "told", "inside", "__weakref__",
     )  # fmt: skip
 
@@ -290,7 +289,6 @@ class Trace:
         self.nbytes = 0
         self.hooked = 0
         self.silent: tuple[Any, ...] = ()
-        self.together: tuple[Any, ...] = ()
         self.bulk: tuple[Any, ...] = ()
         self.elsewhere: dict[int, Any] | None = None
         self.detached: frozenset[Value] = frozenset()

@@ -28,7 +28,7 @@ from .._storage.pending_views import is_unsettled, settle_all
 from .._tracing.eviction import bound
 from .._tracing.infer import user_line
 from .._tracing.inputs import Source
-from .._tracing.leaf_tuples import tell
+from .._tracing.leaf_tuples import mark_all_entered
 from .._tracing.preparations import REASON as PREPARED
 from .._tracing.tracer_checks import refuse_constant
 from .._tracing.undo import take_back
@@ -196,8 +196,8 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
                 walk.keep = keep  # type: ignore[union-attr]
         if keep and walk is not None:
             pending, walk = [live[i] for i in walk.pending], None
-        if keep and trace.together:  # it asks which tensors hold what it keeps
-            tell(trace)
+        if keep and trace.bulk:  # it asks which tensors hold what it keeps
+            mark_all_entered(trace)
             live = alive(trace)
     if not numbers and not keep:
         _leave(trace, live)

@@ -14,7 +14,7 @@ from leafax.functional.lowering.lower import is_checked
 from leafax.functional.program.program import Node, Program
 
 from .._core.trie import State, Trace
-from .._tracing.leaf_tuples import still
+from .._tracing.leaf_tuples import frozen_inputs
 from .._tracing.undo import written_over
 
 
@@ -53,7 +53,7 @@ def recipe_of(trace: Trace, pending: list[Any], keep: Any, donate: tuple[int, ..
         guards = tuple([(k, over[n]) for k, n in enumerate(outputs) if n in over])
     residuals = tuple((index_of[s], w) for s, w in keep.residuals) if keep else ()
     program = Program(tuple(entries), outputs, residuals)
-    plan = plan_for(program, donate, still(trace), guards)
+    plan = plan_for(program, donate, frozen_inputs(trace), guards)
     sizes = len(plan.nodes), len(plan.program.entries) - len(plan.nodes), len(held)
     return Recipe(plan, {n: k for k, n in enumerate(outputs)}, keep, sizes)
 

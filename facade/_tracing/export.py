@@ -15,7 +15,7 @@ from leafax.functional.program.program import Input, Node
 from .._core.host_transfer import to_device
 from .._core.trie import LEAF, NOWHERE, State, Value, local
 from .inputs import enter
-from .leaf_tuples import tell
+from .leaf_tuples import mark_all_entered
 
 
 @jax.custom_jvp
@@ -40,7 +40,7 @@ def function_of(
                 "an output has run already, so its program is gone: lower it before its value is "
                 "observed (printed, converted, or used by an optimizer's step)"
             )
-    tell(trace)  # `ins` are asked where they are in it
+    mark_all_entered(trace)  # `ins` are asked where they are in it
     wanted = [enter(t, trace) for t in outs]
     states = trace.state.path()
     arrays = [to_device(a) if isinstance(a, np.ndarray) else a for a in trace.arrays]

@@ -20,7 +20,7 @@ from .._core.host_transfer import entering
 from .._core.locks import running, sharing, wait_for
 from .._core.trie import LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
 from .._runtime.transformed import enter_foreign, is_foreign, new_tensor
-from .leaf_tuples import has, tell
+from .leaf_tuples import mark_entered
 
 _ndarray = np.ndarray
 _tensor_class: Any = Handle
@@ -82,16 +82,15 @@ def enter(t: Any, trace: Trace) -> Value:
         if t._trace is not None and t._trace.failure is not None and value.role == NODE:
             refuse_lost(t)
         known = trace.entered.get(id(t))
-        if known is None and t._trace is None and not t._shares and not trace.together:
+        if known is None and t._trace is None and not t._shares:
             if t._array is not None:
                 return _enter_at_rest(t, value.resting, trace)
         if known is not None and known[0]() is t and known[2] == _held(t):
             same = known[1].resting is value.resting  # else its flag was changed elsewhere
             if same and (t._array is not None or not t._shares):
+                if t._trace is None and not value.role:
+                    mark_entered(t, known[1], trace)
                 return known[1]  # type: ignore[no-any-return]
-        if trace.together and has(trace, t):
-            tell(trace)
-            return enter(t, trace)
         if t._trace is not None and t._trace is not trace and not t._trace.done:
             _taken(t)
         edge = _edge_elsewhere(t) if t._trace is not None and value.role > LEAF else None
@@ -166,7 +165,7 @@ def _enter_view(t: Any, trace: Trace) -> Value:
     root, lens = t._viewed
     value = root._v
     if root._trace is not trace or value.index < 0:
-        if root._trace is None and id(root) not in trace.entered and not trace.together:
+        if root._trace is None and id(root) not in trace.entered:
             value = _enter_at_rest(root, value.resting, trace)
         else:
             value = enter(root, trace)

@@ -1,15 +1,15 @@
-"""Tensors at rest that entered a trace in one go, and were not told so.
+"""Tensors at rest that enter a trace in one go, and do not know it.
 
 A model's frozen leaves are hundreds of tensors that a step only reads. Their arrays become inputs
-of the program, but to enter each of them (and to let it leave when the program has run) would
-cost more than all else that the step does in Python. So the trace notes the lot; only when one of
-them is met again, or when a graph outlives the program, `tell` makes up for it.
+of the program, but to mark each of them as such (and to let it leave when the program has run)
+would cost more than all else that the step does in Python. `Trace.entered` knows their values;
+when one of them is met again, or a graph outlives the program, `mark_entered` makes up for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 import jax
@@ -35,6 +35,7 @@ class Leaves(tuple[Any, ...]):
 
     distinct: bool
     _ids: frozenset[int]
+    _refs: tuple[ref[Any], ...]
 
     def __new__(cls, tensors: Iterable[Any]) -> Leaves:
         self = super().__new__(cls, tensors)
@@ -42,6 +43,7 @@ class Leaves(tuple[Any, ...]):
         if wrong:
             raise TypeError(f"Leaves are tensors, got {wrong[0]}")
         self._ids = frozenset(map(id, self))
+        self._refs = tuple(map(ref, self))
         self.distinct = len(self._ids) == len(self)
         return self
 
@@ -56,32 +58,8 @@ class Leaves(tuple[Any, ...]):
 jax.tree_util.register_pytree_node(Leaves, lambda ts: (tuple(ts), None), lambda _, ts: tuple(ts))  # type: ignore[arg-type, return-value]
 
 
-class Entry(NamedTuple):
-    """What the trace notes: the value of each leaf that it took at rest, by its place.
-
-    Attributes:
-      leaves: the tensors.
-      values: for each leaf that was at rest: its place, which of the inputs it became, its value.
-      first: where their arrays begin among the trace's.
-    """
-
-    leaves: Leaves
-    values: tuple[tuple[int, int, Value], ...]
-    first: int
-
-
-def note(trace: Trace, entry: Entry) -> None:
-    """Remember that these are in the trace."""
-    trace.together = (*trace.together, entry)
-
-
-def has(trace: Trace, t: Any) -> bool:
-    """Whether `t` is in the trace without knowing it."""
-    return any(t in entry.leaves for entry in trace.together)
-
-
-def still(trace: Trace) -> tuple[int, ...]:
-    """Those inputs of the trace that are frozen leaves of models, which it did not write to."""
+def frozen_inputs(trace: Trace) -> tuple[int, ...]:
+    """Return which inputs of the trace are frozen leaves of models that it did not write to."""
     if not trace.bulk:
         return ()
     places = {id(array): i for i, array in enumerate(trace.arrays)}
@@ -90,17 +68,20 @@ def still(trace: Trace) -> tuple[int, ...]:
     return tuple(sorted(places[array] for array in held & places.keys()))
 
 
-def tell(trace: Trace) -> None:
-    """Let all those tensors know that they are in the trace."""
-    entries, trace.together = trace.together, ()
-    for leaves, values, first in entries:
-        for place, k, value in values:
-            t = leaves[place]
-            # One that was given another value or role since then is not what entered.
-            if t._v is value.resting and t._array is trace.arrays[first + k]:
-                t._trace = None
-                t._v, t._trace = value, trace
-                trace.viewed |= t._shares
-                trace.refs.append(ref(t))
-                if t._vc is not None:
-                    trace.versions[value.storage] = t._vc[0]
+def mark_entered(t: Any, value: Value, trace: Trace) -> None:
+    """Turn a tensor at rest, whose array is an input of the trace already, into that input."""
+    t._trace = None
+    t._v, t._trace = value, trace
+    trace.viewed |= t._shares
+    trace.refs.append(ref(t))
+    if t._vc is not None:
+        trace.versions[value.storage] = t._vc[0]
+
+
+def mark_all_entered(trace: Trace) -> None:
+    """Mark the leaves that entered in one go: who looks for the tensor of a value finds them."""
+    for holder, value, held in tuple(trace.entered.values()) if trace.bulk else ():
+        t = holder()
+        # One that was given another value or role since then is not what entered.
+        if t is not None and t._trace is None and t._v is value.resting and id(t._array) == held:
+            mark_entered(t, value, trace)

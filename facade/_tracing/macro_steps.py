@@ -36,7 +36,7 @@ class EnteringStep(NamedTuple):
     def take(self, trace: Trace, operands: tuple[Any, ...]) -> bool:
         """Let the operands enter; False if one of them is not at rest."""
         with sharing:
-            if running or trace.together:
+            if running:
                 return False
             entered = trace.entered
             for i, value in self.inputs:  # `rests`, without a call for each
@@ -72,7 +72,7 @@ def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
     if entering is not None and uncut(entering.state) and entering.take(trace, operands):
         return make(entering.state.value, trace)
     new = [t for t in operands if t._v.index < 0]
-    plain = not trace.together and all(rests(t, trace) for t in new)
+    plain = all(rests(t, trace) for t in new)
     key = (name, *enter_all(operands, trace))
     before, inputs = trace.state, len(trace.arrays)
     state = before.next.get(key)

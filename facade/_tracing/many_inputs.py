@@ -6,7 +6,7 @@ remembered step, keyed by what its tensors are; a hit hands their arrays over in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any
 from weakref import ref
@@ -19,7 +19,7 @@ from .._core.host_transfer import entering
 from .._core.locks import sharing
 from .._core.trie import State, Trace, Value, local
 from .inputs import make
-from .leaf_tuples import Entry, Leaves, has, note
+from .leaf_tuples import Leaves
 from .loop_cuts import cut_for_budget
 from .record import apply, over_budget
 
@@ -36,10 +36,11 @@ class CallMemo:
       state: the state after it.
       pending: the places of the tensors that were in the trace before.
       pick: takes those that were not from the list of all, in the order of their inputs.
-      told: the values of those of them that know that they are in the trace now; `pick_told`
-        takes these tensors.
-      edges: those of `told` that gradients flow through, and `pick_edges` their tensors.
-      untold: `(place, input, value)` of leaves that autograd has nothing to do with.
+      marked: the values of those of them that are marked as entered; `pick_marked` takes these
+        tensors.
+      edges: those of `marked` that gradients flow through, and `pick_edges` their tensors.
+      unmarked: the values of leaves that autograd has nothing to do with; `pick_unmarked` takes
+        these from the leaves.
       nbytes: of what was not in the trace.
     """
 
@@ -48,18 +49,18 @@ class CallMemo:
         inside = {i for i, _ in entered}
         self.pending = tuple(i for i in range(len(state.operands)) if i not in inside)
         self.pick = _picking([i for i, _ in entered])
-        told = [(i, v) for i, v in entered if v.role or i >= leaves]
-        self.told = tuple(v for _, v in told)
-        self.pick_told = _picking([i for i, _ in told])
-        self.edges = tuple(v for v in self.told if v.role)
-        self.pick_edges = _picking([i for i, v in told if v.role])
-        self.untold = tuple(
-            (i, k, v) for k, (i, v) in enumerate(entered) if not v.role and i < leaves
-        )
+        marked = [(i, v) for i, v in entered if v.role or i >= leaves]
+        self.marked = tuple(v for _, v in marked)
+        self.pick_marked = _picking([i for i, _ in marked])
+        self.edges = tuple(v for v in self.marked if v.role)
+        self.pick_edges = _picking([i for i, v in marked if v.role])
+        unmarked = [(i, v) for i, v in entered if not v.role and i < leaves]
+        self.unmarked = tuple(v for _, v in unmarked)
+        self.pick_unmarked = _picking([i for i, _ in unmarked])
         self.nbytes = sum(v.nbytes for _, v in entered)
 
 
-def _picking(places: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+def _picking(places: list[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     if not places:
         return lambda tensors: ()
     if len(places) == 1:
@@ -103,7 +104,7 @@ def _are_plain(trace: Trace, tensors: list[Any]) -> bool:
         if t._v.index >= 0:
             if t._trace is not trace:
                 return False
-        elif t._array is None or t._shares or has(trace, t):
+        elif t._array is None or t._shares or id(t) in trace.entered:
             return False
     return True
 
@@ -113,11 +114,11 @@ def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) ->
     for i in memo.pending:
         if tensors[i]._trace is not trace:
             return False
-    if trace.together and any(has(trace, t) for t in tensors):
-        return False
     with sharing:  # a tensor is not written to between the look at its array and its entry
         # Hundreds of tensors: loops that Python's C code runs.
         resting = memo.pick(tensors)
+        if len(trace.bulk) > 1 and not trace.entered.keys().isdisjoint(map(id, resting)):
+            return False
         arrays = list(map(_ARRAY, resting))
         kinds = set(map(type, arrays))
         if _NOTHING in kinds or any(map(_SHARES, resting)):
@@ -126,18 +127,19 @@ def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) ->
             for k, array in enumerate(arrays):
                 if type(array) is np.ndarray:
                     arrays[k] = entering(resting[k])
-        first = len(trace.arrays)
-        told = memo.pick_told(tensors)
-        for t, value in zip(told, memo.told, strict=True):
+        marked = memo.pick_marked(tensors)
+        for t, value in zip(marked, memo.marked, strict=True):
             t._trace = None
             t._v = value
             t._trace = trace
             if t._vc is not None:
                 trace.versions[value.storage] = t._vc[0]
-    trace.refs += map(ref, told)
+        if memo.unmarked:
+            frozen, refs = memo.pick_unmarked(leaves), memo.pick_unmarked(leaves._refs)
+            facts = zip(refs, memo.unmarked, map(id, map(_ARRAY, frozen)), strict=True)
+            trace.entered.update(zip(map(id, frozen), facts, strict=True))
+    trace.refs += map(ref, marked)
     trace.sources.update(zip(memo.edges, memo.pick_edges(tensors), strict=True))
-    if memo.untold:
-        note(trace, Entry(leaves, memo.untold, first))
     trace.arrays += arrays
     trace.nbytes += memo.nbytes
     trace.state = memo.state

@@ -17,7 +17,6 @@ from weakref import ref
 from leafax.functional.program.program import Input
 
 from .._core.trie import Trace, Value
-from .leaf_tuples import Entry
 
 
 class Write(NamedTuple):
@@ -27,7 +26,8 @@ class Write(NamedTuple):
       tensor: a weak reference to it.
       value: its value then.
       array: the array that it held if it was not in the trace; True if it was, as an input, or
-        the entry of `_together` that it was in; None if its value was still to be computed.
+        its value in the trace, if it was one but not marked so; None if its value was still to
+        be computed.
       store: what it shared memory by.
     """
 
@@ -44,12 +44,7 @@ class Write(NamedTuple):
         """
         if self.array is True:
             return places.get(self.value.index)
-        if type(self.array) is Entry:
-            t, entry = self.tensor(), self.array
-            for at, k, _ in entry.values:
-                if entry.leaves[at] is t:
-                    return entry.first + k
-        return None
+        return places.get(self.array.index) if type(self.array) is Value else None
 
 
 class Update(NamedTuple):
@@ -91,7 +86,9 @@ def note_write(trace: Trace, t: Any, me: Any) -> None:
         if value.index >= 0 and t._trace is trace:
             array = True
         else:
-            array = next((e for e in trace.together if t in e.leaves), array)
+            entered = trace.entered.get(id(t)) if trace.bulk else None
+            if entered is not None and entered[0]() is t and entered[2] == id(array):
+                array = entered[1]
     trace.undo.append(Write(me, value, array, t._store if t._shares else None))
 
 

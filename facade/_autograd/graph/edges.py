@@ -38,7 +38,7 @@ def part(leaf: Any) -> None:
     values know their leaf as the tensor only.
     """
     trace = local.trace
-    if trace.together or any(t is leaf for t in trace.sources.values()):
+    if trace.bulk or any(t is leaf for t in trace.sources.values()):
         from ..._runtime.cut import cut
 
         cut("a leaf that gets other memory")

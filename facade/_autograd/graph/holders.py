@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..._core.trie import NODE, Value, local
-from ..._tracing.leaf_tuples import tell
+from ..._tracing.leaf_tuples import mark_all_entered
 
 
 class Holders:
@@ -35,8 +35,7 @@ class Holders:
         return found
 
     def _look(self) -> dict[Value, Any]:
-        if local.trace.together:
-            tell(local.trace)
+        mark_all_entered(local.trace)
         living = [
             t for t in self.living
             if t is not None and not (t._store is not None and t is t._store.cell)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.trie import Trace
 from ..._tracing.inputs import make
-from ..._tracing.leaf_tuples import tell
+from ..._tracing.leaf_tuples import mark_all_entered
 from ..saved.saved_values import Saved
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ def find(trace: Trace, value: Any) -> Any:
     source = trace.sources.get(value)
     if source is not None and source._v is value:
         return source
-    if trace.together:
-        tell(trace)
+    mark_all_entered(trace)
     for r in trace.refs:
         t = r()
         if t is not None and t._v is value and t._stale is None:

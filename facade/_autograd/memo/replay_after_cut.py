@@ -72,7 +72,7 @@ def run(root: Any, keep_graph: bool) -> bool:
     if graph is None or wrote_silently(graph.since):
         return False
     with accumulating, sharing:
-        if running or trace.together:
+        if running:
             return False
         held = []
         for leaf in graph.leaves:

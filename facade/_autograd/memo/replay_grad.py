@@ -60,7 +60,7 @@ def is_plain(outs: Sequence[Any], ins: Sequence[Any], grads: Sequence[Any]) -> b
     trace = local.trace
     if not is_undisturbed(trace) or local.anomaly is not None or local.tasks:
         return False
-    if local.look is not None or local.aside or trace.together or running:
+    if local.look is not None or local.aside or running:
         return False
     if not all(isinstance(g, Handle) for g in grads):
         return False
