@@ -1,4 +1,4 @@
-"""Choose which samples of PyTorch's database CI runs, and write `op_db_samples.json`.
+"""Choose which samples of PyTorch's database CI runs, and write `ops/op_db_samples.json`.
 
 An entry gets a sample in each dtype that it has (float64 stands for float32), and further ones
 that reach lines of `functional/ops` which those before did not. Samples are only recorded here.
@@ -47,7 +47,7 @@ def lines_of(fn: Any, args: Any, kwargs: Any) -> set[tuple[str, int]]:
 
 
 def candidates(entry: Any, dtype: str) -> list[tuple[str, int, set[Any]]]:
-    from op_samples import kwargs_of, samples, to_leafax, variants
+    from helpers.op_samples import kwargs_of, samples, to_leafax, variants
 
     forms = list(variants(entry))[:1]
     found = []
@@ -84,11 +84,11 @@ def choose(entry: Any, dtypes: tuple[str, ...]) -> list[tuple[str, int]]:
 
 
 def main() -> None:
-    path = HERE / "op_db_samples.json"
+    path = HERE / "ops" / "op_db_samples.json"
     path.exists() or path.write_text("{}")
     sys.path.insert(0, str(HERE))
     warnings.simplefilter("ignore")
-    from test_op_db import DTYPES, ENTRIES
+    from helpers.op_db import DTYPES, ENTRIES
 
     begun = time.perf_counter()
     made = {k: v for k, v in json.loads(path.read_text()).items() if k in ENTRIES}

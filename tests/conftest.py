@@ -1,4 +1,4 @@
-"""Fixtures of all tests; helpers that tests import are in `helpers.py`."""
+"""Fixtures of all tests; helpers that tests import are in `helpers/`."""
 
 import contextlib
 import gc
@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import jax
 import pytest
@@ -71,30 +72,34 @@ def strict_promotion() -> Iterator[None]:
 
 # What they compare does not depend on how much XLA optimizes; to do so takes half of their time.
 _OF_VALUES = (
-    "test_ops_", "test_op_db", "test_error_inputs", "test_products", "test_gradient_layout",
-    "test_indexing",
+    "ops/test_error_inputs", "ops/test_halves", "ops/test_op_db", "ops/creation/test_creation",
+    "ops/elementwise/test_elementwise", "ops/fft/test_spectral",
+    "ops/indexing/test_gather_and_scatter", "ops/indexing/test_indexing",
+    "ops/linalg/test_factored", "ops/linalg/test_linalg", "ops/linalg/test_matmul",
+    "ops/linalg/test_products", "ops/nn/test_activation", "ops/nn/test_conv.", "ops/nn/test_grid",
+    "ops/nn/test_image", "ops/nn/test_linear", "ops/nn/test_loss", "ops/nn/test_norm",
+    "ops/nn/test_pool", "ops/reduction/test_reduction", "ops/shape/test_shape",
+    "ops/shape/test_views", "ops/special/test_special", "storage/test_layout_of_gradients",
 )  # fmt: skip
 
 # Of these NumPy computes what it can: they compare graphs, flags and errors of many little
 # programs, which differ in all but their ops; what XLA makes of the ops is compared elsewhere.
 _BY_NUMPY = (
-    "test_fuzz", "test_torch_", "test_composite", "test_contractions", "test_create_graph",
-    "test_forward_ad", "test_function", "test_gradcheck", "test_hooks", "test_inplace", "test_out",
-    "test_saved", "test_second_gradients", "test_set_memory", "test_setitem", "test_subgradients",
-    "test_view", "test_vmap",
+    "autograd/", "examples/test_torch_scripts", "func/", "ops/", "sessions/", "storage/",
 )  # fmt: skip
+_OPTIMIZED = ("ops/random/",)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled_cheaply(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests that compare the values of single ops compile without optimizing."""
-    name = request.module.__name__.rpartition(".")[2]
-    if not name.startswith(_OF_VALUES + _BY_NUMPY):
+    name = request.path.relative_to(Path(__file__).parent).as_posix()
+    if not name.startswith(_OF_VALUES + _BY_NUMPY) or name.startswith(_OPTIMIZED):
         yield
         return
-    from op_runs import compiled_cheaply
+    from helpers.op_runs import compiled_cheaply  # which imports torch
 
-    with compiled_cheaply(by_numpy=name.startswith(_BY_NUMPY)):
+    with compiled_cheaply(by_numpy=not name.startswith(_OF_VALUES)):
         yield
 
 

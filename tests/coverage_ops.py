@@ -32,8 +32,8 @@ def run(results: dict[str, Any], path: Path, args: argparse.Namespace) -> None:
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    from op_runs import compiled_cheaply
-    from test_op_db import in_scope, key
+    from helpers.op_db import in_scope, key
+    from helpers.op_runs import compiled_cheaply
 
     end = time.perf_counter() + args.seconds
     found = results.setdefault(args.dtype, {})
@@ -71,8 +71,8 @@ def run_entry(
 
     With `before`, of an earlier run of all samples, it goes on after those that ran.
     """
-    from op_runs import Case, batch
-    from op_samples import every_sample, samples, variants
+    from helpers.op_runs import Case, batch
+    from helpers.op_samples import every_sample, samples, variants
 
     everything = list(enumerate(every_sample(entry, dtype)))
     empty = {"samples": 0, "of": len(everything), "bad": [], "wrong": 0, "s": 0.0}
@@ -94,7 +94,7 @@ def run_entry(
 
 def chunks(numbered: list[Any]) -> Iterator[list[Any]]:
     """Samples that run as one program: some dozens, fewer of large ones."""
-    from op_samples import numel
+    from helpers.op_samples import numel
 
     chunk: list[Any] = []
     size = 0
@@ -110,7 +110,7 @@ def chunks(numbered: list[Any]) -> Iterator[list[Any]]:
 
 def table(results: dict[str, Any]) -> str:
     """The table of coverage as Markdown."""
-    from test_op_db import reason
+    from helpers.op_db import reason
 
     ran = [d for d in (*DTYPES, *MORE) if results.get(d)]
     lines = [

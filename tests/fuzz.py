@@ -3,7 +3,7 @@
     python tests/fuzz.py --seed 700000 --programs 1000 --steps 14 --seconds 150
 
 runs the programs of seeds 700000, 700001, ... A seed and the number of steps say which program it
-is, on every machine and in every run, until `fuzz_programs.py` is changed.
+is, on every machine and in every run, until `helpers/fuzz_programs.py` is changed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import fuzz_programs
-import sameness
 import torch
+from helpers import fuzz_programs, sameness
 
 import leafax
 

@@ -36,7 +36,7 @@ from leafax.nn.attention import flex_attention as flex
 from leafax.nn.utils import parametrizations, parametrize, prune, rnn
 from leafax.utils import data
 
-PATH = Path(__file__).parent / "data" / "pickles_of_0_1_0.zip"
+PATH = Path(__file__).parent / "files" / "pickles_of_0_1_0.zip"
 PROTOCOL = 4  # the default of Python 3.11
 
 

@@ -3,8 +3,8 @@
 python tests/make_stubs.py
 
 Functions and methods are made when leafax is imported, so editors and type checkers cannot see
-them; the stubs beside the modules are what they read. `test_stubs.py` says whether they are
-current.
+them; the stubs beside the modules are what they read. `signatures/test_stubs.py` says whether they
+are current.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from distributions.examples import DISTRIBUTIONS, EXAMPLES, build, mixtures, parameters, samples
+from helpers.distributions import DISTRIBUTIONS, EXAMPLES, build, mixtures, parameters, samples
 
 import leafax
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from distributions.examples import EXAMPLES, build, mixtures, parameters
+from helpers.distributions import EXAMPLES, build, mixtures, parameters
 from scipy import stats
 
 import leafax

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from distributions.examples import DISTRIBUTIONS
+from helpers.distributions import DISTRIBUTIONS
 
 import leafax
 

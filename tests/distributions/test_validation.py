@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from distributions.examples import DISTRIBUTIONS, EXAMPLES, build
+from helpers.distributions import DISTRIBUTIONS, EXAMPLES, build
 
 import leafax
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sameness import same
+from helpers.sameness import same
 
 import leafax
 from leafax import serialization

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from nn.pairs import given_to, said, same
+from helpers.module_pairs import given_to, said, same
 
 import leafax
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from flax import linen as flax_nn
 from flax import nnx
-from op_runs import compiled_cheaply
+from helpers.op_runs import compiled_cheaply
 
 import leafax
 from leafax import nn

@@ -6,7 +6,7 @@ import copy
 from collections import OrderedDict
 from typing import Any
 
-from nn.scripts import Said, agree
+from helpers.module_scripts import Said, agree
 
 
 def test_sequential() -> None:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 import torch as reference
-from op_runs import compiled_cheaply
+from helpers.op_runs import compiled_cheaply
 
 import leafax
 import leafax.nn.functional as F

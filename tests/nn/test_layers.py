@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nn.module_samples import ENTRIES, cases, check, check_error, error_cases
+from helpers.module_samples import ENTRIES, cases, check, check_error, error_cases
 
 NAMES = [
     name

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 import torch
-from nn.module_samples import ENTRIES, cases, check, check_error, error_cases
+from helpers.module_samples import ENTRIES, cases, check, check_error, error_cases
 
 import leafax
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from nn.scripts import Said, agree
+from helpers.module_scripts import Said, agree
 
 import leafax
 from leafax import nn

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from nn.scripts import Said, agree
+from helpers.module_scripts import Said, agree
 
 import leafax
 

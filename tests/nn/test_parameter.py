@@ -6,7 +6,7 @@ import copy
 import pickle
 from typing import Any
 
-from nn.scripts import Said, agree
+from helpers.module_scripts import Said, agree
 
 from leafax import nn
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from nn.scripts import Said, agree
+from helpers.module_scripts import Said, agree
 
 import leafax
 from leafax import nn

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from nn.scripts import Said, agree
+from helpers.module_scripts import Said, agree
 
 import leafax
 from leafax import nn

@@ -1,0 +1,83 @@
+"""Entries of PyTorch's sample database that leafax is to have, and the samples that tests run.
+
+`KNOWN` lists what does not agree and why; an entry that begins to pass must leave it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from helpers.op_runs import Case, batch
+from helpers.op_samples import every_sample, variants
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+DTYPES = ("float64", "float32", "bfloat16", "int64", "complex64")
+_OUTSIDE = ("jiterator", "_", "torch.", "sparse", "to_sparse", "hash_tensor")
+# Entries of `torch.ops`, which carry a public-looking name here.
+_TORCH_OPS = ("slice", "max_pool2d_with_indices_backward", "native_dropout_backward")
+# name -> (why, dtypes); no dtypes: all that it has.
+KNOWN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "chalf": ("JAX has no complex32", ()),
+    "addbmm": ("in place, PyTorch resizes the output", ()),
+    "as_strided_scatter": ("PyTorch's gradient of the input is that of the part written over", ()),
+}
+CHOSEN: dict[str, list[tuple[str, int]]] = json.loads(
+    (Path(__file__).parents[1] / "ops" / "op_db_samples.json").read_text()
+)
+
+
+def key(entry: Any) -> str:
+    """The entry's name with its variant."""
+    return f"{entry.name}.{entry.variant_test_name}".rstrip(".")
+
+
+def in_scope(dtype: torch.dtype | None = None) -> list[Any]:
+    """The entries that leafax is to have, or those with this dtype."""
+    return [
+        e for e in op_db
+        if not e.name.startswith(_OUTSIDE) and key(e) not in _TORCH_OPS
+        and (dtype is None or dtype in e.supported_dtypes("cpu"))
+    ]  # fmt: skip
+
+
+def reason(name: str, dtype: str) -> str:
+    """Why an entry is not expected to agree, or ""."""
+    why, dtypes = KNOWN.get(name, ("", ()))
+    return why if not dtypes or dtype in dtypes else ""
+
+
+ENTRIES = {
+    key(e): e
+    for e in in_scope()
+    if any(getattr(torch, d) in e.supported_dtypes("cpu") for d in DTYPES)
+}
+
+
+def failures(name: str, chosen: list[tuple[str, int]]) -> list[str]:
+    """What is wrong with these samples of an entry."""
+    entry, bad = ENTRIES[name], []
+    if not chosen:
+        return []
+    forms = list(variants(entry))
+    if not forms:
+        return ["missing"]
+    cases = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for d in dict.fromkeys(d for d, _ in chosen):
+            numbers = {n for kind, n in chosen if kind == d}
+            dtype = getattr(torch, d)
+            every = itertools.islice(every_sample(entry, dtype), max(numbers) + 1)
+            cases += [Case(dtype, n, sample) for n, sample in enumerate(every) if n in numbers]
+        for case, here in batch(entry, forms, cases, together=False):
+            bad += [f"{case.dtype} {what}" for what in here]
+    return bad

@@ -1,0 +1,118 @@
+"""What is installed is what the folders hold, and imports run one way."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = {"facade": "leafax", "functional": "leafax.functional", "adapters": "leafax.adapters"}
+SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+SOURCES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def packages_on_disk() -> dict[str, str]:
+    """Import name -> folder, of every folder that holds Python files."""
+    found = {}
+    for folder in {str(Path(path).parent) for path in SOURCES}:
+        top, *below = folder.split("/")
+        found[".".join([FOLDERS[top], *below])] = folder
+    return found
+
+
+def test_every_folder_is_a_listed_package() -> None:
+    assert set(SETUPTOOLS["packages"]) == set(packages_on_disk())
+    assert SETUPTOOLS["package-dir"] == {name: folder for folder, name in FOLDERS.items()}
+
+
+def test_editable_installs_link_folders_by_their_import_names(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools.command.editable_wheel")
+    editable = run_path(str(ROOT / "build_tools" / "editable.py"))
+    for folder in FOLDERS:
+        (tmp_path / folder).mkdir()
+    for _ in range(2):  # a second install makes them anew
+        assert editable["make_links"](tmp_path)
+        for folder, name in FOLDERS.items():
+            seen = tmp_path.joinpath(editable["LINKS"], *name.split("."))
+            assert seen.resolve() == tmp_path / folder
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {"/.editable/", "/facade/functional", "/facade/adapters"} <= set(ignored)
+
+
+def test_every_package_has_an_init() -> None:
+    bare = [f for f in packages_on_disk().values() if not (ROOT / f / "__init__.py").exists()]
+    assert not bare, f"{bare} would be namespace packages"
+
+
+def imports(source: str) -> Iterator[tuple[str, int]]:
+    """Each imported module or name, dotted, and the level of a relative import."""
+    for node in ast.walk(ast.parse((ROOT / source).read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, 0) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (
+                (".".join(filter(None, [node.module, alias.name])), node.level)
+                for alias in node.names
+            )
+
+
+FORBIDDEN = {
+    "functional": ("leafax", "flax", "optax", "torch"),
+    "facade": ("leafax.adapters", "flax", "torch"),
+    "adapters": (),
+}
+
+
+def under(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_imports_run_one_way(source: str) -> None:
+    folder = source.split("/")[0]
+    for name, level in imports(source):
+        if level:
+            here = (ROOT / source).parents[level - 1]
+            assert here.is_relative_to(ROOT / folder), f"{source} leaves its folder: {name}"
+            if folder == "facade" and here == ROOT / folder:
+                assert not under(name, "functional") and not under(name, "adapters"), (
+                    f"{source}: write `from leafax.{name.split('.')[0]} import ...`"
+                )
+            continue
+        assert name.split(".")[0] not in FOLDERS, f"{source}: {name} is not its import name"
+        assert not any(under(name, package) for package in FORBIDDEN[folder]), (
+            f"{source} must know nothing of {name}"
+        )
+        if under(name, "leafax"):
+            private = [part for part in name.split(".") if part[0] == "_" and part[:2] != "__"]
+            assert not private, f"{source} reaches into another folder: {name}"
+
+
+IMPORT_IS_QUIET = """
+import os, sys
+import jax
+
+before = dict(jax.config.values), dict(os.environ)
+import leafax, leafax.functional, leafax.adapters
+import leafax.autograd, leafax.nn, leafax.optim, leafax.utils
+assert (dict(jax.config.values), dict(os.environ)) == before, "a setting has changed"
+taken = {"flax", "optax", "torch"} & set(sys.modules)
+assert not taken, f"import leafax has imported {sorted(taken)}"
+assert not jax._src.xla_bridge._backends, "import leafax has started a JAX backend"
+"""
+
+
+def test_import_takes_no_framework_and_changes_no_setting() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", IMPORT_IS_QUIET], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
