@@ -7,6 +7,12 @@ from typing import NamedTuple
 
 from leafax.functional.execution.plan import Plan
 
+# Reasons to cut a program. Those of `ON_HOST` read values on the host.
+LOOP = "a loop over integers"
+STEP = "optimizer.step()"
+LOADER = "a sample of a dataset"
+ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print", LOOP, LOADER})
+
 
 class Run(NamedTuple):
     """One line of `leafax.explain()`.

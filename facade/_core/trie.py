@@ -27,6 +27,7 @@ from leafax.functional.program.dtypes import default_float
 from leafax.functional.program.program import Aval
 
 from .dtypes import Size
+from .runner import Runner
 
 # Where gradients that reach a value go.
 NOWHERE, LEAF, NODE, EXTERNAL = range(4)
@@ -328,7 +329,9 @@ anomaly = _Anomaly()
 
 
 class Local(threading.local):
-    """The thread's recorder."""
+    """The thread's recorder; `runner` is the same in all threads."""
+
+    runner: Runner
 
     def __init__(self) -> None:
         self.roots: dict[Mode, State] = {}

@@ -21,26 +21,23 @@ from .._autograd.graph import keep_over_cut
 from .._core.faults import Pending, check_faults
 from .._core.host_transfer import placed
 from .._core.locks import ended, running, sharing
-from .._core.run_log import Run, history, plans
-from .._core.trie import LEAF, NODE, Trace, Value, local
+from .._core.run_log import ON_HOST, STEP, Run, history, plans
+from .._core.runner import Runner
+from .._core.trie import LEAF, NODE, Local, Trace, Value, local
 from .._storage.host_arrays import data_of
 from .._storage.pending_views import is_unsettled, settle_all
+from .._storage.read import was_leaf
 from .._tracing.eviction import bound
 from .._tracing.infer import user_line
-from .._tracing.inputs import Source
+from .._tracing.inputs import Source, enter
+from .._tracing.jax_transforms import refuse_over, value_of
 from .._tracing.leaf_tuples import mark_all_entered
 from .._tracing.preparations import REASON as PREPARED
 from .._tracing.tracer_checks import refuse_constant
 from .._tracing.undo import take_back
 from .recipes import Recipe, donatable, donates, recipe_of
 from .remembered_exits import Walk, alive, known, leave, remember
-from .transformed import refuse_over, value_of
-
-# What reads values on the host.
-LOOP = "a loop over integers"
-STEP = "optimizer.step()"
-LOADER = "a sample of a dataset"
-ON_HOST = frozenset({"item()", "bool()", "tolist()", "numpy()", "print", LOOP, LOADER})
+from .side_programs import compute, compute_elsewhere, evaluate_beside, salvage
 
 
 class Begun(NamedTuple):
@@ -331,24 +328,16 @@ def observe(t: Any, reason: str) -> Any:
     if t._array is None:
         refuse_constant()
         if t._trace is not None and t._trace.failure is not None:
-            from .side_programs import salvage
-
             array = salvage(t)
             check_faults()
             return array
         refuse_over(t)
         away = t._trace is not None and not t._trace.done and t._trace is not local.trace
         if local.aside or (away and t._stale is None):  # what is stale is read anew here
-            from .side_programs import compute, peek
-
-            array = compute(t) if local.aside else peek(t)
+            array = compute(t) if local.aside else compute_elsewhere(t)
             check_faults()
             return array
-        from .._storage.read import was_leaf
-        from .._tracing.inputs import enter
-        from .side_programs import glance
-
-        if not away and (array := glance(t, reason)) is not None:
+        if not away and (array := evaluate_beside(t, reason)) is not None:
             check_faults()
             return array
         if t._stale is not None and (t._creation or was_leaf(t)):
@@ -385,3 +374,6 @@ def synchronize() -> None:
     cut("synchronize()")
     jax.block_until_ready([t._array for t in live if t._array is not None])
     check_faults()
+
+
+Local.runner = Runner(cut, observe, compute, compute_elsewhere)

@@ -16,15 +16,15 @@ from .._core.faults import Pending
 from .._core.host_transfer import on_host as to_host
 from .._core.host_transfer import raw
 from .._core.locks import sharing, wait_for
-from .._core.run_log import Run, history
+from .._core.run_log import ON_HOST, Run, history
 from .._core.trie import NODE, NOWHERE, State, Trace, Value, local
 from .._storage.host_arrays import data_of
 from .._tracing.draws import is_draw
 from .._tracing.infer import user_line
+from .._tracing.inputs import enter
+from .._tracing.jax_transforms import run_inside
 from .._tracing.preparations import has_graph
 from .._tracing.undo import values_before
-from .cut import ON_HOST
-from .transformed import run_inside
 
 MOST = 8  # ops of what is looked at beside a program
 FEW = 4096  # elements of what is at rest as soon as one is looked at
@@ -71,7 +71,7 @@ class Peeked:
             self.state = s
 
 
-def peek(t: Any) -> Any:
+def compute_elsewhere(t: Any) -> Any:
     """The array of a tensor that another thread has pending, without touching its trace.
 
     The values that it depends on are computed anew from that trace's inputs: they are
@@ -170,13 +170,11 @@ def _part(trace: Trace, peeked: Peeked, index: int) -> tuple[list[Any], list[Any
 
 def compute(t: Any) -> Any:
     """The array of a tensor, without cutting the program that it is pending in."""
-    from .._tracing.inputs import enter
-
     enter(t, local.trace)
-    return peek(t)
+    return compute_elsewhere(t)
 
 
-def glance(t: Any, reason: str) -> Any:
+def evaluate_beside(t: Any, reason: str) -> Any:
     """The array of a tensor that follows from data at rest by a few ops.
 
     To look at a token, a label or a length while a graph is recorded cuts nothing: what is looked
@@ -195,12 +193,12 @@ def glance(t: Any, reason: str) -> Any:
         return None
     if reason in ON_HOST and value.dtype.kind in "iu":
         root = t if t._viewed is None else t._viewed[0]
-        if root._v.numel <= FEW and rest(t, reason):
+        if root._v.numel <= FEW and settle_early(t, reason):
             return data_of(t)
     return _beside(trace, value.index, reason)
 
 
-def rest(t: Any, reason: str) -> bool:
+def settle_early(t: Any, reason: str) -> bool:
     """Let a value that nothing was computed from yet be at rest, as if a cut had been there.
 
     Also what it is a view of. A batch that is drawn between forward and backward is looked at

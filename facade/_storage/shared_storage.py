@@ -24,8 +24,8 @@ from leafax.functional.program.op import TABLE, Op
 from .._core.locks import sharing
 from .._core.trie import NOWHERE, local, resting
 from .._core.view_ops import PICKED, Lens, Replayed, pick
-from .._runtime.transformed import at_home, is_foreign
 from .._tracing.inputs import enter, from_array, make, note_entry, renew_entry
+from .._tracing.jax_transforms import at_home, is_foreign
 from .autograd_roles import alias, apart, keep_edge, tag
 from .pending_views import detached
 from .read import plain_kind, without_grad

@@ -13,14 +13,14 @@ from .._autograd.graph import grad_dtype as _grad_dtype
 from .._core.transforms_running import active
 from .._core.trie import LEAF, NODE, NOWHERE, local, resting
 from .._core.vmap_protocol import hides_grad
-from .._runtime.side_programs import peek
-from .._runtime.transformed import refuse_gradient
+from .._runtime.side_programs import compute_elsewhere
 from .._storage.autograd_roles import alias
 from .._storage.data_writes import flagged
 from .._storage.read import drop_grad_fn, was_leaf
 from .._storage.shared_storage import detach as _detach
 from .._storage.shared_storage import flag, flag_views
 from .._tracing.inputs import enter, renew_entry
+from .._tracing.jax_transforms import refuse_gradient
 from .data_attribute import without_role
 from .hook_methods import HooksMixin
 
@@ -114,7 +114,7 @@ class AutogradMixin(HooksMixin):
         if self._stale is not None or (away and self._store is not None):
             enter(self, trace)
         elif away:  # another thread has it pending
-            self._array = peek(self)
+            self._array = compute_elsewhere(self)
         if self._v.index >= 0 and self._trace is trace:
             flagged(trace, self, self._v)
             value = _with_role(trace, self._v, kind)

@@ -12,13 +12,13 @@ from .._core.locks import sharing
 from .._core.python_data import name_of_type
 from .._core.trie import LEAF, NOWHERE, local, resting
 from .._core.vmap_protocol import refuse
-from .._runtime.transformed import refuse_write
 from .._storage.autograd_roles import alias, keep_edge, tag
 from .._storage.data_writes import moved, replaced
 from .._storage.read import was_leaf
 from .._storage.shared_storage import adopt, detach
 from .._storage.write import rebind
 from .._tracing.inputs import Source, enter
+from .._tracing.jax_transforms import refuse_write
 from .._tracing.undo import note_write
 
 # References to the right-hand side of `x.data = y` if `y` is a temporary.

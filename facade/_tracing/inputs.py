@@ -19,7 +19,7 @@ from .._core.handle import Handle
 from .._core.host_transfer import entering
 from .._core.locks import running, sharing, wait_for
 from .._core.trie import LEAF, NODE, NOWHERE, State, Trace, Value, local, resting
-from .._runtime.transformed import enter_foreign, is_foreign, new_tensor
+from .jax_transforms import enter_foreign, is_foreign, new_tensor
 from .leaf_tuples import mark_entered
 
 _ndarray = np.ndarray
@@ -105,7 +105,7 @@ def enter(t: Any, trace: Trace) -> Value:
         else:
             array = t._array
             if array is None:
-                array = _foreign(t)
+                array = local.runner.compute_elsewhere(t)
             elif type(array) is np.ndarray:
                 array = entering(t)
             value = add_input(trace, t._v.resting, array)
@@ -279,13 +279,6 @@ def step_to_input(trace: Trace, kind: Value) -> Value:
     local.states += 1
     state.next[kind] = after
     return value
-
-
-def _foreign(t: Any) -> Any:
-    """The array of a tensor that another thread's trace has pending, or that failed."""
-    from .._runtime.side_programs import peek
-
-    return peek(t)
 
 
 NUMBER = {

@@ -9,7 +9,6 @@ from typing import Any
 from leafax.functional.program.program import Node
 
 from .._core.trie import Trace, local
-from .._runtime.cut import cut
 from . import record
 from .miss import numbers_change, without_numbers
 from .record import BUDGET
@@ -17,6 +16,8 @@ from .record import BUDGET
 TURN = 256  # nodes in the programs that a loop without observations is cut into
 # What a call that draws random numbers counts for there: compiling one takes as long as so many.
 DRAWN = 30
+_TOO_BIG = "the bytes a program may hold are used up"
+_TOO_LONG = "the program is long"
 
 
 @contextmanager
@@ -57,7 +58,7 @@ def cut_for_budget(trace: Trace) -> None:
         budget = max(1, TURN // (turn + drawn * (DRAWN - 1))) * turn if turn else 0
         local.turn_end = None
     too_big = trace.nbytes > record.BUDGET_BYTES
-    cut("the bytes a program may hold are used up" if too_big else "the program is long")
+    local.runner.cut(_TOO_BIG if too_big else _TOO_LONG)
     local.budget = budget  # until something else cuts: then the loop is over
 
 

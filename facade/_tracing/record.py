@@ -291,9 +291,7 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
         if mode.counted:
             return _counted(trace, ("counted", *key), op, args, kwargs, budget)
         if budget and prepared_anew(trace, op, args):
-            from .._runtime.cut import cut
-
-            cut(REASON)
+            local.runner.cut(REASON)
             # Views among the operands are made anew, which is no preparation.
             return record(op, args, kwargs, budget=False)
         state = miss(trace, key, op, args, kwargs)

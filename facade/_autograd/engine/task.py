@@ -21,11 +21,11 @@ from ..._core.trie import NOWHERE, Mode, State, local, resting
 from ..._core.warn_once import warn_once
 from ..._rules.strides.of_gradients import unlike
 from ..._rules.strides.of_results import is_dense
-from ..._runtime.transformed import refuse_gradient
 from ..._storage.autograd_roles import alias, spread
 from ..._storage.shared_storage import detach
 from ..._storage.strides import stride
 from ..._tracing.inputs import enter, make
+from ..._tracing.jax_transforms import refuse_gradient
 from ..graph.accumulate_grad import AccumulateGrad
 from ..graph.grad_dtype import wanted
 from ..graph.node import Node

@@ -39,9 +39,7 @@ def part(leaf: Any) -> None:
     """
     trace = local.trace
     if trace.bulk or any(t is leaf for t in trace.sources.values()):
-        from ..._runtime.cut import cut
-
-        cut("a leaf that gets other memory")
+        local.runner.cut("a leaf that gets other memory")
     node = leaf._accumulator() if leaf._accumulator is not None else None
     if node is not None:
         node.left = leaf._v.resting

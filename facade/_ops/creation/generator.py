@@ -25,9 +25,9 @@ from ..._core.dtypes import int64, uint8
 from ..._core.handle import Handle
 from ..._core.host_transfer import failures, wait
 from ..._core.vmap_protocol import refuse_random
-from ..._runtime.transformed import refuse_draw
 from ..._tracing.draws import NEXT_KEY
 from ..._tracing.inputs import from_array, make
+from ..._tracing.jax_transforms import refuse_draw
 from ..._tracing.record import record
 from ..._tracing.undo import Draw
 

@@ -17,7 +17,7 @@ from leafax.functional.program.op import Op
 from ..._core.handle import Handle
 from ..._core.transforms_running import active
 from ..._core.trie import local
-from ..._runtime.transformed import refuse_write
+from ..._tracing.jax_transforms import refuse_write
 from .apply_inplace import apply_inplace
 
 

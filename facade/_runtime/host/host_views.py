@@ -21,6 +21,7 @@ from ..._core.handle import Handle
 from ..._core.locks import sharing
 from ..._core.trie import local, resting
 from ..._storage.host_arrays import data_of
+from ..._storage.shared_storage import share
 
 _SELECT = TABLE["select"]
 _tensor_class: Any = Handle
@@ -114,8 +115,6 @@ def items(t: Any, wait: bool = False) -> list[Any] | None:
 
 
 def _share(source: Any, out: Any, lens: Any) -> None:
-    from ..._storage.shared_storage import share
-
     share(source, out, lens, view=True)
 
 

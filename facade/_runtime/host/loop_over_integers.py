@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._core.run_log import LOOP
 from ..._core.trie import NOWHERE, local
+from ..._tracing.preparations import has_graph
+from ..cut import cut
+from ..side_programs import settle_early
 from .host_views import is_free, items
 
 MOST = 4096  # elements that one looks at so: each takes as long as a short program
@@ -18,13 +22,9 @@ def items_of(t: Any) -> list[Any] | None:
     found = items(t)
     if found is not None or not _is_pending(t) or not is_free():
         return found
-    from ..._tracing.preparations import has_graph
-    from ..cut import LOOP, cut
-    from ..side_programs import rest
-
     if not has_graph(local.trace.state):
         cut(LOOP, (t,))
-    elif not rest(t, LOOP):
+    elif not settle_early(t, LOOP):
         return None
     return items(t, wait=True)
 

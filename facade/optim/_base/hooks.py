@@ -14,8 +14,9 @@ from typing import Any
 
 from ..._autograd.graph.hook_handle import RemovableHandle
 from ..._core.faults import check_ready_faults
+from ..._core.run_log import STEP
 from ..._core.trie import local
-from ..._runtime.cut import STEP, abandon, cut
+from ..._runtime.cut import abandon, cut
 from ..._tracing.undo import take_back
 
 Hooks = OrderedDict[int, Callable[..., Any]]

@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from ..._runtime.cut import LOADER, observe
+from ..._core.run_log import LOADER
+from ..._runtime.cut import observe
 from ..._storage.host_arrays import data_of
 from ..._tensor.tensor import Tensor
 

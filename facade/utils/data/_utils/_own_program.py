@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ...._core.run_log import LOADER
 from ...._core.trie import Trace, local
-from ...._runtime.cut import LOADER, cut
+from ...._runtime.cut import cut
 
 
 @contextmanager

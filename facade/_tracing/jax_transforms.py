@@ -29,7 +29,7 @@ from leafax.functional.program.transformation import (
 )
 
 from .._core.trie import LEAF, NOWHERE, Local, State, Trace, Value, local, resting
-from .._tracing.tracer_checks import refuse_constant
+from .tracer_checks import refuse_constant
 
 _alive: WeakSet[Trace] = WeakSet()
 _WIDE = ("float64", "complex128")
@@ -162,15 +162,11 @@ def value_of(t: Any, reason: str) -> Any:
     """
     inside = inside_of(t)
     if inside is None:
-        from .cut import observe
-
         with outside():
-            return observe(t, reason)
+            return local.runner.observe(t, reason)
     refuse_over(t)
-    from .side_programs import compute
-
     with within_trace(inside):
-        array = compute(t)
+        array = local.runner.compute(t)
     if reason not in ("jax()", "to(device)") and isinstance(array, jax.core.Tracer):
         raise RuntimeError(
             f"{reason} asks for a number inside `{name_of_trace(inside)}`, which traces the "
