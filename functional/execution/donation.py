@@ -16,7 +16,7 @@ from ..program.program import Aval, Input, Node
 def pair(
     entries: Sequence[Input | Node], outputs: Sequence[int], donatable: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The outputs in the order in which they are to be returned, and the inputs to donate.
+    """Return the outputs in the order in which they are to be returned, and the inputs to donate.
 
     Args:
       entries: of the program.
@@ -49,7 +49,7 @@ def _fits(output: Aval, given: Aval) -> bool:
 
 
 def _homes(entries: Sequence[Input | Node]) -> dict[int, int]:
-    """For values that update an input: which one, by position."""
+    """Map each value that updates an input to that input's position."""
     home: dict[int, int] = {}
     avals: list[Aval] = []
     given: set[int] = set()

@@ -29,7 +29,7 @@ Bounds = tuple[Any, Any]
 
 
 def _unit(key: Any, place: Any) -> Any:
-    """Uniform numbers on [0, 1), of the words from `place` on, as `jax.random` makes them."""
+    """Draw uniform numbers on [0, 1) as `jax.random` does, of the words from `place` on."""
     low = jax.lax.iota(jnp.uint32, _BLOCK) + place
     first, second = threefry2x32_p.bind(key[0], key[1], jnp.zeros_like(low), low)
     bits = (first ^ second) >> np.uint32(9) | _ONE

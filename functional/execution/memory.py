@@ -47,7 +47,7 @@ def check_memory(executable: Any, program: Program) -> None:
 
 
 def as_out_of_memory(error: BaseException, program: Program) -> BaseException:
-    """The error itself, or an `OutOfMemoryError` that names the largest value if memory was short.
+    """Return the error, or an `OutOfMemoryError` that names the largest value if memory was short.
 
     Args:
       error: raised while the program ran.
@@ -83,7 +83,7 @@ def describe_largest(program: Program) -> str:
 
 
 def _values(node: Node, operands: Sequence[Aval]) -> list[Any]:
-    """All that a node computes, also on the way to its results."""
+    """Return all that a node computes, also on the way to its results."""
     try:
         with jax.enable_x64(True):
             traced = jax.make_jaxpr(node.call.evaluate)(*[a.struct() for a in operands])
@@ -107,7 +107,7 @@ def _is_program(x: Any) -> bool:
 
 
 def device_memory() -> int | None:
-    """Bytes of memory of the default device; None if it does not tell."""
+    """Return the bytes of memory of the default device; None if it does not tell."""
     device = jax.local_devices()[0]
     if device.platform == "cpu":
         try:
@@ -119,7 +119,7 @@ def device_memory() -> int | None:
 
 
 def _swap() -> int:
-    """Bytes of swap space, where the system tells."""
+    """Return the bytes of swap space, where the system tells."""
     try:
         with open("/proc/meminfo") as lines:
             return sum(int(x.split()[1]) << 10 for x in lines if x.startswith("SwapTotal"))
@@ -128,7 +128,7 @@ def _swap() -> int:
 
 
 def spell_bytes(size: float) -> str:
-    """A size as people read it: `1.5 GiB`.
+    """Spell a size as people read it: `1.5 GiB`.
 
     >>> spell_bytes(3 << 29)
     '1.5 GiB'

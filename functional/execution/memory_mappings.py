@@ -14,7 +14,7 @@ _compilations = itertools.count(1)
 
 
 def too_many() -> bool:
-    """Whether half of the mappings are taken; asked before each compilation, looks now and then."""
+    """Return True if half of the mappings are taken, by a look now and then, not at each call."""
     if next(_compilations) % _EVERY:
         return False
     used, allowed = mappings()
@@ -22,7 +22,7 @@ def too_many() -> bool:
 
 
 def mappings() -> tuple[int, int]:
-    """Memory mappings that the process has and may have; `(0, 1)` where nobody counts them."""
+    """Return how many memory mappings the process has and may have; `(0, 1)` if unknown."""
     try:
         with open("/proc/sys/vm/max_map_count") as limit, open("/proc/self/maps") as lines:
             return sum(1 for _ in lines), int(limit.read())

@@ -41,7 +41,7 @@ class OpByOp:
     def run(
         self, args: Sequence[Any], side: Side, make_room: Callable[[], None], host: bool = False
     ) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
-        """The outputs, the leaves of residuals, and the faults (as `lower` gives them) or None.
+        """Run the program; return outputs, residuals' leaves, and faults like `lower`, or None.
 
         Args:
           side: is told of the residuals and the fault sites.
@@ -119,7 +119,7 @@ class OpByOp:
         return last_use, needed, needed | last_use.keys()
 
     def _placed(self, kept: list[tuple[Residual, int]]) -> list[Residual]:
-        """Residuals among those of the whole program, the same objects in each run.
+        """Return the residuals by their places in the whole program, the same objects in each run.
 
         Args:
           kept: those of single nodes, and how many arrays came before theirs.
@@ -133,7 +133,7 @@ class OpByOp:
 
 
 def _on_device(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arrays as JAX's: NumPy's, and numbers, go to the device in one call."""
+    """Put NumPy's arrays and Python's numbers on the device, in one call."""
     places = [k for k, array in enumerate(arrays) if not isinstance(array, jax.Array)]
     if not places:
         return arrays
@@ -144,7 +144,7 @@ def _on_device(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _steps(program: Program) -> list[tuple[Node, Any]]:
-    """The nodes as they run alone, and what they are called with the shapes that they take."""
+    """Return the nodes as they run alone, each with its call and the abstract values it takes."""
     kept = dict(program.residuals)
     avals: list[Aval] = []
     steps = []

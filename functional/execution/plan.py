@@ -174,12 +174,12 @@ class Plan:
 
     @staticmethod
     def _given(ready: tuple[Any, Packing | None], args: Sequence[Any]) -> Sequence[Any] | None:
-        """What the executable is called with; None if it cannot be with these inputs."""
+        """Return the executable's arguments; None if it cannot take these inputs."""
         packing = ready[1]
         return args if packing is None else packing.packed(args)
 
     def forget(self) -> None:
-        """Let go of the executable; the next run compiles it again."""
+        """Release the executable; the next run compiles it again."""
         with self._lock:
             ready, self._ready, self._flat = self._ready, None, None
         if ready is not None:
@@ -187,7 +187,7 @@ class Plan:
 
     @property
     def compiled(self) -> bool:
-        """Whether it holds an executable."""
+        """True while it holds an executable."""
         return self._ready is not None
 
     def _compile(self, args: Sequence[Any]) -> None:
@@ -228,7 +228,7 @@ class Plan:
         return any(isinstance(node.call, (VjpCall, ResidualCall)) for node in self.nodes)
 
     def lowered(self, args: Sequence[Any]) -> Any:
-        """The `jax.stages.Lowered` of the program, for its text and memory analysis."""
+        """Return the program's `jax.stages.Lowered`, for its text and memory analysis."""
         with jax.enable_x64(True):
             if self._ready is None:
                 self._compile(args)
@@ -246,7 +246,7 @@ def _nothing() -> None:
 
 @functools.cache
 def _keep_freed_memory() -> None:
-    """Let the C library keep the blocks that one step frees for the next one.
+    """Make the C library keep the blocks that one step frees for the next one.
 
     glibc gives blocks above a threshold back to the kernel when they are freed, and their pages
     are faulted in again at every step: 250 faults, half a millisecond, of a 5 ms step. The
@@ -279,7 +279,7 @@ def plan_for(
     still: tuple[int, ...] = (),
     guards: tuple[tuple[int, int], ...] = (),
 ) -> Plan:
-    """The plan of a program: the same one for equal structure.
+    """Return the plan of a program, one for equal structure.
 
     Args:
       donate: inputs whose buffers the outputs may take.

@@ -51,7 +51,7 @@ def _guard_public(module: types.ModuleType) -> None:
 
 
 def shown(error: BaseException) -> types.TracebackType | None:
-    """The frames of an error's traceback that are the user's, or all if they are asked for."""
+    """Return the frames of an error's traceback that are the user's, or all on request."""
     entries = []
     tb = error.__traceback__
     if _all_shown():
@@ -116,7 +116,7 @@ def _raised_here(error: BaseException) -> bool:
 
 
 def _functions(found: Any) -> Iterator[types.FunctionType]:
-    """The functions of leafax that calling `found`, or using it if it is a class, may run."""
+    """Yield leafax's functions that run when `found` is called, or used if it is a class."""
     if isinstance(found, types.FunctionType):
         if is_library_file(found.__code__.co_filename):
             yield found
@@ -179,7 +179,7 @@ def _example() -> _Handler:
 
 
 def _guard(code: types.CodeType) -> types.CodeType:
-    """The code with `try: ... except: hide(); raise` around it and the functions that it makes."""
+    """Wrap the code, and the functions that it makes, in `try: ... except: hide(); raise`."""
     found = _guarded.get(code)
     if found is not None:
         return found
@@ -238,7 +238,7 @@ def _entries(table: bytes) -> Iterator[_Entry]:
 
 @functools.cache
 def _no_lines(units: int) -> bytes:
-    """A table of lines for code that belongs to none: eight units a byte."""
+    """Make a table of lines for code that belongs to none: eight units a byte."""
     return bytes(0x80 | 15 << 3 | min(8, units - k) - 1 for k in range(0, units, 8))
 
 

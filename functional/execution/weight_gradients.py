@@ -21,7 +21,7 @@ _OVER_ROWS = (((0,), (0,)), ((), ()))
 
 
 def turned(program: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with such products turned round; itself if it has none."""
+    """Transpose such products in the program; return it as it is if it has none."""
     jaxpr = _turned(program.jaxpr)
     return program if jaxpr is program.jaxpr else ClosedJaxpr(jaxpr, program.consts)
 
@@ -54,7 +54,7 @@ def _is_weight_gradient(eqn: Any) -> bool:
 
 
 def _replacement(eqn: Any, new: Any) -> list[Any]:
-    """The ops of the same product, its first operand turned round before."""
+    """Return the ops of the same product whose first operand was transposed before."""
     options = {k: v for k, v in eqn.params.items() if k in ("precision", "preferred_element_type")}
 
     def product(a: Any, b: Any) -> Any:

@@ -37,7 +37,7 @@ class Watched:
 
 
 def watch_callbacks(program: ClosedJaxpr, raised: list[BaseException]) -> ClosedJaxpr:
-    """The program with its host callbacks watched; itself if it has none.
+    """Watch the host callbacks of a program; return it as it is if it has none.
 
     Args:
       raised: takes what the callbacks raise.
@@ -60,7 +60,7 @@ def _watched(jaxpr: Jaxpr, raised: list[BaseException]) -> Jaxpr:
 
 
 def _in_param(value: Any, raised: list[BaseException]) -> Any:
-    """An equation's parameter, with the callbacks of programs in it watched."""
+    """Watch the callbacks in the programs of an equation's parameter."""
     if isinstance(value, ClosedJaxpr):
         return watch_callbacks(value, raised)
     if isinstance(value, Jaxpr):

@@ -48,12 +48,12 @@ class Lowered:
         return str(self._compiled().as_text())
 
     def cost(self) -> dict[str, float]:
-        """XLA's estimate: `flops`, `bytes accessed` and others."""
+        """Return XLA's cost estimate: `flops`, `bytes accessed` and others."""
         found = self._compiled().cost_analysis()
         return dict(found[0] if isinstance(found, list) else found)
 
     def memory(self) -> Any:
-        """XLA's memory analysis: bytes of arguments, outputs and temporaries."""
+        """Return XLA's memory analysis: bytes of arguments, outputs and temporaries."""
         return self._compiled().memory_analysis()
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class Lowered:
 
 
 def lower(outputs: Any, inputs: Any) -> Lowered:
-    """The pure JAX function from `inputs` to `outputs`.
+    """Return the pure JAX function from `inputs` to `outputs`.
 
     Args:
       outputs: a tensor or several, recorded and not yet run.

@@ -19,7 +19,7 @@ from jax.extend.core import ClosedJaxpr, Var, gensym, jaxpr_as_fun
 def unwritten(
     results: Sequence[Any], arrays: Any, guards: Sequence[tuple[int, int]], bad: Any
 ) -> tuple[Any, ...]:
-    """Results, with what the inputs held where `bad` is True.
+    """Return the results, but the inputs' old values where `bad` is True.
 
     Args:
       arrays: the inputs, by their places.
@@ -34,7 +34,7 @@ def unwritten(
 def evaluate_guarded(
     fn: Callable[..., Any], args: Sequence[Any], olds: Mapping[int, Any], bad: Any
 ) -> tuple[Any, ...]:
-    """`fn(*args)`, some results being old ones where `bad` is True, for other results too.
+    """Evaluate `fn(*args)`; where `bad` is True some results stay old, and others use them.
 
     Args:
       olds: what to return instead, by the place of the result.

@@ -74,7 +74,7 @@ class JvpCall:
         return []
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
-        """A tangent has its output's shape and dtype, a wider one if it follows from such."""
+        """Return abstract tangents: the outputs', or in wider dtypes that follow from such."""
         absent = dict(self.missing)
         present = iter(avals)
         inputs = [absent[i] if i in absent else next(present) for i in range(self.n)]
@@ -85,7 +85,7 @@ class JvpCall:
 
 
 def _wide(dtype: Any, along: Any) -> Any:
-    """What an input is computed in whose tangent may be of a wider dtype."""
+    """Return the dtype to compute an input in whose tangent may be of a wider dtype."""
     real = jnp.issubdtype(dtype, jnp.floating)
     if dtype == along or real != jnp.issubdtype(along, jnp.floating):
         return dtype
@@ -99,7 +99,7 @@ def jvp_of(
     call: Any, n: int, given: tuple[int, ...], wanted: tuple[int, ...],
     missing: tuple[tuple[int, Aval], ...] = (),
 ) -> JvpCall:  # fmt: skip
-    """The one `JvpCall` with these columns."""
+    """Return the one `JvpCall` with these columns."""
     key = (call, n, given, wanted, missing)
     made = _JVPS.get(key)
     if made is None:
@@ -109,7 +109,7 @@ def jvp_of(
 
 @functools.lru_cache(4096)
 def unread_inputs(call: JvpCall, avals: tuple[Aval, ...]) -> tuple[tuple[int, Aval], ...]:
-    """The inputs of the differentiated call that its derivative does not read: for `missing`.
+    """Return which inputs of the differentiated call its derivative does not read: for `missing`.
 
     Args:
       call: has nothing missing.
@@ -123,7 +123,7 @@ def unread_inputs(call: JvpCall, avals: tuple[Aval, ...]) -> tuple[tuple[int, Av
 
 @functools.lru_cache(4096)
 def reached_outputs(call: Any, avals: tuple[Aval, ...], given: tuple[int, ...]) -> frozenset[int]:
-    """Which outputs of a call depend on any of these inputs."""
+    """Return which outputs of a call depend on any of these inputs."""
     with jax.enable_x64(True):
         jaxpr = jax.make_jaxpr(call.evaluate)(*[a.struct() for a in avals]).jaxpr
     live = {jaxpr.invars[i] for i in given}
@@ -135,7 +135,7 @@ def reached_outputs(call: Any, avals: tuple[Aval, ...], given: tuple[int, ...]) 
 
 @functools.lru_cache(4096)
 def read_inputs(call: Any, avals: tuple[Aval, ...], outputs: tuple[int, ...]) -> frozenset[int]:
-    """Which inputs any of these outputs of a call is computed from."""
+    """Return from which inputs these outputs of a call are computed."""
     with jax.enable_x64(True):
         jaxpr = jax.make_jaxpr(call.evaluate)(*[a.struct() for a in avals]).jaxpr
     used = dce_jaxpr(jaxpr, [k in outputs for k in range(len(jaxpr.outvars))])[1]

@@ -30,12 +30,12 @@ class KeyData:
 
 
 def is_key(x: Any) -> bool:
-    """Whether this is an array of random keys (of the new style)."""
+    """Return True for an array of random keys (of the new style)."""
     return isinstance(x, jax.Array) and bool(jnp.issubdtype(x.dtype, jax.dtypes.prng_key))
 
 
 def without_keys(tree: Any) -> Any:
-    """The tree with a `KeyData` for each array of random keys. Inverse of `with_keys`."""
+    """Replace each array of random keys in a tree by a `KeyData`. Inverse of `with_keys`."""
 
     def data(x: Any) -> Any:
         return KeyData(jax.random.key_data(x), jax.random.key_impl(x)) if is_key(x) else x
@@ -44,7 +44,7 @@ def without_keys(tree: Any) -> Any:
 
 
 def with_keys(tree: Any) -> Any:
-    """The tree with random keys for `KeyData` of arrays. Inverse of `without_keys`."""
+    """Replace each `KeyData` in a tree by random keys. Inverse of `without_keys`."""
 
     def key(x: Any) -> Any:
         return jax.random.wrap_key_data(x.data, impl=x.impl) if isinstance(x, KeyData) else x

@@ -38,7 +38,7 @@ class Side:
 
 
 def prune(program: Program) -> Program:
-    """Without the nodes that no output and no check needs; inputs stay where they are."""
+    """Remove the nodes that no output and no check needs; inputs stay where they are."""
     firsts = program.first_values()
     owner: dict[int, int] = {}
     for e, (entry, first) in enumerate(zip(program.entries, firsts, strict=True)):
@@ -68,7 +68,7 @@ def picked(
     kept: Sequence[tuple[int, int, Any]], outputs: Sequence[int],
     residuals: Sequence[tuple[int, tuple[int, ...]]] = (),
 ) -> Program:  # fmt: skip
-    """A part of a program as one of its own.
+    """Make a part of a program a program of its own.
 
     Args:
       kept: of each entry its place in the whole, the number of its first value there, and itself.
@@ -100,7 +100,7 @@ def is_checked(entry: Any) -> bool:
 
 
 def shared_pullbacks(program: Program) -> dict[int, tuple[int, ...]]:
-    """Entries to evaluate by `jax.vjp`, with the input positions to differentiate.
+    """Return the entries to evaluate by `jax.vjp`, with the inputs to differentiate by.
 
     A node shares with its gradient nodes if they take the very values that it took and are not
     differentiated in their turn.
@@ -128,7 +128,7 @@ def _shares(program: Program, e: int, entry: Any, differentiated: set[int]) -> b
 def lower(
     program: Program, side: Side | None = None, guards: Sequence[tuple[int, int]] = ()
 ) -> Callable[..., tuple[Any, ...]]:
-    """The program as a pure JAX function of its inputs.
+    """Turn the program into a pure JAX function of its inputs.
 
     Args:
       program: what to lower.
@@ -203,7 +203,7 @@ def lower(
 def _guarded_early(
     program: Program, guards: Sequence[tuple[int, int]], pulls: Mapping[int, Any]
 ) -> dict[int, dict[int, int]]:
-    """Entries behind all checks that make guarded outputs: which of their results, which inputs."""
+    """Return which results of entries behind all checks are guarded, and by which inputs."""
     over = {program.outputs[k]: i for k, i in guards}
     found: dict[int, dict[int, int]] = {}
     values = list(zip(program.entries, program.first_values(), strict=True)) if over else []
@@ -241,7 +241,7 @@ def summarise(fault: Any) -> tuple[Any, Any]:
 
 
 def needed_inputs(call: VjpCall, avals: tuple[Aval, ...]) -> frozenset[int]:
-    """Which inputs of the differentiated call its gradient really reads.
+    """Return which inputs of the differentiated call its gradient really reads.
 
     Found by tracing the gradient and dropping what does not reach it, so what backward keeps
     over a cut is what it will use: nothing for `add`, both factors for `mul`. Gradients that differ
@@ -263,6 +263,6 @@ def needed_inputs(call: VjpCall, avals: tuple[Aval, ...]) -> frozenset[int]:
 
 
 def _read_by(traced: Any, n: int) -> frozenset[int]:
-    """Which of the first inputs the outputs come from."""
+    """Return which of the first inputs the outputs come from."""
     used = dce_jaxpr(traced.jaxpr, [True] * len(traced.jaxpr.outvars))[1]
     return frozenset(i for i in range(n) if used[i])

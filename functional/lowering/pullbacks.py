@@ -15,7 +15,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 
 def fingerprint(treedef: Any) -> Hashable | None:
-    """What a closure computes, as far as it is not told by the call that it differentiates.
+    """Describe what a closure computes, beyond the call that it differentiates.
 
     None where that cannot be told: such a closure is like no other. What equations are called
     with (their `params`) is left out: it follows from the call.

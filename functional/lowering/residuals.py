@@ -33,7 +33,7 @@ class Residual:
         self.calls: dict[Any, ResidualCall] = {}
 
     def arrays(self, returned: Sequence[Any]) -> tuple[Any, ...]:
-        """The leaves of the closure, out of all that a run returned."""
+        """Pick the leaves of the closure out of all that a run returned."""
         return tuple([returned[i] for i in self.places])
 
 
@@ -86,7 +86,7 @@ _KEEPING: weakref.WeakValueDictionary[Any, KeepingCall] = weakref.WeakValueDicti
 
 
 def keeping_of(call: Any, wanted: tuple[int, ...], avals: tuple[Aval, ...]) -> KeepingCall:
-    """The one `KeepingCall` for inputs like these: its leaves depend on their shapes."""
+    """Return the one `KeepingCall` for inputs like these: its leaves depend on their shapes."""
     key = (call, wanted, avals)
     made = _KEEPING.get(key)
     if made is None:

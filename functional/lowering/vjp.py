@@ -42,7 +42,7 @@ _PLACES = frozenset({"index", "indices", "condition", "mask"})
 
 
 def _moves(call: Any) -> bool:
-    """Whether a call's gradient is its cotangent's numbers, summed, in other places."""
+    """Return True if a call's gradient is its cotangent's numbers, summed, in other places."""
     op = getattr(call, "op", None)
     if op is None:
         return False
@@ -56,7 +56,7 @@ def _moves(call: Any) -> bool:
 def differentiate(
     evaluate: Callable[..., tuple[Any, ...]], arrays: Sequence[Any], wanted: Sequence[int]
 ) -> tuple[tuple[Any, ...], Pullback]:
-    """Outputs of `evaluate` at `arrays`, and its pullback with respect to the `wanted` inputs.
+    """Evaluate at `arrays`, and return the outputs and their pullback to the `wanted` inputs.
 
     The pullback takes one cotangent an output (None for zero) and follows PyTorch's convention
     for complex numbers, which is the conjugate of JAX's.
@@ -129,7 +129,7 @@ class Pullback:
 
 
 def _zeros(aval: Aval) -> Any:
-    """Zeros; for a Python number one that is typed as weakly, or it would widen the result."""
+    """Make zeros; for a Python number a weakly typed one, or it would widen the result."""
     return jnp.asarray(aval.dtype.type(0).item()) if aval.weak else jnp.zeros(*aval[:2])
 
 
@@ -168,17 +168,17 @@ class VjpCall:
         return self.call.root
 
     def pattern(self, size: Size) -> Any:
-        """What tells it from other gradients of the same root."""
+        """Tell this gradient from others of the same root, whatever the lengths."""
         inner = self.call.pattern(size)
         return (inner, self.n, self.wanted, self.given, self._resized(size))
 
     def sized(self, size: Size) -> VjpCall:
-        """The same gradient with other lengths in it."""
+        """Return the same gradient with other lengths in it."""
         inner = self.call.sized(size)
         return VjpCall(inner, self.n, self.wanted, self.given, self._resized(size))
 
     def shapes(self) -> list[tuple[int, ...]]:
-        """The lengths in the arguments of what is differentiated, and those of stand-ins."""
+        """Return the lengths in the arguments of the differentiated call, and of stand-ins."""
         given = self.call.shapes()
         return given and [*given, *[aval.shape for _, aval in self.missing]]
 
@@ -186,14 +186,14 @@ class VjpCall:
         return tuple([(i, resized(aval, size)) for i, aval in self.missing])
 
     def free(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
-        """All but the cotangents, whose shapes are those of the outputs."""
+        """Return all abstract values but the cotangents', whose shapes are those of the outputs."""
         return avals[: self.n - len(self.missing)]
 
     def learn(self, traced: Any) -> None:
-        """Nothing becomes known of it by tracing."""
+        """Learn nothing: tracing tells nothing of a gradient."""
 
     def taken(self, avals: tuple[Aval, ...], size: Size) -> list[Aval]:
-        """What it takes where the lengths are replaced by others."""
+        """Return the abstract values that it takes with other lengths."""
         inputs = self.call.taken(self._inputs(avals), size)
         outs = abstract(self.call.sized(size).evaluate, inputs)
         absent = dict(self.missing)
@@ -201,12 +201,12 @@ class VjpCall:
         return present + [outs[k] for k in self.given]
 
     def _inputs(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
-        """Abstract values of what `call` takes, stand-ins included."""
+        """Return abstract values of what `call` takes, stand-ins included."""
         absent, present = dict(self.missing), iter(avals)
         return tuple([absent[i] if i in absent else next(present) for i in range(self.n)])
 
     def split(self, arrays: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Inputs of `call` (stand-ins included), and one cotangent or None an output."""
+        """Return inputs of `call` (stand-ins included), and one cotangent or None an output."""
         absent = dict(self.missing)
         n_present = self.n - len(absent)
         present, given = iter(arrays[:n_present]), iter(arrays[n_present:])
@@ -224,7 +224,7 @@ class VjpCall:
         return []
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
-        """A gradient has its input's shape and dtype: nothing needs to be traced."""
+        """Return the inputs' shapes and dtypes, which gradients have: nothing is traced."""
         _refuse(self.call)
         inputs = self._inputs(avals)
         return tuple(Aval(inputs[i].shape, inputs[i].dtype) for i in self.wanted)
@@ -240,7 +240,7 @@ def vjp_of(
     given: tuple[int, ...],
     missing: tuple[tuple[int, Aval], ...] = (),
 ) -> VjpCall:
-    """The one `VjpCall` with these columns."""
+    """Return the one `VjpCall` with these columns."""
     key = (call, n, wanted, given, missing)
     made = _VJPS.get(key)
     if made is None:

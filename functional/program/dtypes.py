@@ -48,7 +48,7 @@ _CATEGORIES = {"b": _BOOL, "u": _INT, "i": _INT, "f": _FLOAT, "V": _FLOAT, "c": 
 
 
 def scalar_name(dtype: Any) -> str:
-    """What PyTorch's messages call a dtype: `"Float"` for float32, `"Long"` for int64."""
+    """Return PyTorch's name of a dtype in messages: `"Float"` for float32, `"Long"` for int64."""
     return SCALAR_NAMES[np.dtype(dtype)]
 
 
@@ -62,12 +62,12 @@ _CPP_NAMES = {
 
 
 def cpp_name(dtype: Any) -> str:
-    """What messages from C++ call a dtype: `"float"` for float32, `"long int"` for int64."""
+    """Return C++'s name of a dtype in messages: `"float"` for float32, `"long int"` for int64."""
     return _CPP_NAMES.get(scalar_name(dtype), scalar_name(dtype))
 
 
 def category(dtype: Any) -> int:
-    """0 for bool, 1 for integers, 2 for floating point, 3 for complex."""
+    """Return 0 for bool, 1 for integers, 2 for floating point, 3 for complex."""
     dtype = np.dtype(dtype)
     return _FLOAT if dtype == bfloat16 else _CATEGORIES[dtype.kind]
 
@@ -81,12 +81,12 @@ def is_complex(dtype: Any) -> bool:
 
 
 def is_differentiable(dtype: Any) -> bool:
-    """True for the dtypes whose tensors may require gradients: floating point and complex."""
+    """Return True for dtypes whose tensors may require gradients: floating point and complex."""
     return category(dtype) >= _FLOAT
 
 
 def is_integral(dtype: Any) -> bool:
-    """True for integers and bool."""
+    """Return True for integers and bool."""
     return category(dtype) <= _INT
 
 
@@ -100,13 +100,13 @@ _COMPLEX_OF: dict[np.dtype, np.dtype] = {
 
 
 def real_of(dtype: Any) -> np.dtype:
-    """The dtype of the real part: float32 for complex64, itself for real dtypes."""
+    """Return the dtype of the real part: float32 for complex64, itself for real dtypes."""
     dtype = np.dtype(dtype)
     return _REAL_OF.get(dtype, dtype)
 
 
 def complex_of(dtype: Any) -> np.dtype:
-    """The complex dtype of the same precision, itself for complex dtypes."""
+    """Return the complex dtype of the same precision, itself for complex dtypes."""
     dtype = np.dtype(dtype)
     return _COMPLEX_OF.get(dtype, dtype)
 
@@ -148,7 +148,7 @@ _DEFAULTS = {
 
 
 def is_number(x: Any) -> bool:
-    """True for a Python number and for its runtime form, a weakly typed scalar."""
+    """Return True for a Python number and for its runtime form, a weakly typed scalar."""
     return isinstance(x, (bool, int, float, complex)) or getattr(x, "weak_type", False)
 
 
@@ -210,7 +210,7 @@ _BY_HALVES: dict[str, Any] = {"uint32": np.int32, "uint64": np.int64}
 
 
 def _as_integer(x: Any, dtype: np.dtype) -> Any:
-    """A float array as integers, what does not fit as on the processors that PyTorch runs on.
+    """Cast a float array to integers, what does not fit as PyTorch's processors do.
 
     XLA saturates. There the lowest bits of a wider integer are taken, and what that cannot hold
     (NaN, too) is its smallest number.
@@ -231,7 +231,7 @@ def _as_integer(x: Any, dtype: np.dtype) -> Any:
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """`x` (array or number) as a strongly typed JAX array of `dtype`.
+    """Cast `x` (array or number) to a strongly typed JAX array of `dtype`.
 
     Complex to real drops the imaginary part, as PyTorch does.
     """
@@ -277,7 +277,7 @@ _thread = _DefaultFloat()
 
 
 def default_float() -> np.dtype:
-    """The dtype that Python floats become: `torch.get_default_dtype()`."""
+    """Return the dtype that Python floats become: `torch.get_default_dtype()`."""
     return _default_float[0] if _thread.own is None else _thread.own
 
 

@@ -18,7 +18,7 @@ C_NAMES = {
 
 
 def fits_int64(number: int) -> bool:
-    """Whether a Python int fits in 64 bits with its sign."""
+    """Return True if a Python int fits in 64 bits with its sign."""
     return -(1 << 63) <= number < 1 << 63
 
 

@@ -161,12 +161,12 @@ class Fault:
 
 
 def camel(name: str) -> str:
-    """`"log_softmax"` -> `"LogSoftmax"`, as PyTorch's code generator names backward nodes."""
+    """Turn `"log_softmax"` into `"LogSoftmax"`, as PyTorch's code generator names nodes."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
 def op(**columns: Any) -> Callable[[Body], Body]:
-    """Decorator: enter a JAX function into the table and return it unchanged.
+    """Enter a JAX function into the table and return it unchanged; a decorator.
 
     A body reads like this (the name is taken, so the example only defines it)::
 

@@ -104,7 +104,7 @@ def invert(mask: PyTree) -> PyTree:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The three known names most like `name`, for a message: '`a`, `b`, `c`'."""
+    """Return the three known names most like `name`, for a message: '`a`, `b`, `c`'."""
     near = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=0.0)
     return ", ".join(f"`{one}`" for one in near)
 
@@ -142,7 +142,7 @@ def _no_match(pattern: Pattern, names: list[str]) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _compile_glob(glob: str) -> re.Pattern[str]:
-    """A glob as a regular expression: the node that it matches, and all below that node."""
+    """Turn a glob into a regular expression for the node that it matches, and all below it."""
     names = glob.split(".")
     # All below is selected anyway: a last `**` adds nothing.
     while names and names[-1] == "**":

@@ -58,7 +58,7 @@ class Slot(NamedTuple):
 
 
 def freeze(x: Any) -> Any:
-    """A hashable form of a static argument that tells 1, 1.0 and True (and 0.0, -0.0) apart."""
+    """Return a hashable form of a static argument that tells 1, 1.0 and True (and ±0.0) apart."""
     kind = type(x)
     if kind is float:
         return (float, x.hex())
@@ -76,7 +76,7 @@ def freeze(x: Any) -> Any:
 
 
 def fill(template: Any, arrays: Sequence[Any]) -> Any:
-    """`template` with each `Slot` replaced by its array."""
+    """Replace each `Slot` of `template` by its array."""
     kind = type(template)
     if kind is Slot:
         return arrays[template.index]
@@ -161,7 +161,7 @@ class Call(AnyLengths):
         return list(self.op.check(*fill(self.args, arrays), **fill(self.kwargs, arrays)) or ())
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
-        """Shapes and dtypes of the outputs; the body's own errors pass through."""
+        """Infer shapes and dtypes of the outputs; the body's own errors pass through."""
         known = self._abstract.get(avals)
         if known is None:
             found = of_any_lengths(self, avals, lambda: abstract(self.evaluate, avals))
@@ -178,12 +178,12 @@ def _is_lengths(x: Any) -> bool:
 
 @functools.cache
 def _alike(op: Op, floats: Any) -> AnyLengths:
-    """What calls of an op that takes lengths have in common."""
+    """Return the object that calls of an op have in common which differ in lengths alone."""
     return AnyLengths()
 
 
 def _resized(call: Call, size: Size) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A call's arguments with other lengths."""
+    """Return a call's arguments with other lengths."""
     op = call.op
 
     def other(x: Any) -> Any:
@@ -207,7 +207,7 @@ _CALLS: weakref.WeakValueDictionary[Any, Call] = weakref.WeakValueDictionary()
 
 
 def call_of(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-    """The one `Call` of `op` with this template."""
+    """Return the one `Call` of `op` with this template."""
     key = (op, freeze(args), freeze(kwargs), default_float())
     call = _CALLS.get(key)
     if call is None:
@@ -280,7 +280,7 @@ class Program(NamedTuple):
         return (tuple(e.key for e in self.entries), self.outputs, self.residuals)
 
     def first_values(self) -> list[int]:
-        """The number of the first value of each entry."""
+        """Return the number of the first value of each entry."""
         firsts, n = [], 0
         for entry in self.entries:
             firsts.append(n)

@@ -56,28 +56,27 @@ class AnyLengths:
 
     @property
     def root(self) -> AnyLengths:
-        """What holds `general`: the call itself, the one that is differentiated, or what calls
-        that differ in their lengths have in common."""
+        """The object that holds `general`: the call, or what it differentiates or resizes."""
         return self
 
     def sized(self, size: Size) -> AnyLengths:
-        """The same with other lengths in it: there are none."""
+        """Return the same with other lengths in it: there are none."""
         return self
 
     def pattern(self, size: Size) -> Any:
-        """What tells it from others of the same root, whatever lengths are in it."""
+        """Tell it from others of the same root, whatever lengths are in it."""
         return None
 
     def shapes(self) -> list[tuple[int, ...]]:
-        """The lengths in its arguments, those of one argument together."""
+        """Return the lengths in its arguments, those of one argument together."""
         return []
 
     def free(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
-        """Of the abstract values that it takes those that do not follow from others."""
+        """Return the abstract values that it takes and that do not follow from others."""
         return avals
 
     def taken(self, avals: tuple[Aval, ...], size: Size) -> list[Aval]:
-        """What it takes where the lengths are replaced by others."""
+        """Return the abstract values that it takes with other lengths."""
         return [resized(aval, size) for aval in avals]
 
     def learn(self, traced: Any) -> None:
@@ -85,7 +84,7 @@ class AnyLengths:
 
 
 def resized(aval: Aval, size: Size) -> Aval:
-    """An abstract value with other lengths."""
+    """Return an abstract value with other lengths."""
     return aval._replace(shape=tuple(map(size, aval.shape)))
 
 
@@ -125,7 +124,7 @@ class Lengths:
         self._known: dict[Any, int] = {}  # the same few, at each step of a program
 
     def __call__(self, x: Any) -> Any:
-        """`x`, a shape or any other parameter of a primitive, with these lengths."""
+        """Fill the lengths into `x`, a shape or any other parameter of a primitive."""
         kind = type(x)
         if kind is int:
             return x
@@ -169,7 +168,7 @@ class Traced:
         return fixed and (self.order is None or self.order == _order(sizes))
 
     def lengths(self, sizes: tuple[int, ...]) -> Lengths:
-        """Fills in the lengths of one call."""
+        """Return what fills in the lengths of one call."""
         return Lengths([sizes[i] for i in self.places])
 
 
@@ -194,8 +193,7 @@ class General:
         self._traces, self._refused = [], True
 
     def traced(self, call: Any, avals: tuple[Aval, ...], given: Sizes) -> Traced | None:
-        """What the call traces to with symbols; None as long as it had few lengths, and where it
-        has no such trace."""
+        """Return the trace with symbols; None while the call had few lengths, or without one."""
         sizes = given.free
         for found in self._traces:
             if found.is_for(sizes):
@@ -229,7 +227,7 @@ def _trace(
     call: Any, avals: tuple[Aval, ...], given: Sizes, places: tuple[int, ...],
     ordered: bool = False,
 ) -> Traced | None:  # fmt: skip
-    """What the call traces to with symbols for the lengths of these places, if that is possible.
+    """Trace the call with symbols for the lengths of these places, if that is possible.
 
     Args:
       ordered: which length is greater may be asked for.
@@ -272,7 +270,7 @@ def let_go() -> None:
 
 
 def general(call: Any, avals: tuple[Aval, ...]) -> tuple[General, Sizes] | None:
-    """A call for the pattern that these lengths have, and the lengths; None if all are small."""
+    """Return the `General` of a call's pattern of lengths, and these; None if all are small."""
     root = getattr(call, "root", None)
     if root is None:
         return None
@@ -299,7 +297,7 @@ def general(call: Any, avals: tuple[Aval, ...]) -> tuple[General, Sizes] | None:
 
 
 def _products(shapes: Sequence[tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-    """Of lengths that are products of dims side by side in one of the shapes these dims."""
+    """Map each length that is a product of neighbouring dims of one of the shapes to these dims."""
     wanted = {n for shape in shapes for n in shape if LEAST * 2 <= n < _MOST}
     found: dict[int, tuple[int, ...]] = {}
     for shape in shapes:
@@ -316,7 +314,7 @@ def _products(shapes: Sequence[tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
 
 
 def abstract(call: Any, avals: tuple[Aval, ...], expected: Callable[[], Any]) -> Any:
-    """Abstract values of a call's outputs.
+    """Return abstract values of a call's outputs.
 
     Args:
       expected: finds them without symbols.
@@ -347,7 +345,7 @@ def _symbols() -> tuple[Any, ...]:
 
 
 def _symbols_of(count: int, *known: str) -> tuple[Any, ...]:
-    """Symbols, of which this is known beside that they are no small lengths."""
+    """Make symbols that are no small lengths, with more constraints."""
     names = [f"d{i}" for i in range(count)]
     scope = export.SymbolicScope([*[f"{name} >= {LEAST}" for name in names], *known])
     return tuple(export.symbolic_shape(", ".join(names), scope=scope))
@@ -356,7 +354,7 @@ def _symbols_of(count: int, *known: str) -> tuple[Any, ...]:
 def _in_order(
     sizes: tuple[int, ...], order: tuple[int, ...], places: tuple[int, ...]
 ) -> tuple[Any, ...]:
-    """Symbols for the lengths of these places, of which JAX knows which is greater."""
+    """Make symbols for the lengths of these places, of which JAX knows which is greater."""
     names = [f"d{places.index(i)}" if i in places else str(sizes[i]) for i in order]
     known = [f"{b} >= {a} + 1" for a, b in itertools.combinations(names, 2) if "d" in a + b]
     return _symbols_of(len(places), *known)

@@ -62,7 +62,7 @@ class Evaluator:
         self._outputs = [self._read(places, v) for v in outs]
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        """The outputs; they share no memory with the arrays."""
+        """Evaluate the program; the outputs share no memory with the arrays."""
         values = self._values.copy()
         for place, array in zip(self._inputs, arrays, strict=True):
             values[place] = np.asarray(array)
@@ -133,7 +133,7 @@ class Evaluator:
         self, given: Any, made: Any, *, jaxpr: ClosedJaxpr, length: int, reverse: bool,
         num_consts: int, num_carry: int, **_: Any,
     ) -> Callable[..., Any]:  # fmt: skip
-        """The rule of a loop over the first dim of what it takes."""
+        """Evaluate a loop over the first dim of its operands."""
         if self._exact:
             raise Unsupported
         body = Evaluator(jaxpr, False, self._lengths)
@@ -176,7 +176,7 @@ def _take(step: _Step, values: list[Any]) -> None:
 
 
 def _is_power(factor: Any) -> bool:
-    """Whether a factor is known, and to multiply by it is exact: 0 and the powers of 2."""
+    """Return True if a factor is known and multiplies exactly: 0 and the powers of 2."""
     return factor is not None and bool(np.isin(np.abs(np.frexp(factor)[0]), (0, 0.5)).all())
 
 
@@ -185,14 +185,14 @@ def _is_key(variable: Any) -> bool:
 
 
 def _dtype(variable: Any) -> np.dtype[Any]:
-    """Of the array that holds a value; a key is held as its words."""
+    """Return the dtype of the array that holds a value; a key is held as its words."""
     return np.dtype(np.uint32) if _is_key(variable) else np.dtype(variable.aval.dtype)
 
 
 def evaluator(
     fn: Callable[..., Any], arrays: Sequence[Any], exact: bool = False, alone: Any = None
 ) -> Evaluator | None:
-    """A function of arrays by NumPy, for arrays like these; None if it is for XLA.
+    """Return a function that computes by NumPy for arrays like these; None if XLA has to.
 
     Args:
       exact: if NumPy's outputs may differ in their last bits, it is for XLA.
@@ -225,7 +225,7 @@ def _for_these(fn: Callable[..., Any], arrays: Sequence[Any], exact: bool) -> Ev
 def _agrees(
     jaxpr: ClosedJaxpr, lengths: Lengths, arrays: Sequence[Any], expected: Evaluator
 ) -> bool:
-    """Whether a program of any lengths gives what the one of these does, to the last bit."""
+    """Return True if a program for any lengths gives the same bits as the one for these lengths."""
     found = None
     try:
         found = Evaluator(jaxpr, False, lengths)(*arrays)
@@ -249,7 +249,7 @@ def _bits(arrays: Sequence[Any]) -> list[Any]:
 
 
 def _needed(jaxpr: Any) -> list[Any]:
-    """The equations that the outputs come from: JAX also leaves the tangents of integers there."""
+    """Return the equations that the outputs come from: JAX leaves tangents of integers too."""
     read = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     needed = []
     for eqn in reversed(jaxpr.eqns):
@@ -261,7 +261,7 @@ def _needed(jaxpr: Any) -> list[Any]:
 
 
 def _inner(eqn: Any) -> ClosedJaxpr | None:
-    """The program that an equation calls as it is."""
+    """Return the program that an equation calls as it is."""
     if eqn.primitive.name in ("jit", "pjit", "closed_call"):
         return eqn.params["jaxpr"]  # type: ignore[no-any-return]
     if eqn.primitive.name in ("custom_jvp_call", "custom_vjp_call"):

@@ -33,7 +33,7 @@ class _Windows:
         self._last = [n - size for n, size in zip(shape, sizes, strict=True)]
 
     def __call__(self, indices: Any, clip: bool) -> tuple[tuple[Any, ...], Any]:
-        """The positions in each dim of the operand, and whether a window lies within it.
+        """Return the positions in each dim of the operand, and which windows lie within it.
 
         Both have the dims of `indices` but the last and then those of the operand, of a window's
         sizes (1 for what tells whether it lies within).
@@ -61,7 +61,7 @@ class _Windows:
 
 
 def _along(dim: int, size: int, rank: int) -> Any:
-    """The numbers from 0 along a dim."""
+    """Count from 0 along a dim."""
     return np.arange(size).reshape([-1 if i == dim else 1 for i in range(rank)])
 
 
@@ -69,7 +69,7 @@ def gather(
     given: Any, made: Any, *, dimension_numbers: Any, slice_sizes: Any, mode: Any, fill_value: Any,
     **_: Any,
 ) -> Callable[..., Any]:  # fmt: skip
-    """The rule of a gather."""
+    """Return NumPy's rule for a gather."""
     if not made[0].size:  # a batch of nothing: neither have its windows anything
         return lambda x, indices: np.zeros(made[0].shape, made[0].dtype)
     numbers = dimension_numbers
@@ -93,7 +93,7 @@ def gather(
 
 
 def _filler(dtype: np.dtype[Any]) -> Any:
-    """What JAX puts where a window lies outside."""
+    """Return the number that JAX puts where a window lies outside."""
     if dtype.kind == "f":
         return np.nan
     if dtype.kind == "b":
@@ -102,7 +102,7 @@ def _filler(dtype: np.dtype[Any]) -> Any:
 
 
 def scatter(write: Callable[[Any, Any, Any], Any]) -> Callable[..., Callable[..., Any]]:
-    """The rule of a scatter.
+    """Return NumPy's rule for a scatter.
 
     Args:
       write: puts values into an array at positions, in their order; positions come more than once.

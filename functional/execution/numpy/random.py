@@ -28,12 +28,12 @@ _FEW = 5  # pairs that Python is through with before NumPy is
 
 
 def is_threefry(dtype: Any) -> bool:
-    """Whether an aval's dtype is that of Threefry's keys."""
+    """Return True if an aval's dtype is that of Threefry's keys."""
     return bool(jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)) and "fry" in str(dtype)
 
 
 def threefry(key: Words, high: Words, low: Words) -> tuple[Words, Words]:
-    """Two words for each pair of words of the counter.
+    """Hash each pair of words of the counter into two words.
 
     Args:
       key: words [2].
@@ -61,7 +61,7 @@ def threefry(key: Words, high: Words, low: Words) -> tuple[Words, Words]:
 
 
 def _of_ints(first: int, second: int, x: int, y: int) -> tuple[int, int]:
-    """The words of one pair, by Python: a call of NumPy's takes as long as ten of its steps."""
+    """Hash one pair of words by Python: a call of NumPy's takes as long as ten of its steps."""
     words = (first, second, first ^ second ^ _PARITY)
     x, y = x + first & _ONES, y + second & _ONES
     for turn in range(5):
@@ -74,7 +74,7 @@ def _of_ints(first: int, second: int, x: int, y: int) -> tuple[int, int]:
 
 
 def _numbered(key: Words, shape: Sequence[int]) -> tuple[Words, Words]:
-    """The words of the places of an array of this shape."""
+    """Return the words of the places of an array of this shape."""
     low = np.arange(math.prod(shape), dtype=np.uint32).reshape(shape)
     return threefry(key, np.zeros_like(low), low)
 
@@ -97,7 +97,7 @@ def _bits(given: Any, made: Any, *, bit_width: int, shape: Sequence[int]) -> Cal
 
 
 def _seed(given: Any, made: Any, *, impl: Any) -> Callable[..., Any]:
-    """The words of a key that a seed gives: its halves. XLA does it where it runs."""
+    """Split a seed into the two words of its key. XLA does it where it runs."""
     if not confined or impl.name != "threefry2x32" or given[0].dtype.itemsize != 8:
         raise Unsupported
     _counting(given)
@@ -124,7 +124,7 @@ def _compiled_erf_inv() -> Any:
 
 
 def _erf_inv(given: Any, made: Any) -> Callable[..., Any]:
-    """By XLA, which rounds in its own way: normal numbers must not depend on who draws them.
+    """Compute by XLA, which rounds in its own way: normal numbers must be the same anywhere.
 
     It is compiled for powers of 8 elements.
     """

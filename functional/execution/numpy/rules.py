@@ -95,7 +95,7 @@ def _convert(given: Any, made: Any, **_: Any) -> Any:
 
 
 def _truncated(bounds: Any) -> Callable[..., Any]:
-    """Floats as integers: XLA takes the nearest for what does not fit, and 0 for NaN."""
+    """Cast floats to integers as XLA does: to the nearest for what does not fit, 0 for NaN."""
     above = float(bounds.max // 2 + 1) * 2  # a power of 2, so that any float dtype has it
 
     def truncated(x: Any) -> Any:
@@ -135,7 +135,7 @@ _FEWEST = 4  # rows that are multiplied at once, or each would be too dear
 
 
 def _matmul(x: Any, y: Any) -> Any:
-    """The product of matrices, in blocks that one thread computes."""
+    """Multiply matrices in blocks that one thread computes."""
     rows, columns = x.shape[-2], y.shape[-1]
     longest = max(rows, columns)
     step = _ALONE // max(1, x.shape[-1] * min(rows, columns))
@@ -197,7 +197,7 @@ def _unstack(given: Any, made: Any, *, axis: int) -> Any:
 
 
 def _within(shape: Any, sizes: Any, starts: Any) -> tuple[slice, ...]:
-    """Where a part of these sizes lies; a start that is too far is moved until the part fits."""
+    """Return where a part of these sizes lies; a start that is too far is moved until it fits."""
     first = [min(max(int(s), 0), m - n) for s, m, n in zip(starts, shape, sizes, strict=True)]
     return tuple(slice(i, i + n) for i, n in zip(first, sizes, strict=True))
 
@@ -255,7 +255,7 @@ def _bitcast(given: Any, made: Any, *, new_dtype: Any) -> Any:
 
 
 def _or_one(divisor: Any) -> Any:
-    """A divisor of integers, which may not be 0."""
+    """Replace 0 by 1 in a divisor of integers."""
     return np.where(divisor == 0, divisor.dtype.type(1), divisor)
 
 

@@ -14,7 +14,7 @@ MOST_COLUMNS = 1 << 22
 
 
 def pad(given: Any, made: Any, *, padding_config: Any) -> Callable[..., Any]:
-    """The rule of a padding, which a negative number makes a cut."""
+    """Return NumPy's rule for a padding, which a negative number makes a cut."""
     shape, dtype = made[0].shape, made[0].dtype
     at, of = _places(given[0].shape, shape, padding_config)
 
@@ -29,7 +29,7 @@ def pad(given: Any, made: Any, *, padding_config: Any) -> Callable[..., Any]:
 def _places(
     sizes: Sequence[int], padded: Sequence[int], config: Any
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Where the elements of an array are once it is padded, and which of them are."""
+    """Return where the elements of an array are once it is padded, and which of them remain."""
     at, of = [], []
     for n, length, (low, _, inside) in zip(sizes, padded, config, strict=True):
         places = low + np.arange(n) * (inside + 1)
@@ -62,7 +62,7 @@ def convolution(
     rhs_dilation: Any, dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
     **_: Any,
 ) -> Callable[..., Any] | None:  # fmt: skip
-    """The rule of a convolution, as one matrix product a group; None where that is too large."""
+    """Return NumPy's rule for a convolution by one matrix product a group; None if too large."""
     x_order, kernel_order, out_order = dimension_numbers
     rows, channels, *image = (given[0].shape[i] for i in x_order)
     results, depth, *kernel = (given[1].shape[i] for i in kernel_order)

@@ -28,7 +28,7 @@ Array = jax.Array
 
 
 def _scaled(other: Array, alpha: Any) -> Array:
-    """`alpha * other`, `other` being in the dtype of the result."""
+    """Compute `alpha * other`, where `other` is in the dtype of the result."""
     if type(alpha) is int and alpha == 1:
         return other
     kind, wanted = category_of(alpha), category(other.dtype)
@@ -46,12 +46,12 @@ def _scaled(other: Array, alpha: Any) -> Array:
 
 
 def _rounded(x: Array, dtype: Any) -> Array:
-    """What was computed in the dtype that PyTorch computes in, in the dtype of the result."""
+    """Cast from the dtype that PyTorch computes in to the dtype of the result."""
     return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _as_read(x: Any, operand: Array) -> Any:
-    """The second operand of a product or quotient of halves as PyTorch's kernels read it.
+    """Return the second operand of a product or quotient of halves as PyTorch's kernels read it.
 
     A number, or a tensor without dims, is not rounded to the halves' dtype first.
 
@@ -115,7 +115,7 @@ def mul(input: Any, other: Any) -> Array:
 
 
 def _floored(input: Array, other: Array) -> Array:
-    """Quotient rounded down, as Python's `//` (c10's `div_floor_floating` for floats)."""
+    """Round a quotient down, as Python's `//` (c10's `div_floor_floating` for floats)."""
     if is_integral(input.dtype):
         return jnp.floor_divide(input, other)
     mod = lax.rem(*jnp.broadcast_arrays(input, other))
@@ -171,7 +171,7 @@ def floor_divide(input: Any, other: Any) -> Array:
 
 
 def _quotient_tangent(quotient: Any) -> Any:
-    """Derivative of `input - other * quotient(input, other)`, the quotient being constant."""
+    """Differentiate `input - other * quotient(input, other)` with a constant quotient."""
 
     def tangent(result: Array, primals: Any, tangents: Any) -> Array:
         (x, y), (dx, dy) = primals, tangents
@@ -181,7 +181,7 @@ def _quotient_tangent(quotient: Any) -> Any:
 
 
 def _truncated(x: Array, y: Array) -> Array:
-    """The whole part of a quotient, which a product with a reciprocal would miss by one."""
+    """Compute the whole part of a quotient, which a product with a reciprocal would miss by one."""
     plain = jnp.trunc(x / y)
     whole = jnp.round((x - lax.rem(*jnp.broadcast_arrays(x, y))) / y)
     return jnp.where(jnp.isfinite(plain), whole, plain)
@@ -194,7 +194,7 @@ _fmod = with_jvp(jnp.fmod, _quotient_tangent(_truncated))
 @op(backward="RemainderBackward1", saves={"self": "other", "other": "other"}, inplace=True,
     numbers=("other",), check=_zero_division)  # fmt: skip
 def remainder(input: Any, other: Any) -> Array:
-    """Python's modulus: the sign is the divisor's."""
+    """Compute Python's modulus: the sign is the divisor's."""
     input, other = aligned(input, other)
     refuse("remainder_cpu", input.dtype, 0, 3)
     fn = jnp.remainder if is_integral(input.dtype) else _remainder
@@ -204,7 +204,7 @@ def remainder(input: Any, other: Any) -> Array:
 @op(backward="FmodBackward1", saves={"self": "other", "other": "other"}, inplace=True,
     numbers=("other",), check=_zero_division)  # fmt: skip
 def fmod(input: Any, other: Any) -> Array:
-    """C++'s modulus: the sign is the dividend's."""
+    """Compute C++'s modulus: the sign is the dividend's."""
     input, other = aligned(input, other)
     refuse("fmod_cpu", input.dtype, 0, 3)
     fn = jnp.fmod if is_integral(input.dtype) else _fmod

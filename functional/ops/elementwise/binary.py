@@ -28,7 +28,7 @@ _copysign = with_jvp(jnp.copysign, _copysign_tangent)
 
 
 def _in_full(fn: Any, x: Array, y: Array) -> Array:
-    """Halves are computed in float32 and rounded once, as by PyTorch's kernels."""
+    """Compute halves in float32 and round once, as PyTorch's kernels do."""
     return fn(*jnp.broadcast_arrays(wide(x), wide(y))).astype(x.dtype)  # type: ignore[no-any-return]
 
 
@@ -41,7 +41,7 @@ def copysign(input: Array, other: Any) -> Array:
 
 
 def _added(power: Any) -> Any:
-    """The tangent of `log(power(x) + power(y))`, by PyTorch's formulas."""
+    """Return the tangent of `log(power(x) + power(y))`, by PyTorch's formulas."""
 
     def tangent(result: Array, primals: Any, tangents: Any) -> Array:
         (x, y), (dx, dy) = primals, tangents
@@ -68,7 +68,7 @@ def logaddexp(input: Array, other: Array) -> Array:
 
 
 def _complex_logaddexp(x: Array, y: Array) -> Array:
-    """The sum's logarithm, on the branch of the one with the larger real part."""
+    """Return the sum's logarithm on the branch of the operand with the larger real part."""
     first = x.real < y.real
     low, high = jnp.where(first, x, y), jnp.where(first, y, x)
     even = ~jnp.isfinite(low.real) & (low.real == high.real)

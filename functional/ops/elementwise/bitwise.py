@@ -71,7 +71,7 @@ def bitwise_right_shift(input: Any, other: Any) -> Array:
 
 
 def _counted(bits: Array) -> tuple[Array, Array]:
-    """Where there are so many bits to shift by, and a count that XLA has an answer for."""
+    """Return where there are so many bits to shift by, and a count that XLA has an answer for."""
     there = (bits >= 0) & (bits < 8 * bits.dtype.itemsize)
     return there, jnp.where(there, bits, 0)
 
@@ -82,28 +82,28 @@ def _truths(input: Array, other: Array) -> list[Array]:
 
 @op(differentiable=False, inplace=True)
 def logical_and(input: Array, other: Array) -> Array:
-    """Where both are nonzero."""
+    """Return True where both are nonzero."""
     x, y = _truths(input, other)
     return x & y
 
 
 @op(differentiable=False, inplace=True)
 def logical_or(input: Array, other: Array) -> Array:
-    """Where any is nonzero."""
+    """Return True where any is nonzero."""
     x, y = _truths(input, other)
     return x | y
 
 
 @op(differentiable=False, inplace=True)
 def logical_xor(input: Array, other: Array) -> Array:
-    """Where one of both is nonzero."""
+    """Return True where one of both is nonzero."""
     x, y = _truths(input, other)
     return x ^ y
 
 
 @op(differentiable=False, inplace=True)
 def logical_not(input: Array) -> Array:
-    """Where it is zero."""
+    """Return True where it is zero."""
     (x,) = promote(input)
     return x == 0 if x.dtype != BOOL else ~x
 
@@ -117,12 +117,12 @@ def _two_integers(name: str, a: Array, b: Array) -> list[Array]:
 
 @op(inplace=True, differentiable=False)
 def gcd(input: Array, other: Array) -> Array:
-    """The greatest common divisor."""
+    """Compute the greatest common divisor."""
     return _gcd(*_two_integers("gcd_cpu", input, other))
 
 
 def _gcd(a: Array, b: Array) -> Array:
-    """Euclid's algorithm, which the least integers, whose `abs` is negative, go through as well.
+    """Run Euclid's algorithm, also for the least integers, whose `abs` is negative.
 
     `jnp.gcd` has no end for those.
     """
@@ -139,7 +139,7 @@ def _gcd(a: Array, b: Array) -> Array:
 
 @op(inplace=True, differentiable=False)
 def lcm(input: Array, other: Array) -> Array:
-    """The least common multiple."""
+    """Compute the least common multiple."""
     a, b = _two_integers("lcm_cpu", input, other)
     divisor = _gcd(a, b)
     # In C what is narrower than an int is multiplied as one.

@@ -26,42 +26,42 @@ def _compared(kernel: str, input: Any, other: Any) -> list[Array]:
 
 @op(differentiable=False, inplace=True, numbers=("other",))
 def eq(input: Array, other: Any) -> Array:
-    """Where both are equal."""
+    """Return True where both are equal."""
     x, y = aligned(input, other)
     return x == y
 
 
 @op(differentiable=False, inplace=True, numbers=("other",), aliases=("not_equal",))
 def ne(input: Array, other: Any) -> Array:
-    """Where they differ."""
+    """Return True where they differ."""
     x, y = aligned(input, other)
     return x != y
 
 
 @op(differentiable=False, inplace=True, numbers=("other",), aliases=("less",))
 def lt(input: Array, other: Any) -> Array:
-    """Where the first is less."""
+    """Return True where the first is less."""
     x, y = _compared("lt_cpu", input, other)
     return x < y
 
 
 @op(differentiable=False, inplace=True, numbers=("other",), aliases=("less_equal",))
 def le(input: Array, other: Any) -> Array:
-    """Where the first is not greater."""
+    """Return True where the first is not greater."""
     x, y = _compared("le_cpu", input, other)
     return x <= y
 
 
 @op(differentiable=False, inplace=True, numbers=("other",), aliases=("greater",))
 def gt(input: Array, other: Any) -> Array:
-    """Where the first is greater."""
+    """Return True where the first is greater."""
     x, y = _compared("gt_cpu", input, other)
     return x > y
 
 
 @op(differentiable=False, inplace=True, numbers=("other",), aliases=("greater_equal",))
 def ge(input: Array, other: Any) -> Array:
-    """Where the first is not less."""
+    """Return True where the first is not less."""
     x, y = _compared("ge_cpu", input, other)
     return x >= y
 
@@ -70,7 +70,7 @@ def ge(input: Array, other: Any) -> Array:
 def isclose(
     input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Array:
-    """Where `|input - other| <= atol + rtol * |other|`."""
+    """Return True where `|input - other| <= atol + rtol * |other|`."""
     if input.dtype != other.dtype:
         raise RuntimeError(f"{scalar_name(input.dtype)} did not match {scalar_name(other.dtype)}")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):

@@ -23,7 +23,7 @@ Function = Callable[[Array], Array]
 
 
 def _mirrored(fn: Function) -> Function:
-    """`fn` with `fn(conj(x)) = conj(fn(x))`, below a cut along the real axis too."""
+    """Extend `fn` by `fn(conj(x)) = conj(fn(x))`, below a cut along the real axis too."""
 
     def value(x: Array) -> Array:
         below = jnp.signbit(x.imag)
@@ -34,7 +34,7 @@ def _mirrored(fn: Function) -> Function:
 
 
 def _odd(fn: Function) -> Function:
-    """`fn` with `fn(-x) = -fn(x)` and `fn(conj(x)) = conj(fn(x))`, from its first quadrant."""
+    """Extend `fn` from its first quadrant by `fn(-x) = -fn(x)` and `fn(conj(x)) = conj(fn(x))`."""
 
     def value(x: Array) -> Array:
         first = fn(lax.complex(jnp.abs(x.real), jnp.abs(x.imag)))
@@ -48,7 +48,7 @@ def _signed(by: Array, x: Array) -> Array:
 
 
 def _even(fn: Function) -> Function:
-    """`fn` with `fn(-x) = fn(x)` and `fn(conj(x)) = conj(fn(x))`, from its first quadrant."""
+    """Extend `fn` from its first quadrant by `fn(-x) = fn(x)` and `fn(conj(x)) = conj(fn(x))`."""
 
     def value(x: Array) -> Array:
         first = fn(lax.complex(jnp.abs(x.real), jnp.abs(x.imag)))
@@ -58,7 +58,7 @@ def _even(fn: Function) -> Function:
 
 
 def _through_zero(fn: Function) -> Function:
-    """`fn` with `fn(x) = x` at zeros of either sign."""
+    """Make `fn(x) = x` at zeros of either sign."""
     return lambda x: jnp.where(x == 0, x, fn(x))
 
 
@@ -79,7 +79,7 @@ def _atan(x: Array) -> Array:
 
 
 def _acos(x: Array) -> Array:
-    """In double precision PyTorch takes `pi / 2 - asin(x)`, so that no zero is negative."""
+    """Compute `pi / 2 - asin(x)` in double precision, as PyTorch does: no zero is negative."""
     y = _mirrored(lax.acos)(x)
     if x.dtype == np.complex64:
         return y
@@ -92,7 +92,7 @@ def _exp2(x: Array) -> Array:
 
 
 def _entry(real: Function, value: Function, along: Callable[..., Any]) -> Function:
-    """A function by dtype; `along(dx, x, result)` is the tangent of the complex one."""
+    """Choose a function by dtype; `along(dx, x, result)` is the tangent of the complex one."""
     complex_one = with_jvp(value, lambda r, x, dx: along(dx[0], x[0], r))
     return lambda x: complex_one(x) if is_complex(x.dtype) else real(x)
 

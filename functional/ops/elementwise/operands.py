@@ -22,7 +22,7 @@ BOOL = np.dtype("bool")
 
 
 def aligned(*operands: Any, to_float: bool = False) -> list[Array]:
-    """Operands in their common dtype; raises PyTorch's error where shapes do not broadcast."""
+    """Cast operands to their common dtype; raise PyTorch's error where shapes do not broadcast."""
     shape: tuple[int, ...] = ()
     for x in operands:
         shape = broadcast_shapes(shape, getattr(x, "shape", ()))
@@ -34,14 +34,14 @@ def aligned(*operands: Any, to_float: bool = False) -> list[Array]:
 
 
 def category_of(x: Any) -> int:
-    """Category of an array or a number: 0 bool, 1 integer, 2 float, 3 complex."""
+    """Return the category of an array or a number: 0 bool, 1 integer, 2 float, 3 complex."""
     if hasattr(x, "dtype"):
         return category(x.dtype)
     return (bool, int, float, complex).index(type(x))
 
 
 def faults_of_fit(value: Array, dtype: Any) -> list[Fault]:
-    """The fault of a number held by an array that the dtype cannot hold, as `check_fits`."""
+    """Return the fault of a number held by an array that the dtype cannot hold, as `check_fits`."""
     dtype = np.dtype(dtype)
     if value.dtype == dtype or dtype == BOOL or value.dtype == BOOL:
         return []
@@ -63,7 +63,7 @@ def faults_of_fit(value: Array, dtype: Any) -> list[Fault]:
 
 
 def unsupported(kernel: str, dtype: Any) -> NotImplementedError:
-    """The error of PyTorch's dispatch macro where `kernel` has no such dtype."""
+    """Return the error of PyTorch's dispatch macro for a dtype that `kernel` does not have."""
     return NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
 
 
@@ -104,7 +104,7 @@ NOTHING = _Nothing()
 
 
 def with_jvp(value: Callable[..., Any], tangent: Callable[..., Any]) -> Callable[..., Array]:
-    """`value(*arrays)` with derivative `tangent(result, arrays, tangents)`.
+    """Give `value(*arrays)` the derivative `tangent(result, arrays, tangents)`.
 
     `tangent` is differentiated in turn for double backward, so it must not close over anything
     that depends on the arrays but through its arguments. It is a sum of products with tangents;
@@ -133,7 +133,7 @@ _exact_quotient = with_jvp(lambda x, y: x / jnp.where(x == x, y, 1), _quotient_t
 
 
 def _divide_complex(x: Array, y: Array) -> Array:
-    """NumPy's way, which is PyTorch's: what is divided by 0 is infinite, not NaN."""
+    """Divide as NumPy and PyTorch do: what is divided by 0 is infinite, not NaN."""
     (a, b), (c, d) = (jnp.real(x), jnp.imag(x)), (jnp.real(y), jnp.imag(y))
     by_real, by_imag = d / c, c / d
     first, second = 1 / (c + d * by_real), 1 / (c * by_imag + d)
@@ -147,7 +147,7 @@ _complex_quotient = with_jvp(_divide_complex, _quotient_tangent)
 
 
 def quotient(x: Array, y: Array) -> Array:
-    """`x / y`, rounded as a division is.
+    """Compute `x / y`, rounded as a division is.
 
     XLA divides by what was broadcast, or is known, by multiplying with its reciprocal, which costs
     a third of the results their last bit. A divisor that is 1 where `x` is NaN keeps it from that.
@@ -161,12 +161,12 @@ def quotient(x: Array, y: Array) -> Array:
 
 
 def select(mask: Array, x: Any) -> Any:
-    """`x` where `mask` holds, else 0: not a product, so what is left out may be anything."""
+    """Return `x` where `mask` holds, else 0: not a product, so what is left out may be anything."""
     return x if x is NOTHING else jnp.where(mask, x, 0)
 
 
 def unmoved(x: Array) -> Array:
-    """`x`, with gradient 0 where it is NaN."""
+    """Return `x`, with gradient 0 where it is NaN."""
     return jnp.where(x == x, x, lax.stop_gradient(x))
 
 
@@ -179,5 +179,5 @@ _magnitude = with_jvp(lambda x: lax.abs(x), _magnitude_tangent)
 
 
 def magnitude(x: Array) -> Array:
-    """Absolute value with gradient 0 at 0, where JAX's is 1."""
+    """Compute the absolute value with gradient 0 at 0, where JAX's is 1."""
     return _magnitude(x) if category(x.dtype) == 2 else jnp.abs(x)

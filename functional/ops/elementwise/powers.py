@@ -22,7 +22,7 @@ Array = jax.Array
 
 
 def _pow_tangent(result: Array, primals: Any, tangents: Any, power: Any = None) -> Array:
-    """PyTorch's `pow_backward_self` and `pow_backward_exponent`."""
+    """Differentiate by PyTorch's `pow_backward_self` and `pow_backward_exponent`."""
     (x, y), (dx, dy) = primals, tangents
     flat = y == 0
     by_x = jnp.where(flat, 0, y * (power or _pow)(x, jnp.where(flat, 1, y - 1)))
@@ -34,7 +34,7 @@ def _pow_tangent(result: Array, primals: Any, tangents: Any, power: Any = None) 
 
 
 def _power(x: Array, y: Array) -> Array:
-    """`x ** y`; of a complex 0 it is C's `exp(y * log(x))`."""
+    """Compute `x ** y`; of a complex 0 it is C's `exp(y * log(x))`."""
     if not is_complex(x.dtype):
         return lax.pow(x, y)
     zero, direction = x == 0, jnp.real(y)
@@ -50,7 +50,7 @@ _pow = with_jvp(_power, _pow_tangent)
 
 
 def _number_power(x: Array, y: Array) -> Array:
-    """`x ** y` of a number as exponent, which PyTorch looks at first."""
+    """Compute `x ** y` with a number as exponent, which PyTorch looks at first."""
     few = [jnp.ones_like(x), x, x * x, x * x * x]
     return jnp.select([y == n for n in range(4)], few, _power(x, y))
 
@@ -69,7 +69,7 @@ def _rsqrt(x: Array) -> Array:
 
 
 def _static_pow(x: Array, n: Any) -> Array | None:
-    """`x ** n` for the Python numbers that have something faster than `pow`."""
+    """Compute `x ** n` for the Python numbers that have something faster than `pow`."""
     if n == 0:
         return jnp.ones_like(x)
     if n == 3 and x.dtype == np.float16:  # PyTorch rounds once here, twice in bfloat16
@@ -82,14 +82,14 @@ def _static_pow(x: Array, n: Any) -> Array | None:
 
 
 def _integer_pow(x: Array, n: Array) -> Array:
-    """Integer power; of a negative exponent only ±1 leaves something."""
+    """Compute an integer power; of a negative exponent only ±1 leaves something."""
     odd = jnp.where(n % 2 == 0, 1, x)
     rest = jnp.where(x == 1, 1, jnp.where(x == -1, odd, 0)) if x.dtype.kind == "i" else x * 0
     return jnp.where(n < 0, rest, _wrapped_pow(x, jnp.maximum(n, 0))).astype(x.dtype)
 
 
 def _wrapped_pow(x: Array, n: Array) -> Array:
-    """`x ** n` modulo the dtype's range; `jnp.power` looks at six bits of the exponent alone."""
+    """Compute `x ** n` modulo the dtype's range: `jnp.power` reads but six bits of the exponent."""
     bits = 8 * n.dtype.itemsize - (n.dtype.kind == "i")
     result = jnp.ones_like(x)
     for _ in range(bits):

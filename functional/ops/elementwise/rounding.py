@@ -84,7 +84,7 @@ def frac(input: Array) -> Array:
 
 
 def _is_plain(bound: Any) -> bool:
-    """A Python number that is not NaN."""
+    """Return True for a Python number that is not NaN."""
     return isinstance(bound, (int, float)) and bound == bound
 
 
@@ -94,7 +94,7 @@ def _between_value(x: Array, low: Array, high: Array) -> Array:
 
 
 def _between_tangent(result: Array, primals: Any, tangents: Any) -> Any:
-    """PyTorch's `clamp_backward` and `clamp_backward_min_max`."""
+    """Differentiate by PyTorch's `clamp_backward` and `clamp_backward_min_max`."""
     (x, low, high), (dx, dlow, dhigh) = primals, tangents
     moved = select((x >= low) & (x <= high), dx) + select((low < high) & (x < low), dlow)
     return moved + select((x > high) | (high < low), dhigh)
@@ -104,7 +104,7 @@ _between = with_jvp(_between_value, _between_tangent)
 
 
 def _as_number(bound: Any, other: Any, input: Any) -> Any:
-    """A bound; PyTorch takes the number that a tensor holds if the other bound is a number."""
+    """Return a bound as PyTorch reads it: the tensor's number if the other bound is a number."""
     if is_number(other) and getattr(bound, "shape", None) == ():
         own = getattr(bound, "dtype", None)
         if own is not None and is_floating(own) and category(own) > category(input.dtype):
@@ -150,13 +150,13 @@ def _bounded(input: Any, min: Any, max: Any) -> Array:
 
 
 def _refuse_complex(kernel: str, input: Array, bound: Any) -> None:
-    """A bound that is a tensor goes to the kernel of another op."""
+    """Refuse complex numbers, in the words of another op if a bound is a tensor."""
     if is_complex(input.dtype) and hasattr(bound, "dtype") and not is_number(bound):
         raise unsupported(kernel, input.dtype)
 
 
 def _clamp_in_place(input: Array, min: Any = None, max: Any = None) -> None:
-    """With numbers as bounds the message names the target as C++ does."""
+    """Check the target as C++ does: with numbers as bounds the message names it otherwise."""
     bounds = [b for b in (min, max) if b is not None]
     wide = aligned(input, *bounds)[0].dtype
     if any(hasattr(b, "dtype") and not is_number(b) for b in bounds):
@@ -207,7 +207,7 @@ def _pair(name: str, input: Array, other: Array) -> list[Array]:
 
 
 def _extreme(fn: Any, loses: Any) -> Any:
-    """`fn` of two, whose gradient goes to both where one is NaN, halved where they are equal."""
+    """Give `fn` of two PyTorch's gradient: to both where one is NaN, halved where equal."""
 
     def tangent(result: Array, primals: Any, tangents: Any) -> Any:
         (x, y), (dx, dy) = primals, tangents

@@ -48,7 +48,7 @@ def _entry(
 
 
 def _in_float32(fn: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Halves are computed in float32 and rounded once, as by PyTorch's kernels."""
+    """Compute halves in float32 and round once, as PyTorch's kernels do."""
     return lambda x: fn(wide(x)).astype(x.dtype)
 
 
@@ -68,7 +68,7 @@ _lgamma = with_jvp(lambda x: lax.lgamma(x), lambda r, x, dx: dx[0] * _digamma(x[
 
 
 def _sinc_tangent(result: Array, primals: Any, tangents: Any) -> Array:
-    """PyTorch's `sinc_backward`: exact enough near 0, where JAX's is a difference of ones."""
+    """Differentiate by PyTorch's `sinc_backward`: near 0 JAX's is a difference of ones."""
     (x,), (dx,) = primals, tangents
     t, square = x * np.pi, x * x * np.pi
     slope = (t * jnp.cos(t) - jnp.sin(t)) / jnp.where(square == 0, 1, square)
@@ -87,7 +87,7 @@ _logit = with_jvp(lambda x: lax.log(x / (1 - x)), _logit_tangent)
 
 
 def _log2_value(x: Array) -> Array:
-    """Exact at powers of 2: the quotient of two logarithms is not, and its floor is wrong then."""
+    """Compute `log2` exactly at powers of 2, which the quotient of two logarithms is not."""
     if is_complex(x.dtype):
         return jnp.log2(x)
     part, power = jnp.frexp(wide(x))
@@ -102,7 +102,7 @@ _log2 = with_jvp(_log2_value, lambda r, x, dx: dx[0] / (x[0] * np.log(2).astype(
 
 
 def _exp2(x: Array) -> Array:
-    """By a power: XLA's `exp2` multiplies the exponent first, and loses up to 80 ulps."""
+    """Compute a power: XLA's `exp2` multiplies the exponent first, and loses up to 80 ulps."""
     if is_complex(x.dtype):
         return complex_numbers.exp2(x)
     return lax.pow(jnp.full_like(x, 2), x)
@@ -181,45 +181,45 @@ def _no_complex(name: str, x: Array) -> None:
 
 @op(differentiable=False)
 def isnan(input: Array) -> Array:
-    """Where it is NaN."""
+    """Return True where it is NaN."""
     return input != input
 
 
 @op(differentiable=False)
 def isinf(input: Array) -> Array:
-    """Where it is infinite."""
+    """Return True where it is infinite."""
     return jnp.isinf(input)
 
 
 @op(differentiable=False)
 def isfinite(input: Array) -> Array:
-    """Where it is neither infinite nor NaN."""
+    """Return True where it is neither infinite nor NaN."""
     return jnp.isfinite(input)
 
 
 @op(differentiable=False)
 def isposinf(input: Array) -> Array:
-    """Where it is +infinity."""
+    """Return True where it is +infinity."""
     _no_complex("isposinf", input)
     return jnp.isposinf(input)
 
 
 @op(differentiable=False)
 def isneginf(input: Array) -> Array:
-    """Where it is -infinity."""
+    """Return True where it is -infinity."""
     _no_complex("isneginf", input)
     return jnp.isneginf(input)
 
 
 @op(differentiable=False)
 def isreal(input: Array) -> Array:
-    """Where the imaginary part is 0."""
+    """Return True where the imaginary part is 0."""
     return jnp.isreal(input)
 
 
 @op(differentiable=False)
 def signbit(input: Array) -> Array:
-    """Where the sign is minus, that of -0.0 too."""
+    """Return True where the sign is minus, that of -0.0 too."""
     if is_complex(input.dtype):
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     if input.dtype == BOOL or input.dtype.kind == "u":

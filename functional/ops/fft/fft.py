@@ -77,7 +77,7 @@ def _one(name: str, kind: str) -> Callable[..., Array]:
 
 
 def _axes(x: Array, s: Dims | None, dim: Dims | None) -> tuple[tuple[int, ...], list[int]]:
-    """The dims to transform and their sizes after cutting or filling."""
+    """Return the dims to transform and their sizes after cutting or filling."""
     if dim is not None:
         dims = (dim,) if isinstance(dim, int) else tuple(dim)
         dims = tuple(_dim(x, d) for d in dims)
@@ -189,7 +189,7 @@ def _of_frequencies(name: str, dtype: Any) -> Any:
 
 @op(name="fftfreq", namespace="fft", method=False, differentiable=False)
 def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Array:
-    """The frequencies of `fft` for `n` points `d` apart."""
+    """Return the frequencies of `fft` for `n` points `d` apart."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     return jnp.fft.fftfreq(n, d).astype(_of_frequencies("fftfreq", dtype))
@@ -197,5 +197,5 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Array:
 
 @op(name="rfftfreq", namespace="fft", method=False, differentiable=False)
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Array:
-    """The frequencies of `rfft` for `n` points `d` apart."""
+    """Return the frequencies of `rfft` for `n` points `d` apart."""
     return jnp.fft.rfftfreq(n, d).astype(_of_frequencies("rfftfreq", dtype))

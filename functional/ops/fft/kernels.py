@@ -33,7 +33,7 @@ def _along(x: Array, dims: Dims, one: Callable[..., Array], norm: str) -> Array:
 
 @op(method=False, backward="FftC2CBackward0")
 def _fft_c2c(input: Array, dim: Dims, normalization: int, forward: bool) -> Array:
-    """The transform of complex numbers along `dim`, of the same shape."""
+    """Transform complex numbers along `dim` to the same shape."""
     _need_complex(input)
     one = jnp.fft.fft if forward else jnp.fft.ifft
     return _along(input, dim, one, (_FORWARD if forward else _BACKWARD)[normalization])
@@ -41,7 +41,7 @@ def _fft_c2c(input: Array, dim: Dims, normalization: int, forward: bool) -> Arra
 
 @op(method=False, saves={"self": "*"}, backward="FftR2CBackward0")
 def _fft_r2c(input: Array, dim: Dims, normalization: int, onesided: bool) -> Array:
-    """The transform of real numbers; the last of `dim` is halved if it is one-sided."""
+    """Transform real numbers; the last of `dim` is halved if it is one-sided."""
     if not is_floating(input.dtype):
         name = scalar_name(input.dtype)
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {name}")
@@ -52,7 +52,7 @@ def _fft_r2c(input: Array, dim: Dims, normalization: int, onesided: bool) -> Arr
 
 @op(method=False, backward="FftC2RBackward0")
 def _fft_c2r(input: Array, dim: Dims, normalization: int, last_dim_size: int) -> Array:
-    """The inverse of a one-sided transform, whose last dim gets `last_dim_size` points."""
+    """Invert a one-sided transform, whose last dim gets `last_dim_size` points."""
     _need_complex(input)
     norm, (*rest, last) = _BACKWARD[normalization], dim
     x = _along(input, tuple(rest), jnp.fft.ifft, norm)

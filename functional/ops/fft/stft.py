@@ -17,7 +17,7 @@ Array = jax.Array
 
 
 def _described(name: str, x: Any, window: Array | None, numbers: dict[str, Any]) -> str:
-    """The call as PyTorch prints it in front of its complaints."""
+    """Spell the call as PyTorch prints it in front of its complaints."""
     shown = "None"
     if window is not None:
         shown = f"{_type_name(window.dtype)}{{{size_list(window.shape)}}}"
@@ -28,7 +28,7 @@ def _described(name: str, x: Any, window: Array | None, numbers: dict[str, Any])
 
 
 def _type_name(dtype: Any) -> str:
-    """The name of a type of tensors, as older versions had it if they had the type."""
+    """Return the name of a type of tensors, in the form of older versions if they had the type."""
     name = scalar_name(dtype)
     newer = is_complex(dtype) or name == "BFloat16"
     return f"CPU{name}Type" if newer else f"torch.{name}Tensor"
@@ -45,7 +45,7 @@ def _whole_window(window: Array | None, n_fft: int, length: int, dtype: Any) -> 
 
 
 def _padded(x: Array, n_fft: int, mode: str) -> Array:
-    """The signal with half a frame on both sides: a batch of one, of which PyTorch's `pad` sees."""
+    """Pad the signal by half a frame on both sides, as a batch of one as PyTorch's `pad` sees."""
     shape = (1,) * (3 - x.ndim) + x.shape
     wide = pad(x.reshape(shape), (n_fft // 2, n_fft // 2), mode)
     return wide.reshape(wide.shape[-x.ndim :]) if x.ndim else wide
@@ -58,7 +58,7 @@ def stft(
     normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Array:  # fmt: skip
-    """Spectra of windows of a signal `(L,)` or `(B, L)`: `(B?, frequencies, frames)`.
+    """Compute spectra of windows of a signal `(L,)` or `(B, L)`: `(B?, frequencies, frames)`.
 
     `return_complex=False` gives real and imaginary parts in a last dim of 2.
     """
@@ -136,7 +136,7 @@ def _overlapped(frames: Array, hop: int) -> Array:
 
 
 def _span(n_fft: int, whole: int, center: bool, length: int | None) -> tuple[int, int]:
-    """The ends of the signal; what is negative counts from the end of `whole`."""
+    """Return the ends of the signal; negative ones count from the end of `whole`."""
     start = n_fft // 2 if center else 0
     if length is not None:
         return start, start + length
@@ -178,7 +178,7 @@ def istft(
     window: Array | None = None, center: bool = True, normalized: bool = False,
     onesided: bool | None = None, length: int | None = None, return_complex: bool = False,
 ) -> Array:  # fmt: skip
-    """The signal whose `stft` this is, in the sense of least squares; `length` elements of it."""
+    """Find the signal whose `stft` this is, by least squares; `length` elements of it."""
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     call = _istft_call(

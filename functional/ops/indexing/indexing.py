@@ -26,14 +26,14 @@ IN_BOUNDS = "promise_in_bounds"
 
 
 def outside(index: Array, size: int, message: str, error: type[Exception] = IndexError) -> Fault:
-    """Fault for indices not in [0, size)."""
+    """Return the fault of indices not in [0, size)."""
     return Fault((index < 0) | (index >= size), error, message, index)
 
 
 def outside_wrapped(
     index: Array, size: int, message: str, error: type[Exception] = IndexError
 ) -> Fault:
-    """Fault for indices not in [-size, size)."""
+    """Return the fault of indices not in [-size, size)."""
     return Fault((index < -size) | (index >= size), error, message, index)
 
 
@@ -41,7 +41,7 @@ def outside_wrapped(
 
 
 def _index_key(input: Array, indices: Indices) -> tuple[tuple[Any, ...], dimensions.Shape]:
-    """The key for JAX, and the shape of `input[key]`; all checks that need no values."""
+    """Return the key for JAX and the shape of `input[key]`; run all checks that need no values."""
     if len(indices) > input.ndim:
         raise IndexError(
             f"too many indices for tensor of dimension {input.ndim} (got {len(indices)})"
@@ -116,7 +116,7 @@ def index_put(input: Array, indices: Indices, values: Array, accumulate: bool = 
 
 
 def _put_masked(input: Array, mask: Array, value: Array) -> Array:
-    """One value, of any dtype, where the mask is True."""
+    """Put one value, of any dtype, where the mask is True."""
     for dim, n in enumerate(mask.shape):
         if n != input.shape[dim]:
             raise IndexError(
@@ -137,7 +137,7 @@ def _check_put_dtypes(input: Array, values: Array) -> None:
 
 
 def put_at(base: Array, key: Any, values: Any, accumulate: bool = False) -> Array:
-    """`base.at[key].set` (or `add`) with PyTorch's gradient.
+    """Compute `base.at[key].set` (or `add`) with PyTorch's gradient.
 
     Indices that repeat overwrite each other in an undefined order, but each value receives the
     gradient of its position: that is the derivative JAX takes when told that none repeat.
@@ -190,7 +190,7 @@ def _check_gather(input: Array, dim: int, index: Array, sparse_grad: bool = Fals
 
 
 def gather_along(input: Array, dim: int, index: Array) -> Array:
-    """`gather` without checks."""
+    """Gather along a dim without checks."""
     if not input.ndim or not index.ndim:
         flat = input.reshape(-1)
         return flat.at[index].get(mode=IN_BOUNDS)

@@ -20,13 +20,13 @@ Array = jax.Array
 
 
 def _key(shape: dimensions.Shape, dim: int, index: Array) -> tuple[Array, ...]:
-    """The key that writes each element of `index` at its own place but along `dim`."""
+    """Return the key that writes each element of `index` at its own place but along `dim`."""
     own = [lax.broadcasted_iota(index.dtype, index.shape, axis) for axis in range(len(shape))]
     return tuple(index if axis == dim else own[axis] for axis in range(len(shape)))
 
 
 def _prepare(input: Array, dim: int, index: Array, src: Array | None) -> int:
-    """All checks of the scatter family that need no values; the dim counted from the front."""
+    """Run all checks of the scatter family that need no values; return the dim from the front."""
     dim = dimensions.wrap_dim(dim, input.ndim)
     if index.dtype.name not in INT32_INT64:
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
@@ -61,7 +61,7 @@ def _check_scatter(input: Array, dim: int, index: Array, *args: Any, **kwargs: A
 
 
 def _flat_if_scalar(input: Array, index: Array, src: Array | None) -> tuple[Array, Array, Any]:
-    """0-dim tensors as vectors, and the part of `src` that is read."""
+    """Turn 0-dim tensors into vectors, and cut `src` to the part that is read."""
     if not input.ndim:
         input = input.reshape(1)
     if not index.ndim:
@@ -169,7 +169,7 @@ def _count(input: Array, index: Array, dim: int, include_self: bool) -> Array:
 def _reduce_jvp(
     dim: int, reduce: str, include_self: bool, primals: Any, tangents: Any
 ) -> tuple[Array, Array]:
-    """The formulas of PyTorch's `scatter_reduce_backward`, forwards."""
+    """Differentiate by the formulas of PyTorch's `scatter_reduce_backward`, forwards."""
     input, index, src = primals
     input_t, _, src_t = tangents
     result = _reduce(input, index, src, dim, reduce, include_self)

@@ -25,12 +25,12 @@ def _is_low(dtype: Any) -> bool:
 
 
 def computes(dtype: Any) -> bool:
-    """Whether LAPACK computes in a dtype."""
+    """Return True if LAPACK computes in a dtype."""
     return not is_integral(dtype) and not _is_low(dtype)
 
 
 def size(x: Array, dim: int) -> int:
-    """How long a dim is, where the tensor may not have it."""
+    """Return the length of a dim, which the tensor may not have."""
     if not x.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return x.shape[dimensions.wrap_dim(dim, x.ndim)]  # type: ignore[no-any-return]  # or a symbol
@@ -40,19 +40,19 @@ def size(x: Array, dim: int) -> int:
 
 
 def need_matrix(name: str, x: Array, argument: str = "A") -> None:
-    """A matrix, or a batch of them."""
+    """Require a matrix, or a batch of them."""
     if x.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
 
 
 def need_dims(name: str, argument: str, x: Array) -> None:
-    """The same in the words of least squares and of Householder reflections."""
+    """Require a matrix, in the words of least squares and of Householder reflections."""
     if x.ndim < 2:
         raise RuntimeError(f"{name}: {argument} must have at least 2 dimensions.")
 
 
 def need_two_dims(name: str, x: Array) -> None:
-    """The same in the words of LU factorizations."""
+    """Require a matrix, in the words of LU factorizations."""
     if x.ndim < 2:
         raise RuntimeError(
             f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(x.shape)} instead"
@@ -60,7 +60,7 @@ def need_two_dims(name: str, x: Array) -> None:
 
 
 def need_float(name: str, x: Array, low: bool = True) -> None:
-    """A floating point or complex dtype; none of 16 bits without `low`."""
+    """Require a floating point or complex dtype; none of 16 bits without `low`."""
     if is_integral(x.dtype):
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got "
@@ -73,7 +73,7 @@ def need_float(name: str, x: Array, low: bool = True) -> None:
 
 
 def need_equal_sides(name: str, x: Array, argument: str = "A") -> None:
-    """A square matrix, or a batch of them, of any dtype."""
+    """Require a square matrix, or a batch of them, of any dtype."""
     need_matrix(name, x, argument)
     rows, columns = x.shape[-2:]
     if rows != columns:
@@ -84,13 +84,13 @@ def need_equal_sides(name: str, x: Array, argument: str = "A") -> None:
 
 
 def need_square(name: str, x: Array, low: bool = True) -> None:
-    """A square matrix of floating point or complex numbers, or a batch of them."""
+    """Require a square matrix of floating point or complex numbers, or a batch of them."""
     need_equal_sides(name, x)
     need_float(name, x, low)
 
 
 def need_kernel(kernel: str, x: Array, empty: bool = False) -> None:
-    """A dtype that LAPACK computes in.
+    """Require a dtype that LAPACK computes in.
 
     Args:
       empty: PyTorch asks of empty matrices as well.
@@ -100,7 +100,7 @@ def need_kernel(kernel: str, x: Array, empty: bool = False) -> None:
 
 
 def need_epsilon(x: Array) -> None:
-    """A dtype that PyTorch knows the rounding of, where tolerances follow from it."""
+    """Require a dtype whose rounding PyTorch knows, where tolerances follow from it."""
     if not computes(x.dtype):
         raise RuntimeError("This function doesn't handle types other than float and double")
 
@@ -109,7 +109,7 @@ def need_epsilon(x: Array) -> None:
 
 
 def need_same_dtype(name: str, **operands: Array) -> None:
-    """Two operands, given by the names that PyTorch has for them, of one dtype."""
+    """Require one dtype of two operands, given by the names that PyTorch has for them."""
     (a, x), (b, y) = operands.items()
     if x.dtype != y.dtype:
         raise RuntimeError(
@@ -132,7 +132,7 @@ def need_solvable(name: str, a: Array, b: Array, left: bool = True) -> None:
 
 
 def need_linear_system(name: str, a: Array, b: Array) -> None:
-    """The same, as older functions ask for it: of one dtype too."""
+    """Require a linear system in the words of older functions: of one dtype too."""
     if a.dtype != b.dtype:
         raise RuntimeError(
             "Expected b and A to have the same dtype, but found b of type "
@@ -151,7 +151,7 @@ def need_linear_system(name: str, a: Array, b: Array) -> None:
 
 
 def need_pivots_of(name: str, matrix: str, a: Array, pivots: Array) -> None:
-    """As many pivots as `a`, the argument `matrix`, has rows."""
+    """Require as many pivots as `a`, the argument `matrix`, has rows."""
     if pivots.shape != a.shape[:-1]:
         raise RuntimeError(
             f"{name}: Expected {matrix}.shape[:-1] and pivots.shape to be the same, but got "
@@ -160,12 +160,12 @@ def need_pivots_of(name: str, matrix: str, a: Array, pivots: Array) -> None:
 
 
 def is_vector_rhs(a: Array, b: Array) -> bool:
-    """Whether `b` holds vectors, one for each matrix of `a`, and not matrices."""
+    """Return True if `b` holds vectors, one for each matrix of `a`, and not matrices."""
     return b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
 
 
 def batched(a: Array, b: Array) -> tuple[Array, Array]:
-    """Matrices and right-hand sides, each in as many batches as the other."""
+    """Repeat matrices and right-hand sides to as many batches as the other has."""
     batch = dimensions.broadcast_shapes(b.shape[:-2], a.shape[:-2])
     return (
         jnp.broadcast_to(a, batch + a.shape[-2:]), jnp.broadcast_to(b, batch + b.shape[-2:]),
@@ -176,7 +176,7 @@ def batched(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def need_tau_of(name: str, input: Array, tau: Array) -> None:
-    """A scale for each reflection of each matrix."""
+    """Require a scale for each reflection of each matrix."""
     if input.ndim - tau.ndim != 1:
         raise RuntimeError(
             f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal "
@@ -186,7 +186,7 @@ def need_tau_of(name: str, input: Array, tau: Array) -> None:
 
 
 def need_batch_of(name: str, argument: str, batch: tuple[int, ...], input: Array) -> None:
-    """As many batches as `input` has matrices."""
+    """Require as many batches as `input` has matrices."""
     if batch != input.shape[:-2]:
         raise RuntimeError(
             f"{name}: Expected batch dimensions of {argument} to be equal to input.shape[:-2], but "

@@ -61,7 +61,7 @@ def _along(factor: Array, tangent: Array) -> Array:
 
 @jax.custom_jvp
 def _part_of_factor(x: Array) -> Array:
-    """The lower factor, of matrices that have none what LAPACK leaves where it stops."""
+    """Return the lower factor; of matrices that have none, the part that LAPACK leaves."""
     return as_far_as_it_goes(jnp.tril(x) + _t(jnp.tril(x, -1)))[0]
 
 
@@ -72,7 +72,7 @@ def _part_of_factor_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[
 
 
 def cholesky_as_far(x: Array, upper: bool) -> tuple[Array, Array]:
-    """The factor as far as LAPACK comes, and the order of the leading minor it stops at, or 0."""
+    """Return the factor as far as LAPACK comes, and the leading minor it stops at, or 0."""
     if not x.size:
         return x, jnp.zeros(x.shape[:-2], np.int32)
     seen = x + lax.stop_gradient(_t(x) - x) if upper else x
@@ -111,7 +111,7 @@ def cholesky(input: Array, upper: bool = False) -> Array:
 @op(name="qr", **LINALG, backward="LinalgQrBackward0",
     saves={"Q": "*", "R": "*"}, residuals=True)  # fmt: skip
 def linalg_qr(A: Array, mode: str = "reduced") -> QR:  # noqa: N803
-    """Orthogonal and upper triangular factors; mode "r" gives an empty `Q`."""
+    """Compute orthogonal and upper triangular factors; mode "r" gives an empty `Q`."""
     need_matrix("linalg.qr", A)
     need_float("linalg.qr", A)
     if mode not in ("reduced", "complete", "r"):
@@ -127,7 +127,7 @@ def linalg_qr(A: Array, mode: str = "reduced") -> QR:  # noqa: N803
 
 @op(backward="LinalgQrBackward0", saves={"Q": "*", "R": "*"}, residuals=True)
 def qr(input: Array, some: bool = True) -> OldQR:
-    """Orthogonal and upper triangular factors."""
+    """Compute orthogonal and upper triangular factors."""
     return OldQR(*linalg_qr(input, "reduced" if some else "complete"))
 
 
@@ -154,7 +154,7 @@ def _need_svd(A: Array, driver: str | None) -> None:  # noqa: N803
 
 
 def svd_failures(x: Array) -> list[Fault]:
-    """LAPACK looks for NaN before it begins."""
+    """Return the faults of NaN, which LAPACK looks for before it begins."""
     if x.ndim < 2 or not x.size:
         return []
     text = "The algorithm failed to converge because the input matrix contained non-finite values."
@@ -171,7 +171,7 @@ def _check_svd(A: Array, *args: Any, **kwargs: Any) -> list[Fault]:  # noqa: N80
 def linalg_svd(
     A: Array, full_matrices: bool = True, *, driver: str | None = None,  # noqa: N803
 ) -> SVD:  # fmt: skip
-    """Singular value decomposition, `U @ diag(S) @ Vh`."""
+    """Compute the singular value decomposition, `U @ diag(S) @ Vh`."""
     _need_svd(A, driver)
     return _svd(A, full_matrices)
 
@@ -179,7 +179,7 @@ def linalg_svd(
 @op(name="svdvals", **LINALG, backward="LinalgSvdBackward0",
     saves={"S": "*"}, residuals=True, check=_check_svd)  # fmt: skip
 def svdvals(A: Array, *, driver: str | None = None) -> Array:  # noqa: N803
-    """Singular values, largest first."""
+    """Compute singular values, largest first."""
     _need_svd(A, driver)
     return jnp.linalg.svd(A, compute_uv=False)
 
@@ -195,7 +195,8 @@ def _is_lower(A: Array, UPLO: str) -> bool:  # noqa: N803
 @op(name="eigh", **LINALG, backward="LinalgEighBackward0",
     saves={"eigenvalues": "*", "eigenvectors": "*"}, residuals=True)  # fmt: skip
 def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
-    """Eigenvalues, smallest first, and eigenvectors of symmetric matrices, from one triangle."""
+    """Compute eigenvalues (smallest first) and eigenvectors of symmetric matrices, by a
+    triangle."""
     lower = _is_lower(A, UPLO)
     if not A.size:  # of integers too
         return Eigh(jnp.zeros(A.shape[:-1], real_of(A.dtype)), A)
@@ -207,7 +208,7 @@ def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _of_triangle(lower: bool, x: Array) -> Array:
-    """The Hermitian matrix that has this triangle."""
+    """Complete a triangle to the Hermitian matrix that has it."""
     part = (jnp.tril if lower else jnp.triu)(x)
     diagonal = jnp.real(part * jnp.eye(x.shape[-1], dtype=x.dtype))
     return (part + _t(part) - diagonal).astype(x.dtype)
@@ -222,5 +223,5 @@ def _of_triangle_jvp(lower: bool, primals: tuple[Array], tangents: tuple[Array])
 @op(name="eigvalsh", **LINALG, backward="LinalgEighBackward0",
     saves={"eigenvalues": "*", "eigenvectors": "*"}, residuals=True)  # fmt: skip
 def eigvalsh(A: Array, UPLO: str = "L") -> Array:  # noqa: N803
-    """Eigenvalues of symmetric matrices, smallest first."""
+    """Compute eigenvalues of symmetric matrices, smallest first."""
     return eigh(A, UPLO).eigenvalues

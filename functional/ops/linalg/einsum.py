@@ -21,7 +21,7 @@ Array = jax.Array
 
 @op(backward="ViewBackward0", saves={"self": "other", "other": "self"})
 def inner(input: Array, other: Array) -> Array:
-    """Inner products over the last dims of both."""
+    """Compute inner products over the last dims of both."""
     if input.dtype != other.dtype and input.ndim and other.ndim:
         raise RuntimeError("both inputs should have same dtype")
     if not input.ndim or not other.ndim:
@@ -37,7 +37,7 @@ def inner(input: Array, other: Array) -> Array:
 
 @op(backward="MulBackward0", saves={"self": "vec2", "vec2": "self"}, aliases=("ger",))
 def outer(input: Array, vec2: Array) -> Array:
-    """All products of the elements of two vectors."""
+    """Compute all products of the elements of two vectors."""
     for name, x in (("self", input), ("vec2", vec2)):
         if x.ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x.ndim}-D")
@@ -49,7 +49,7 @@ def outer(input: Array, vec2: Array) -> Array:
 
 
 def _parse(text: str, start: int, role: str) -> list[str]:
-    """Subscripts of one operand, the ellipsis as one of them."""
+    """Parse the subscripts of one operand, the ellipsis as one of them."""
     found, at = [], 0
     while at < len(text):
         if text[at] == ".":
@@ -105,7 +105,7 @@ def _check_ranks(inputs: list[list[str]], operands: Sequence[Array]) -> None:
 
 
 def _sized(labels: list[str], x: Array) -> list[tuple[str, int, int]]:
-    """Named subscripts of an operand with their dims and lengths."""
+    """Map an operand's subscripts to its dims and lengths."""
     after = len(labels) - labels.index("...") - 1 if "..." in labels else 0
     first = len(labels) - after - 1 if "..." in labels else len(labels)
     named = [(label, dim) for dim, label in enumerate(labels[:first])]
@@ -114,7 +114,7 @@ def _sized(labels: list[str], x: Array) -> list[tuple[str, int, int]]:
 
 
 def _check_ellipses(inputs: list[list[str]], operands: Sequence[Any]) -> None:
-    """The dims under ellipses broadcast."""
+    """Require that the dims under ellipses broadcast."""
     seen: dict[int, int] = {}  # lengths by place, counted from the last dim
     for at, (labels, x) in enumerate(zip(inputs, operands, strict=True)):
         if "..." not in labels:
@@ -150,7 +150,7 @@ def _lengths(inputs: list[list[str]], operands: Sequence[Array]) -> dict[str, in
 
 
 def einsum_terms(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
-    """The subscripts of each operand and those of the output, `"..."` standing for one.
+    """Return the subscripts of each operand and of the output, `"..."` standing for one.
 
     Args:
       operands: what has a shape.
@@ -233,7 +233,7 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
 
 @op(backward="UnsafeViewBackward0", saves={"self": "other", "other": "self"})
 def kron(input: Array, other: Array) -> Array:
-    """Kronecker product."""
+    """Compute the Kronecker product."""
     a, b = promote(input, other)
     if a.dtype == bool:  # "and", which JAX does not call a product
         return jnp.kron(a.astype("int8"), b.astype("int8")).astype(bool)
@@ -280,7 +280,7 @@ def linalg_cross(input: Array, other: Array, dim: int = -1) -> Array:
 @op(name="vecdot", **LINALG, backward="SumBackward1",
     saves={"self": "y", "y": "self"})  # fmt: skip
 def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
-    """Inner products over a dim, the first argument conjugated."""
+    """Compute inner products over a dim, the first argument conjugated."""
     need_float("linalg.vecdot", x)
     need_same_dtype("linalg.vecdot", x=x, y=y)
     if x.ndim == y.ndim == 1:
@@ -294,7 +294,7 @@ def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
 @op(name="multi_dot", **LINALG, backward="MmBackward0",
     saves={"tensors": "*"})  # fmt: skip
 def multi_dot(tensors: Sequence[Array]) -> Array:
-    """Product of a chain of matrices, in the cheapest order."""
+    """Multiply a chain of matrices, in the cheapest order."""
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     last = len(tensors) - 1

@@ -40,7 +40,7 @@ class Geqrf(NamedTuple):
     no_gradient=(NotImplementedError, "the derivative for 'geqrf' is not implemented."),
 )  # fmt: skip
 def geqrf(input: Array) -> Geqrf:
-    """QR as LAPACK keeps it: `R` above, the reflectors' vectors below, and their factors."""
+    """Factor as LAPACK keeps QR: `R` above, the reflectors' vectors below, and their factors."""
     if input.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     need_kernel("geqrf_cpu", input, empty=True)
@@ -56,7 +56,7 @@ def geqrf(input: Array) -> Geqrf:
 def ormqr(
     input: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False
 ) -> Array:
-    """`Q @ input3` (or `input3 @ Q`) for the whole `Q` of the reflectors `input` and `input2`."""
+    """Compute `Q @ input3` (or `input3 @ Q`), `Q` whole, of the reflectors `input` and `input2`."""
     _ormqr_errors(input, input2, input3, left)
     rows, count = input.shape[-2], input2.shape[-1]
     if not input3.size or not count:
@@ -125,7 +125,7 @@ _ALPHA = (1 + np.sqrt(17)) / 8  # Bunch and Kaufman's bound on the growth of ele
 
 
 def _size(x: Array) -> Array:
-    """LAPACK's measure of a complex number, |re| + |im|."""
+    """Measure a complex number as LAPACK does, |re| + |im|."""
     return jnp.abs(x.real) + jnp.abs(x.imag) if is_complex(x.dtype) else jnp.abs(x)
 
 
@@ -134,7 +134,7 @@ def _swap(order: Array, a: Any, b: Any) -> Array:
 
 
 def _ldl(lower: Array, hermitian: bool) -> tuple[Array, Array, Array]:
-    """Bunch and Kaufman's diagonal pivoting of one matrix, as LAPACK's `sytf2` with `uplo="L"`.
+    """Factor one matrix by Bunch and Kaufman's pivoting, as LAPACK's `sytf2` with `uplo="L"`.
 
     The trailing block is kept whole, so a row is its column and both are swapped at once.
     """
@@ -197,7 +197,7 @@ def _ldl(lower: Array, hermitian: bool) -> tuple[Array, Array, Array]:
 
 
 def _over_batch(fn: Callable[..., Any], *arrays: Array) -> Any:
-    """`fn` of the last dims of each array (1 for pivots, else 2), mapped over the others."""
+    """Map `fn` over all but the last dims of each array (1 for pivots, else 2)."""
     batch = arrays[0].shape[:-2]
     flat = [a.reshape(-1, *a.shape[len(batch) :]) for a in arrays]
     out = jax.vmap(fn)(*flat)
@@ -205,7 +205,7 @@ def _over_batch(fn: Callable[..., Any], *arrays: Array) -> Any:
 
 
 def _underived(name: str) -> dict[str, Any]:
-    """The columns of an op that PyTorch has no derivative of, by PyTorch's name."""
+    """Return the columns of an op that PyTorch has no derivative of, by PyTorch's name."""
     words = f"derivative for aten::{name} is not implemented"
     return {"backward": "NotImplemented", "no_gradient": (RuntimeError, words)}
 
@@ -213,7 +213,7 @@ def _underived(name: str) -> dict[str, Any]:
 def _check_ldl(
     A: Array, *, hermitian: bool = False, name: str = "torch.linalg.ldl_factor",  # noqa: N803
 ) -> list[Fault]:  # fmt: skip
-    """PyTorch has no words of its own for a zero block: it tells LAPACK's code, for any of them."""
+    """Check LAPACK's code: PyTorch has no words of its own for a zero block."""
     if not A.size:
         return []
     info = _over_batch(lambda a: _ldl(a, hermitian)[2], A).reshape(-1)
@@ -232,7 +232,7 @@ def _check_ldl_ex(
 def ldl_factor_ex(
     A: Array, *, hermitian: bool = False, check_errors: bool = False,  # noqa: N803
 ) -> LDLFactorEx:  # fmt: skip
-    """`L` and `D` of symmetric (or Hermitian) matrices in one, and the rows swapped, from 1.
+    """Factor symmetric (or Hermitian) matrices: `L` and `D` in one, and the rows swapped, from 1.
 
     Only the lower triangle is read. A 2x2 block of `D` has the same negative pivot twice.
     """
@@ -246,13 +246,13 @@ def ldl_factor_ex(
 
 @op(name="ldl_factor", check=_check_ldl, **_underived("linalg_ldl_factor_ex"), **LINALG)
 def ldl_factor(A: Array, *, hermitian: bool = False) -> LDLFactor:  # noqa: N803
-    """`ldl_factor_ex` without the third result."""
+    """Compute `ldl_factor_ex` without the third result."""
     made = ldl_factor_ex(A, hermitian=hermitian)
     return LDLFactor(made.LD, made.pivots)
 
 
 def _ldl_solved(packed: Array, pivots: Array, b: Array, hermitian: bool) -> Array:
-    """LAPACK's `sytrs` with `uplo="L"`: forward through L and D, then back through L's adjoint."""
+    """Solve as LAPACK's `sytrs` with `uplo="L"`: forward through L and D, back through L.mH."""
     n = packed.shape[-1]
     row = jnp.arange(n)
     double = pivots < 0
@@ -306,7 +306,7 @@ def _check_ldl_pivots(LD: Array, pivots: Array, B: Array, **_: Any) -> list[Faul
 
 @op(name="ldl_solve", check=_check_ldl_pivots, **_underived("linalg_ldl_solve"), **LINALG)
 def ldl_solve(LD: Array, pivots: Array, B: Array, *, hermitian: bool = False) -> Array:  # noqa: N803
-    """The solution for a symmetric (or Hermitian) matrix whose `ldl_factor` this is."""
+    """Solve for a symmetric (or Hermitian) matrix whose `ldl_factor` this is."""
     name = "torch.linalg.ldl_solve"
     need_square(name, LD)
     need_linear_system(name, LD, B)
@@ -346,7 +346,7 @@ def _check_reflections(A: Array, tau: Array) -> None:  # noqa: N803
 @op(name="householder_product", backward="LinalgHouseholderProductBackward0", residuals=True,
     saves={"input": "*", "tau": "*", "result": "*"}, **LINALG)  # fmt: skip
 def householder_product(input: Array, tau: Array) -> Array:
-    """The first columns of a product of Householder reflections."""
+    """Compute the first columns of a product of Householder reflections."""
     _check_reflections(input, tau)
     rows, columns = input.shape[-2:]
     out = jnp.broadcast_to(jnp.eye(rows, columns, dtype=input.dtype), input.shape)

@@ -21,7 +21,7 @@ Array = jax.Array
 @op(name="matrix_exp", aliases=(), backward="LinalgMatrixExpBackward0", residuals=True,
     saves={"self": "*"})  # fmt: skip
 def matrix_exp(input: Array) -> Array:
-    """The matrix exponential."""
+    """Compute the matrix exponential."""
     need_square("linalg.matrix_exp", input)
     return cast(scipy_linalg.expm(wide(input)), input.dtype) if input.size else input
 
@@ -29,13 +29,13 @@ def matrix_exp(input: Array) -> Array:
 @op(name="matrix_exp", backward="LinalgMatrixExpBackward0", residuals=True, saves={"self": "*"},
     **LINALG)  # fmt: skip
 def linalg_matrix_exp(A: Array) -> Array:  # noqa: N803
-    """The matrix exponential."""
+    """Compute the matrix exponential."""
     return matrix_exp(A)
 
 
 @op(name="vander", backward="CumprodBackward0", **LINALG)
 def vander(x: Array, *, N: int | None = None) -> Array:  # noqa: N803
-    """Powers of `x`, 0 to `N - 1`, along a new last dim."""
+    """Compute powers of `x`, 0 to `N - 1`, along a new last dim."""
     if not is_integral(x.dtype) and not computes(x.dtype) or x.dtype == bool:
         raise RuntimeError(
             "linalg.vander supports floating point, complex, and integer tensors, but got "
@@ -59,5 +59,5 @@ def _powers(x: Array, count: int) -> list[Array]:
 
 @op(name="diagonal", backward="DiagonalBackward0", **LINALG)
 def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:  # noqa: N803
-    """Diagonals of the last two dims."""
+    """View the diagonals of the last two dims."""
     return diagonal(A, offset, dim1, dim2)

@@ -78,7 +78,7 @@ def _t(x: Array) -> Array:
 
 
 def _failures(name: str, text: str, failed: Array, order: Array, size: int) -> list[Fault]:
-    """Faults for the first matrix of a batch that failed, with `{order}` in the text.
+    """Return faults for the first matrix of a batch that failed, with `{order}` in the text.
 
     A fault carries one number, so those of a batch come one for each order.
     """
@@ -97,7 +97,7 @@ def _failures(name: str, text: str, failed: Array, order: Array, size: int) -> l
 
 
 def _singular(name: str, text: str, x: Array, square: bool = True) -> list[Fault]:
-    """Faults for matrices with a pivot of 0; `square`: of another shape the op itself refuses."""
+    """Return faults for matrices with a pivot of 0, if they are `square`: the op refuses others."""
     if x.ndim < 2 or square and x.shape[-1] != x.shape[-2] or not x.size:
         return []
     zero = jnp.diagonal(lax.linalg.lu(x)[0], axis1=-2, axis2=-1) == 0
@@ -123,7 +123,7 @@ def _check_power(input: Array, n: int) -> list[Fault]:
 
 
 def _by_columns(x: Array) -> tuple[Array, Array]:
-    """The Cholesky factor as far as LAPACK comes, and the order of the first bad leading minor.
+    """Factor as far as LAPACK comes, and return the order of the first bad leading minor.
 
     At a pivot that is not positive LAPACK stops: that is left in the factor, and what is to the
     right of its column is left as it was. The order is 0 where there is no such pivot.
@@ -148,7 +148,7 @@ def _by_columns(x: Array) -> tuple[Array, Array]:
 
 
 def as_far_as_it_goes(lower: Array) -> tuple[Array, Array]:
-    """`_by_columns` of matrices that may have a factor: only where one has none it is slow."""
+    """Factor as `_by_columns` matrices that may have a factor: slow only where one has none."""
     factor = lax.linalg.cholesky(lower, symmetrize_input=False)
     failed = jnp.any(~jnp.isfinite(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
 
@@ -188,21 +188,21 @@ def _unsolvable(name: str, x: Array) -> list[Fault]:
 @op(name="inv", **LINALG, backward="LinalgInvExBackward0",
     saves={"inverse": "*"}, check=_check_matrix_inv, residuals=True)  # fmt: skip
 def linalg_inv(A: Array) -> Array:  # noqa: N803
-    """Inverse of square matrices."""
+    """Invert square matrices."""
     need_square("linalg.inv", A, low=False)
     return jnp.linalg.inv(A)
 
 
 @op(backward="LinalgInvExBackward0", saves={"inverse": "*"}, check=_check_inv, residuals=True)
 def inverse(input: Array) -> Array:
-    """Inverse of square matrices."""
+    """Invert square matrices."""
     return linalg_inv(input)
 
 
 @op(name="det", **LINALG, backward="LinalgDetBackward0",
     saves={"A": "*", "result": "*"}, residuals=True)  # fmt: skip
 def linalg_det(A: Array) -> Array:  # noqa: N803
-    """Determinant of square matrices."""
+    """Compute the determinant of square matrices."""
     need_square("linalg.det", A)
     need_kernel("lu_cpu", A)
     return jnp.linalg.det(A) if A.size else jnp.ones(A.shape[:-2], A.dtype)
@@ -210,27 +210,27 @@ def linalg_det(A: Array) -> Array:  # noqa: N803
 
 @op(backward="LinalgDetBackward0", saves={"result": "*"}, residuals=True)
 def det(input: Array) -> Array:
-    """Determinant of square matrices."""
+    """Compute the determinant of square matrices."""
     return linalg_det(input)
 
 
 @op(name="slogdet", **LINALG, backward="LinalgSlogdetBackward0",
     saves={"A": "*", "sign": "*"}, residuals=True)  # fmt: skip
 def linalg_slogdet(A: Array) -> Slogdet:  # noqa: N803
-    """Sign and logarithm of the absolute determinant."""
+    """Compute sign and logarithm of the absolute determinant."""
     need_square("linalg.slogdet", A, low=False)
     return Slogdet(*jnp.linalg.slogdet(A))
 
 
 @op(backward="LinalgSlogdetBackward0", saves={"self": "*", "sign": "*"}, residuals=True)
 def slogdet(input: Array) -> OldSlogdet:
-    """Sign and logarithm of the absolute determinant."""
+    """Compute sign and logarithm of the absolute determinant."""
     return OldSlogdet(*linalg_slogdet(input))
 
 
 @op(backward="WhereBackward0", saves={"self": "*"}, residuals=True)
 def logdet(input: Array) -> Array:
-    """Logarithm of the determinant; NaN where that is negative."""
+    """Compute the logarithm of the determinant; NaN where that is negative."""
     need_square("logdet", input, low=False)
     sign, log = linalg_slogdet(input)
     return jnp.where(sign < 0, jnp.nan, log) if not is_complex(input.dtype) else log + jnp.log(sign)
@@ -262,7 +262,7 @@ def solve(A: Array, B: Array, left: bool = True) -> Array:  # noqa: N803
 @op(name="matrix_power", **LINALG, backward="MmBackward0",
     saves={"A": "*"}, aliases=(), check=_check_power)  # fmt: skip
 def linalg_matrix_power(A: Array, n: int) -> Array:  # noqa: N803
-    """A square matrix times itself, `n` times; the inverse for negative `n`."""
+    """Multiply a square matrix `n` times with itself; its inverse for negative `n`."""
     need_equal_sides("linalg.matrix_power", A)
     if n < 0:
         need_float("linalg.inv", A, low=False)
@@ -271,5 +271,5 @@ def linalg_matrix_power(A: Array, n: int) -> Array:  # noqa: N803
 
 @op(backward="MmBackward0", saves={"self": "*"}, check=_check_power)
 def matrix_power(input: Array, n: int) -> Array:
-    """A square matrix times itself, `n` times; the inverse for negative `n`."""
+    """Multiply a square matrix `n` times with itself; its inverse for negative `n`."""
     return linalg_matrix_power(input, n)

@@ -85,7 +85,7 @@ def _need_lu(A: Array, pivot: bool) -> None:  # noqa: N803
 
 
 def _factored(A: Array) -> Any:  # noqa: N803
-    """JAX's factors, pivots and permutation; what is empty may have any dtype."""
+    """Return JAX's factors, pivots and permutation; what is empty may have any dtype."""
     if computes(A.dtype):
         return lax.linalg.lu(A)
     lu, pivots, permutation = lax.linalg.lu(A.astype(np.float32))
@@ -95,7 +95,7 @@ def _factored(A: Array) -> Any:  # noqa: N803
 @op(name="lu_factor", backward="LinalgLuFactorExBackward0", residuals=True,
     check=_check_lu_factor, saves={"LU": "*", "pivots": "*"}, **LINALG)  # fmt: skip
 def lu_factor(A: Array, *, pivot: bool = True) -> LUFactor:  # noqa: N803
-    """LU factors in one matrix, and the rows swapped (counted from 1)."""
+    """Compute LU factors in one matrix, and the rows swapped (counted from 1)."""
     need_two_dims("torch.lu_factor", A)
     _need_lu(A, pivot)
     lu, pivots, _ = _factored(A)
@@ -111,7 +111,7 @@ def lu_factor_ex(
     pivot: bool = True,
     check_errors: bool = False,  # noqa: N803
 ) -> LUFactorEx:
-    """`lu_factor`, and 0 (or the zero pivot's number) for each matrix."""
+    """Compute `lu_factor`, and 0 (or the zero pivot's number) for each matrix."""
     lu, pivots = lu_factor(A, pivot=pivot)
     zero = jnp.diagonal(lax.stop_gradient(lu), axis1=-2, axis2=-1) == 0
     info = jnp.where(zero.any(-1), jnp.argmax(zero, -1) + 1, 0) if A.size else _info(A)
@@ -119,7 +119,7 @@ def lu_factor_ex(
 
 
 def _permutation(pivots: Array, shape: tuple[int, ...]) -> Array:
-    """The rows' order for each matrix, where PyTorch reads on through pivots of another shape.
+    """Return the rows' order of each matrix; pivots of another shape are read on through.
 
     Those that are there are the first matrices'; rows and matrices without pivots stay.
     """
@@ -147,7 +147,7 @@ def _unpacked(lu: Array, permutation: Array) -> LU:
 @op(name="lu", backward="LinalgLuBackward0", residuals=True,
     saves={"P": "*", "L": "*", "U": "*"}, **LINALG)  # fmt: skip
 def linalg_lu(A: Array, *, pivot: bool = True) -> LU:  # noqa: N803
-    """Permutation, lower and upper triangular factors."""
+    """Compute permutation, lower and upper triangular factors."""
     need_two_dims("linalg.lu", A)
     _need_lu(A, pivot)
     lu, _, permutation = _factored(A)
@@ -173,7 +173,7 @@ def lu_unpack(
     LU_data: Array, LU_pivots: Array, unpack_data: bool = True,  # noqa: N803
     unpack_pivots: bool = True,
 ) -> Unpacked:  # fmt: skip
-    """`lu_factor`'s results as permutation, lower and upper triangular factors."""
+    """Turn `lu_factor`'s results into permutation, lower and upper triangular factors."""
     need_two_dims("torch.lu_unpack", LU_data)
     if unpack_pivots and LU_pivots.dtype != np.int32:
         raise RuntimeError(
@@ -243,12 +243,12 @@ def linalg_lu_solve(
     left: bool = True,
     adjoint: bool = False,  # noqa: N803
 ) -> Array:
-    """The solution for a matrix whose `lu_factor` this is."""
+    """Solve for a matrix whose `lu_factor` this is."""
     return _lu_solved(LU, pivots, B, left, adjoint)
 
 
 @op(backward="LinalgLuSolveBackward0", residuals=True, check=_check_older,
     saves={"self": "*", "LU_data": "*"})  # fmt: skip
 def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Array:  # noqa: N803
-    """The solution for a matrix whose LU factors these are."""
+    """Solve for a matrix whose LU factors these are."""
     return _lu_solved(LU_data, LU_pivots, input, True, False)

@@ -21,7 +21,7 @@ Array = jax.Array
 
 
 def need_kernel_dtypes(kernel: str, x: Array, y: Array, terms: int = 1) -> None:
-    """Two operands of one dtype, not bool: the kernel is chosen by the first one's."""
+    """Require two operands of one dtype, not bool: the first one's chooses the kernel."""
     _not_for_bool(kernel, x, terms)
     if x.dtype != y.dtype:
         raise RuntimeError(
@@ -106,7 +106,7 @@ def _need_3d(batch1: Array, batch2: Array) -> None:
 
 @op(backward="MmBackward0", saves={"self": "other", "other": "self"})
 def matmul(input: Array, other: Array) -> Array:
-    """Product of matrices, vectors and batches of them; batch dims broadcast."""
+    """Multiply matrices, vectors and batches of them; batch dims broadcast."""
     left, right = input.ndim, other.ndim
     if not left or not right:
         raise RuntimeError(
@@ -129,7 +129,7 @@ def matmul(input: Array, other: Array) -> Array:
 
 @op(saves={"self": "mat2", "mat2": "self"})
 def mm(input: Array, mat2: Array) -> Array:
-    """Product of two matrices."""
+    """Multiply two matrices."""
     if input.ndim != 2:
         raise RuntimeError("self must be a matrix")
     if mat2.ndim != 2:
@@ -140,7 +140,7 @@ def mm(input: Array, mat2: Array) -> Array:
 
 @op(saves={"self": "mat2", "mat2": "self"})
 def bmm(input: Array, mat2: Array) -> Array:
-    """Products of two batches of matrices."""
+    """Multiply two batches of matrices."""
     _need_3d(input, mat2)
     _check_bmm(input, mat2, input.shape[0], mat2.shape[0])
     return lax.batch_matmul(input, mat2)
@@ -148,7 +148,7 @@ def bmm(input: Array, mat2: Array) -> Array:
 
 @op(saves={"self": "vec", "vec": "self"})
 def mv(input: Array, vec: Array) -> Array:
-    """Product of a matrix and a vector."""
+    """Multiply a matrix by a vector."""
     if not input.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input.ndim != 2 or vec.ndim != 1:
@@ -159,14 +159,14 @@ def mv(input: Array, vec: Array) -> Array:
 
 @op(saves={"self": "tensor", "tensor": "self"})
 def dot(input: Array, tensor: Array) -> Array:
-    """Inner product of two vectors."""
+    """Compute the inner product of two vectors."""
     _check_dot(input, tensor)
     return lax.dot(input, tensor)
 
 
 @op(saves={"self": "other", "other": "self"})
 def vdot(input: Array, other: Array) -> Array:
-    """Inner product of two vectors, the first conjugated."""
+    """Compute the inner product of two vectors, the first conjugated."""
     _check_dot(input, other)
     return lax.dot(lax.conj(input) if input.dtype.kind == "c" else input, other)
 
@@ -175,7 +175,7 @@ def vdot(input: Array, other: Array) -> Array:
 
 
 def _blend(input: Array, product: Array, beta: Any, alpha: Any) -> Array:
-    """`beta * input + alpha * product`; a `beta` of 0 ignores even NaN."""
+    """Compute `beta * input + alpha * product`; a `beta` of 0 ignores even NaN."""
     dtype, out = product.dtype, product.shape
     dimensions.expand_size(input.shape, out, scalar_name(input.dtype))
 
@@ -228,7 +228,7 @@ _SCALES = ("beta", "alpha")
 @op(inplace=True, inplace_check=_check_addmm, numbers=_SCALES,
     saves={"mat1": "mat2", "mat2": "mat1"}, fits={"beta": "any", "alpha": "any"})  # fmt: skip
 def addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * input + alpha * (mat1 @ mat2)`."""
+    """Compute `beta * input + alpha * (mat1 @ mat2)`."""
     _check_addmm_dtypes(input, mat1, mat2)
     for name, x in (("mat1", mat1), ("mat2", mat2)):
         if x.ndim != 2:
@@ -243,7 +243,7 @@ def addmm(input: Array, mat1: Array, mat2: Array, beta: Any = 1, alpha: Any = 1)
 @op(inplace=True, inplace_check=_check_addmv, numbers=_SCALES,
     saves={"mat": "vec", "vec": "mat"}, fits={"beta": "any", "alpha": "any"})  # fmt: skip
 def addmv(input: Array, mat: Array, vec: Array, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * input + alpha * (mat @ vec)`."""
+    """Compute `beta * input + alpha * (mat @ vec)`."""
     if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}"
@@ -272,7 +272,7 @@ def _check_addr(input: Array, vec1: Array, vec2: Array, beta: Any = 1, alpha: An
 @op(inplace=True, inplace_check=_check_addr, numbers=_SCALES,
     saves={"vec1": "vec2", "vec2": "vec1"}, fits={"beta": "any", "alpha": "any"})  # fmt: skip
 def addr(input: Array, vec1: Array, vec2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * input + alpha * outer(vec1, vec2)`, with type promotion."""
+    """Compute `beta * input + alpha * outer(vec1, vec2)`, with type promotion."""
     _need_1d("vec1", vec1)
     _need_1d("vec2", vec2)
     input, vec1, vec2 = promote(input, vec1, vec2)
@@ -306,7 +306,7 @@ def _check_baddbmm(
     fits={"beta": "integer", "alpha": "integer"},
 )
 def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * input + alpha * bmm(batch1, batch2)`."""
+    """Compute `beta * input + alpha * bmm(batch1, batch2)`."""
     # PyTorch expands `input` before it checks the ranks.
     out = (size(batch1, 0), size(batch1, 1), size(batch2, 2))
     dimensions.expand_size(input.shape, out, scalar_name(input.dtype))
@@ -322,7 +322,7 @@ def baddbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: An
 
 @op(inplace=True, saves=_BATCH_SAVES, numbers=_SCALES, fits={"beta": "any", "alpha": "any"})
 def addbmm(input: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Array:
-    """`beta * input + alpha * sum(bmm(batch1, batch2))` over the batch."""
+    """Compute `beta * input + alpha * sum(bmm(batch1, batch2))` over the batch."""
     out = (size(batch1, 1), size(batch2, 2))
     dimensions.expand_size(input.shape, out, scalar_name(input.dtype))
     _need_3d(batch1, batch2)

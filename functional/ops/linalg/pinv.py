@@ -21,7 +21,7 @@ Array = jax.Array
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _pinv(hermitian: bool, x: Array, atol: Array, rtol: Array) -> Array:
-    """By singular values, or eigenvalues of the lower triangle; JAX's takes the mean of both."""
+    """Invert by singular values, or by eigenvalues of one triangle where JAX takes both."""
     if hermitian:
         values, right = eigh(x)
         left = right
@@ -58,7 +58,7 @@ def linalg_pinv(
     A: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None,  # noqa: N803
     rtol: Any = None,
 ) -> Array:  # fmt: skip
-    """Pseudo-inverse, by singular values; those up to the tolerance count as 0."""
+    """Compute the pseudo-inverse by singular values; those up to the tolerance count as 0."""
     if A.ndim < 2 or not computes(A.dtype):
         raise RuntimeError(
             f"linalg.pinv({scalar_name(A.dtype)}{{{list(A.shape)}}}): expected a tensor with 2 or "
@@ -94,5 +94,5 @@ def _check_pinverse(input: Array, rcond: float = 1e-15) -> list[Fault]:
 @op(backward="LinalgPinvBackward0", saves={"self": "*", "result": "*"}, residuals=True,
     check=_check_pinverse)  # fmt: skip
 def pinverse(input: Array, rcond: float = 1e-15) -> Array:
-    """Pseudo-inverse, by singular values."""
+    """Compute the pseudo-inverse by singular values."""
     return linalg_pinv(input, rcond)

@@ -79,7 +79,7 @@ def _check_solve_ex(
 @op(name="inv_ex", backward="LinalgInvExBackward0", saves={"inverse": "*"}, residuals=True,
     check=_check_inv_ex, **LINALG)  # fmt: skip
 def inv_ex(A: Array, *, check_errors: bool = False) -> InvEx:  # noqa: N803
-    """The inverse, and 0 (or the zero pivot's number) for each matrix."""
+    """Compute the inverse, and 0 (or the zero pivot's number) for each matrix."""
     need_square("linalg.inv", A, low=False)
     zero = jnp.diagonal(lax.linalg.lu(lax.stop_gradient(A))[0], axis1=-2, axis2=-1) == 0
     info = jnp.where(zero.any(-1), jnp.argmax(zero, -1) + 1, 0) if A.size else _info(A)
@@ -100,7 +100,7 @@ def cholesky_ex(
     upper: bool = False,
     check_errors: bool = False,  # noqa: N803
 ) -> CholeskyEx:
-    """The Cholesky factor, and 0 (or the order of the first bad minor) for each matrix."""
+    """Compute the Cholesky factor, and 0 (or the order of the first bad minor) for each matrix."""
     need_square("linalg.cholesky", A)
     need_kernel("cholesky_cpu", A)
     return CholeskyEx(*cholesky_as_far(A, upper))
@@ -121,7 +121,7 @@ def solve_ex(
     left: bool = True,
     check_errors: bool = False,  # noqa: N803
 ) -> SolveEx:
-    """The solution of `A @ X = B`, and 0 (or the zero pivot's number) for each matrix."""
+    """Solve `A @ X = B`; also return 0 (or the zero pivot's number) for each matrix."""
     return SolveEx(solve(A, B, left), inv_ex(lax.stop_gradient(A)).info)
 
 
@@ -135,7 +135,7 @@ def solve_triangular(
     left: bool = True,
     unitriangular: bool = False,  # noqa: N803
 ) -> Array:
-    """The solution of `A @ X = B` (or `X @ A = B`) for triangular `A`, in the dtype of `A`."""
+    """Solve `A @ X = B` (or `X @ A = B`) for triangular `A`, in the dtype of `A`."""
     need_solvable("linalg.solve_triangular", A, B, left)
     need_kernel("triangular_solve_cpu", A, empty=True)
     a, b = batched(A, cast(B, A.dtype))
@@ -157,7 +157,7 @@ def triangular_solve(
     input: Array, A: Array, upper: bool = True, transpose: bool = False,  # noqa: N803
     unitriangular: bool = False,
 ) -> TriangularSolve:  # fmt: skip
-    """The solution of `A @ X = input` and a copy of `A`, by an old name."""
+    """Solve `A @ X = input`; also return a copy of `A`. An old name."""
     name = "torch.triangular_solve"
     for argument, given in (("b", input), ("A", A)):
         if given.ndim < 2:
@@ -185,7 +185,7 @@ def triangular_solve(
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _by_factor(factor: Array, b: Array, upper: bool) -> Array:
-    """The solution for the matrix with this Cholesky factor."""
+    """Solve for the matrix with this Cholesky factor."""
     a = jnp.triu(factor) if upper else jnp.tril(factor)
     first, second = (_t(a), a) if upper else (a, _t(a))
     y = lax.linalg.triangular_solve(first, b, left_side=True, lower=True)
@@ -207,7 +207,7 @@ def _by_factor_jvp(upper: bool, primals: tuple[Array, Array], tangents: Any) -> 
     saves={"self": "*", "input2": "*", "result": "*"},
 )  # fmt: skip
 def cholesky_solve(input: Array, input2: Array, upper: bool = False) -> Array:
-    """The solution for a matrix whose Cholesky factor is `input2`."""
+    """Solve for a matrix whose Cholesky factor is `input2`."""
     for name, given in (("b", input), ("u", input2)):
         if given.ndim < 2:
             raise RuntimeError(
@@ -236,7 +236,7 @@ def _check_cholesky_inverse(input: Array, upper: bool = False) -> list[Fault]:
 @op(backward="CholeskyInverseBackward0", residuals=True, check=_check_cholesky_inverse,
     saves={"self": "*", "result": "*"})  # fmt: skip
 def cholesky_inverse(input: Array, upper: bool = False) -> Array:
-    """The inverse of the matrix whose Cholesky factor is `input`."""
+    """Invert the matrix whose Cholesky factor is `input`."""
     need_equal_sides("cholesky_inverse", input)
     need_kernel("cholesky_inverse_out_cpu", input, empty=True)
     eye = jnp.broadcast_to(jnp.eye(input.shape[-1], dtype=input.dtype), input.shape)
@@ -249,7 +249,7 @@ def _check_tensorinv(A: Array, ind: int = 2) -> list[Fault]:  # noqa: N803
 
 @op(name="tensorinv", backward="ViewBackward0", residuals=True, check=_check_tensorinv, **LINALG)
 def tensorinv(A: Array, ind: int = 2) -> Array:  # noqa: N803
-    """The inverse of `tensordot(A, .)`."""
+    """Compute the inverse of `tensordot(A, .)`."""
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     if ind > A.ndim:
@@ -267,7 +267,7 @@ def tensorinv(A: Array, ind: int = 2) -> Array:  # noqa: N803
 
 @op(name="tensorsolve", backward="ViewBackward0", residuals=True, **LINALG)
 def tensorsolve(A: Array, B: Array, dims: Sequence[int] | None = None) -> Array:  # noqa: N803
-    """The solution of `tensordot(A, X) = B`."""
+    """Solve `tensordot(A, X) = B`."""
     if dims is not None:
         A = jnp.moveaxis(A, *_dims_to_the_end(dims, A.ndim))  # noqa: N806
     if A.ndim < B.ndim:
@@ -302,7 +302,7 @@ class Lstsq(NamedTuple):
     saves={"self": "*", "b": "*", "solution": "*"}, **LINALG,
 )  # fmt: skip
 def lstsq(input: Array, b: Array, rcond: Any = None, *, driver: str | None = None) -> Lstsq:
-    """The least squares solution of `input @ X = b`, by the singular values above `rcond`."""
+    """Solve `input @ X = b` by least squares, with the singular values above `rcond`."""
     _lstsq_errors(input, b, rcond, driver)
     driver = driver or "gelsy"
     vector = is_vector_rhs(input, b)
@@ -329,7 +329,7 @@ def lstsq(input: Array, b: Array, rcond: Any = None, *, driver: str | None = Non
 
 
 def _tolerance(A: Array, rcond: float | None, driver: str) -> float:  # noqa: N803
-    """Which part of the largest singular value counts as 0, as LAPACK's drivers read `rcond`."""
+    """Return the part of the largest singular value that counts as 0, as LAPACK reads `rcond`."""
     epsilon = float(finfo(A.dtype).eps)
     if driver == "gels":  # it takes each matrix for one of full rank
         return 0.0

@@ -37,7 +37,7 @@ def _need_eig(name: str, x: Array) -> None:
 @op(name="eig", backward="LinalgEigBackward0", residuals=True,
     saves={"eigenvalues": "*", "eigenvectors": "*"}, **LINALG)  # fmt: skip
 def eig(A: Array) -> Eig:  # noqa: N803
-    """Eigenvalues and eigenvectors of square matrices, complex."""
+    """Compute eigenvalues and eigenvectors of square matrices, complex."""
     _need_eig("linalg.eig", A)
     if not A.size:
         kind = complex_of(A.dtype)
@@ -53,7 +53,7 @@ def _eigvals(A: Array) -> Array:  # noqa: N803
 
 @_eigvals.defjvp
 def _eigvals_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """By the eigenvectors, which JAX's own rule does not let be differentiated in their turn."""
+    """Differentiate by the eigenvectors: JAX's own rule cannot be differentiated in its turn."""
     (A,), (dA,) = primals, tangents  # noqa: N806
     values, vectors = lax.linalg.eig(A, compute_left_eigenvectors=False, enable_eigvec_derivs=True)
     moved = jnp.linalg.solve(vectors, dA.astype(vectors.dtype) @ vectors)
@@ -68,7 +68,7 @@ def _eigvals_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, 
     **LINALG,
 )
 def eigvals(A: Array) -> Array:  # noqa: N803
-    """Eigenvalues of square matrices, complex."""
+    """Compute eigenvalues of square matrices, complex."""
     _need_eig("linalg.eigvals", A)
     return _eigvals(A)
 
@@ -85,7 +85,7 @@ def matrix_rank(
     A: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None,  # noqa: N803
     rtol: Any = None,
 ) -> Array:  # fmt: skip
-    """How many singular values are larger than the tolerance."""
+    """Count the singular values that are larger than the tolerance."""
     name = "torch.linalg.matrix_rank"
     need_matrix(name, A, "input")
     for argument, given in (("atol", tol if atol is None else atol), ("rtol", rtol)):
@@ -111,7 +111,7 @@ def matrix_rank(
 
 @op(name="cond", backward="DivBackward0", residuals=True, **LINALG)
 def cond(A: Array, p: Any = None) -> Array:  # noqa: N803
-    """The condition number in a norm, the 2-norm by default."""
+    """Compute the condition number in a norm, the 2-norm by default."""
     _need_order(A, p)
     if not A.size:
         return jnp.zeros(A.shape[:-2], real_of(A.dtype) if is_complex(A.dtype) else A.dtype)
@@ -148,7 +148,7 @@ class SVDOld(NamedTuple):
 
 @op(backward="LinalgSvdBackward0", residuals=True)
 def svd(input: Array, some: bool = True, compute_uv: bool = True) -> SVDOld:
-    """Singular value decomposition, `U @ diag(S) @ V.mH`, by its old name."""
+    """Compute the singular value decomposition, `U @ diag(S) @ V.mH`, by its old name."""
     if input.ndim < 2:
         raise RuntimeError(
             "linalg.svd: input should have at least 2 dimensions, but has "

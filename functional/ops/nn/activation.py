@@ -111,7 +111,7 @@ def elu(input: Array, alpha: Any = 1.0) -> Array:
 
 @op(backward="EluBackward0", saves={"self": "*"}, method=False, inplace=True)
 def selu(input: Array) -> Array:
-    """ELU with the self-normalizing constants (https://arxiv.org/abs/1706.02515)."""
+    """Apply ELU with the self-normalizing constants (https://arxiv.org/abs/1706.02515)."""
     return _elu(input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1.0)
 
 
@@ -122,7 +122,7 @@ def _need_slope(input: Any, alpha: Any = 1.0) -> None:
 
 @op(saves={"self": "*"}, method=False, inplace=True, numbers=("alpha",), need=_need_slope)
 def celu(input: Array, alpha: Any = 1.0) -> Array:
-    """ELU of `x / alpha`, continuously differentiable."""
+    """Apply ELU to `x / alpha`, continuously differentiable."""
     _need_slope(input, alpha)
     return _elu(input, alpha, 1.0, 1.0 / alpha)
 

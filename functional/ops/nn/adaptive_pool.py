@@ -47,7 +47,7 @@ def _adaptive_avg(dims: int, input: Array, output_size: Any) -> Array:
 
 
 def _mean(dims: int, input: Array, output_size: Any) -> Array:
-    """The average of all, which PyTorch takes by `mean`: of any rank, and NaN of nothing."""
+    """Average all, which PyTorch does by `mean`: of any rank, and NaN of nothing."""
     if isinstance(output_size, (list, tuple)) and input.ndim <= dims:
         raise ValueError(f"Input dimension should be at least {dims + 1}")
     if not is_floating(input.dtype):

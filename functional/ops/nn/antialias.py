@@ -14,7 +14,7 @@ _TAPS = {"bilinear": 2, "bicubic": 4, "lanczos": 6}
 
 
 def _filter(mode: str, x: np.ndarray) -> np.ndarray:
-    """The kernel at `x`: a triangle, Keys' cubic with a = -0.5 (as PIL's), or Lanczos of 3."""
+    """Evaluate the kernel at `x`: triangle, Keys' cubic with a = -0.5 (as PIL's), or Lanczos."""
     x = np.abs(x)
     one = x.dtype.type(1)
     if mode == "bilinear":
@@ -28,7 +28,7 @@ def _filter(mode: str, x: np.ndarray) -> np.ndarray:
 
 
 def antialias_taps(mode: str, size: int, out: int, ratio: float, dtype: np.dtype) -> Taps:
-    """What each of `out` places reads, and with which weights.
+    """Return which pixels each of `out` places reads, and with which weights.
 
     They are computed in `dtype`, as PyTorch does, so that the first and last taps are the same.
     """
@@ -50,7 +50,7 @@ def antialias_taps(mode: str, size: int, out: int, ratio: float, dtype: np.dtype
 
 
 def sum_bytes(x: Array, axis: int, matrix: np.ndarray) -> Array:
-    """The uint8 `x` with `axis` mapped by `matrix`, in PIL's fixed-point arithmetic.
+    """Map `axis` of the uint8 `x` by `matrix`, in PIL's fixed-point arithmetic.
 
     The weights are int16 with as many fractional bits as the largest of them allows.
     """

@@ -44,7 +44,7 @@ def _errors(query: Array, key: Array, value: Array, mask: Array | None, dropout_
 
 
 def _product(a: Array, b: Array, axis: int, out: np.dtype) -> Array:
-    """`a @ b`, or `a @ b.mT` with axis -1, with leading dims broadcast."""
+    """Compute `a @ b`, or `a @ b.mT` with axis -1, with leading dims broadcast."""
     batch = broadcast(
         jax.ShapeDtypeStruct(a.shape[:-2], a.dtype), jax.ShapeDtypeStruct(b.shape[:-2], b.dtype)
     )
@@ -65,7 +65,7 @@ def _product(a: Array, b: Array, axis: int, out: np.dtype) -> Array:
 def _probabilities(
     query: Array, key: Array, mask: Array | None, is_causal: bool, scale: float | None
 ) -> Array:
-    """Softmax of the scaled scores, float32 for halves; a row with nothing to attend to is 0."""
+    """Apply softmax to the scaled scores, float32 for halves; 0 if nothing is attended to."""
     dtype = wide_dtype(query.dtype)
     scores = _product(query, key, -1, dtype)
     # Of no features there are scores of 0, whatever they are scaled by.
@@ -90,7 +90,7 @@ def _probabilities(
 
 
 def _grouped(query: Array, key: Array, value: Array, enable_gqa: bool) -> tuple[Array, Array]:
-    """Keys and values with as many heads as there are queries."""
+    """Repeat keys and values to as many heads as there are queries."""
     if not enable_gqa:
         return key, value
     heads = [x.shape[-3] for x in (query, key, value)] if query.ndim > 2 else [1, 1, 1]

@@ -17,18 +17,18 @@ _HALVES = (np.dtype("float16"), bfloat16)
 
 
 def wide_dtype(dtype: Any) -> np.dtype:
-    """The dtype that PyTorch computes in: float32 for float16 and bfloat16, else itself."""
+    """Return the dtype that PyTorch computes in: float32 for float16 and bfloat16, else itself."""
     dtype = np.dtype(dtype)
     return np.dtype("float32") if dtype in _HALVES else dtype
 
 
 def wide(x: Array) -> Array:
-    """`x` in the dtype that PyTorch computes in."""
+    """Cast `x` to the dtype that PyTorch computes in."""
     return cast(x, wide_dtype(x.dtype))
 
 
 def repeated(x: Array, shape: tuple[int, ...]) -> Array:
-    """`x` broadcast to `shape`; as in PyTorch, gradients of halves are added up in float32."""
+    """Broadcast `x` to `shape`; as in PyTorch, gradients of halves are added up in float32."""
     return x if x.shape == shape else jnp.broadcast_to(wide(x), shape).astype(x.dtype)
 
 
@@ -39,7 +39,7 @@ def need_float(x: Array, kernel: str, halves: bool = True) -> None:
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front."""
+    """Count `dim` from the front."""
     low, high = -max(ndim, 1), max(ndim, 1) - 1
     if not low <= dim <= high:
         raise IndexError(
@@ -49,7 +49,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 
 def broadcast(*arrays: Array | jax.ShapeDtypeStruct) -> tuple[int, ...]:
-    """The common shape, or PyTorch's complaint about the first two that do not match."""
+    """Return the common shape; raise PyTorch's error about the first two that do not match."""
     shape: tuple[int, ...] = arrays[0].shape
     for other in arrays[1:]:
         ndim = max(len(shape), other.ndim)
@@ -66,7 +66,7 @@ def broadcast(*arrays: Array | jax.ShapeDtypeStruct) -> tuple[int, ...]:
 
 
 def ints(value: int | Sequence[int], n: int, message: str) -> tuple[int, ...]:
-    """`n` ints of an int or a sequence of one or `n` ints; else RuntimeError(`message`)."""
+    """Return `n` ints of an int or a sequence of one or `n`; raise RuntimeError(`message`) else."""
     if isinstance(value, (int, np.integer)):
         return (int(value),) * n
     value = tuple(int(v) for v in value)
@@ -78,17 +78,17 @@ def ints(value: int | Sequence[int], n: int, message: str) -> tuple[int, ...]:
 
 
 def size_list(shape: Sequence[int]) -> str:
-    """A shape as C++ prints it: `[2, 3]`."""
+    """Spell a shape as C++ prints it: `[2, 3]`."""
     return "[" + ", ".join(str(int(n)) for n in shape) + "]"
 
 
 def torch_size(shape: Sequence[int]) -> str:
-    """A shape as Python prints it: `torch.Size([2, 3])`."""
+    """Spell a shape as Python prints it: `torch.Size([2, 3])`."""
     return f"torch.Size({size_list(shape)})"
 
 
 def reduction_name(size_average: Any, reduce: Any, reduction: str) -> str:
-    """The reduction that deprecated `size_average` and `reduce` ask for, or `reduction`."""
+    """Return the reduction that deprecated `size_average` and `reduce` ask for, or `reduction`."""
     if size_average is not None or reduce is not None:
         if reduce is False:
             return "none"
@@ -99,7 +99,7 @@ def reduction_name(size_average: Any, reduce: Any, reduction: str) -> str:
 
 
 def reduced(loss: Array, reduction: str) -> Array:
-    """Mean, sum or neither; the mean of nothing is NaN."""
+    """Take the mean, the sum or neither; the mean of nothing is NaN."""
     if reduction == "mean":
         return jnp.mean(loss)
     return jnp.sum(loss) if reduction == "sum" else loss

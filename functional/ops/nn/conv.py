@@ -25,7 +25,7 @@ _SAVES = {"input": "*", "weight": "*"}
 
 
 def _listed(name: str, value: Ints, dims: int, given: int) -> tuple[int, ...]:
-    """`dims` ints; an int counts as a list of `given`, as in PyTorch's argument parser."""
+    """Return `dims` ints; an int counts as a list of `given`, as in PyTorch's argument parser."""
     values = (value,) * given if isinstance(value, (int, np.integer)) else tuple(value)
     if len(values) == 1:
         return tuple(int(v) for v in values) * dims
@@ -95,7 +95,7 @@ def _check_shapes(
 
 
 def _check_size(weight: Array, transposed: bool) -> None:
-    """What PyTorch's kernels ask of the weight, one dim run as two."""
+    """Check the weight as PyTorch's kernels do, which run one dim as two."""
     kernel = weight.shape[2:]
     if len(kernel) == 3 and transposed and 0 in weight.shape[1:]:
         raise RuntimeError(
@@ -131,7 +131,7 @@ def _check_dtypes(x: Array, weight: Array, bias: Array | None) -> None:
 
 
 def _check_bias_dtype(x: Array, bias: Array | None) -> None:
-    """What a model of another dtype than its data meets: PyTorch looks at the bias first."""
+    """Refuse a model of another dtype than its data; PyTorch looks at the bias first."""
     if bias is not None and bias.dtype != x.dtype:
         raise RuntimeError(
             f"Input type ({cpp_name(x.dtype)}) and bias type ({cpp_name(bias.dtype)}) should be "

@@ -58,7 +58,7 @@ def convolve(
 
 
 def _is_small(out: Sequence[int]) -> bool:
-    """Whether the result has few positions; what is traced for any lengths is not for XLA."""
+    """Return True if the result has few positions; symbolic lengths count as many."""
     return all(type(n) is int for n in out) and math.prod(out) <= SMALL
 
 
@@ -66,7 +66,7 @@ def _taps(
     x: Array, kernel: Sequence[int], stride: Sequence[int], pads: Sequence[tuple[int, int]],
     dilation: Sequence[int], out: Sequence[int],
 ) -> list[Array]:  # fmt: skip
-    """For each element of the kernel, what it is multiplied with: `(N, C, *out)`."""
+    """Return what each element of the kernel is multiplied with: `(N, C, *out)`."""
     if any(map(any, pads)):
         x = jnp.pad(x, ((0, 0), (0, 0), *pads))
     found = []
@@ -81,7 +81,7 @@ def _by_columns(
     x: Array, weight: Array, stride: Sequence[int], pads: Sequence[tuple[int, int]],
     dilation: Sequence[int], out: Sequence[int],
 ) -> Array:  # fmt: skip
-    """All that each result is made of as a column, and one matrix product (im2col)."""
+    """Convolve by one matrix product: all that each result is made of is a column (im2col)."""
     n, kernel = x.shape[0], weight.shape[2:]
     columns = jnp.stack(_taps(x, kernel, stride, pads, dilation, out), 2)
     columns = columns.reshape(n, -1, math.prod(out))  # (N, C * taps, positions)
@@ -93,7 +93,7 @@ def _channel_by_channel(
     x: Array, weight: Array, stride: Sequence[int], pads: Sequence[tuple[int, int]],
     dilation: Sequence[int], out: Sequence[int],
 ) -> Array:  # fmt: skip
-    """Each channel with kernels of its own: a sum of products with shifted inputs, one loop."""
+    """Convolve each channel with its own kernels: a sum of shifted products, one loop."""
     n, channels = x.shape[:2]
     spread = (1,) * len(out)
     w = weight.reshape(channels, -1, math.prod(weight.shape[2:]))  # (C, results a channel, taps)

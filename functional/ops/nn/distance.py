@@ -26,7 +26,7 @@ ALSO_FUNCTIONAL = ("cosine_similarity", "pairwise_distance")
 
 
 def _root(total: Array) -> Array:
-    """The square root with gradient 0 at 0."""
+    """Compute the square root with gradient 0 at 0."""
     positive = total > 0
     one = jnp.ones((), total.dtype)
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, total, one)), total)

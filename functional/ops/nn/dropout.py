@@ -27,7 +27,7 @@ def kept(key: Array, p: Any, shape: tuple[int, ...]) -> Array:
 
 
 def dropped(key: Array, x: Array, p: Any, shape: tuple[int, ...]) -> Array:
-    """`x` scaled by `1 / (1 - p)`, or 0 with probability `p`, one draw an element of `shape`."""
+    """Scale `x` by `1 / (1 - p)`, or zero it with probability `p`, one draw for each of `shape`."""
     keep = kept(key, p, shape)
     rest = 1.0 - jnp.asarray(p, np.float64)
     scale = jnp.where(rest > 0, 1 / jnp.where(rest > 0, rest, 1.0), 0.0)
@@ -67,7 +67,7 @@ def dropout(key: Array, input: Array, p: Any, train: bool) -> Array:
     numbers=("p",),
 )  # fmt: skip
 def feature_dropout(key: Array, input: Array, p: Any, train: bool) -> Array:
-    """Dropout of whole channels: one draw for each of the first two dims."""
+    """Drop whole channels: one draw for each of the first two dims."""
     if not train:
         return input
     if isinstance(p, (int, float)) and p == 1 and input.ndim < 2:  # nothing is drawn
@@ -79,7 +79,7 @@ def feature_dropout(key: Array, input: Array, p: Any, train: bool) -> Array:
 
 @op(method=False, random=True, residuals=True, numbers=("p",), saves={"result1": "*"})
 def native_dropout(key: Array, input: Array, p: Any, train: bool | None) -> Any:
-    """Dropout that also returns which elements were kept."""
+    """Drop elements, and return which were kept."""
     if train is False:
         return input, jnp.ones(input.shape, bool)
     _check(input, p)
@@ -89,7 +89,7 @@ def native_dropout(key: Array, input: Array, p: Any, train: bool | None) -> Any:
 
 
 def _alpha(key: Array, input: Array, p: Any, shape: tuple[int, ...]) -> Array:
-    """Dropout to the negative saturation of SELU, keeping mean and variance."""
+    """Drop to the negative saturation of SELU, keeping mean and variance."""
     _check(input, p)
     alpha = 1.7580993408473766
     keep = kept(key, p, shape)
@@ -108,7 +108,7 @@ def _alpha(key: Array, input: Array, p: Any, shape: tuple[int, ...]) -> Array:
     numbers=("p",),
 )  # fmt: skip
 def alpha_dropout(key: Array, input: Array, p: Any, train: bool) -> Array:
-    """Dropout for self-normalizing networks."""
+    """Drop elements as self-normalizing networks need it."""
     return _alpha(key, input, p, input.shape) if train else input
 
 
@@ -117,5 +117,5 @@ def alpha_dropout(key: Array, input: Array, p: Any, train: bool) -> Array:
     numbers=("p",),
 )  # fmt: skip
 def feature_alpha_dropout(key: Array, input: Array, p: Any, train: bool) -> Array:
-    """Alpha dropout of whole channels."""
+    """Drop whole channels as self-normalizing networks need it."""
     return _alpha(key, input, p, _feature_shape(input)) if train else input

@@ -26,7 +26,7 @@ class FractionalPooled(NamedTuple):
 
 
 def _starts(sample: Array, size: int, out: int, kernel: int) -> Array:
-    """Where windows start, `(N, C, out)`, from draws `(N, C)` in [0, 1)."""
+    """Return where windows start, `(N, C, out)`, from draws `(N, C)` in [0, 1)."""
     last = jnp.full((*sample.shape, 1), size - kernel, np.int64)
     if out == 1:
         return last

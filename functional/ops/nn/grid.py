@@ -21,7 +21,7 @@ F = "nn.functional"
 
 
 def _reflected(x: Array, low: float, high: float) -> Array:
-    """`x` folded into [low, high] by reflection at both."""
+    """Fold `x` into [low, high] by reflection at both."""
     span = high - low
     if span == 0:
         return x * 0
@@ -32,12 +32,12 @@ def _reflected(x: Array, low: float, high: float) -> Array:
 
 
 def _places(x: Array, size: int, align: bool) -> Array:
-    """Grid coordinates in [-1, 1] as places of pixels."""
+    """Turn grid coordinates in [-1, 1] into places of pixels."""
     return (x + 1) / 2 * (size - 1) if align else ((x + 1) * size - 1) / 2
 
 
 def _padded(x: Array, size: int, padding_mode: str, align: bool) -> Array:
-    """Places moved into the image as the padding mode says."""
+    """Move places into the image as the padding mode says."""
     if padding_mode == "reflection":
         x = _reflected(x, 0.0, size - 1.0) if align else _reflected(x, -0.5, size - 0.5)
     if padding_mode != "zeros":
@@ -48,7 +48,7 @@ def _padded(x: Array, size: int, padding_mode: str, align: bool) -> Array:
 
 
 def _cubic(t: Array) -> list[Array]:
-    """The weights of the four pixels around a place, `t` behind the second (Keys, a = -0.75)."""
+    """Return the weights of the four pixels around a place, `t` behind the second (Keys, -0.75)."""
     a = -0.75
 
     def near(x: Array) -> Array:
@@ -65,7 +65,7 @@ Taps = list[tuple[Array, Any]]
 
 
 def _taps(x: Array, size: int, mode: str, padding_mode: str, align: bool) -> Taps:
-    """What a coordinate reads along its dim."""
+    """Return the pixels that a coordinate reads along its dim, and their weights."""
     place = _places(x, size, align)
     if mode != "bicubic":
         place = _padded(place, size, padding_mode, align)
@@ -170,7 +170,7 @@ def _grid_sample3d(
     input: Array, grid: Array, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Array:  # fmt: skip
-    """`grid_sample` of volumes, whose node has another name."""
+    """Sample volumes as `grid_sample` does; the node has another name."""
     return grid_sample(input, grid, mode, padding_mode, align_corners)
 
 

@@ -43,7 +43,7 @@ def _nearest(size: int, out: int, scale: float | None, exact: bool, dims: int) -
 
 
 def _taps(mode: str, size: int, out: int, scale: float | None, align: bool) -> Taps:
-    """What each of `out` places reads, linear or cubic (Keys, a = -0.75)."""
+    """Return what each of `out` places reads, linear or cubic (Keys, a = -0.75)."""
     ratio, places = _ratio(size, out, scale, align), np.arange(out)
     source = places * ratio if align else (places + 0.5) * ratio - 0.5
     cubic = mode == "bicubic"
@@ -71,7 +71,7 @@ def _taps(mode: str, size: int, out: int, scale: float | None, align: bool) -> T
 def _sizes(
     input: Array, size: Any, scale_factor: Any, mode: str, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """The output's spatial sizes, and the scales that coordinates follow."""
+    """Return the output's spatial sizes, and the scales that coordinates follow."""
     spatial = input.shape[2:]
     dims = len(spatial)
     if size is not None and scale_factor is not None:
@@ -126,7 +126,7 @@ def _check_dtype(dtype: Any, mode: str, dims: int, antialias: bool) -> None:
 def _mix(
     x: Array, mode: str, axis: int, out: int, scale: float | None, align: bool, antialias: bool
 ) -> Array:
-    """`x` with `axis` resampled to `out` weighted sums."""
+    """Resample `axis` of `x` to `out` weighted sums."""
     n, byte = x.shape[axis], x.dtype == np.dtype("uint8")
     dtype = np.dtype("float64") if byte else x.dtype
     if antialias:

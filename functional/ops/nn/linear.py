@@ -84,7 +84,7 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
 
 @jax.custom_jvp
 def _gradient_over(x: Array, count: Array) -> Array:
-    """`x`, whose gradient is divided by `count`."""
+    """Return `x`, with its gradient divided by `count`."""
     return x
 
 

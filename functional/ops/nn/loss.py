@@ -81,7 +81,7 @@ def _need_delta(input: Any, target: Any, reduction: str = "mean", delta: Any = 1
     need=_need_delta,
 )  # fmt: skip
 def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: Any = 1.0) -> Array:
-    """Half the squared difference up to `delta`, linear above; in the input's dtype."""
+    """Compute half the squared difference up to `delta`, linear above; in the input's dtype."""
     reduction = reduction_name(None, None, reduction)
     _need_delta(input, target, reduction, delta)
     broadcast(input, target)

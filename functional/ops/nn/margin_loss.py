@@ -40,7 +40,7 @@ def multi_margin_loss(
     input: Array, target: Array, p: int = 1, margin: Any = 1.0, weight: Array | None = None,
     reduction: str = "mean",
 ) -> Array:  # fmt: skip
-    """How far other classes come within `margin` of the target's score, per class."""
+    """Sum how far other classes come within `margin` of the target's score, per class."""
     reduction = reduction_name(None, None, reduction)
     x = _rows(input, target)
     count = 1 if input.ndim < 2 else input.shape[0]
@@ -81,7 +81,7 @@ def _check_labels(input: Array, target: Array, reduction: str = "mean") -> list[
 
 @op(namespace=F, method=False, saves={"self": "*", "target": "*"}, check=_check_labels)
 def multilabel_margin_loss(input: Array, target: Array, reduction: str = "mean") -> Array:
-    """Margins between target classes (up to the first -1 of a row) and all others."""
+    """Sum margins between target classes (up to the first -1 of a row) and all others."""
     reduction = reduction_name(None, None, reduction)
     x = _rows(input, target)
     if target.shape != input.shape:
@@ -131,7 +131,7 @@ def ctc_loss(
     log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int,
     zero_infinity: bool = False,
 ) -> Array:  # fmt: skip
-    """Minus the log likelihood of padded `targets` `(N, S)` under `log_probs` `(T, N, C)`.
+    """Compute minus the log likelihood of padded `targets` `(N, S)` under `log_probs` `(T, N, C)`.
 
     With `zero_infinity` the gradient where it is infinite is that of 0.
     """

@@ -60,18 +60,18 @@ def conv_tbc(input: Array, weight: Array, bias: Array, pad: int = 0) -> Array:
 
 @op(method=False)
 def detach_copy(input: Array) -> Array:
-    """A copy; PyTorch has no derivative for it, though it records it."""
+    """Copy; PyTorch has no derivative for it, though it records it."""
     return input
 
 
 @op(method=False)
 def native_channel_shuffle(input: Array, groups: int) -> Array:
-    """`channel_shuffle`; PyTorch has no derivative for it under this name."""
+    """Compute `channel_shuffle`; PyTorch has no derivative for it under this name."""
     return channel_shuffle(input, groups)
 
 
 def _statistics(input: Array, axes: tuple[int, ...], eps: Any) -> tuple[Array, Array]:
-    """Means and reciprocal deviations, reduced dims kept."""
+    """Return means and reciprocal deviations, reduced dims kept."""
     _, mean, variance = moments(wide(input), axes)
     rstd = jax.lax.rsqrt(variance + eps)
     return cast(mean, input.dtype), cast(rstd, input.dtype)
@@ -85,7 +85,7 @@ def native_layer_norm(
     input: Array, normalized_shape: tuple[int, ...], weight: Array | None, bias: Array | None,
     eps: Any,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """`layer_norm`, with the means and reciprocal deviations that it took."""
+    """Compute `layer_norm`; also return the means and reciprocal deviations that it took."""
     out = layer_norm(input, normalized_shape, weight, bias, eps)
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     return (out, *_statistics(input, axes, eps))
@@ -96,7 +96,7 @@ def native_group_norm(
     input: Array, weight: Array | None, bias: Array | None, N: int, C: int,  # noqa: N803
     HxW: int, group: int, eps: Any,  # noqa: N803
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """`group_normalized`, with the means and reciprocal deviations `(N, group)` that it took."""
+    """Normalize groups; also return their means and reciprocal deviations `(N, group)`."""
     out = group_normalized(input, group, weight, bias, eps)
     grouped = input.reshape(N, group, C // group * HxW)
     mean, rstd = _statistics(grouped, (2,), eps)
@@ -105,7 +105,7 @@ def native_group_norm(
 
 @op(name="_batch_norm_statistics", method=False, function=False, differentiable=False)
 def batch_norm_statistics(input: Array, eps: Any) -> tuple[Array, Array]:
-    """Means and reciprocal deviations of the channels of `(N, C, ...)`."""
+    """Compute means and reciprocal deviations of the channels of `(N, C, ...)`."""
     mean, rstd = _statistics(input, (0, *range(2, input.ndim)), eps)
     return mean.reshape(-1), rstd.reshape(-1)
 

@@ -22,7 +22,7 @@ F = "nn.functional"
 
 @jax.custom_jvp
 def _pick(x: Array, index: Array) -> Array:
-    """`x` at `index` along dim 1."""
+    """Pick `x` at `index` along dim 1."""
     return jnp.take_along_axis(x, jnp.expand_dims(index, 1), axis=1, mode="clip").squeeze(1)
 
 
@@ -38,7 +38,7 @@ def _pick_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Any]) -> tupl
 
 
 def _nll(x: Array, target: Array, weight: Array | None, reduction: str, ignore_index: int) -> Array:
-    """Negative log likelihood of `(N, C, ...)` and `(N, ...)`."""
+    """Compute the negative log likelihood of `(N, C, ...)` and `(N, ...)`."""
     if target.dtype not in (np.dtype("int64"), np.dtype("uint8")):
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}"

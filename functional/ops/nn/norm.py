@@ -21,7 +21,7 @@ ALSO_FUNCTIONAL = ("rms_norm",)
 
 
 def check_parameters(input: Array, *parameters: Array | None) -> None:
-    """Halves may have float32 parameters; else all dtypes are one."""
+    """Require one dtype, except that halves may have float32 parameters."""
     odd = [p for p in parameters if p is not None and p.dtype != input.dtype]
     if any(p.dtype != np.dtype("float32") for p in odd):
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
@@ -52,7 +52,7 @@ def _check_trailing(
 
 
 def moments(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array, Array]:
-    """The centered input, mean and biased variance, reduced dims kept."""
+    """Return the centered input, mean and biased variance, reduced dims kept."""
     mean = x.mean(axes, keepdims=True)
     centered = x - mean
     return centered, mean, (centered * centered).mean(axes, keepdims=True)

@@ -79,7 +79,7 @@ def _cropped(x: Array, axis: int, left: int, right: int) -> Array:
 
 
 def _padded(x: Array, axis: int, left: int, right: int, mode: str) -> Array:
-    """One dim padded by what is next to its borders."""
+    """Pad one dim by what is next to its borders."""
     if mode == "circular":
         x = _cropped(x, axis, left, right)
     size = x.shape[axis]

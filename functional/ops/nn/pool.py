@@ -33,7 +33,7 @@ class Pooled(NamedTuple):
 
 
 def _slices(x: Array, w: Windows, dim: int, filler: Any) -> list[Array]:
-    """For each place in the window along spatial dim `dim`, the elements there."""
+    """Return, for each place in the window along spatial dim `dim`, the elements there."""
     axis = x.ndim - len(w.kernel) + dim
     size, out, step = x.shape[axis], w.out[dim], w.stride[dim]
     reach = (out - 1) * step + w.dilation[dim] * (w.kernel[dim] - 1) + 1
@@ -54,7 +54,7 @@ def _lowest(dtype: Any) -> Any:
 
 
 def _maxima(x: Array, w: Windows) -> Array:
-    """The maximum of each window; NaN wins."""
+    """Return the maximum of each window; NaN wins."""
     for dim in reversed(range(len(w.kernel))):
         best, *others = _slices(x, w, dim, _lowest(x.dtype))
         for other in others:
@@ -64,7 +64,7 @@ def _maxima(x: Array, w: Windows) -> Array:
 
 
 def _maxima_indexed(x: Array, w: Windows) -> Pooled:
-    """The maximum of each window and where it is."""
+    """Return the maximum of each window and where it is."""
     spatial = x.shape[-len(w.kernel) :]
     where = jnp.arange(math.prod(spatial), dtype=np.int64).reshape(spatial)
     where = jnp.broadcast_to(where, x.shape)
@@ -124,7 +124,7 @@ def _sums(x: Array, w: Windows) -> Array:
 
 
 def _divisor(input: Array, w: Windows, count_include_pad: bool) -> Any:
-    """How many elements each window has: a number, or an array where windows differ."""
+    """Return how many elements each window has: a number, or an array where windows differ."""
     spatial = input.shape[-len(w.kernel) :]
     count: Any = 1
     for size, k, s, p, out in zip(spatial, w.kernel, w.stride, w.padding, w.out, strict=True):

@@ -42,7 +42,7 @@ def _check_numbers(
     kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> None:  # fmt: skip
-    """The checks of the pooling kernels of 2 and 3 dims."""
+    """Run the checks of the pooling kernels of 2 and 3 dims."""
     if min(stride) == 0:
         raise RuntimeError("stride should not be zero")
     if min(kernel) <= 0:
@@ -76,7 +76,7 @@ def _check_out(shape: tuple[int, ...], out: tuple[int, ...]) -> None:
 
 
 def _check_input(name: str, dims: int, shape: tuple[int, ...], strict: bool) -> None:
-    """Rank, and dims of size 0 where there may be none."""
+    """Check the rank, and that no dim has size 0 that may not."""
     plain, batched = dims + 1, dims + 2
     if len(shape) not in (plain, batched) and strict:
         raise RuntimeError(
@@ -110,7 +110,7 @@ def _count(value: Any) -> int:
 
 
 def _check_indexed1(shape: tuple[int, ...]) -> None:
-    """What is asked where indices are: by the kernel of two dims, the first of size 1."""
+    """Run the checks with indices: of the kernel of two dims, the first of size 1."""
     if len(shape) not in (2, 3):
         raise RuntimeError(
             f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument "
@@ -164,7 +164,7 @@ def max_windows(
     dims: int, input: Any, kernel_size: Ints, stride: Ints | None, padding: Ints, dilation: Ints,
     ceil_mode: bool, indexed: bool = False,
 ) -> Windows:  # fmt: skip
-    """Windows of `max_pool{dims}d`; `indexed` ones are PyTorch's other kernels."""
+    """Return the windows of `max_pool{dims}d`; `indexed` ones are PyTorch's other kernels."""
     if stride is not None and not isinstance(stride, (int, np.integer)) and not len(stride):
         stride = None
     if dims == 1 and indexed:
@@ -219,7 +219,7 @@ def _need_order(name: str, input: Any) -> None:
 def avg_windows(
     dims: int, input: Any, kernel_size: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool
 ) -> Windows:
-    """Windows of `avg_pool{dims}d`."""
+    """Return the windows of `avg_pool{dims}d`."""
     if stride is not None and not isinstance(stride, (int, np.integer)) and not len(stride):
         stride = None
     name, shape = f"avg_pool{dims}d", input.shape
@@ -271,14 +271,14 @@ def _one_int(name: str, value: Any) -> str:
 
 
 def all_ones(dims: int, output_size: Any) -> bool:
-    """Whether an output size asks for one window."""
+    """Return True if an output size asks for one window."""
     if isinstance(output_size, (list, tuple)):
         return len(output_size) == dims and all(n == 1 for n in output_size)
     return isinstance(output_size, (int, np.integer)) and output_size == 1
 
 
 def adaptive_sizes(kind: str, dims: int, input: Any, output_size: Any) -> tuple[int, ...]:
-    """The output's spatial sizes of `adaptive_{kind}_pool{dims}d`; None keeps the input's."""
+    """Return the spatial output sizes of `adaptive_{kind}_pool{dims}d`; None keeps the input's."""
     shape, name = input.shape, f"adaptive_{kind}_pool{dims}d"
     colon = ":" if kind == "max" else ""
     single = isinstance(output_size, (int, np.integer))

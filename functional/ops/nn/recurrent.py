@@ -12,7 +12,7 @@ Array = jax.Array
 
 
 def _step(kind: str, gates: Array, hidden: Array, h: Array, c: Array | None) -> tuple[Array, ...]:
-    """The next states, from what input and hidden state add to the gates."""
+    """Compute the next states, from what input and hidden state add to the gates."""
     if kind == "lstm":
         assert c is not None
         i, f, g, o = jnp.split(gates + hidden, 4, 1)
@@ -58,7 +58,7 @@ def recurrence(
     gates: Array, w_hh: Array, b_hh: Array | None, h: Array | None, c: Array | None,
     w_hr: Array | None, live: Array | None, kind: str, reverse: bool,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """All hidden states `(T, N, H)`, the last one, and for an LSTM the last cell state.
+    """Return all hidden states `(T, N, H)`, the last one, and for an LSTM the last cell state.
 
     Args:
       gates: `(T, N, gates * H)`, what the inputs add.

@@ -17,7 +17,7 @@ ALSO_FUNCTIONAL = ("softmax", "log_softmax")
 
 
 def _prepared(input: Array, dim: int, dtype: Any, kernel: str) -> tuple[Array, int]:
-    """The input in `dtype`, and `dim` from the front."""
+    """Return the input in `dtype`, and `dim` from the front."""
     if dtype is not None:
         input = cast(input, dtype)
     dim = wrap_dim(dim, input.ndim)

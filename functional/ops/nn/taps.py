@@ -29,14 +29,14 @@ class Taps(NamedTuple):
     weights: tuple[float, ...]
 
     def transposed(self) -> Taps:
-        """The map of gradients."""
+        """Return the map of gradients."""
         order = np.argsort(np.asarray(self.columns, np.int64), kind="stable").tolist()
         fields = ([x[i] for i in order] for x in (self.columns, self.rows, self.weights))
         rows, columns, weights = map(tuple, fields)
         return Taps(self.shape[::-1], rows, columns, weights)
 
     def table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Columns, weights and whether there is a tap, each `(rows, most taps of a row)`."""
+        """Return columns, weights and whether there is a tap, each `(rows, most taps of a row)`."""
         rows = np.asarray(self.rows, np.int64)
         counts = np.bincount(rows, minlength=self.shape[0])
         at = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -47,7 +47,7 @@ class Taps(NamedTuple):
 
 
 def make(size: int, index: np.ndarray, weights: np.ndarray, there: Any = True) -> Taps:
-    """Taps at `index` with `weights`, both `(rows, taps)`, but for those that are not `there`."""
+    """Make taps at `index` with `weights`, both `(rows, taps)`, where they are `there`."""
     index, weights, there = np.broadcast_arrays(index, weights, there)
     rows = np.nonzero(there)[0]
     fields = (rows, index[there], weights[there].astype(np.float64))
@@ -55,14 +55,14 @@ def make(size: int, index: np.ndarray, weights: np.ndarray, there: Any = True) -
 
 
 def as_matrix(taps: Taps) -> np.ndarray:
-    """The weights as rows `(out, size)`."""
+    """Return the weights as rows `(out, size)`."""
     matrix = np.zeros(taps.shape)
     np.add.at(matrix, (np.asarray(taps.rows), np.asarray(taps.columns)), taps.weights)
     return matrix
 
 
 def weighted(x: Array, axis: int, taps: Taps) -> Array:
-    """`x` with `axis` mapped by `taps`: nothing but taps of a place reaches it."""
+    """Map `axis` of `x` by `taps`: nothing but taps of a place reaches it."""
     return _weighted.bind(x, axis=axis, taps=taps)  # type: ignore[no-any-return]
 
 

@@ -33,7 +33,7 @@ def _check(input: Array, indices: Array, size: tuple[int, ...]) -> list[Fault]:
 @op(name="_max_unpool", namespace=F, method=False, backward="MaxUnpool2DBackward0", check=_check,
     saves={"indices": "*"})  # fmt: skip
 def max_unpool(input: Array, indices: Array, size: tuple[int, ...]) -> Array:
-    """Zeros of spatial `size`, with `input` at the flat positions `indices`."""
+    """Put `input` at the flat positions `indices` of zeros of spatial `size`."""
     if indices.dtype != np.dtype("int64"):
         got = f" but got: {scalar_name(indices.dtype)}" if len(size) < 3 else ""
         raise RuntimeError(f"elements in indices should be type int64{got}")
@@ -65,7 +65,7 @@ def max_unpool(input: Array, indices: Array, size: tuple[int, ...]) -> Array:
 def rrelu(
     key: Array, input: Array, lower: Any = 1.0 / 8, upper: Any = 1.0 / 3, training: bool = False
 ) -> Array:
-    """Leaky relu whose slope is drawn while training, and the middle of the range otherwise."""
+    """Apply a leaky relu whose slope is drawn in training, else the middle of the range."""
     for side, bound in (("lower", lower), ("upper", upper)):
         if not math.isfinite(bound):
             raise RuntimeError(f"rrelu: {side} bound must be finite, got {bound}")

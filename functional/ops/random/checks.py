@@ -23,7 +23,7 @@ from ...program.dtypes import (
 
 
 def is_static(number: Any) -> bool:
-    """Whether a number is Python's, no array that stands for one."""
+    """Return True if a number is Python's, no array that stands for one."""
     return isinstance(number, (bool, int, float))
 
 
@@ -47,7 +47,7 @@ def _limits(dtype: np.dtype) -> tuple[float, float]:
 
 
 def largest(dtype: np.dtype) -> int:
-    """The largest integer up to which a dtype holds all."""
+    """Return the largest integer up to which a dtype holds all."""
     return int(_limits(dtype)[1]) if is_integral(dtype) else 1 << _digits(dtype)
 
 
@@ -95,7 +95,7 @@ def _warn_of_rounding(name: str, dtype: np.dtype) -> None:
 
 
 def need_random(key: Any, input: Any, from_: Any = 0, to: Any = None) -> None:
-    """The bounds of `random_`."""
+    """Check the bounds of `random_`."""
     if is_complex(input.dtype) and to is None:
         kind = scalar_name(input.dtype)
         raise NotImplementedError(f"\"random_kernel_cpu\" not implemented for '{kind}'")
@@ -103,7 +103,7 @@ def need_random(key: Any, input: Any, from_: Any = 0, to: Any = None) -> None:
 
 
 def need_randint(key: Any, low: Any, high: Any, size: Any, dtype: Any = None) -> None:
-    """The bounds of `randint`."""
+    """Check the bounds of `randint`."""
     need_integers(np.dtype(dtype or "int64"), low, high)
 
 
@@ -120,24 +120,24 @@ def need_room(n: int, dtype: np.dtype) -> None:
 
 
 def need_probability(key: Any, input: Any, p: Any = 0.5) -> None:
-    """The probability of `bernoulli`."""
+    """Check the probability of `bernoulli`."""
     if is_static(p) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
 
 
 def need_std(key: Any, mean: Any, std: Any = 1.0, size: Any = None, dtype: Any = None) -> None:
-    """The standard deviation of `normal`."""
+    """Check the standard deviation of `normal`."""
     if is_static(std) and not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
 def need_fill_std(key: Any, input: Any, mean: Any = 0.0, std: Any = 1.0) -> None:
-    """The standard deviation of `normal_`."""
+    """Check the standard deviation of `normal_`."""
     need_std(key, mean, std)
 
 
 def need_uniform(key: Any, input: Any, from_: Any = 0.0, to: Any = 1.0) -> None:
-    """The bounds of `uniform_`."""
+    """Check the bounds of `uniform_`."""
     need_float("check_uniform_bounds", input.dtype)
     if not is_static(from_) or not is_static(to):
         return
@@ -166,14 +166,14 @@ def _need_continuous(name: str, dtype: Any, said: str) -> None:
 
 
 def need_exponential(key: Any, input: Any, lambd: Any = 1.0) -> None:
-    """The dtype and rate of `exponential_`."""
+    """Check the dtype and rate of `exponential_`."""
     _need_continuous("Exponential", input.dtype, scalar_name(input.dtype))
     if is_static(lambd) and not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
 
 
 def need_geometric(key: Any, input: Any, p: Any) -> None:
-    """The dtype and probability of `geometric_`."""
+    """Check the dtype and probability of `geometric_`."""
     if is_static(p) and not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if input.dtype == bool or is_complex(input.dtype):
@@ -182,14 +182,14 @@ def need_geometric(key: Any, input: Any, p: Any) -> None:
 
 
 def need_cauchy(key: Any, input: Any, median: Any = 0.0, sigma: Any = 1.0) -> None:
-    """The dtype and scale of `cauchy_`."""
+    """Check the dtype and scale of `cauchy_`."""
     if is_static(sigma) and not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _need_continuous("Cauchy", input.dtype, cpp_name(input.dtype))
 
 
 def need_log_normal(key: Any, input: Any, mean: Any = 1.0, std: Any = 2.0) -> None:
-    """The dtype and standard deviation of `log_normal_`."""
+    """Check the dtype and standard deviation of `log_normal_`."""
     if is_static(std) and not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if not is_floating(input.dtype):

@@ -22,7 +22,7 @@ def _check_poisson(key: Array, input: Array) -> list[Fault]:
 
 @op(method=False, random=True, check=_check_poisson)
 def poisson(key: Array, input: Array) -> Array:
-    """Counts of the Poisson law with the rates that `input` holds; the gradient is zero."""
+    """Draw counts of the Poisson law with the rates that `input` holds; the gradient is zero."""
     if not is_floating(input.dtype):
         raise NotImplementedError(
             f"\"poisson_cpu\" not implemented for '{scalar_name(input.dtype)}'"
@@ -36,7 +36,7 @@ def poisson(key: Array, input: Array) -> Array:
     no_gradient=(RuntimeError, "derivative for aten::binomial is not implemented"),
 )  # fmt: skip
 def binomial(key: Array, count: Array, prob: Array) -> Array:
-    """How many of `count` trials succeed that each do so with probability `prob`."""
+    """Draw how many of `count` trials succeed, each with probability `prob`."""
     for name, x in (("count", count), ("prob", prob)):
         if not is_floating(x.dtype):
             raise ValueError(

@@ -30,7 +30,7 @@ Array = jax.Array
 
 
 def need_size(name: str, size: Sequence[int]) -> tuple[int, ...]:
-    """A size without negative lengths."""
+    """Require a size without negative lengths."""
     for n in size:
         if n < 0 and name == "normal":
             sizes = list(size)
@@ -46,19 +46,19 @@ def _number_dtype(*numbers: Any) -> np.dtype:
 
 @op(differentiable=False, method=False, sizes=("size",))
 def zeros(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
-    """A tensor of zeros, of the default float unless told otherwise."""
+    """Make a tensor of zeros, of the default float unless told otherwise."""
     return jnp.zeros(need_size("zeros", size), dtype or default_float())
 
 
 @op(differentiable=False, method=False, sizes=("size",))
 def ones(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
-    """A tensor of ones, of the default float unless told otherwise."""
+    """Make a tensor of ones, of the default float unless told otherwise."""
     return jnp.ones(need_size("ones", size), dtype or default_float())
 
 
 @op(differentiable=False, method=False, sizes=("size",))
 def empty(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
-    """A tensor whose elements mean nothing; here they are zeros."""
+    """Make a tensor whose elements mean nothing; here they are zeros."""
     return jnp.zeros(need_size("empty", size), dtype or default_float())
 
 
@@ -67,7 +67,7 @@ def empty(size: Sequence[int], dtype: np.dtype | None = None) -> Array:
     fits={"fill_value": "any"},
 )  # fmt: skip
 def full(size: Sequence[int], fill_value: Any, dtype: np.dtype | None = None) -> Array:
-    """A tensor of one number, of the number's dtype unless told otherwise."""
+    """Make a tensor of one number, of the number's dtype unless told otherwise."""
     dtype = dtype or np.dtype(
         fill_value.dtype if getattr(fill_value, "ndim", None) == 0 and not fill_value.weak_type
         else _number_dtype(fill_value)
@@ -100,7 +100,7 @@ def _short(number: Any) -> str:
 
 @op(differentiable=False, method=False, sizes=("start", "end"))
 def arange(start: Any, end: Any, step: Any = 1, dtype: np.dtype | None = None) -> Array:
-    """Numbers from `start` up to but without `end`; int64 if all three are ints."""
+    """Count from `start` up to but without `end`; int64 if all three are ints."""
     dtype = np.dtype(dtype or _number_dtype(start, end, step))
     if any(isinstance(n, float) and not math.isfinite(n) for n in (start, end)):
         raise RuntimeError(f"unsupported range: {_short(start)} -> {_short(end)}")
@@ -129,7 +129,7 @@ def _need_steps(steps: int) -> None:
 def _linspace(
     start: Any, end: Any, steps: int, dtype: np.dtype, distance: Array | None = None
 ) -> Array:
-    """Counts from both ends to the middle, as PyTorch does, so that both are exact."""
+    """Count from both ends to the middle, as PyTorch does, so that both are exact."""
     _need_steps(steps)
     first, last = cast(start, dtype), cast(end, dtype)  # of integers what is before the point
     if steps < 2:
@@ -165,7 +165,7 @@ def _span_dtype(name: str, dtype: np.dtype | None, *ends: Any) -> np.dtype:
     fits={"start": "any", "end": "any"},
 )
 def linspace(start: Any, end: Any, steps: int, dtype: np.dtype | None = None) -> Array:
-    """`steps` numbers at equal distances from `start` to `end`, both included."""
+    """Make `steps` numbers at equal distances from `start` to `end`, both included."""
     return _linspace(start, end, steps, _span_dtype("linspace", dtype, start, end))
 
 
@@ -173,7 +173,7 @@ def linspace(start: Any, end: Any, steps: int, dtype: np.dtype | None = None) ->
 def logspace(
     start: Any, end: Any, steps: int, base: Any = 10.0, dtype: np.dtype | None = None
 ) -> Array:
-    """Powers of `base` whose exponents are at equal distances."""
+    """Make powers of `base` whose exponents are at equal distances."""
     dtype = _span_dtype("logspace", dtype, start, end)
     wide = dtype if is_complex(dtype) else np.dtype("float64")
     width = None
@@ -191,7 +191,7 @@ def logspace(
 
 @op(differentiable=False, method=False)
 def eye(n: int, m: int | None = None, dtype: np.dtype | None = None) -> Array:
-    """A matrix with ones on its diagonal and zeros elsewhere."""
+    """Make a matrix with ones on its diagonal and zeros elsewhere."""
     m = n if m is None else m
     for name, length in (("n", n), ("m", m)):
         if length < 0:
@@ -211,13 +211,13 @@ def _triangle(name: str, row: int, col: int, mask: Any, dtype: np.dtype | None) 
 
 @op(differentiable=False, method=False)
 def tril_indices(row: int, col: int, offset: int = 0, dtype: np.dtype | None = None) -> Array:
-    """Row and column indices of a lower triangle."""
+    """Return row and column indices of a lower triangle."""
     mask = np.tri(max(row, 0), max(col, 0), offset, bool)
     return _triangle("tril_indices", row, col, mask, dtype)
 
 
 @op(differentiable=False, method=False)
 def triu_indices(row: int, col: int, offset: int = 0, dtype: np.dtype | None = None) -> Array:
-    """Row and column indices of an upper triangle."""
+    """Return row and column indices of an upper triangle."""
     mask = ~np.tri(max(row, 0), max(col, 0), offset - 1, bool)
     return _triangle("triu_indices", row, col, mask, dtype)

@@ -57,13 +57,13 @@ def _integers(key: Array, shape: Sequence[int], low: Any, high: Any, dtype: np.d
 
 @op(differentiable=False, method=False, random=True, sizes=("size",))
 def rand(key: Array, size: Sequence[int], dtype: np.dtype | None = None) -> Array:
-    """Uniform on [0, 1)."""
+    """Draw uniformly on [0, 1)."""
     return _uniform(key, need_size("rand", size), np.dtype(dtype or default_float()))
 
 
 @op(differentiable=False, method=False, random=True, sizes=("size",))
 def randn(key: Array, size: Sequence[int], dtype: np.dtype | None = None) -> Array:
-    """Standard normal."""
+    """Draw from the standard normal law."""
     return _normal(key, need_size("randn", size), np.dtype(dtype or default_float()))
 
 
@@ -74,14 +74,14 @@ def randn(key: Array, size: Sequence[int], dtype: np.dtype | None = None) -> Arr
 def randint(
     key: Array, low: Any, high: Any, size: Sequence[int], dtype: np.dtype | None = None
 ) -> Array:
-    """Uniform integers on [low, high)."""
+    """Draw uniform integers on [low, high)."""
     need_randint(key, low, high, size, dtype)
     return _integers(key, need_size("randint", size), low, high, np.dtype(dtype or "int64"))
 
 
 @op(differentiable=False, method=False, random=True)
 def randperm(key: Array, n: int, dtype: np.dtype | None = None) -> Array:
-    """A random order of the integers below `n`."""
+    """Draw a random order of the integers below `n`."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     dtype = np.dtype(dtype or "int64")
@@ -105,7 +105,7 @@ def _check_bernoulli(key: Array, input: Array, p: Any = None) -> list[Fault]:
 
 @op(random=True, numbers=("p",), check=_check_bernoulli, need=need_probability)
 def bernoulli(key: Array, input: Array, p: Any = None) -> Array:
-    """Ones with the probabilities that `input` holds, or with probability `p`; zeros otherwise.
+    """Draw ones with the probabilities that `input` holds, or with probability `p`; else zeros.
 
     The gradient is zero.
     """
@@ -145,7 +145,7 @@ def _check_multinomial(
 
 @op(differentiable=False, random=True, check=_check_multinomial)
 def multinomial(key: Array, input: Array, num_samples: int, replacement: bool = False) -> Array:
-    """Indices drawn by the weights in each row, with or without replacement."""
+    """Draw indices by the weights in each row, with or without replacement."""
     if input.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if not is_floating(input.dtype):
@@ -192,7 +192,7 @@ def normal(
     key: Array, mean: Any, std: Any = 1.0, size: Sequence[int] | None = None,
     dtype: np.dtype | None = None,
 ) -> Array:  # fmt: skip
-    """Normal with the means and standard deviations given, as numbers or tensors."""
+    """Draw from normal laws with the means and standard deviations given, as numbers or tensors."""
     need_std(key, mean, std)
     tensors = [x for x in (mean, std) if not is_static(x) and not x.weak_type]
     if tensors:

@@ -37,7 +37,7 @@ def _wide(x: Array) -> Array:
 
 @op(method=False, random=True, saves={"self": "self", "result": "self"})
 def _standard_gamma(key: Array, input: Array) -> Array:
-    """Draws of gamma laws with rate 1 and the concentrations that `input` holds."""
+    """Draw from gamma laws with rate 1 and the concentrations that `input` holds."""
     _need_floats("gamma_cpu", input)
 
     @jax.custom_jvp
@@ -70,7 +70,7 @@ def _standard_gamma_grad(input: Array, output: Array) -> Array:
 
 @op(method=False, random=True, saves={"self": "self", "result": "self"})
 def _sample_dirichlet(key: Array, input: Array) -> Array:
-    """Draws of the Dirichlet laws whose concentrations are the rows of `input`."""
+    """Draw from the Dirichlet laws whose concentrations are the rows of `input`."""
     _need_floats("dirichlet", input)
     limits = finfo(input.dtype)
 
@@ -101,7 +101,7 @@ def _dirichlet_grad(x: Array, alpha: Array, total: Array) -> Array:
 
 
 def _moved(x: Array, alpha: Array, total: Array) -> Array:
-    """The negative derivative of the beta law's distribution function by `alpha`, over its density.
+    """Differentiate the beta law's distribution function by `alpha`; over its density, negated.
 
     It is divided by `1 - x` as well. Integrated is over the side of `x` on which less lies, in
     `v = -log(t / z)` where `z` is the distance from that end: nothing cancels there.

@@ -48,7 +48,7 @@ class aminmax_return(NamedTuple):
 
 
 def reduced_dim(name: str, input: Array, dim: int) -> int:
-    """`dim` from the front, not empty."""
+    """Return `dim` from the front; raise if it is empty."""
     dim = wrap_dim(dim, input.ndim)
     if input.ndim and input.shape[dim] == 0:
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
@@ -70,12 +70,12 @@ def _picked_jvp(dim: int, primals: Any, tangents: Any) -> Any:
 
 
 def picked(x: Array, values: Array, indices: Array, dim: int) -> Array:
-    """`values`, known to be those of `x` at `indices` along `dim` (kept), with that gradient."""
+    """Return `values`, those of `x` at `indices` along `dim` (kept), with that gradient."""
     return values if is_integral(x.dtype) else _picked(x, values, indices, dim)
 
 
 def finish(pair: tuple[Array, Array], dim: int, keepdim: bool) -> tuple[Array, Array]:
-    """Values and indices without the dim that was kept, indices in int64."""
+    """Return values and indices without the dim that was kept, indices in int64."""
     values, indices = pair
     if not keepdim:
         values, indices = lax.squeeze(values, (dim,)), lax.squeeze(indices, (dim,))
@@ -83,7 +83,7 @@ def finish(pair: tuple[Array, Array], dim: int, keepdim: bool) -> tuple[Array, A
 
 
 def _first(x: Array, extremum: Array, dim: int) -> Array:
-    """First index along `dim` (kept) of the extremum, or of NaN.
+    """Find the first index along `dim` (kept) of the extremum, or of NaN.
 
     Two plain reductions: XLA:CPU runs them ten times as fast as one of pairs, `lax.argmax`.
     """
@@ -93,7 +93,7 @@ def _first(x: Array, extremum: Array, dim: int) -> Array:
 
 
 def _along(name: str, input: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
-    """Extremum and its first index along `dim`."""
+    """Find the extremum and its first index along `dim`."""
     dim = reduced_dim(name, input, dim)
     if is_complex(input.dtype):
         raise RuntimeError(f"{name}(): does not support complex input")
@@ -162,7 +162,7 @@ def _many(name: str, kernel: str, fn: Any, input: Array, dim: Dims, keepdim: boo
 
 @partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def _shared(x: Array, result: Array, dims: tuple[int, ...], nan: bool) -> Array:
-    """`result`, known to be the extremum of `x` along `dims` (kept), with its gradient.
+    """Return `result`, known to be the extremum of `x` along `dims` (kept), with its gradient.
 
     With `nan`, NaN counts as equal to NaN.
     """

@@ -49,13 +49,13 @@ def _need_float(name: str, input: Array, dtype: np.dtype | None) -> Array:
 
 
 def need_real_order(name: str, order: Any) -> None:
-    """An order of a norm that is no complex number."""
+    """Require an order of a norm that is no complex number."""
     if isinstance(order, complex):
         raise RuntimeError(f"linalg.{name}: Expected a non-complex scalar as the order of norm.")
 
 
 def _abs(x: Array) -> Array:
-    """Absolute value whose gradient is 0 at 0."""
+    """Compute the absolute value with gradient 0 at 0."""
     if not is_complex(x.dtype):
         return jnp.sign(x) * x
     zero = x == 0
@@ -63,7 +63,7 @@ def _abs(x: Array) -> Array:
 
 
 def _vector_norm(x: Array, order: float, axes: tuple[int, ...], keepdim: bool) -> Array:
-    """The norm over `axes`; its gradient is 0 where the norm is 0."""
+    """Compute the norm over `axes`; its gradient is 0 where the norm is 0."""
     options: dict[str, Any] = {"axis": axes, "keepdims": keepdim}
     if order == 2:
         square = jnp.real(x * jnp.conj(x)) if is_complex(x.dtype) else x * x
@@ -91,7 +91,7 @@ def vector_norm(
     x: Array, ord: float = 2, dim: Dims | None = None, keepdim: bool = False,
     dtype: np.dtype | None = None,
 ) -> Array:  # fmt: skip
-    """The `ord`-norm of the elements, all or those along dims."""
+    """Compute the `ord`-norm of the elements, all or those along dims."""
     need_real_order("vector_norm", ord)
     x = _need_float("vector_norm", x, dtype)
     axes = tuple(range(x.ndim))
@@ -103,7 +103,7 @@ def vector_norm(
 
 
 def _need_elements(x: Array, order: float, dims: Sequence[int]) -> None:
-    """An element along each of the dims, as they were given; none are all."""
+    """Require an element along each of the dims, as they were given; none are all."""
     name = f"linalg.vector_norm cannot compute the {order:g} norm on"
     if not dims and not x.size:
         raise RuntimeError(
@@ -118,14 +118,14 @@ def _need_elements(x: Array, order: float, dims: Sequence[int]) -> None:
 
 
 def _largest(x: Array, axis: int, keepdims: bool = False) -> Array:
-    """The maximum of what is not negative: 0 of nothing."""
+    """Return the maximum of what is not negative: 0 of nothing."""
     if x.shape[axis]:
         return jnp.max(x, axis=axis, keepdims=keepdims)
     return jnp.sum(x, axis=axis, keepdims=keepdims)
 
 
 def _least(said: int) -> Callable[..., Array]:
-    """The minimum; of nothing there is none, along the dim that PyTorch says."""
+    """Return the minimum; of nothing there is none, along the dim that PyTorch says."""
 
     def least(x: Array, axis: int, keepdims: bool = False) -> Array:
         if x.size == 0 and x.shape[axis] == 0:
@@ -163,7 +163,7 @@ def matrix_norm(
     A: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False,  # noqa: N803
     dtype: np.dtype | None = None,
 ) -> Array:  # fmt: skip
-    """The norm of matrices: "fro", "nuc", 1, 2, inf or their negatives."""
+    """Compute the norm of matrices: "fro", "nuc", 1, 2, inf or their negatives."""
     need_real_order("matrix_norm", ord)
     if isinstance(ord, str) and ord not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -186,7 +186,7 @@ def norm(
     A: Array, ord: Any = None, dim: Dims | None = None, keepdim: bool = False,  # noqa: N803
     dtype: np.dtype | None = None,
 ) -> Array:  # fmt: skip
-    """The norm of vectors or of matrices, by the rank or the number of dims."""
+    """Compute the norm of vectors or of matrices, by the rank or the number of dims."""
     dims = (dim,) if isinstance(dim, int) else dim
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(

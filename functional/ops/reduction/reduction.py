@@ -26,7 +26,7 @@ INT64 = np.dtype("int64")
 
 
 def axes(dim: Dims, ndim: int) -> tuple[int, ...]:
-    """Dims to reduce, from the front: all of them for None and for ()."""
+    """Return the dims to reduce, from the front: all of them for None and for ()."""
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(ndim))
     # The one dim that a 0-dim tensor is said to have does not exist for JAX.
@@ -97,13 +97,13 @@ def _truth(fn: Callable[..., Array], input: Array, dim: Dims, keepdim: bool) -> 
 
 @op(differentiable=False)
 def all(input: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    """Whether all are nonzero; uint8 for uint8."""
+    """Return True if all are nonzero; uint8 for uint8."""
     return _truth(jnp.all, input, dim, keepdim)
 
 
 @op(differentiable=False)
 def any(input: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-    """Whether any is nonzero; uint8 for uint8."""
+    """Return True if any is nonzero; uint8 for uint8."""
     return _truth(jnp.any, input, dim, keepdim)
 
 
@@ -152,7 +152,7 @@ def _centred(x: Array, dims: tuple[int, ...]) -> Array:
 
 
 def _average(x: Array, dims: tuple[int, ...]) -> Array:
-    """The mean, so divided that it is exact where all are the same."""
+    """Compute the mean, so divided that it is exact where all are the same."""
     count = math.prod(x.shape[d] for d in dims)
     return quotient(jnp.sum(x, dims, keepdims=True), jnp.asarray(count, x.dtype))
 
@@ -165,7 +165,7 @@ def _divisor(x: Array, dims: tuple[int, ...], correction: float) -> float:
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def _var(x: Array, dims: tuple[int, ...], correction: float) -> Array:
-    """Variance, dims kept. Two passes; halves in float32 by the caller."""
+    """Compute the variance in two passes, dims kept; halves in float32 by the caller."""
     away = _centred(x, dims)
     square = jnp.real(away) ** 2 + jnp.imag(away) ** 2 if is_complex(x.dtype) else away * away
     total = jnp.sum(square, dims, dtype=square.dtype, keepdims=True)
@@ -192,7 +192,7 @@ def root(x: Array) -> Array:
 def _moments(
     what: str, input: Array, dim: Any, unbiased: bool | None, keepdim: bool, correction: Any
 ) -> tuple[Array, Array, tuple[int, ...]]:
-    """Variance (dims kept), input and dims, for `var`, `std` and their like."""
+    """Return variance (dims kept), input and dims, for `var`, `std` and their like."""
     if is_integral(input.dtype):
         raise RuntimeError(f"{what} only support floating point and complex dtypes")
     if isinstance(dim, bool):

@@ -96,14 +96,14 @@ _undefined = with_jvp(
 
 
 def _log(x: Array) -> Array:
-    """The logarithm: infinite wherever one part is, even if the other is NaN."""
+    """Compute the logarithm: infinite wherever one part is, even if the other is NaN."""
     infinite = jnp.isinf(x.real) | jnp.isinf(x.imag)
     size = jnp.where(infinite, jnp.inf, jnp.log(x).real)
     return lax.complex(size, jnp.arctan2(x.imag, x.real))
 
 
 def _whole_turns(x: Array, sums: Array, dim: int) -> Array:
-    """`sums` with the angles that PyTorch comes to by adding one by one: they go on past pi.
+    """Return `sums` with the angles that PyTorch comes to by adding one by one, past pi.
 
     Where there was an infinity, or an angle so large that its exponential is lost, JAX's sums are
     NaN from end to end: there they are PyTorch's own.
@@ -130,7 +130,7 @@ def _whole_turns(x: Array, sums: Array, dim: int) -> Array:
 
 
 def _extreme(name: str, fn: Callable[..., Array], input: Array, dim: int) -> tuple[Array, Array]:
-    """Running extremum and the last index that it is found at."""
+    """Find the running extremum and the last index that it is found at."""
     if not input.ndim and dim not in (0, -1):
         raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     dim = wrap_dim(dim, input.ndim)

@@ -38,7 +38,7 @@ def searchsorted(
     sorted_sequence: Array, input: Any, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Where to insert `input` so that the last dim of `sorted_sequence` stays sorted."""
+    """Find where to insert `input` so that the last dim of `sorted_sequence` stays sorted."""
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(
             f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
@@ -93,7 +93,7 @@ def searchsorted(
 
 
 def _find(row: Array, x: Array, right: bool) -> Array:
-    """PyTorch's binary search: whatever does not compare, as NaN, sends it to the right."""
+    """Search as PyTorch's binary search: what does not compare, as NaN, sends it to the right."""
     low = jnp.zeros(x.shape, np.dtype("int32"))
     high = jnp.full(x.shape, row.size, np.dtype("int32"))
     for _ in range(row.size.bit_length()):
@@ -108,7 +108,7 @@ def _find(row: Array, x: Array, right: bool) -> Array:
 def bucketize(
     input: Any, boundaries: Array, *, out_int32: bool = False, right: bool = False
 ) -> Array:
-    """The bucket of each element among sorted boundaries."""
+    """Find the bucket of each element among sorted boundaries."""
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
@@ -177,7 +177,7 @@ def _quantile(
 
 
 def _quantile_faults(input: Array, q: Any, *args: Any, **kwargs: Any) -> list[Fault]:
-    """What only the data of `q` tells; both kinds of quantiles call themselves `quantile()`."""
+    """Return the faults in the data of `q`; both kinds of quantiles are `quantile()` there."""
     if not hasattr(q, "dtype"):
         return []
     text = "quantile() q values must be in the range [0, 1]"
@@ -189,7 +189,7 @@ def quantile(
     input: Array, q: Any, dim: int | None = None, keepdim: bool = False, *,
     interpolation: str = "linear",
 ) -> Array:  # fmt: skip
-    """The q-th quantiles of all elements or along `dim`; NaN wins."""
+    """Compute the q-th quantiles of all elements or along `dim`; NaN wins."""
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
@@ -198,12 +198,12 @@ def nanquantile(
     input: Array, q: Any, dim: int | None = None, keepdim: bool = False, *,
     interpolation: str = "linear",
 ) -> Array:  # fmt: skip
-    """The q-th quantiles of what is not NaN."""
+    """Compute the q-th quantiles of what is not NaN."""
     return _quantile(input, q, dim, keepdim, interpolation, True)
 
 
 def _safe_root(total: Array, p: float) -> Array:
-    """The p-th root with gradient 0 at 0."""
+    """Compute the p-th root with gradient 0 at 0."""
     zero = total == 0  # not NaN, which stays
     base = jnp.where(zero, jnp.ones((), total.dtype), total)
     return jnp.where(zero, jnp.zeros((), total.dtype), base ** (1 / p))
@@ -239,7 +239,7 @@ _MANY_ROWS = 25
 def cdist(
     x1: Array, x2: Array, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
 ) -> Array:
-    """The p-norm distances of all pairs of rows."""
+    """Compute the p-norm distances of all pairs of rows."""
     if compute_mode not in _PRODUCT:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     for name, x in (("X1", x1), ("X2", x2)):
@@ -279,7 +279,7 @@ def cdist(
 
 @op(saves={"self": "*", "other": "*", "result": "*"}, backward="DistBackward0")
 def dist(input: Array, other: Array, p: float = 2) -> Array:
-    """The p-norm of `input - other`."""
+    """Compute the p-norm of `input - other`."""
     no_bool_difference(input, other)
     a, b = promote(input, other)
     if not jnp.issubdtype(a.dtype, jnp.inexact):
@@ -294,7 +294,7 @@ def dist(input: Array, other: Array, p: float = 2) -> Array:
 
 @op(method=False, backward="PdistBackward0", saves={"self": "*", "result": "*"})
 def pdist(input: Array, p: float = 2.0) -> Array:
-    """The p-norm distances of all pairs of different rows."""
+    """Compute the p-norm distances of all pairs of different rows."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not is_floating(input.dtype):

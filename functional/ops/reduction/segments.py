@@ -135,7 +135,7 @@ def _reduced(
 
 @op(differentiable=False)
 def hash_tensor(input: Array, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Array:
-    """The exclusive or of the elements' bits, uint64: as 64-bit integers or doubles.
+    """Compute the exclusive or of the elements' bits, uint64: as 64-bit integers or doubles.
 
     Args:
       dim: what to reduce, all if empty.

@@ -62,7 +62,7 @@ class mode_return(NamedTuple):
 
 
 def _sorted(x: Array, dim: int, descending: bool = False) -> tuple[Array, Array]:
-    """Values and indices in order; equals stay in their order."""
+    """Return values and indices in order; equals stay in their order."""
     if x.ndim == 0:
         return x, jnp.zeros((), INT64)
     iota = lax.broadcasted_iota(np.dtype("int32"), x.shape, dim)
@@ -122,7 +122,7 @@ def topk(
 
 
 def _at(input: Array, dim: int, position: Any, keepdim: bool) -> tuple[Array, Array]:
-    """The element at a position of the order (an int, or indices with `dim` kept)."""
+    """Return the element at a position of the order (an int, or indices with `dim` kept)."""
     if input.ndim == 0:
         return input, jnp.zeros((), INT64)
     values, indices = _sorted(lax.stop_gradient(input), dim)
@@ -144,7 +144,7 @@ def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> kthv
 
 
 def _middle(input: Array, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Array, Array]:
-    """The lower of the two in the middle along `dim`; NaN if there is one and it counts."""
+    """Return the lower of the two in the middle along `dim`; NaN if there is one and it counts."""
     if input.ndim == 0:
         return input, jnp.zeros((), INT64)
     if input.dtype.kind in "iu":
@@ -178,7 +178,7 @@ def nanmedian_dim(input: Array, dim: int, keepdim: bool = False) -> nanmedian_re
 
 
 def _shared_tangent(result: Array, primals: Any, tangents: Any) -> Array:
-    """All elements equal to the result share its gradient."""
+    """Share the gradient among all elements equal to the result."""
     x = lax.stop_gradient(primals[0])
     same = (x == result) | ((x != x) & (result != result))
     return jnp.sum(jnp.where(same, tangents[0], 0)) / jnp.sum(same, dtype=x.dtype)

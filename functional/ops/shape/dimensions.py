@@ -11,7 +11,7 @@ Shape = tuple[int, ...]
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front; 0-dim tensors have one dim for this purpose."""
+    """Count `dim` from the front; 0-dim tensors have one dim for this purpose."""
     bound = max(ndim, 1)
     if not -bound <= dim < bound:
         raise IndexError(
@@ -22,7 +22,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 
 def wrap_dims(dims: int | Sequence[int], ndim: int) -> Shape:
-    """Distinct dims counted from the front, in the order given."""
+    """Count distinct dims from the front, in the order given."""
     dims = (dims,) if isinstance(dims, int) else dims
     wrapped: list[int] = []
     for dim in dims:
@@ -34,7 +34,7 @@ def wrap_dims(dims: int | Sequence[int], ndim: int) -> Shape:
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:
-    """The shape that two shapes broadcast to."""
+    """Return the shape that two shapes broadcast to."""
     ndim = max(len(a), len(b))
     long_a, long_b = (1,) * (ndim - len(a)) + tuple(a), (1,) * (ndim - len(b)) + tuple(b)
     # PyTorch looks from the last dim and names the first clash.
@@ -48,7 +48,7 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape:
 
 
 def infer_size(size: Sequence[int], numel: int) -> Shape:
-    """`size` with its -1 resolved for a tensor of `numel` elements."""
+    """Resolve the -1 of `size` for a tensor of `numel` elements."""
     text, inferred, known = str(list(size)), None, 1
     for dim, length in enumerate(size):
         if length == -1:
@@ -72,7 +72,7 @@ def infer_size(size: Sequence[int], numel: int) -> Shape:
 
 
 def flatten_size(shape: Shape, start_dim: int, end_dim: int) -> Shape:
-    """The shape that `flatten` gives."""
+    """Return the shape that `flatten` gives."""
     start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -82,7 +82,7 @@ def flatten_size(shape: Shape, start_dim: int, end_dim: int) -> Shape:
 
 
 def unflatten_size(shape: Shape, dim: int, sizes: Sequence[int]) -> Shape:
-    """The shape that `unflatten` gives."""
+    """Return the shape that `unflatten` gives."""
     dim = wrap_dim(dim, len(shape))
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -104,13 +104,13 @@ def unflatten_size(shape: Shape, dim: int, sizes: Sequence[int]) -> Shape:
 
 
 def squeezed_dims(shape: Shape, dim: int | Sequence[int] | None) -> Shape:
-    """The dims that `squeeze` drops."""
+    """Return the dims that `squeeze` drops."""
     dims = range(len(shape)) if dim is None else wrap_dims(dim, len(shape))
     return tuple(d for d in dims if shape and shape[d] == 1)
 
 
 def expand_size(shape: Shape, size: Sequence[int], dtype_name: str = "Float") -> Shape:
-    """The shape that `expand` gives, -1 resolved."""
+    """Return the shape that `expand` gives, -1 resolved."""
     lead = len(size) - len(shape)
     if lead < 0:
         young = dtype_name.startswith(("Complex", "BFloat16", "Bool", "UInt"))
@@ -213,12 +213,12 @@ def slice_bounds(length: int, start: int | None, end: int | None, step: int) -> 
 
 
 def _within(place: int, length: int) -> int:
-    """A place in a dim, counted from the front, at most so far out as its ends."""
+    """Count a place in a dim from the front, at most so far out as its ends."""
     return _least(_greatest(place + length if place < 0 else place, 0), length)
 
 
 def _least(a: int, b: int) -> int:
-    """The less of two lengths, of which one may be a symbol."""
+    """Return the less of two lengths, of which one may be a symbol."""
     return min(a, b) if type(a) is type(b) is int else jax.core.min_dim(a, b)
 
 
@@ -262,7 +262,7 @@ def select_index(shape: Shape, dim: int, index: int | None) -> int:
 
 
 def split_sizes(shape: Shape, sizes: int | Sequence[int], dim: int) -> list[int]:
-    """Lengths of the pieces of `split`."""
+    """Return the lengths of the pieces of `split`."""
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     size = shape[wrap_dim(dim, len(shape))]
@@ -293,7 +293,7 @@ def split_sizes(shape: Shape, sizes: int | Sequence[int], dim: int) -> list[int]
 
 
 def chunk_sizes(shape: Shape, chunks: int, dim: int) -> list[int]:
-    """Lengths of the pieces of `chunk`."""
+    """Return the lengths of the pieces of `chunk`."""
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -305,7 +305,7 @@ def chunk_sizes(shape: Shape, chunks: int, dim: int) -> list[int]:
 
 
 def diagonal_dims(shape: Shape, offset: int, dim1: int, dim2: int) -> tuple[int, int, int]:
-    """The two dims of `diagonal`, counted from the front, and its length."""
+    """Return the two dims of `diagonal`, counted from the front, and its length."""
     given = f"{dim1}, {dim2}"
     dim1, dim2 = wrap_dim(dim1, len(shape)), wrap_dim(dim2, len(shape))
     if dim1 == dim2:
@@ -316,7 +316,7 @@ def diagonal_dims(shape: Shape, offset: int, dim1: int, dim2: int) -> tuple[int,
 
 
 def unfold_windows(shape: Shape, dimension: int, size: int, step: int) -> tuple[int, int]:
-    """The dim of `unfold`, counted from the front, and its number of windows."""
+    """Return the dim of `unfold`, counted from the front, and its number of windows."""
     dim = wrap_dim(dimension, len(shape))
     length = shape[dim] if shape else 1
     if size < 0:

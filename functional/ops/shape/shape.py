@@ -140,7 +140,7 @@ def _need_matrix(name: str, input: Array) -> None:
 
 
 def _near(diagonal: int, x: Array) -> int:
-    """A diagonal that leaves as much of the matrices, where sums with it do not overflow."""
+    """Return a diagonal that leaves as much of the matrices, where sums with it do not overflow."""
     return max(-x.shape[-2], min(diagonal, x.shape[-1]))
 
 
@@ -174,19 +174,19 @@ def _diag_embed(input: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 @op()
 def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
-    """Matrices of zeros with the last dim on their diagonal."""
+    """Make matrices of zeros with the last dim on their diagonal."""
     return _diag_embed(input, offset, dim1, dim2)
 
 
 @op()
 def diagflat(input: Array, offset: int = 0) -> Array:
-    """A matrix of zeros with all elements on its diagonal."""
+    """Make a matrix of zeros with all elements on its diagonal."""
     return _diag_embed(lax.reshape(input, (input.size,)), offset, 0, 1)
 
 
 @op(backward="DiagEmbedBackward0")
 def diag(input: Array, diagonal: int = 0) -> Array:
-    """The diagonal of a matrix, or a matrix with a vector on its diagonal."""
+    """Return the diagonal of a matrix, or a matrix with a vector on its diagonal."""
     if input.ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
     if input.ndim == 1:

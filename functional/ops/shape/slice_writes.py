@@ -229,7 +229,7 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
 
 
 def need_slice_shape(src: Array, shape: dimensions.Shape) -> None:
-    """The shape check of `select_scatter` and its like."""
+    """Check the shape as `select_scatter` and its like do."""
     if src.shape != shape:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "

@@ -233,7 +233,7 @@ def tensor_split(
 
 
 def _write_expand(base: Array, new: Array, size: Sequence[int]) -> Array:
-    """Where copies of an element differ, the one that was changed counts."""
+    """Write what was changed where copies of an element differ."""
     if new.size == base.size:
         return new.reshape(base.shape)
     if not new.size:

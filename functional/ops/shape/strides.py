@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a newly made tensor."""
+    """Return the strides of a newly made tensor."""
     strides, step = [], 1
     for length in reversed(shape):
         strides.append(step)
@@ -38,12 +38,12 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def contiguous(shape: Sequence[int]) -> Layout:
-    """Layout of a newly made tensor."""
+    """Return the layout of a newly made tensor."""
     return Layout(tuple(shape), contiguous_strides(shape))
 
 
 def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether elements lie in row-major order without gaps; strides of length-1 dims are free."""
+    """Return True if elements lie in row-major order without gaps; length-1 dims are free."""
     if 0 in shape:
         return True
     step = 1
@@ -57,7 +57,7 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 def view_strides(
     shape: Sequence[int], strides: Sequence[int], size: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Strides that read the elements under a new shape, None if there are none.
+    """Return the strides that read the elements under a new shape, None if there are none.
 
     The algorithm is ATen's `computeStride`: find runs of dims that are contiguous among
     themselves, and let each run be filled by dims of the new shape.

@@ -69,7 +69,7 @@ def view_dtype(input: Array, dtype: np.dtype, itemsize: int) -> Array:
 
 
 def _bytes_of(x: Array) -> Array:
-    """The bytes of each element along a new last dim."""
+    """Return the bytes of each element along a new last dim."""
     shape = x.shape
     if is_complex(x.dtype):
         x = jnp.stack([x.real, x.imag], -1)
@@ -78,7 +78,7 @@ def _bytes_of(x: Array) -> Array:
 
 
 def _of_bytes(x: Array, dtype: Any) -> Array:
-    """Elements of `dtype` from the bytes along the last dim; a byte that is not 0 is True."""
+    """Return elements of `dtype` from the bytes along the last dim; not 0 means True."""
     if dtype == np.bool_:
         return x[..., 0] != 0
     if is_complex(dtype):

@@ -29,7 +29,7 @@ _SQRT_2_PI, _2_PI, _1_SQRT_PI = np.sqrt(2 / np.pi), 2 / np.pi, 1 / np.sqrt(np.pi
 
 
 def single_or_double(name: str, input: Any) -> Array:
-    """`input` as floats; the kernels of these functions have no half precision and no complex."""
+    """Cast `input` to floats; the kernels of these functions have no half and no complex."""
     if is_complex(input.dtype) or (is_floating(input.dtype) and input.dtype.itemsize < 4):
         raise unsupported(f"{name}_cpu", input.dtype)
     (x,) = promote(input, to_float=True)
@@ -61,7 +61,7 @@ def _ratio(x: Array, above: Sequence[float], below: Sequence[float]) -> Array:
 
 
 def _chebyshev(x: Array, coefficients: Sequence[float]) -> Array:
-    """Clenshaw's sum of a Chebyshev series in `x / 2`, its last coefficient halved."""
+    """Sum a Chebyshev series in `x / 2` as Clenshaw, its last coefficient halved."""
     a, p, q = jnp.zeros_like(x), jnp.zeros_like(x), jnp.zeros_like(x)
     for k in coefficients:
         p, q = q, a
@@ -70,7 +70,7 @@ def _chebyshev(x: Array, coefficients: Sequence[float]) -> Array:
 
 
 def _far(x: Array, order: int, second: bool) -> Array:
-    """Hankel's asymptotic form of J or Y (`second`) of order 0 or 1, for x > 5."""
+    """Evaluate Hankel's asymptotic form of J or Y (`second`) of order 0 or 1, for x > 5."""
     p, q = ((c.J0_PP, c.J0_PQ), (c.J0_QP, c.J0_QQ))
     if order:
         p, q = ((c.J1_PP, c.J1_PQ), (c.J1_QP, c.J1_QQ))
@@ -175,7 +175,7 @@ def _airy(x: Array) -> Array:
 
 
 def _airy_series(x: Array) -> Array:
-    """Maclaurin's series; 16 terms are exact to the last bit for |x| < 2.1."""
+    """Sum Maclaurin's series; 16 terms are exact to the last bit for |x| < 2.1."""
     cube = jnp.where(jnp.abs(x) < 2.1, x, 0) ** 3
     f, g = jnp.ones_like(x), x
     m, n = f, g
@@ -210,5 +210,5 @@ _erfcx = with_jvp(
 @op(namespace="special", method=False, backward="SpecialErfcxBackward0",
     saves={"self": "*", "result": "*"})  # fmt: skip
 def erfcx(input: Array) -> Array:
-    """The complementary error function scaled: `exp(x**2) * erfc(x)`."""
+    """Compute the complementary error function scaled: `exp(x**2) * erfc(x)`."""
     return _erfcx(single_or_double("erfcx", input))

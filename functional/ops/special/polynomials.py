@@ -26,7 +26,7 @@ Closed = Callable[[Array, Array], Array]
 
 
 def _operands(name: str, input: Any, n: Any) -> tuple[Array, Array]:
-    """Both as floats of one shape; degrees are cut to integers, and what is none is -1."""
+    """Return both as floats of one shape; degrees are cut to integers, and what is none is -1."""
     broadcast_shapes(getattr(input, "shape", ()), getattr(n, "shape", ()))
     x, degree = promote(input, n, to_float=True)
     if category(x.dtype) == 3 or x.dtype.itemsize < 4:
@@ -36,7 +36,7 @@ def _operands(name: str, input: Any, n: Any) -> tuple[Array, Array]:
 
 
 def _recur(x: Array, degree: Array, first: Array, step: Step) -> Array:
-    """Degrees up from 1, until the highest is reached or all is NaN."""
+    """Count degrees up from 1, until the highest is reached or all is NaN."""
     one = jnp.ones_like(x)
     out = jnp.where(degree >= 1, first, jnp.where(degree >= 0, one, 0 * one))
     top = jnp.max(degree, initial=0)

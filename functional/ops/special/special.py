@@ -56,7 +56,7 @@ _SPECIAL: dict[str, Any] = {"namespace": "special", "method": False}
 
 
 def _by_one(x: Array, ratio: Array) -> Array:
-    """A derivative that is a half at 0 (and NaN), where its formula divides by `x`."""
+    """Return a derivative that is a half at 0 (and NaN), where its formula divides by `x`."""
     return jnp.where(jnp.abs(x) > 0, ratio, jnp.full((), 0.5, x.dtype))
 
 
@@ -124,7 +124,7 @@ _xlog1py = with_jvp(_xlog1py_value, _xlog1py_tangent)
 @op(namespace="special", method=False, backward="SpecialXlog1PyBackward0",
     saves={"self": "*", "other": "*"}, numbers=("input", "other"))  # fmt: skip
 def xlog1py(input: Any, other: Any) -> Array:
-    """`input * log1p(other)`, 0 where `input` is 0."""
+    """Compute `input * log1p(other)`, 0 where `input` is 0."""
     a, b = aligned(input, other, to_float=True)
     if is_complex(a.dtype):
         raise unsupported("xlog1py_cpu", a.dtype)
@@ -134,7 +134,7 @@ def xlog1py(input: Any, other: Any) -> Array:
 @op(namespace="special", method=False, backward="SpecialZetaBackward0",
     saves={"self": "other", "other": "other"})  # fmt: skip
 def zeta(input: Any, other: Any) -> Array:
-    """Hurwitz zeta function."""
+    """Compute the Hurwitz zeta function."""
     a, b = aligned(input, other, to_float=True)
     if is_complex(a.dtype) or a.dtype.itemsize == 2:
         raise unsupported("zeta_cpu", a.dtype)
@@ -156,7 +156,7 @@ def _zeta_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> An
 
 @op(name="polygamma", function=False, inplace=True, saves={"self": "*"})
 def polygamma(input: Array, n: int) -> Array:
-    """The n-th derivative of `digamma`."""
+    """Compute the n-th derivative of `digamma`."""
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     (x,) = promote(input, to_float=True)
@@ -186,7 +186,7 @@ def _polygamma(n: int, x: Array) -> Array:
 
 
 def _trigamma(x: Array) -> Array:
-    """By reflection, whose poles PyTorch misses by the rounding of pi, and an expansion."""
+    """Compute by reflection, whose poles PyTorch misses by the rounding of pi, and an expansion."""
     left = x < 0.5
     sine = jnp.sin(jnp.full((), np.pi, x.dtype) * x)
     y = jnp.where(left, 1 - x, x)
@@ -204,13 +204,13 @@ def _polygamma_jvp(n: int, primals: tuple[Array], tangents: tuple[Array]) -> Any
 
 
 def trigamma(x: Array) -> Array:
-    """The second derivative of `lgamma`."""
+    """Compute the second derivative of `lgamma`."""
     return _polygamma(1, x)
 
 
 @op(inplace=True, backward="MvlgammaBackward0", saves={"self": "*"})
 def mvlgamma(input: Array, p: int) -> Array:
-    """The multivariate log-gamma function of dimension `p`."""
+    """Compute the multivariate log-gamma function of dimension `p`."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     if input.dtype == bool:
@@ -229,7 +229,7 @@ def _two_floats(kernel: str, a: Any, b: Any) -> list[Array]:
 
 
 def _at_limits(value: Array, a: Array, x: Array, whole: int) -> Array:
-    """An incomplete gamma function, where `a` is 0 or infinite as well.
+    """Return an incomplete gamma function, where `a` is 0 or infinite as well.
 
     Args:
       whole: what it is where all lies below `x`.
@@ -241,7 +241,7 @@ def _at_limits(value: Array, a: Array, x: Array, whole: int) -> Array:
 
 @op(inplace=True, backward="IgammaBackward0", saves={"self": "other", "other": "other"})
 def igamma(input: Array, other: Array) -> Array:
-    """The lower regularized incomplete gamma function."""
+    """Compute the lower regularized incomplete gamma function."""
     a, b = _two_floats("igamma_cpu", input, other)
     a = jax.lax.stop_gradient(a)
     return _at_limits(special.gammainc(a, b), a, b, 1)
@@ -249,7 +249,7 @@ def igamma(input: Array, other: Array) -> Array:
 
 @op(inplace=True, backward="IgammacBackward0", saves={"self": "other", "other": "other"})
 def igammac(input: Array, other: Array) -> Array:
-    """The upper regularized incomplete gamma function."""
+    """Compute the upper regularized incomplete gamma function."""
     a, b = _two_floats("igammac_cpu", input, other)
     a = jax.lax.stop_gradient(a)
     return _at_limits(special.gammaincc(a, b), a, b, 0)
@@ -265,7 +265,7 @@ _nextafter = with_jvp(jnp.nextafter, _nextafter_tangent)
 
 @op(inplace=True, saves={"self": "*", "other": "*"})
 def nextafter(input: Array, other: Array) -> Array:
-    """The next number after `input` towards `other`; it moves as `input` does."""
+    """Return the next number after `input` towards `other`; it moves as `input` does."""
     a, b = _two_floats("nextafter_cpu", input, other)
     return _nextafter(*jnp.broadcast_arrays(a, b))
 
@@ -275,7 +275,7 @@ _EXPONENTS = {4: 300, 8: 2200}
 
 
 def _scaled(x: Array, exponent: Array) -> Array:
-    """`x * 2 ** exponent` in three steps: the power alone might overflow."""
+    """Compute `x * 2 ** exponent` in three steps: the power alone might overflow."""
     most = _EXPONENTS[x.dtype.itemsize]
     exponent = jnp.clip(exponent.astype(np.int32), -most, most)  # as PyTorch casts it to C's int
     part, one = exponent // 3, jnp.ones((), x.dtype)
@@ -285,7 +285,7 @@ def _scaled(x: Array, exponent: Array) -> Array:
 
 @op(inplace=True, saves={"other": "self", "result": "*"})
 def ldexp(input: Array, other: Array) -> Array:
-    """`input * 2 ** other`; floating point numbers keep their dtype where `other` is integers."""
+    """Compute `input * 2 ** other`; floats keep their dtype where `other` is integers."""
     if is_floating(input.dtype) and is_integral(other.dtype):
         if other.dtype == bool:
             raise unsupported("ldexp_cpu_exp", other.dtype)
@@ -309,7 +309,7 @@ class frexp_return(NamedTuple):  # noqa: N801
 
 @op(saves={"exponent": "*"})
 def frexp(input: Array) -> frexp_return:
-    """Mantissas in [0.5, 1) and exponents of 2."""
+    """Split numbers into mantissas in [0.5, 1) and exponents of 2."""
     if not is_floating(input.dtype):
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     still = jax.lax.stop_gradient(input)
@@ -321,7 +321,7 @@ def frexp(input: Array) -> frexp_return:
 
 
 def _of_subnormal(x: Array) -> tuple[Array, Array, Array]:
-    """Where numbers are subnormal, and their mantissas and exponents there.
+    """Return where numbers are subnormal, and their mantissas and exponents there.
 
     XLA takes them for 0, so they are read from the bits: a whole number of the smallest of them.
     """
@@ -354,7 +354,7 @@ def _power_dtype(*operands: Any) -> np.dtype:
     saves={"self": "*", "exponent": "*", "result": "*exponent"},
     inplace_check=_float_power_in_place)  # fmt: skip
 def float_power(input: Any, exponent: Any) -> Array:
-    """`input ** exponent` in float64 or complex128."""
+    """Compute `input ** exponent` in float64 or complex128."""
     from ..elementwise.powers import pow as power
 
     wide = _power_dtype(input, exponent)
@@ -369,7 +369,7 @@ def float_power(input: Any, exponent: Any) -> Array:
 
 @op(method=False, saves={"result": "*"})
 def polar(abs: Array, angle: Array) -> Array:
-    """The complex number of this size and angle."""
+    """Make the complex number of this size and angle."""
     if abs.dtype.kind != "f" or angle.dtype.kind != "f":  # nor bfloat16
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "
