@@ -12,7 +12,12 @@ from .._core.handle import Handle
 from .._core.python_data import name_of_type
 from .._core.transforms_running import active
 from .._core.trie import NOWHERE, local
+from . import data_writes as data_writes  # this and the others add to the engine
+from . import formulas as formulas
+from . import saved as saved
+from . import saved_hooks as saved_hooks
 from .engine.task import GraphTask
+from .extensions import extensions
 from .graph.edges import gradient_edge
 from .memo import replay_after_cut, replay_backward, replay_grad
 
@@ -299,9 +304,7 @@ def _zeros(t: Any, requires_grad: bool) -> Any:
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge"
         )
-    from .._ops.creation.factories import zeros_like
-
-    return zeros_like(t, requires_grad=requires_grad)
+    return extensions.zeros_like(t, requires_grad=requires_grad)
 
 
 def _one(
@@ -339,8 +342,6 @@ def _batched(
     outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
 ) -> list[Any]:
     """One walk, mapped over the rows of `grads`: hooks are called once, as in PyTorch."""
-    from ..func._vmap import mapped
-
     tensors = [g for g in grads if g is not None]
 
     for g in tensors:
@@ -358,5 +359,5 @@ def _batched(
         return [g for g in found if g is not None]
 
     there: list[bool] = []
-    results = iter(mapped(vjp, 0, older=True)(*tensors))
+    results = iter(extensions.map_rows(vjp, tensors))
     return [next(results) if held else None for held in there]

@@ -99,3 +99,12 @@ def users_attributes(t: Any) -> dict[str, Any]:
         for name, x in t.__dict__.items()
         if name not in _NO_DEFAULTS and not hasattr(Handle, name)
     }
+
+
+def tensors_in(args: Any) -> Any:
+    """Find the tensors among arguments and in their sequences."""
+    for a in args.values() if isinstance(args, dict) else args:
+        if isinstance(a, Handle):
+            yield a
+        elif isinstance(a, (tuple, list, dict)):
+            yield from tensors_in(a)

@@ -52,3 +52,13 @@ def set_warn_always(b: bool) -> None:
 def is_warn_always_enabled() -> bool:
     """Whether `set_warn_always(True)` was called."""
     return _always
+
+
+def drops_imaginary(source: Any, target: Any, numel: int) -> None:
+    """Warn once if complex numbers are about to become real ones (bools are asked for more).
+
+    Args:
+      numel: how many; PyTorch looks when it copies.
+    """
+    if numel and source.kind == "c" and target.kind not in "cb":
+        warn_once("Casting complex values to real discards the imaginary part")

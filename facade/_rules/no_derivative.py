@@ -9,14 +9,16 @@ from leafax.functional.program.dtypes import is_differentiable, scalar_name
 from leafax.functional.program.program import Slot
 
 from .._core.trie import State, Value
-from .._signatures.numeric_warnings import drops_imaginary
+from .._core.warn_once import drops_imaginary
+from .error_texts import COMPLEX_FOR_REAL, OVERLAPS_ITSELF, invalid_gradient
+from .missing_formulas import lacks_inplace_formula, leads_nowhere
+from .node_names import node_name
+from .strides.layouts import followed, laid
 
 _PARTLY = {
     ("igamma", "input"): "igamma: input", ("igammac", "input"): "igammac: input",
     ("special.zeta", "input"): "zeta",
 }  # fmt: skip
-_IN_PLACE = frozenset({"acosh", "asinh", "atanh"})
-_NOWHERE = frozenset({"heaviside", "floor_divide", "set_", "native_channel_shuffle", "detach_copy"})
 
 
 # These have formulas for real numbers alone; by the names that PyTorch says.
@@ -80,36 +82,8 @@ def refuse_arguments(call: Any, inputs: Sequence[Value]) -> None:
             )
 
 
-def has_no_formula(state: State) -> bool:
-    """Whether PyTorch's node here is `NotImplemented`."""
-    return state.call.op.backward == "NotImplemented" or _leads_nowhere(state)
-
-
-def _leads_nowhere(state: State) -> bool:
-    """Whether it is, and says the op's own name."""
-    op = state.call.op
-    if op.name == "remainder":  # of a number by a tensor
-        first = state.call.args[0] if state.call.args else None
-        return not isinstance(first, Slot) or state.operands[first.index].weak
-    if op.name == "scatter":
-        given = dict(zip(op.parameters, state.call.args, strict=False)) | state.call.kwargs
-        return given.get("reduce") is not None
-    return op.name in _NOWHERE and not op.namespace
-
-
-def written_in_place(state: State) -> bool:
-    """Whether the op has a formula, but not for its in-place form."""
-    op = state.call.op
-    return bool(op.overwrites and op.name in _IN_PLACE)
-
-
 # Of these the gradient stays complex where the result is, and PyTorch's engine refuses that.
 _LEFT_COMPLEX = frozenset({"sum", "mean", "prod", "cumprod", "where"})
-COMPLEX_FOR_REAL = (
-    "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be "
-    "true, but got false.  (Could this error message be improved?  If so, please report an "
-    "enhancement request to PyTorch.)"
-)
 
 
 def refuse_parts(op: Any) -> None:
@@ -136,11 +110,11 @@ def refuse(state: Any, wanted: tuple[int, ...], name: str = "") -> None:
         _refuse_short_index(state, wanted, name)
     if op.name == "qr":
         refuse_qr(op, state.call.args, state.call.kwargs, state.operands[0].shape)
-    if _leads_nowhere(state):
+    if leads_nowhere(state):
         said = f"aten::{op.name}{'_' if op.overwrites else ''}"
         said = op.name if op.name == "set_" else said
         raise RuntimeError(f"derivative for {said} is not implemented")
-    what = f"inplace version of {op.name}" if written_in_place(state) else None
+    what = f"inplace version of {op.name}" if lacks_inplace_formula(state) else None
     for parameter, a in zip(op.parameters, state.call.args, strict=False):
         if isinstance(a, Slot) and a.index in wanted:
             what = _PARTLY.get((op.qualified, parameter), what)
@@ -153,8 +127,6 @@ _BY_INDEX = frozenset({"scatter", "scatter_add", "scatter_reduce"})
 
 
 def _refuse_short_index(state: Any, wanted: tuple[int, ...], name: str) -> None:
-    from .node_names import node_name
-
     given = dict(zip(state.call.op.parameters, state.call.args, strict=False)) | state.call.kwargs
     src = given.get("src")
     if not isinstance(src, Slot) or src.index not in wanted:
@@ -181,28 +153,11 @@ def refuse_qr(op: Any, args: Any, kwargs: dict[str, Any], shape: Any) -> None:
         )
 
 
-def invalid_gradient(name: str, place: int, have: Any, want: Any) -> str:
-    """What the engine says of a gradient whose shape does not fit.
-
-    Args:
-      name: the function that returned it; "" for one that `backward` was called with.
-      place: of the edge that it goes along, counted from 0.
-    """
-    whose = f"Function {name} returned an " if name else ""
-    return (
-        f"{whose}invalid gradient at index {place} - got {list(have)} "
-        f"but expected shape compatible with {list(want)}"
-    )
-
-
 def _refuse_repeating(state: State) -> None:
     """Raise where PyTorch would write the gradient back through a view that repeats elements."""
-    from .._storage.overlap import INTERNAL
-    from .strides.of_results import followed, laid
-
     op = state.call.op
     found = followed(op, laid(state.operands[1 if op.random else 0]), state.call.args, {})
     if found is not None and any(
         n > 1 and s == 0 for n, s in zip(found.shape, found.strides, strict=True)
     ):
-        raise RuntimeError(INTERNAL)
+        raise RuntimeError(OVERLAPS_ITSELF)

@@ -1,84 +1,75 @@
-"""What PyTorch's gradients read: whether one that is differentiated again leads anywhere."""
+"""Operands that gradients read, worked out by tracing them once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from .._autograd.graph.keep_over_cut import reads, takes_input
-from .._autograd.saved.saved_values import argument, slots_of
-from .._ops.writes.apply_inplace import ZEROS
+from leafax.functional.lowering.lower import needed_inputs
+from leafax.functional.lowering.vjp import vjp_of
+from leafax.functional.program.dtypes import is_differentiable
+
+from .._core.locks import set_aside
+from .._core.trie import State
+from .saved_columns import argument
 
 
-def depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
-    """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
-    if is_zero(call, values):
+def wanted_of(state: State) -> tuple[int, ...]:
+    return tuple(i for i, v in enumerate(state.operands) if v.requires_grad)
+
+
+def given_of(state: State) -> tuple[int, ...]:
+    return tuple(k for k, v in enumerate(state.values) if is_differentiable(v.dtype))
+
+
+_needed: dict[Any, frozenset[int]] = {}
+
+
+def needed(state: State, wanted: tuple[int, ...] | None = None) -> frozenset[int]:
+    """Which operands the gradient of this state reads.
+
+    Args:
+      wanted: the operands whose gradients are asked for; by default all that require grad.
+    """
+    if wanted is None:
+        wanted = wanted_of(state)
+    if not wanted:
+        return frozenset()
+    given = given_of(state)
+    vjp = vjp_of(state.call, len(state.operands), wanted, given)
+    avals = (*[v.aval for v in state.operands], *[state.values[k].aval for k in given])
+    return reads(vjp, avals) | (frozenset({0}) if takes_input(vjp) else frozenset())
+
+
+def takes_input(call: Any) -> bool:
+    """Whether PyTorch's gradient is an op of the gradient and of the input, whose values it does
+    not read."""
+    inner = getattr(call, "call", None)
+    op = getattr(inner, "op", None)
+    if inner is None or op is None:
         return False
-    if any(c._tracked for c in cts):
-        return True
-    op = getattr(getattr(call, "call", None), "op", None)
-    if op is not None and op.backward in WHOLE:
-        slots = slots_of(call.call)
-        names = {*op.saves, *op.parameters[: "self" in op.saves]}
-        saved = {i for name in names for i in slots.get(name, ())}
-        present = [i for i in range(call.n) if i not in dict(call.missing)]
-        return any(v.requires_grad and i in saved for i, v in zip(present, values, strict=False))
-    if takes_input(call):
-        return any(v.requires_grad for v in values)
-    if linear(call):
-        return False
-    read = reads(call, tuple(v.aval for v in values))
-    return any(values[i].requires_grad for i in read)
+    if op.name == "pad":
+        return argument(inner, "mode") in ("reflect", "replicate")
+    return op.name in _OF_INPUT
 
 
-# PyTorch's gradients of these are one node for all operands.
-WHOLE = frozenset({
-    "ConvolutionBackward0", "NativeBatchNormBackward0", "NativeLayerNormBackward0",
-    "PreluKernelBackward0",
+_OF_INPUT = frozenset({
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d", "nll_loss", "nll_loss2d",
 })  # fmt: skip
 
 
-# What tells where, and takes no part in differentiating again.
-_PLACES = frozenset({"mask", "condition", "index", "indices"})
+def reads(vjp: Any, avals: tuple[Any, ...]) -> frozenset[int]:
+    """Which of the differentiated call's inputs that it is given a gradient reads."""
+    if vjp.missing:  # those that it does not read were left out when it was recorded
+        return frozenset(range(vjp.n - len(vjp.missing)))
+    key = (vjp, avals)
+    found = _needed.get(key)
+    if found is None:
+        with set_aside():  # it is traced: a whole model, perhaps
+            found = _needed[key] = needed_inputs(vjp, avals)
+    return found
 
 
-# Their formulas make of what they save masks, which have no derivative.
-_MASKED = frozenset({
-    "amax", "amin", "aminmax", "max", "min", "median", "nanmedian", "cummax", "cummin", "nansum",
-    "nanmean", "clamp", "clamp_min", "clamp_max", "fmax", "fmin", "nan_to_num", "embedding",
-    "hinge_embedding_loss", "frexp", "nextafter",
-})  # fmt: skip
-_COMPOSED = frozenset({"tanhshrink", "rrelu"})  # of ops that save what they are given
-_SHAPED = frozenset({"gather", "take"})  # these save their input for its shape
-
-
-# The gradients of these are zeros for real numbers, whatever arrives.
-_STEPS = frozenset({"round", "floor", "ceil", "trunc", "fix", "sign", "bernoulli", "sgn", "angle"})
-
-
-def is_zero(call: Any, values: Sequence[Any]) -> bool:
-    """Whether PyTorch's gradient is new zeros, which depend on nothing."""
-    op = getattr(getattr(call, "call", None), "op", None)
-    if op is None or op.backward == "CopySlices":
-        return False
-    if op.overwrites and op.name == "copy":
-        return bool(call.wanted == (0,))
-    if op.overwrites and op.name in ZEROS:
-        return True
-    if op.name == "div" and argument(call.call, "rounding_mode") is not None:
-        return True
-    if op.name == "copysign" and call.wanted == (1,):
-        return True
-    return op.name in _STEPS and not any(v.dtype.kind == "c" for v in values)
-
-
-def linear(call: Any) -> bool:
-    """Whether PyTorch's gradient reads no values: of what it saves, at most places."""
-    op = getattr(getattr(call, "call", None), "op", None)
-    if op is None or op.namespace in ("opaque", "linalg") or op.name in _COMPOSED:
-        return False
-    if op.name in ("std_mean", "var_mean") and call.given == (1,):  # the gradient of the mean
-        return True
-    if op.name in ("scatter_reduce", "index_reduce"):
-        return argument(call.call, "reduce") in ("amax", "amin")
-    return _PLACES.issuperset(op.saves) or op.name in _SHAPED or op.name in _MASKED
+def count_traced() -> int:
+    """How many gradients were traced to know what they read, which no lock is held for."""
+    return len(_needed)

@@ -24,6 +24,7 @@ from .._core.locks import ended, running, sharing
 from .._core.run_log import ON_HOST, STEP, Run, history, plans
 from .._core.runner import Runner
 from .._core.trie import LEAF, NODE, Local, Trace, Value, local
+from .._rules.reads_of_gradients import count_traced
 from .._storage.host_arrays import data_of
 from .._storage.pending_views import is_unsettled, settle_all
 from .._storage.read import was_leaf
@@ -185,9 +186,9 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
         if untouched:
             keep = walk.keep  # type: ignore[union-attr]
         if keep is None:
-            asked = keep_over_cut.asked()
+            asked = count_traced()
             keep = keep_over_cut.to_keep(trace, graph)
-            if keep_over_cut.asked() != asked:  # other threads may have taken tensors meanwhile
+            if count_traced() != asked:  # other threads may have taken tensors meanwhile
                 return _begin(trace, want)
             if untouched:
                 walk.keep = keep  # type: ignore[union-attr]
@@ -315,8 +316,8 @@ def _nodes_leave(trace: Trace) -> None:
 
 def observe(t: Any, reason: str) -> Any:
     """The array of `t`, running what it takes; raises the data-dependent errors found so far."""
-    if local.look is not None and t._array is None:
-        return local.look(t, reason)
+    if local.vmap is not None and t._array is None:
+        return local.vmap.observe(t, reason)
     if transformation() is not None:
         return value_of(t, reason)
     if t._array is None and t._shares and (t._viewed is None or t._viewed[1] is None):

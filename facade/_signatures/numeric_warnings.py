@@ -10,21 +10,12 @@ from typing import Any
 import numpy as np
 
 from .._core.handle import Handle
+from .._core.warn_once import drops_imaginary as drops_imaginary
 from .._core.warn_once import warn_once
 from .parser import ALIASES
 
 NAMES = ("input", *ALIASES["input"])  # of the first argument
 _COMPLEX = np.dtype("complex128")
-
-
-def drops_imaginary(source: Any, target: Any, numel: int) -> None:
-    """Warn once if complex numbers are about to become real ones (bools are asked for more).
-
-    Args:
-      numel: how many; PyTorch looks when it copies.
-    """
-    if numel and source.kind == "c" and target.kind not in "cb":
-        warn_once("Casting complex values to real discards the imaginary part")
 
 
 # What is true is worked out in the operands' common dtype, and cast from that to the target's.

@@ -18,7 +18,7 @@ from leafax.functional.program.op import TABLE, Op
 
 from .._core.trie import local
 from .._core.view_ops import BY_NAME, Lens
-from .._rules.strides.of_results import is_contiguous, laid
+from .._rules.strides.layouts import is_contiguous, laid
 from .._tracing.inputs import enter
 from .._tracing.record import record
 from .autograd_roles import tag

@@ -13,7 +13,7 @@ import numpy as np
 
 from leafax.functional.program.op import TABLE
 
-from .._core.vmap_protocol import differ
+from .._core.vmap_checks import differs_in_vmap
 from .._tracing.record import apply
 
 _CONJUGATES = frozenset({"conj", "adjoint", "mH", "H"})
@@ -112,8 +112,8 @@ def same_meta(a: Any, b: Any) -> bool:
     shape = tuple(a.shape)
     if shape != tuple(b.shape) or bits(a) != bits(b):
         return False
-    if storage_numel(a) != storage_numel(b) and not differ(a, b):  # a batch has one for all
-        return False
+    if storage_numel(a) != storage_numel(b) and not differs_in_vmap(a, b):
+        return False  # of a batch all examples have one
     if math.prod(shape) and a.storage_offset() != b.storage_offset():
         return False
     strides = zip(shape, a.stride(), b.stride(), strict=True)

@@ -12,13 +12,10 @@ from leafax.functional.program.op import TABLE, Op
 
 from .._core.handle import Handle
 from .._core.warn_once import warn
+from .._rules.error_texts import OVERLAPS_ITSELF
 from .strides import layout
 from .write import repeats
 
-INTERNAL = (
-    "unsupported operation: more than one element of the written-to tensor refers to a single "
-    "memory location. Please clone() the tensor before performing the operation."
-)
 PARTIAL = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
     "a single memory location. Please clone() the tensor before performing the operation."
@@ -131,12 +128,12 @@ def _in_batches(t: Any) -> bool:
 
 def _internal(name: str, t: Any) -> None:
     if name in ("tril", "triu") and not _in_batches(t):
-        raise RuntimeError(INTERNAL)
+        raise RuntimeError(OVERLAPS_ITSELF)
     if name in _UNCHECKED or t._v.dtype.kind in _COPIED.get(name, ""):
         return
     method = _WARNING.get(name)
     if method is None:
-        raise RuntimeError(INTERNAL)
+        raise RuntimeError(OVERLAPS_ITSELF)
     warn(
         f"Use of {method} on expanded tensors is deprecated. Please clone() the tensor before "
         f"performing this operation. This also applies to advanced indexing e.g. "

@@ -60,7 +60,7 @@ def view(op: Op, args: Any, kwargs: Any, state: State, trace: Trace) -> Any:
         lens = _lens(op, args, kwargs, state)
         if len(state.operands) == 1:  # else a number among the arguments is an input
             state.lens = lens
-    if not lens or local.view_replay or local.look is not None:
+    if not lens or local.view_replay or local.vmap is not None:
         return None
     root = source = args[0]
     with sharing:

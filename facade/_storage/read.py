@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core.grad_modes import within
+from .._core.gradient_graph import graph
 from .._core.handle import Handle
 from .._core.trie import EXTERNAL, LEAF, NODE, NOWHERE, Mode, Trace, Value, local, resting
 from .._core.view_ops import Lens, replayed
@@ -31,9 +32,7 @@ def read(t: Any, trace: Trace) -> Value:
         if old.role == NODE:
             kind = value = keep_edge(trace, value, old)
         elif old.role == EXTERNAL and t._node is None:
-            from .._autograd.graph.edges import edge_of
-
-            edge = edge_of(trace, old)
+            edge = graph.edge_of(trace, old)
             assert edge is not None
             t._node, t._out = edge
         return tag(trace, value, kind, old.storage, _version(t, trace, old.storage))
@@ -113,11 +112,7 @@ def drop_grad_fn(t: Any) -> None:
 def move_retain(t: Any, value: Value, trace: Trace) -> None:
     """A tensor that retains its gradient does so at its new history from now on."""
     if t._retains and value.role == NODE and value.edge is not None:
-        from .._autograd.graph.edges import retain, unretain
-
-        unretain(t)
-        retain(t, value.edge, trace)
+        graph.unretain(t)
+        graph.retain(t, value.edge, trace)
     elif t._retains and value.role == EXTERNAL:
-        from .._autograd.graph.edges import edge_of, retain_at
-
-        retain_at(t, *edge_of(trace, value))
+        graph.retain_at(t, *graph.edge_of(trace, value))

@@ -16,7 +16,7 @@ from .._core.dtypes import device, dtype
 from .._core.handle import Handle
 from .._core.python_data import is_sequence
 from .._core.trie import local, resting
-from .._core.vmap_protocol import refuse
+from .._core.vmap_checks import refuse_in_vmap
 from .._tracing.inputs import enter, make
 from .autograd_roles import tag
 from .shared_storage import storage_of
@@ -249,7 +249,7 @@ class TypedStorage(UntypedStorage):
 
 def untyped_storage(self: Any) -> UntypedStorage:
     """The tensor's memory, which its views share."""
-    refuse("storage", self)
+    refuse_in_vmap("storage", self)
     return UntypedStorage(self)
 
 
@@ -260,7 +260,7 @@ def _typed_storage(self: Any) -> TypedStorage:
 def storage(self: Any) -> TypedStorage:
     """The tensor's memory as elements, which its views share; PyTorch deprecates it."""
     global _warned
-    refuse("storage", self)
+    refuse_in_vmap("storage", self)
     if not _warned:
         _warned = True
         warnings.warn(

@@ -14,8 +14,8 @@ from .._autograd.forward_mode import dual
 from .._core.grad_modes import within
 from .._core.trie import Mode, local
 from .._core.view_ops import BY_NAME, PICKED
-from .._rules.strides import of_results
-from .._rules.strides.of_results import laid
+from .._rules.strides import layouts
+from .._rules.strides.layouts import laid
 from .._tracing.inputs import enter, make
 from .._tracing.record import apply
 from .as_strided_outside import MEMORY, has_gaps, lens_from, places, reach
@@ -62,7 +62,7 @@ def must_copy(op: Op, t: Any, args: Any, kwargs: Any) -> bool:
 def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
     """What `op` gives where that is no plain view: a copy, or a view with a node of its own."""
     if op.name == "as_strided":
-        example = _of_example(t, *args, **kwargs) if local.look is not None else None
+        example = _of_example(t, *args, **kwargs) if local.vmap is not None else None
         if example is not None or not (t._lens or t._v.strides is not None):
             return example
         return strided(t, *args, **kwargs)
@@ -87,9 +87,8 @@ def copied(op: Op, t: Any, args: Any, kwargs: Any) -> Any:
 
 def _of_example(t: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """`as_strided` of what differs from example to example of a `vmap`; None of other tensors."""
-    from ..func._strided_examples import as_strided
-
-    return as_strided(t, size, stride, storage_offset)
+    assert local.vmap is not None
+    return local.vmap.as_strided(t, size, stride, storage_offset)
 
 
 def _check_pairs(found: Layout, dtype: Any) -> None:
@@ -128,11 +127,11 @@ def strided(
 @contextmanager
 def unlooked() -> Iterator[None]:
     """Within the block the examples of a `vmap` are tensors like others."""
-    before, local.look = local.look, None
+    before, local.vmap = local.vmap, None
     try:
         yield
     finally:
-        local.look = before
+        local.vmap = before
 
 
 def _strided(t: Any, size: Any, stride: Any, storage_offset: int | None, node: str) -> Any:
@@ -248,14 +247,12 @@ def stride(t: Any) -> tuple[int, ...]:
 
 
 def offset(t: Any) -> int:
-    if local.look is not None:
-        from ..func._strided_examples import offset as of_example
-
-        found = of_example(t)
+    if local.vmap is not None:
+        found = local.vmap.storage_offset(t)
         if found is not None:
             return found
     return int(layout(t).offset)
 
 
 def is_contiguous(t: Any) -> bool:
-    return of_results.is_contiguous(layout(t))
+    return layouts.is_contiguous(layout(t))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from .._core.gradient_graph import graph
 from .._core.trie import LEAF, NOWHERE, Trace, Value, local, resting
 from .._core.view_ops import Lens, spell, writer
 from .._tracing.inputs import enter, renew_entry
@@ -84,9 +85,7 @@ def write_view(t: Any, whole: Value, own: Value | None = None) -> None:
         _write_cell(trace, t, own, t._lens, counts=False)
     bump(t)
     if t._retains:  # at the node that it gets when it is asked for
-        from .._autograd.graph.edges import unretain
-
-        unretain(t)
+        graph.unretain(t)
     if base._retains:
         move_retain(base, whole, trace)
     rebind(base, whole)

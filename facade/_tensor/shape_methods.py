@@ -12,7 +12,8 @@ from .._core.dtypes import dtype as dtype_class
 from .._core.handle import Handle
 from .._core.memory_format import RANKS, is_laid_out, preserve_format
 from .._core.python_data import name_of_class
-from .._core.vmap_protocol import refuse
+from .._core.vmap_checks import refuse_in_vmap
+from .._rules import kernel_strides as kernel_strides  # adds its rules to those of `stride()`
 from .._rules.strides.channels_last import strides_in
 from .._storage.storage_objects import pointer
 from .._storage.strides import is_contiguous, offset, stride
@@ -79,7 +80,7 @@ class FactsMixin(Handle):
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the strides are those of a row-major array."""
         if memory_format in RANKS:
-            refuse("is_contiguous", self)
+            refuse_in_vmap("is_contiguous", self)
             return is_laid_out(self.shape, self.stride(), memory_format)
         return self.numel() == 0 or is_contiguous(self)
 
@@ -120,7 +121,7 @@ class FactsMixin(Handle):
 
     def data_ptr(self) -> int:
         """A number that stands for where the tensor's first element is; no address."""
-        refuse("data_ptr", self)
+        refuse_in_vmap("data_ptr", self)
         return pointer(self)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:

@@ -17,7 +17,7 @@ from .._core.faults import check_faults
 from .._core.handle import Handle, users_attributes
 from .._core.host_transfer import on_host, raw
 from .._core.trie import local
-from .._core.vmap_protocol import hides_grad, refuse
+from .._core.vmap_checks import hides_grad, refuse_in_vmap
 from .._core.warn_once import warn_once
 from .._ops.creation.dlpack import exported
 from .._ops.creation.from_data import from_numpy, tensor
@@ -27,7 +27,7 @@ from .._ops.creation.to import to
 from .._ops.indexing import getitem
 from .._ops.views.deepcopy import copied
 from .._ops.writes.apply_inplace import apply_inplace
-from .._rules.strides.of_results import is_dense
+from .._rules.strides.layouts import is_dense
 from .._runtime.cut import observe
 from .._runtime.host import host_views
 from .._runtime.host.host_integers import INTEGER
@@ -78,7 +78,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def item(self) -> Any:
         """The value of a tensor of one element, as a Python number; runs the program."""
         if self._v.numel != 1:
-            if local.look is not None:
+            if local.vmap is not None:
                 observe(self, "item()")  # `vmap` refuses it whatever its size is
             raise RuntimeError(
                 f"a Tensor with {self._v.numel} elements cannot be converted to Scalar"
@@ -126,7 +126,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     def __bool__(self) -> bool:
         if self.numel() == 1:
             return bool(self._value("bool()").reshape(()))
-        if local.look is not None:
+        if local.vmap is not None:
             observe(self, "bool()")
         if self.numel() == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
@@ -215,7 +215,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
             )
         if id(self) in memo:
             return memo[id(self)]
-        refuse("storage", self)
+        refuse_in_vmap("storage", self)
         out = copied(self, memo)
         if type(self) is not Tensor:
             out.__class__ = type(self)
@@ -229,7 +229,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return out
 
     def __copy__(self) -> Any:
-        refuse("storage", self)
+        refuse_in_vmap("storage", self)
         _warn_of_hooks(self)
         out = written_once(of_mode(self.data))
         if type(self) is not Tensor:
@@ -317,10 +317,8 @@ def _real(x: Any, kind: str) -> Any:
 
 
 def _repr(t: Tensor) -> str:
-    if local.look is not None:
-        from ..func._refusals import spell
-
-        text = spell(t, _repr)
+    if local.vmap is not None:
+        text = local.vmap.print_batch(t, _repr)
         if text is not None:
             return text
     suffixes = []

@@ -15,7 +15,8 @@ from leafax.functional.program.program import Node
 
 from .._core.trie import NODE, NOWHERE, State, Trace, Value, local
 from .._rules.no_derivative import refuse_arguments, refuse_complex, refuse_integers
-from .._rules.node_names import asks_nobody
+from .._rules.node_edges import asks_nobody
+from .._rules.saved_columns import saved_places
 from .._rules.strides.of_results import strides_of
 
 WHOLE = 400  # what an opaque node counts for in the budget
@@ -48,8 +49,6 @@ UNSAVED = (
 
 def _refuse_inference(state: State) -> None:
     """Raise if a tensor made in inference mode would be saved for backward."""
-    from .._autograd.saved.saved_values import saved_places
-
     for _, index in saved_places(state):
         if index >= 0 and state.operands[index].inference:
             raise RuntimeError(UNSAVED)
@@ -142,10 +141,8 @@ def step(
         if differentiable:
             _refuse_inference_first(state, call, inputs)
         op = getattr(call, "op", None)
-        if local.look is not None and op is not None:
-            from ..func._refusals import reworded
-
-            error = reworded(op, inputs, call, error)
+        if local.vmap is not None and op is not None:
+            error = local.vmap.reword_error(op, inputs, call, error)
         if getattr(op, "namespace", "") == "opaque":
             raise in_users_frames(error) from None
         raise bare(error) from None

@@ -15,6 +15,7 @@ import numpy as np
 from leafax.functional.program.program import Aval, Input
 from leafax.functional.program.transformation import outside, transformation
 
+from .._core.gradient_graph import graph
 from .._core.handle import Handle
 from .._core.host_transfer import entering
 from .._core.locks import running, sharing, wait_for
@@ -250,9 +251,7 @@ def _edge_elsewhere(t: Any) -> Any:
         return None
     if t._stale is not None and t._base_ is not None:  # its history is made anew from its base
         return None
-    from .._autograd.graph.edges import edge_of
-
-    return edge_of(t._trace, value)
+    return graph.edge_of(t._trace, value)
 
 
 def add_input(trace: Trace, kind: Value, array: Any) -> Value:

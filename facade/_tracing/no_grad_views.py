@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._core.trie import LEAF, NODE, Value, local
+from .._rules.error_texts import short_name
+from .._rules.node_names import node_name
 
 # What made a view ambiguous: what PyTorch adds to its error.
 _ADVICE = {
@@ -74,9 +76,6 @@ def multiple(name: str, out: int, why: str = "multi") -> str:
 
 
 def _maker(t: Any, value: Value) -> tuple[str, int] | None:
-    from .._autograd.saved.saved_values import short
-    from .._rules.node_names import node_name
-
     name = None
     if value.role == NODE and value.edge is not None:
         name, out = node_name(value.edge.state), value.edge.out
@@ -86,4 +85,4 @@ def _maker(t: Any, value: Value) -> tuple[str, int] | None:
             source = local.trace.sources[value.edge]
             fn, out = source._node, source._out
         name = None if fn is None else type(fn).__name__
-    return None if name is None else (short(name), out)
+    return None if name is None else (short_name(name), out)

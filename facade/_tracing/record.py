@@ -97,7 +97,7 @@ def _applied(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if out is not None:
             return out
     if op.view:
-        if args[0]._lens or args[0]._v.strides is not None or local.look is not None:
+        if args[0]._lens or args[0]._v.strides is not None or local.vmap is not None:
             from .._storage.strides import copied
 
             copy = copied(op, args[0], args[1:], kwargs)
@@ -318,7 +318,7 @@ def _with_casts(op: Op, args: Any, kwargs: Any, lower: Any) -> Any:
 
 
 def _with_hooks(op: Op, args: Any, kwargs: Any) -> Any:
-    from .._autograd.saved_hooks.hooked_node import recorded
+    from .._autograd.saved_hooks.record_hooked import recorded
 
     return recorded(op, args, kwargs)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .._autograd.graph.edges import retain_at
+from .._autograd.graph.edges import edge_from, retain_at
 from .._autograd.graph.fit_gradient import Kind, fit, materialized
 from .._autograd.graph.grad_dtype import wanted
-from .._autograd.graph.python_node import edge_from, external, set_history
+from .._autograd.graph.history import external, set_history
 from .._autograd.saved_hooks.context_saved import SavesTensors
 from .._core.handle import Handle
 from .._core.trie import LEAF, local

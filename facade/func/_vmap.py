@@ -13,6 +13,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
+from .._autograd.extensions import extensions
 from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.transforms_running import transform
@@ -24,7 +25,9 @@ from .._tracing.loop_cuts import uncut
 from .._tracing.record import apply
 from ._aliases import Alias, Views, alias, tied
 from ._example_writes import Write
-from ._levels import Level, entered, innermost, rebuild, tower
+from ._level import Level
+from ._running import running
+from ._towers import rebuild, tower
 from ._trees import flatten, flatten_up_to, spell, unflatten
 
 
@@ -166,12 +169,12 @@ def _map(
             enter(x, local.trace)
     mode = local.mode  # saved-tensor hooks see no single examples: they stay outside
     with uncut(), transform(differentiates=False):
-        level = Level(size, *kind)
+        level = Level(size, *kind, number=len(running.levels) + 1)
         firsts = [
             level.example(x, d) if d is not None else x for x, d in zip(leaves, dims, strict=True)
         ]
         level.begin()
-        with entered(level):
+        with running.entered(level):
             with within(Mode.of(mode.enabled, mode.inference, mode.autocast, False)):
                 output = func(*unflatten(treedef, firsts), **kwargs)
             if not level.region.intact():
@@ -235,7 +238,7 @@ def _check_outputs(func: Any, outs: list[Any], places: list[Any], level: Level) 
     name = _name(func)
     for o, d in zip(outs, places, strict=True):
         if d is None:
-            if isinstance(o, Handle) and innermost(o) is not None:
+            if isinstance(o, Handle) and running.innermost(o) is not None:
                 raise ValueError(
                     f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is "
                     "None"
@@ -299,3 +302,11 @@ def _chunks(
         for pieces, d in zip(zip(*flat, strict=True), places, strict=True)
     ]
     return unflatten(structure, joined)
+
+
+def _map_rows(fn: Callable[..., list[Any]], tensors: list[Any]) -> list[Any]:
+    """Map `fn` over the rows of tensors, as `autograd.grad(is_grads_batched=True)` does."""
+    return list(mapped(fn, 0, older=True)(*tensors))
+
+
+extensions.map_rows = _map_rows

@@ -14,7 +14,7 @@ from .._core.jax_devices import jax_device as _jax_device
 from .._ops.creation.from_data import wrap
 from .._ops.creation.make_strided import lie
 from .._ops.views.deepcopy import placed
-from .._rules.strides.of_results import is_dense
+from .._rules.strides.layouts import is_dense
 from .._storage.storage_objects import TypedStorage, UntypedStorage
 from .._storage.write import written
 

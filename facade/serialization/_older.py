@@ -14,7 +14,7 @@ from .._core.dtypes import Size, device, of
 from .._core.trie import local
 from .._ops.creation.make_strided import lie
 from .._ops.views.deepcopy import placed
-from .._rules.strides.of_results import is_dense
+from .._rules.strides.layouts import is_dense
 from .._storage.conj_neg_bits import _neg_view
 from .._storage.storage_objects import UntypedStorage
 from .._storage.write import written

@@ -15,16 +15,19 @@ from typing import Any
 
 from leafax.functional.program.program import Node as Entry
 
-from .._autograd.graph.keep_over_cut import needed
-from .._autograd.graph.python_node import edge_from, external, set_history
-from .._autograd.saved.saved_values import modified, saved_places
-from .._autograd.saved_hooks.context_saved import origin, snapshot
+from .._autograd.graph.edges import edge_from
+from .._autograd.graph.history import external, set_history
+from .._autograd.graph.saved_origin import origin_of_tensor
+from .._autograd.graph.version_checks import modified
+from .._autograd.saved_hooks.context_saved import snapshot
 from .._autograd.saved_hooks.saved_tensors_hooks import Packed, pack_argument, saving, unhooked
 from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.trie import NOWHERE, Mode, State, Value, local, resting
 from .._ops.autocast.snapshot import Autocast
 from .._ops.creation import generator as _random
+from .._rules.reads_of_gradients import needed
+from .._rules.saved_columns import saved_places
 from .._storage.autograd_roles import alias, keep_edge
 from .._tracing.inputs import enter, make
 from .._tracing.loop_cuts import uncut
@@ -104,6 +107,17 @@ class Frame:
                     operands[i] = _with_edge(operands[i], v, node, i)
         return Again(node, recorded, operands)
 
+    def unpack(self, node: Any, index: int) -> Any:
+        """What a node of the call would have saved: `grad_fn._saved_self`."""
+        state = node.state
+        again = self._again(state, [])
+        if index < 0:
+            return set_history(make(again.values[-1 - index], local.trace), node, -1 - index)
+        value, first = again.operands[index], state.operands[index]
+        if first.requires_grad:
+            value = _with_edge(value, first, node, index)
+        return make(value, local.trace)
+
     def _again(
         self, state: State, grads: list[Any], env: dict[int, Value] | None = None, *,
         spend: bool = False,
@@ -141,7 +155,7 @@ class Frame:
     def _recompute(self, grads: list[Any], env: dict[int, Value]) -> Latest:
         for t, version in zip(self.args, self.versions, strict=True):
             if version is not None and t._version != version:
-                raise modified(t._v, version, t._version, origin(t))
+                raise modified(t._v, version, t._version, origin_of_tensor(t))
         here = self.here
         here.found = []
         unpacked = [a.unpack(None) if isinstance(a, Packed) else a for a in self.args]
@@ -279,14 +293,3 @@ def _with_edge(value: Value, first: Value, node: Any, i: int) -> Value:
     return external(value, edge[0], edge[1])
 
 
-def saved(node: Any, index: int) -> Any:
-    """What a node of an earlier program would have saved: `grad_fn._saved_self`."""
-    state = node.state
-    frame = node.frame if node.frame is not None else node.trace.frames[state]
-    again = frame._again(state, [])
-    if index < 0:
-        return set_history(make(again.values[-1 - index], local.trace), node, -1 - index)
-    value, first = again.operands[index], state.operands[index]
-    if first.requires_grad:
-        value = _with_edge(value, first, node, index)
-    return make(value, local.trace)

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from .._autograd.graph.python_node import set_history
+from .._autograd.graph.history import set_history
 from .._core.trie import NOWHERE, State, Value, local, resting
 from .._storage.autograd_roles import alias
 from .._tracing.inputs import make

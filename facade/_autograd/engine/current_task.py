@@ -6,8 +6,9 @@ from typing import Any
 
 from ..._core.handle import Handle
 from ..._core.trie import local
+from ..extensions import extensions
+from .apply_node import apply
 from .call_hooks import leaf_hooks
-from .record_gradient import apply
 from .task import GraphTask, Ready, copied
 
 
@@ -35,6 +36,9 @@ def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
         passed = apply(task, node, list(grads), targets)
     found = tuple(None if k is None else passed[k] for k in node.next_places())
     return found[0] if len(found) == 1 else found
+
+
+extensions.run_node = run_node
 
 
 def current_node() -> Any:

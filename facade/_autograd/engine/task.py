@@ -19,19 +19,19 @@ from ..._core.dtypes import of
 from ..._core.memory_format import contiguous_format
 from ..._core.trie import NOWHERE, Mode, State, local, resting
 from ..._core.warn_once import warn_once
-from ..._rules.strides.of_gradients import unlike
-from ..._rules.strides.of_results import is_dense
+from ..._rules.strides.layouts import is_dense
+from ..._tracing.jax_transforms import refuse_gradient
 from ..._storage.autograd_roles import alias, spread
 from ..._storage.shared_storage import detach
 from ..._storage.strides import stride
 from ..._tracing.inputs import enter, make
-from ..._tracing.jax_transforms import refuse_gradient
 from ..graph.accumulate_grad import AccumulateGrad
 from ..graph.grad_dtype import wanted
 from ..graph.node import Node
-from ..saved.saved_values import check_versions, latest_versions
+from ..graph.version_checks import check_versions, latest_versions
+from .apply_node import apply, fitted, fitted_roots, idle
 from .call_hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
-from .record_gradient import apply, fitted, fitted_roots, idle
+from .layout_contract import layout_warnings
 
 Edge = tuple[Any, int]
 _numbers = itertools.count()
@@ -312,7 +312,7 @@ class GraphTask:
                     leaf._grad = leaf._grad + grad
                 told = leaf._grad._shares or leaf._grad._v.strides is not leaf._v.strides
                 if told and local.grad_layout:
-                    self.warnings += unlike(leaf, self.create_graph)
+                    self.warnings += layout_warnings(leaf, self.create_graph)
         self.effects.append(("leaf", leaf, leaf._grad))
 
 

@@ -1,1 +1,5 @@
-"""Gradients as PyTorch's formulas, for graphs that are differentiated again."""
+"""Gradients of gradients by PyTorch's formulas, so that their nodes have PyTorch's names."""
+
+from . import by_formula, from_stand_ins
+
+__all__ = ["by_formula", "from_stand_ins"]

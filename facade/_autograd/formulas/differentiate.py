@@ -14,7 +14,7 @@ from leafax.functional.program.program import Call, Input, Slot
 
 from ..._core.trie import local
 from ..._rules.no_derivative import refuse_parts
-from ..._rules.node_names import by_name
+from ..._rules.node_edges import by_name
 from ..._tracing.record import apply
 from ..graph.fit_gradient import fit
 from ..graph.node import Node

@@ -16,50 +16,32 @@ from ..._core.number_limits import finfo
 from ..._core.trie import local
 from ..._rules.inplace_activation_slopes import SELU_ALPHA, SELU_SCALE
 from ..._tracing.record import apply
-from .differentiate import FORMULAS, Saved
+from ..engine.record_gradient import record_saved
+from .differentiate import FORMULAS, Saved, differentiate
 from .matrix import OF_RESULT
 from .rearrange import of_variance, summed_up, with_mean
 from .scalar_ops import times
 from .tools import Formula, NoFormula, dims_of
 
 
-class Unpacked:
-    """A node as formulas see nodes, some of whose saved tensors something else stands for."""
-
-    def __init__(self, node: Any, packed: dict[int, Any]) -> None:
-        self._node, self._packed = node, packed
-        self.state, self.trace = node.state, node.trace
-        self.name, self.next_edges = node.name, node.next_edges
-        self.next_places = node.next_places
-        self._seen: dict[int, Any] = {}
-
-    def unpack(self, index: int) -> Any:
-        if index not in self._seen:
-            packed = self._packed.get(index)
-            found = self._node.unpack(index) if packed is None else packed.unpack(self._node)
-            self._seen[index] = found
-        return self._seen[index]
-
-
-def gradients(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None:
-    """What a node passes on by such a formula; None if there is none.
+def from_result(
+    node: Any, grads: list[Any], needed: set[Any], twice: bool = False
+) -> list[Any] | None:  # fmt: skip
+    """Take what a node passes on from its result; None where there is no such formula.
 
     Args:
       node: as formulas see it, the result among what it can unpack.
       needed: the nodes whose gradients are wanted.
+      twice: for a graph that is differentiated again, which not all of the formulas are good for.
     """
-    from .differentiate import differentiate
-
+    if twice:
+        op = getattr(node.state.call, "op", None)
+        if op is None or op.qualified not in _TWICE:
+            return None
     try:
         return differentiate(node, grads, needed, table=BY_RESULT)
     except KeyError:  # the formula reads what hooks did not keep
         return None
-
-
-def again(node: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None:
-    """`gradients` for a graph that is differentiated again; None where the formula is no good."""
-    op = getattr(node.state.call, "op", None)
-    return gradients(node, grads, needed) if op is not None and op.qualified in _TWICE else None
 
 
 def _whole(s: Saved, name: str = "input") -> tuple[Any, Any, list[int]]:
@@ -124,8 +106,6 @@ def _cumprod(s: Saved) -> Any:
 
 def _by_operand(s: Saved) -> Any:
     """The gradient of an op's first operand, the only one, without what its result was."""
-    from ..engine.record_gradient import record_saved
-
     return record_saved(s.node.state, (0,), (0,), [s.g], {0: s.node.unpack(0)}, True)[0]
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.program import Slot
 
-from ..._ops.indexing.masks import at, marks, places_of
+from ..._core.mask_ops import at, marks
 from ..._tracing.record import apply
+from ..extensions import extensions
 from ..graph.node import Node
 
 # `_index_put_impl_` adds up where indices repeat; its node has the name of the function.
@@ -87,7 +88,7 @@ def _where(s: Any, like: Any) -> tuple[Any, ...]:
     known = s.static("places")
     if known and isinstance(s.node, Node) and _has(s.node, known):  # the masks are what the op had
         return tuple([s.node.unpack(k.index) if isinstance(k, Slot) else k for k in known])
-    return places_of(like, _keys(s))
+    return extensions.positions(like, _keys(s))
 
 
 def _put_back(s: Any) -> Any:

@@ -7,7 +7,9 @@ from typing import Any
 from ..._core.trie import NOWHERE, local, resting
 from ..._storage.autograd_roles import alias
 from ..._tracing.inputs import enter, make
-from .python_node import CustomNode, edge_from, set_history
+from .edges import edge_from
+from .history import set_history
+from .python_node import CustomNode
 
 _FIRST = 2**64 - 1  # PyTorch gives the error's node this number: nothing that is ready runs before
 

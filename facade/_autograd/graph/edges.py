@@ -10,13 +10,14 @@ from functools import cache
 from typing import Any
 from weakref import ref
 
+from ..._core.gradient_graph import graph
 from ..._core.locks import sharing
 from ..._core.trie import LEAF, NODE, NOWHERE, State, Trace, Value, local
 from ..._rules.node_names import node_name, qualified
 from ..._tracing.inputs import enter, refuse_lost
 from ..._tracing.no_grad_views import ambiguous
 from .accumulate_grad import AccumulateGrad
-from .node import Node, register
+from .node import Node
 
 
 def accumulator(t: Any) -> AccumulateGrad:
@@ -180,4 +181,12 @@ def later(trace: Trace, value: Value) -> Node:
     return node_of(trace, value.edge.state)
 
 
-register(edge_of)
+def edge_from(t: Any) -> Any:
+    """`(node, output number)` for gradients of `t`; None if it needs none."""
+    if not t._tracked or t._leaf and t._v.role == NOWHERE:  # a view without a history
+        return None
+    return gradient_edge(t)
+
+
+graph.edge_of, graph.retain = edge_of, retain
+graph.retain_at, graph.unretain = retain_at, unretain

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..._core.dtypes import of
-from ..._rules.no_derivative import COMPLEX_FOR_REAL, invalid_gradient
+from ..._rules.error_texts import COMPLEX_FOR_REAL, invalid_gradient
 from ..._storage.shared_storage import of_mode
 from ..._storage.write import written_once
 from ..._tracing.inputs import from_array

@@ -11,17 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
-from leafax.functional.lowering.lower import needed_inputs
-from leafax.functional.lowering.vjp import vjp_of
-from leafax.functional.program.dtypes import is_differentiable
-
-from ..._core.locks import set_aside
 from ..._core.trie import EXTERNAL, LEAF, NODE, State, Trace, Value, resting
+from ..._rules.reads_of_gradients import needed, wanted_of
+from ..._rules.saved_columns import active_saves, saved_places
 from ..._tracing.inputs import from_array
-from ..saved.saved_values import Saved, active_saves, argument, lens_of, saved_places
 from .edges import edge_of, node_of
 from .holders import Holders
 from .saved_origin import written_through
+from .saved_value import Saved
+from .value_views import lens_of
 
 
 class Keep(NamedTuple):
@@ -100,68 +98,6 @@ def _freeable(state: State) -> Iterator[State]:
             new = [s for s in _before(at) if s not in seen]
             seen.update(new)
             stack += new
-
-
-def wanted_of(state: State) -> tuple[int, ...]:
-    return tuple(i for i, v in enumerate(state.operands) if v.requires_grad)
-
-
-def given_of(state: State) -> tuple[int, ...]:
-    return tuple(k for k, v in enumerate(state.values) if is_differentiable(v.dtype))
-
-
-_needed: dict[Any, frozenset[int]] = {}
-
-
-def needed(state: State, wanted: tuple[int, ...] | None = None) -> frozenset[int]:
-    """Which operands the gradient of this state reads.
-
-    Args:
-      wanted: the operands whose gradients are asked for; by default all that require grad.
-    """
-    if wanted is None:
-        wanted = wanted_of(state)
-    if not wanted:
-        return frozenset()
-    given = given_of(state)
-    vjp = vjp_of(state.call, len(state.operands), wanted, given)
-    avals = (*[v.aval for v in state.operands], *[state.values[k].aval for k in given])
-    return reads(vjp, avals) | (frozenset({0}) if takes_input(vjp) else frozenset())
-
-
-def takes_input(call: Any) -> bool:
-    """Whether PyTorch's gradient is an op of the gradient and of the input, whose values it does
-    not read."""
-    inner = getattr(call, "call", None)
-    op = getattr(inner, "op", None)
-    if inner is None or op is None:
-        return False
-    if op.name == "pad":
-        return argument(inner, "mode") in ("reflect", "replicate")
-    return op.name in _OF_INPUT
-
-
-_OF_INPUT = frozenset({
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d", "nll_loss", "nll_loss2d",
-})  # fmt: skip
-
-
-def reads(vjp: Any, avals: tuple[Any, ...]) -> frozenset[int]:
-    """Which of the differentiated call's inputs that it is given a gradient reads."""
-    if vjp.missing:  # those that it does not read were left out when it was recorded
-        return frozenset(range(vjp.n - len(vjp.missing)))
-    key = (vjp, avals)
-    found = _needed.get(key)
-    if found is None:
-        with set_aside():  # it is traced: a whole model, perhaps
-            found = _needed[key] = needed_inputs(vjp, avals)
-    return found
-
-
-def asked() -> int:
-    """How many gradients were traced to know what they read, which no lock is held for."""
-    return len(_needed)
 
 
 def keep(trace: Trace, recipe: Any, outcome: Any, live: list[Any]) -> None:

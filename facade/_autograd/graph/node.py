@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from leafax.functional.lowering.residuals import Residual
 from leafax.functional.lowering.vjp import VjpCall
-from leafax.functional.program.dtypes import is_differentiable
+from leafax.functional.program.dtypes import default_float, is_differentiable
 
-from ..._core.default_dtype import get_default_dtype
 from ..._core.dtypes import device, of
+from ..._core.gradient_graph import graph
 from ..._core.locks import sharing
 from ..._core.trie import EXTERNAL, State, Trace, local, resting
-from ..._rules.node_names import gradient_places, places
+from ..._rules.node_edges import gradient_places, places
+from ..._rules.saved_columns import active_saves, is_number
 from ..._rules.saved_names import names_of
 from ..._tracing.inputs import from_array, make
-from ..saved.saved_values import Saved, active_saves, is_number
+from ..extensions import extensions
+from .history import set_history
+from .holders import holder_of
 from .hook_handle import RemovableHandle
 from .node_metadata import note
-from .saved_tensors import history, is_result, same, tensor_of
-
-_edge_of: Any = None  # `_graph.edge_of`, which `_graph.py` tells: it imports this module
-
-
-def register(edge_of: Any) -> None:
-    """Tell where the gradient of a trace's value goes."""
-    global _edge_of
-    _edge_of = edge_of
-
+from .saved_tensors import is_result, same, tensor_of
+from .saved_value import Saved
 
 SET_BY_HAND = float(1 << 62)  # stands for a trace later than any
 
@@ -147,6 +143,11 @@ class Node:
         self.freed, self.retains = self.is_freed(), self.retains_of()
         self.trace = None
 
+    def checkpoint(self) -> Any:
+        """Return the checkpointed call that the node is part of, None if it is of none."""
+        frames = self.trace.frames if self.trace is not None else None
+        return frames.get(self.state) if frames else self.frame
+
     def next_edges(self) -> list[Any]:
         """For each operand of the op: `(node, output number)`, or None without gradient."""
         if self._edges is None:
@@ -158,7 +159,7 @@ class Node:
         if self._edges is None:
             trace = self.trace
             assert trace is not None
-            made = Edges(_edge_of(trace, v) for v in self.state.operands)
+            made = Edges(graph.edge_of(trace, v) for v in self.state.operands)
             if isinstance(self.state.call, VjpCall):  # what it does not read gets no gradient
                 led = frozenset(gradient_places(self.state))
                 made[:] = [e if k in led else None for k, e in enumerate(made)]
@@ -190,9 +191,7 @@ class Node:
         """Its gradient by Python code, once hooks packed what it saved; else None."""
         if not self.packed:
             return None
-        from ..saved_hooks.raw_saved import attribute
-
-        return attribute(self, "apply_custom")
+        return partial(extensions.from_stand_ins, self, self.packed)
 
     def hooked(self) -> bool:
         """Whether a hook waits here."""
@@ -206,9 +205,7 @@ class Node:
 
     def __call__(self, *grads: Any) -> Any:
         """Run this node alone, without hooks; returns one gradient for each next function."""
-        from ..engine.current_task import run_node
-
-        return run_node(self, grads)
+        return extensions.run_node(self, grads)
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return new ones."""
@@ -231,14 +228,9 @@ class Node:
             self.trace.hold(self.state, self)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_raw_saved_"):
-            from ..saved_hooks.raw_saved import attribute
-
-            return attribute(self, name)
-        if name.startswith("_saved_"):
-            from ..saved.saved_attributes import saved_attribute
-
-            return saved_attribute(self, name[len("_saved_") :])
+        for beginning, attribute in extensions.attributes.items():
+            if name.startswith(beginning):
+                return attribute(self, name[len(beginning) :])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
@@ -263,7 +255,7 @@ class Node:
             tracked = self.state.values[-1 - index].requires_grad  # indices are not
             if holder is not None and is_result(holder, self, -1 - index):
                 out = holder.detach()
-                return history(out, self, -1 - index) if tracked else out
+                return set_history(out, self, -1 - index) if tracked else out
             out = from_array(tensor._array)
             if not tracked:
                 return out
@@ -271,20 +263,16 @@ class Node:
             out._node, out._out = self, -1 - index
             return out
         trace = self.trace
-        frames = trace.frames if trace is not None else None
-        if self.frame is not None or frames and self.state in frames:
-            from ...utils._frame import saved
-
-            return saved(self, index)
+        frame = self.checkpoint()
+        if frame is not None:
+            return frame.unpack(self, index)
         assert trace is not None
         if index < 0:
             value = self.state.values[-1 - index]
-            from .holders import holder_of
-
             holder = holder_of(value) if share and trace is local.trace else None
             if holder is not None:
                 out = holder.detach()
-                return history(out, self, -1 - index) if value.requires_grad else out
+                return set_history(out, self, -1 - index) if value.requires_grad else out
         else:
             return tensor_of(trace, self.state.operands[index])
         return make(value, trace)
@@ -303,7 +291,7 @@ class InputMetadata:
 
     def __init__(self, value: Any) -> None:
         self.shape = [] if value is None else list(value.shape)
-        self.dtype = get_default_dtype() if value is None else of(value.dtype)
+        self.dtype = of(default_float() if value is None else value.dtype)
         self.device = device("cpu")
 
 

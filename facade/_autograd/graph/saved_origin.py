@@ -13,10 +13,10 @@ from leafax.functional.program.dtypes import is_differentiable
 
 from ..._core.trie import LEAF, Value, local
 from ..._core.view_ops import BY_NAME, inner_of, is_seen_by
-from ..._rules.strides.of_results import followed, laid
+from ..._rules.error_texts import short_name
+from ..._rules.strides.layouts import followed, laid
 from ..._storage.shared_storage import MANY
 from ..._tracing.no_grad_views import multiple, unseen
-from ..saved.saved_values import short
 from .edges import grad_fn
 from .holders import holder_of
 
@@ -45,17 +45,23 @@ def origin_of(value: Value, node: Any, index: int, saved: Any = None) -> str:
     maker = grad_fn(holder) if holder is not None else None
     out = edge[1] if edge is not None else 0
     if maker is not None:
-        return _told(out, short(maker.name()))
+        return _told(out, short_name(maker.name()))
     if holder is None and edge is None:
         _refuse_unseen(value)
     if holder is not None or edge is None or edge[0].accumulates:
         return ""
-    name = short(edge[0].name())
+    name = short_name(edge[0].name())
     if why:
         raise RuntimeError(multiple(name, out, why))
     if why is None and (view is None or view.name in BY_NAME):
         return _told(out, name)
     return _told(0, "AsStrided")
+
+
+def origin_of_tensor(t: Any) -> str:
+    """Word which node made a tensor, as the error for one that was written to does."""
+    fn = t.grad_fn
+    return "" if fn is None else f", which is output {t.output_nr} of {short_name(fn.name())},"
 
 
 def _told(out: int, name: str) -> str:
@@ -99,12 +105,12 @@ def _of_result(node: Any, out: int, saved: Any) -> str:
     op = getattr(node.state.call, "op", None)
     inner = None if op is None else inner_of(op)
     if op is None or inner is None:
-        return _told(out, short(node.name()))
+        return _told(out, short_name(node.name()))
     if saved is None:
         seen = written_through(node.state, out, [r() for r in local.trace.refs])
     else:
         seen = saved.mate() if saved.mate is not None else None
-    return _told(out, short(inner.backward)) if seen is None else _told(0, "AsStrided")
+    return _told(out, short_name(inner.backward)) if seen is None else _told(0, "AsStrided")
 
 
 def written_through(state: Any, out: int, tensors: Iterable[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..._core.trie import Trace
 from ..._tracing.inputs import make
 from ..._tracing.leaf_tuples import mark_all_entered
-from ..saved.saved_values import Saved
+from .saved_value import Saved
 
 if TYPE_CHECKING:
     from .node import Node
@@ -52,9 +52,3 @@ def same(saved: Saved) -> Any:
 def is_result(t: Any, node: Node, out: int) -> bool:
     """Whether `t` still is what the node made."""
     return t._node is node and t._out == out and t._stale is None
-
-
-def history(t: Any, node: Node, out: int) -> Any:
-    from .python_node import set_history
-
-    return set_history(t, node, out)

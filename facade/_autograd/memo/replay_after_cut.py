@@ -15,6 +15,7 @@ from leafax.functional.program.program import Input
 
 from ..._core.locks import running, sharing
 from ..._core.trie import State, Trace, Value, local
+from ..._rules.saved_columns import saved_places
 from ..._storage.data_writes import wrote_silently
 from ..._tracing.inputs import enter, put, rests
 from ..._tracing.macro_steps import uncut
@@ -22,7 +23,7 @@ from ..engine.complex_phase_checks import WATCHED
 from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge
 from ..graph.node import Node
-from ..saved.saved_values import Saved, saved_places
+from ..graph.saved_value import Saved
 from .replay_backward import Memo, is_plain, is_undisturbed, ones_like, replay
 
 

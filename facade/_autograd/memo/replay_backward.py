@@ -15,13 +15,13 @@ import jax.numpy as jnp
 
 from ..._core.locks import sharing
 from ..._core.trie import LEAF, NODE, State, Trace, Value, local
+from ..._rules.saved_columns import active_saves
 from ..._storage.write import bump, rebind
 from ..._tracing import inputs
 from ..._tracing.inputs import Source, enter, from_array, make
 from ..._tracing.record import over_budget
 from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge
-from ..saved.saved_values import active_saves
 
 
 class Memo(NamedTuple):

@@ -15,11 +15,11 @@ from ..._core.handle import Handle
 from ..._core.locks import running
 from ..._core.trie import NODE, State, Trace, Value, local
 from ..._core.view_ops import Lens
+from ..._rules.saved_columns import active_saves
 from ..._storage.pending_views import view_again
 from ..._tracing.inputs import enter_all, make
 from ..._tracing.macro_steps import uncut
 from ..engine.task import Edge, GraphTask
-from ..saved.saved_values import active_saves
 from .replay_backward import is_undisturbed
 
 
@@ -60,7 +60,7 @@ def is_plain(outs: Sequence[Any], ins: Sequence[Any], grads: Sequence[Any]) -> b
     trace = local.trace
     if not is_undisturbed(trace) or local.anomaly is not None or local.tasks:
         return False
-    if local.look is not None or local.aside or running:
+    if local.vmap is not None or local.aside or running:
         return False
     if not all(isinstance(g, Handle) for g in grads):
         return False

@@ -15,8 +15,8 @@ from typing import Any
 from leafax.functional.program.program import Slot
 
 from ..._rules.inplace_activation_slopes import SELU_ALPHA, SELU_SCALE
+from ..._rules.saved_columns import slots_of, static_argument
 from .saved_results import hidden_result
-from .saved_values import slots_of, static_argument
 
 _SIZE = re.compile(r"(\w+)_sym_(?:(sizes_opt|sizes|numel|strides)|argsize_(minus_)?(\d))")
 _ALIASES = {

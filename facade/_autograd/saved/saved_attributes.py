@@ -11,21 +11,16 @@ from leafax.functional.program.program import Slot
 
 from ..._core.grad_modes import within
 from ..._core.trie import Mode, local
+from ..._rules.error_texts import FREED
+from ..._rules.saved_columns import WRAPPING, argument, saved_places, wraps
 from ..._rules.saved_names import may_have
-from ..._rules.strides.of_results import laid
-from ..._storage.data_writes import changed
-from ..._storage.saved_views import as_view
+from ..._rules.strides.layouts import laid
 from ..._tracing.inputs import from_array
+from ..data_writes import rewritten
+from ..extensions import extensions
+from ..graph.version_checks import check_versions, latest_versions
 from .saved_arguments import saved_argument
-from .saved_values import (  # fmt: skip
-    FREED,
-    WRAPPING,
-    argument,
-    check_versions,
-    latest_versions,
-    saved_places,
-    wraps,
-)
+from .saved_views import as_view
 
 if TYPE_CHECKING:
     from ..graph.node import Node
@@ -72,7 +67,7 @@ def _tensor(node: Node, index: int) -> Any:
         check_versions(node, {}, index)
     elif node.trace is local.trace:
         check_versions(node, latest_versions(local.trace.state), index)
-    fresh = changed(node).get(index)  # the tensor has other data since
+    fresh = rewritten(node).get(index)  # the tensor has other data since
     return as_view(node, index, node.unpack(index) if fresh is None else fresh.unpack(node))
 
 
@@ -105,3 +100,6 @@ def wrapped(number: Any) -> Any:
     """A Python number as the tensor that PyTorch makes of it: of the widest dtype of its kind."""
     with jax.enable_x64(True):
         return from_array(jnp.asarray(number))
+
+
+extensions.attributes["_saved_"] = saved_attribute

@@ -8,13 +8,18 @@ from weakref import ref
 
 from ..._core.handle import Handle
 from ..._core.trie import NOWHERE, local, resting
+from ..._rules.error_texts import FREED, short_name
 from ..._storage.autograd_roles import alias
 from ..._storage.data_writes import has_been_rewritten
 from ..._tracing.infer import UNSAVED
 from ..._tracing.inputs import enter, make
 from ..forward_mode.dual import copy_duals
-from ..graph.python_node import CustomNode, set_history
-from ..saved.saved_values import FREED, modified, short
+from ..graph.history import set_history
+from ..graph.python_node import CustomNode
+from ..graph.saved_origin import origin_of_tensor
+from ..graph.version_checks import modified
+from .saved_tensor import AtContext, SavedTensor
+from .saved_tensors_hooks import pack_one
 
 
 class SavesTensors(CustomNode):
@@ -74,8 +79,6 @@ class SavesTensors(CustomNode):
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         if self.freed or self._saved is None:
             raise RuntimeError(FREED)
-        from .saved_tensor import AtContext, SavedTensor
-
         return tuple(SavedTensor.at(AtContext(self, k)) for k in range(len(self._saved)))
 
     @property
@@ -94,8 +97,6 @@ class SavesTensors(CustomNode):
     def _save(self, outs: list[Any]) -> None:
         place = {id(o): k for k, o in enumerate(outs) if isinstance(o, Handle)}
         saved: list[Any] = []
-        from .saved_tensors_hooks import pack_one
-
         given, self.to_save = self.to_save or (), None  # a checkpoint may stop amid them
         for t in given:
             if t is None:
@@ -124,7 +125,7 @@ class SavesTensors(CustomNode):
         (t, version, vc), out = saved
         now = vc[0] if out is not None else vc._version
         if now != version:
-            where = origin(t) if out is None else _own_origin(self, out)
+            where = origin_of_tensor(t) if out is None else _own_origin(self, out)
             raise modified(t._v, version, now, where)
         if out is not None:
             t = rewritten(out[2](), t)
@@ -153,10 +154,5 @@ def rewritten(t: Any, before: Any) -> Any:
     return copy_duals(before, snapshot(t.detach()))
 
 
-def origin(t: Any) -> str:
-    fn = t.grad_fn
-    return "" if fn is None else f", which is output {t.output_nr} of {short(fn.name())},"
-
-
 def _own_origin(node: Any, out: Any) -> str:
-    return f", which is output {out[0]} of {short(node.name())},"
+    return f", which is output {out[0]} of {short_name(node.name())},"

@@ -2,62 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from leafax.functional.lowering.vjp import vjp_of
 from leafax.functional.program.program import Slot
 
 from ..._core.dtypes import of
-from ..._core.grad_modes import within
-from ..._core.handle import Handle
-from ..._core.trie import Mode, State, Value, local
-from ..._rules.no_derivative import refuse, refuse_arguments, refuse_complex, refuse_integers
-from ..._rules.node_names import asks_nobody, node_name, places, qualified
+from ..._core.trie import State, local
+from ..._rules.dependence import is_zero, linear
+from ..._rules.error_texts import FREED
+from ..._rules.no_derivative import refuse
+from ..._rules.node_edges import places
+from ..._rules.node_names import node_name, qualified
+from ..._rules.reads_of_gradients import given_of
 from ..._rules.result_rules import RESULT_RULES
+from ..._rules.saved_columns import WRAPPING, argument, saved_places, wraps
 from ..._rules.saved_names import may_have
 from ..._rules.undefined_gradients import drop_ungiven
-from ..._storage.shared_storage import share
-from ..._tracing.inputs import enter, make
-from ..._tracing.record import record
+from ..._tracing.inputs import enter
+from ..engine.record_gradient import record_gradient
+from ..formulas.differentiate import differentiate
+from ..formulas.from_result import from_result
 from ..formulas.indexing import FORMULAS as INDEXED
 from ..graph.edges import edge_of
 from ..graph.fit_gradient import fit
-from ..graph.keep_over_cut import given_of
 from ..graph.node import Node
-from ..graph.python_node import CustomNode, external
-from ..saved.saved_values import FREED, WRAPPING, argument, saved_places, wraps
+from ..graph.python_node import CustomNode
+from ..saved.saved_arguments import saved_argument
+from ..saved.saved_attributes import copied, wrapped
 from ..saved.unpacked_checks import check_unpacked
-from .packing import is_held, operands, overwritten, pack, results
+from .node_view import NodeFacts, NodeView
+from .packing import overwritten
+from .saved_tensor import AtHooked, SavedTensor
 from .saved_tensors_hooks import Packed
-
-
-class Recorded(NamedTuple):
-    """What the recorder's door needs of a state."""
-
-    call: Any
-    values: tuple[Value, ...]
-    value: Value | None
-    operands: tuple[Value, ...] = ()
-    packed: tuple[Any, ...] = ()  # for each result the tensor that hooks saw and hold, or None
-
-    def tie(self, outs: list[Any]) -> None:
-        """Let results share memory with what hooks hold of them: writes are seen there."""
-        for out, held in zip(outs, self.packed, strict=False):
-            if held is not None:
-                share(held, out, (), view=False)
-
-    def tie_written(self, t: Any) -> None:
-        """Let what hooks hold of the new value of `t` see the writes that follow."""
-        for held in self.packed[:1]:
-            if held is None or held is t:
-                continue
-            members = [m() for m in held._store.members] if held._shares else []
-            for m in (held, *members):
-                if m is not None and m is not t and not m._lens and m._base_ is None:
-                    share(t, m, (), view=False)
 
 
 class HookedNode(CustomNode):
@@ -92,8 +70,6 @@ class HookedNode(CustomNode):
             if any(saved == wanted for saved, _ in self.saves) or may_have(self.name(), wanted):
                 return self._saved(wanted)
         if name.startswith("_raw_saved_"):
-            from .saved_tensor import AtHooked, SavedTensor
-
             for saved, index in self.__dict__.get("saves", ()):
                 if saved == name[len("_raw_saved_") :]:
                     return SavedTensor.at(AtHooked(self, index))
@@ -101,8 +77,6 @@ class HookedNode(CustomNode):
 
     def _saved(self, name: str) -> Any:
         """`_attributes.saved_attribute` of this node."""
-        from ..saved.saved_attributes import copied, wrapped
-
         op = self.call.op
         found = [index for saved, index in self.saves if saved == name]
         given: Any = argument(self.call, name) if name in op.saves else None
@@ -126,7 +100,6 @@ class HookedNode(CustomNode):
 
     def _argument(self, name: str) -> Any:
         """What the node keeps beside tensors."""
-        from ..saved.saved_arguments import saved_argument
 
         def unpack(i: int) -> Any:
             return self.kept[i] if i in self.kept else self.packed[i].unpack(self)
@@ -137,7 +110,7 @@ class HookedNode(CustomNode):
             pass
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '_saved_{name}'")
 
-    def _operand(self, i: int) -> Any:
+    def operand(self, i: int) -> Any:
         """Saved operand `i`, in the dtype that the op had it in."""
         t, want = self.packed[i].unpack(self), self.avals[i].dtype
         check_unpacked(self.call.op, want, t)
@@ -168,11 +141,11 @@ class HookedNode(CustomNode):
             for saved in self.packed.values():
                 saved.unpack(self)
             return [None] * len(self._edges)
-        refuse(_Facts(self), wanted, self.name())
+        refuse(NodeFacts(self), wanted, self.name())
         by_index = self.call.op.qualified in INDEXED
-        spelled = self._spelled(grads, needed_nodes) if local.mode.grad or by_index else None
-        if spelled is not None:
-            return spelled
+        found = self._by_formula(grads, needed_nodes) if local.mode.grad or by_index else None
+        if found is not None:
+            return found
         passed: list[Any] = [None] * len(self._edges)
         rule = RESULT_RULES.get(self.call.op.name)
         if rule is not None and -1 in self.packed and self.call.op.backward != "CopySlices":
@@ -180,22 +153,17 @@ class HookedNode(CustomNode):
             passed[wanted[0]] = fit(self.name(), 0, grad, self.kinds[0])
             return passed
         if -1 in self.packed and grads[0] is not None:
-            from ..formulas.from_result import gradients
-
-            spelled = gradients(_Spelling(self), grads, needed_nodes)
-            if spelled is not None:
-                return spelled
+            found = from_result(NodeView(self), grads, needed_nodes)
+            if found is not None:
+                return found
         given = tuple(k for k in self.given if k < len(grads) and grads[k] is not None)
         present = dict(self.kept)
-        present.update({i: self._operand(i) for i in self.packed if i >= 0})
+        present.update({i: self.operand(i) for i in self.packed if i >= 0})
         absent = tuple((i, a) for i, a in enumerate(self.avals) if i not in present)
         cts = [fit(self.name(), k, grads[k], self.outs[k]) for k in given]
         trace = local.trace
         values = [enter(present[i], trace) for i in sorted(present)]
         values += [enter(c, trace) for c in cts]
-        from ..._rules.reads_of_gradients import is_zero, linear
-        from ..engine.record_gradient import record_gradient
-
         # Gradients that are differentiated again are one node an input, as in PyTorch.
         for group in [(k,) for k in wanted] if local.mode.grad else [wanted]:
             call = vjp_of(self.call, len(self.avals), group, given, absent)
@@ -206,68 +174,12 @@ class HookedNode(CustomNode):
                 passed[k] = out
         return passed
 
-    def _spelled(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any] | None:
+    def _by_formula(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any] | None:
         """The gradients by PyTorch's formula, whose ops save what they read through hooks."""
-        from ..formulas.differentiate import differentiate
-
         try:
-            return differentiate(_Spelling(self), grads, needed_nodes)
+            return differentiate(NodeView(self), grads, needed_nodes)
         except KeyError:  # the formula reads what was not kept
             return None
-
-
-class _Operand(NamedTuple):
-    shape: Any
-    dtype: Any
-    weak: bool
-    strides: Any = None
-
-
-class _Facts:
-    """What a node tells of the step that it differentiates."""
-
-    def __init__(self, node: HookedNode) -> None:
-        self.call, self.autocast = node.call, node.autocast
-        self.operands = [
-            _Operand(a.shape, a.dtype, w, k.strides)
-            for a, w, k in zip(node.avals, node.weak, node.kinds, strict=True)
-        ]
-        self.value = node.outs[0]
-
-
-class _Spelling(_Facts):
-    """A hooked node as formulas see nodes; each saved tensor is unpacked once.
-
-    Attributes:
-      state: itself: `call`, `operands` and `mode` are all that formulas look at.
-    """
-
-    trace = None
-
-    def __init__(self, node: HookedNode) -> None:
-        super().__init__(node)
-        self._node = node
-        self._seen: dict[int, Any] = {}
-        self.name, self.next_edges = node.name, node.next_edges
-        self.next_places = node.next_places
-
-    @property
-    def state(self) -> _Spelling:  # not an attribute: what it unpacked would be in a cycle
-        return self
-
-    mode = state
-
-    def unpack(self, index: int) -> Any:
-        if index not in self._seen:
-            node = self._node
-            if index in node.kept:
-                self._seen[index] = node.kept[index]
-            elif index < 0:
-                self._seen[index] = t = node.packed[index].unpack(node)
-                check_unpacked(node.call.op, node.outs[-1 - index].dtype, t)
-            else:
-                self._seen[index] = node._operand(index)
-        return self._seen[index]
 
 
 @cache
@@ -282,58 +194,3 @@ def hooked_node(state: State, trace: Any) -> HookedNode:
     node = _class(node_name(state))(state)
     node._edges = [edge_of(trace, v) for v in state.operands]
     return node
-
-
-def recorded(op: Any, args: Any, kwargs: Any) -> Any:
-    """Record one op under hooks: what `_record.record` returns, or None if nothing is saved."""
-    mode = local.mode
-    if not mode.grad or not op.saves or op.view or not op.differentiable:
-        return None
-    try:
-        with within(Mode.of(False, mode.inference, mode.autocast, False)):
-            state, trace = record(op, args, kwargs, budget=False)
-    except Exception:
-        with within(Mode.of(True, mode.inference, mode.autocast, False)):
-            record(op, args, kwargs, budget=False)  # what autograd says comes first
-        raise
-    if not any(v.requires_grad for v in state.operands) or asks_nobody(state.call, state.operands):
-        return _as_is(state), trace
-    refuse_arguments(state.call, state.operands)  # which nobody asked without grad mode
-    refuse_complex(op, state.values)
-    refuse_integers(op, state.values, state.operands)
-    if not given_of(state):
-        return _as_is(state), trace
-    node = hooked_node(state, trace)
-    tracked = set(node.given).difference(op.constant_outputs or ())
-    outs = [
-        make(external(v, node, k) if k in tracked else v, trace) for k, v in enumerate(state.values)
-    ]
-    pack(node, operands(node, state, args, kwargs, trace))
-    with _counted(op, args, outs):
-        pack(node, results(node, outs))
-    trace = local.trace  # a hook that observes cuts: the outputs are on arrays then
-    values = tuple(enter(t, trace) for t in outs)
-    packed = tuple([o if is_held(o) else None for o in outs])
-    return Recorded(state.call, values, values[0], state.operands, packed), trace
-
-
-@contextmanager
-def _counted(op: Any, args: Any, outs: list[Any]) -> Iterator[None]:
-    """Let hooks see the result of a write with the counter of what is written to, as after it."""
-    place = overwritten(op)
-    target = args[place] if place >= 0 else None
-    if not isinstance(target, Handle) or target._v.inference:  # type: ignore[attr-defined]
-        yield
-        return
-    if target._vc is None:  # type: ignore[attr-defined]
-        target._vc = [0]  # type: ignore[attr-defined]
-    counter = outs[0]._vc = target._vc  # type: ignore[attr-defined]
-    counter[0] += 1
-    try:
-        yield
-    finally:
-        counter[0] -= 1  # the write itself comes next
-
-
-def _as_is(state: State) -> Recorded:
-    return Recorded(state.call, state.values, state.value, state.operands)

@@ -13,14 +13,16 @@ from leafax.functional.program.op import Op
 from ..._core.grad_modes import within
 from ..._core.trie import Mode, Value, local
 from ..._core.view_ops import Lens, spell, writer
+from ..._rules.error_texts import FREED
+from ..._rules.reads_of_gradients import given_of
 from ..._storage.shared_storage import share
 from ..._storage.write import write_view
 from ..._tracing.inputs import enter, make
 from ..._tracing.record import apply, record
 from ..graph.copy_slices import CopySlices
-from ..graph.keep_over_cut import given_of
-from ..graph.python_node import CustomNode, external
-from ..saved.saved_values import FREED
+from ..graph.fit_gradient import Kind, zeros
+from ..graph.history import external
+from ..graph.python_node import CustomNode
 from .hooked_node import hooked_node
 from .packing import operands, overwritten, pack
 
@@ -90,8 +92,6 @@ class _Part(CustomNode):
         if grads[0] is None:
             return [None]
         base = self._edges[0][0].output_kinds()[0]
-        from ... import zeros
-
-        whole = zeros(base.shape, dtype=grads[0].dtype)
+        whole = zeros(Kind(base.shape, grads[0]._v.dtype))
         structure, flat = spell(self._lens)
         return [apply(writer(structure, False), whole, grads[0], *flat)]

@@ -6,13 +6,13 @@ from sys import getrefcount
 from typing import Any
 
 from ..._core.grad_modes import within
+from ..._core.handle import tensors_in
 from ..._core.trie import NOWHERE, Mode, State, Value, local, resting
-from ..._ops.writes.check_kind import tensors_in
+from ..._rules.reads_of_gradients import needed
 from ..._rules.result_rules import OF_RESULT, RESULT_RULES
 from ..._storage.autograd_roles import alias
 from ..._tracing.infer import UNSAVED
 from ..._tracing.inputs import enter, make
-from ..graph.keep_over_cut import needed
 from .saved_tensors_hooks import Packed, hooks_now
 
 

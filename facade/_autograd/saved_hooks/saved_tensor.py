@@ -11,8 +11,10 @@ from typing import Any
 
 from ..._core.handle import Handle
 from ..._core.trie import local
-from ..saved.saved_values import DETACHED, FREED, check_versions, latest_versions, modified
-from .context_saved import origin
+from ..._rules.error_texts import DETACHED, FREED
+from ..graph.edges import edge_from
+from ..graph.saved_origin import origin_of_tensor
+from ..graph.version_checks import check_versions, latest_versions, modified
 from .saved_tensors_hooks import Packed, pack_one
 
 _SIGNATURE = (
@@ -226,7 +228,7 @@ class Loose:
         if self._packed is not None:
             return self._packed.unpack(None)
         if self._t._version != self._version:
-            raise modified(self._t._v, self._version, self._t._version, origin(self._t))
+            raise modified(self._t._v, self._version, self._t._version, origin_of_tensor(self._t))
         return self._t
 
     def pack(self, pair: Any) -> None:
@@ -240,8 +242,6 @@ def made_packed(t: Any, pair: Any, own: tuple[int, bool] | None) -> Packed:
       own: which output of the saving node `t` is, and whether that requires grad; None if it
         is not one.
     """
-    from ..graph.python_node import edge_from
-
     edge = edge_from(t) if own is None else (own[0] if own[1] else None)
     return Packed(t.detach(), pair, edge)
 

@@ -16,6 +16,8 @@ from typing import Any
 from ..._core.handle import Handle
 from ..._core.locks import set_aside
 from ..._core.trie import Mode, local
+from ..graph.edges import edge_from
+from ..graph.history import set_history
 
 PACK_WROTE = (
     "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
@@ -166,8 +168,6 @@ class Packed:
 
     def unpack(self, node: Any) -> Any:
         """The saved tensor again, with its place in the graph."""
-        from ..graph.python_node import set_history
-
         t = self.hook(self.value)
         if not isinstance(t, Handle):
             raise TypeError(
@@ -200,8 +200,6 @@ def pack_one(t: Any, own: int | None) -> Any:
     """
     if not local.pack_hooks:
         return None if _active.frame is None else _active.frame.keep(t, own)
-    from ..graph.python_node import edge_from
-
     edge = edge_from(t) if own is None else (own if t._tracked else None)
     return Packed(t, local.pack_hooks[-1], edge)
 
@@ -210,8 +208,6 @@ def pack_argument(a: Any) -> Any:
     """What the hooks in force make of an argument of a checkpointed function."""
     if not local.pack_hooks or not isinstance(a, Handle):
         return a
-    from ..graph.python_node import edge_from
-
     return Packed(a, local.pack_hooks[-1], edge_from(a))
 
 

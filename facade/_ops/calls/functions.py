@@ -19,7 +19,7 @@ from ..._core.dtypes import dtype as dtype_class
 from ..._core.dtypes import python_number
 from ..._core.handle import Handle
 from ..._core.trie import local
-from ..._rules.strides.of_results import elementwise
+from ..._rules.strides.layouts import elementwise
 from ..._runtime.host.duplicate_inputs import apart
 from ..._runtime.host.host_gather import joined
 from ..._signatures.admit import admit

@@ -25,7 +25,7 @@ from ..._core.handle import Handle
 from ..._core.memory_format import contiguous_format
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
-from ..._core.vmap_protocol import differ, looped, refuse
+from ..._core.vmap_checks import differs_in_vmap, loop_over_examples, refuse_in_vmap
 from ..._signatures.numeric_warnings import drops_imaginary
 from ..._storage.conj_neg_bits import held
 from ..._tracing.record import apply
@@ -54,7 +54,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     """The elements where `mask` is True, as a vector."""
     if str(mask.dtype) != "torch.bool":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    refuse("masked_select", mask)
+    refuse_in_vmap("masked_select", mask)
     whole = mask.expand(broadcast_shapes(tuple(mask.shape), tuple(input.shape)))
     made = apply(
         _MASKED_SELECT, input, mask, nonzero(whole.reshape(whole.shape or 1), as_tuple=True)
@@ -73,8 +73,8 @@ _NONZERO_STATIC = Op(lambda x: x, name="nonzero_static", differentiable=False)
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = None) -> Any:
     """The first `size` positions that are not zero, filled up with `fill_value`."""
     refuse_any("nonzero_static", input)
-    if differ(input):
-        return looped(nonzero_static, input, size=size, fill_value=fill_value)
+    if differs_in_vmap(input):
+        return loop_over_examples(nonzero_static, input, size=size, fill_value=fill_value)
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = np.stack(np.nonzero(np.atleast_1d(held(input))), 1)[:, : input.dim()][:size]
@@ -105,7 +105,7 @@ def unique(
         kind = name_of_type(input)
         raise TypeError(f"{kernel}(): argument 'input' (position 1) must be Tensor, not {kind}")
     _refuse_complex(input, dim)
-    refuse("_unique2" if dim is None else "unique_dim", input)
+    refuse_in_vmap("_unique2" if dim is None else "unique_dim", input)
     if dim is not None and not input.numel():
         _need_slices(input, dim)
     found = _unique2(input, sorted, dim=dim)
@@ -117,7 +117,7 @@ def unique_consecutive(
 ) -> Any:
     """The elements (or slices along `dim`) without immediate repetitions."""
     _refuse_complex(input, dim)
-    refuse("unique_consecutive", input)
+    refuse_in_vmap("unique_consecutive", input)
     x = held(input)
     if dim is not None:
         dim = _slice_dim(input, dim)
@@ -228,8 +228,9 @@ def _asked(found: tuple[Any, Any, Any], want_inverse: bool, want_counts: bool) -
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number from 0 up to the largest occurs, or the sums of their weights."""
-    if differ(input, weights):
-        return formulaless.of("bincount", looped(bincount, input, weights, minlength), weights)
+    if differs_in_vmap(input, weights):
+        counts = loop_over_examples(bincount, input, weights, minlength)
+        return formulaless.of("bincount", counts, weights)
     x = held(input)
     if x.dtype.kind in "fcbV":
         kind = scalar_name(input._v.dtype)
@@ -256,8 +257,8 @@ _HISTC = Op(lambda x: x, name="histc", differentiable=False)
 
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Any:
     """How many elements fall into each of `bins` equal parts of [min, max]."""
-    if differ(input):
-        return looped(histc, input, bins, min, max)
+    if differs_in_vmap(input):
+        return loop_over_examples(histc, input, bins, min, max)
     x = held(input)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")

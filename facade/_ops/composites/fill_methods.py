@@ -11,6 +11,7 @@ from leafax.functional.program.op import TABLE, Op
 from ..._autograd.forward_mode.dual import carries
 from ..._core.grad_modes import within
 from ..._core.handle import Handle
+from ..._core.mask_ops import at, marks
 from ..._core.memory_format import preserve_format
 from ..._core.size_arguments import check_strides
 from ..._core.trie import Mode, local
@@ -27,7 +28,7 @@ from ..._tracing.record import apply
 from ..calls.functions import plain
 from ..creation.fill_deterministic import fill_tail, fills
 from ..creation.generator import key
-from ..indexing.masks import at, check_bool, check_mask, marks, places_of
+from ..indexing.masks import check_bool, check_mask, places_of
 from ..writes.apply_inplace import apply_inplace, check_inplace, frozen, written_anyway
 from ..writes.write_out import write_out
 from .shapes import size_argument
@@ -67,7 +68,7 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     wraps = wrap and not more and rows > columns + 1
     # A diagonal is a view of any example of a `vmap`, however it lies, and of a piece of
     # `unsafe_split`, whose strides count from itself.
-    mapped = local.look is not None and not wraps
+    mapped = local.vmap is not None and not wraps
     if mapped or (self._base_ is None and self.storage_offset()):
         main = self.diagonal()
         while main.dim() > 1:

@@ -9,7 +9,7 @@ from leafax.functional.ops.shape.strides import NOT_VIEWABLE
 from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
-from ..._rules.strides.of_results import followed, laid
+from ..._rules.strides.layouts import followed, laid
 from ..._runtime.version_counters import _unsafe_preserve_version_counter
 from ..._tracing.macro_steps import in_one_step
 from ..._tracing.record import apply

@@ -12,6 +12,7 @@ from leafax.functional.program.dtypes import default_float
 from leafax.functional.program.number_fits import need_int64
 from leafax.functional.program.op import TABLE
 
+from ..._autograd.extensions import extensions
 from ..._autograd.forward_mode.no_forward_derivative import refuse_any
 from ..._core.dtypes import bool as bool_dtype
 from ..._core.dtypes import complex64, float64, int64, of, python_number
@@ -21,7 +22,7 @@ from ..._core.memory_format import RANKS, contiguous_format, preserve_format
 from ..._core.python_data import name_of_type
 from ..._core.size_arguments import named_size, need_shape, size_of
 from ..._core.trie import local
-from ..._core.vmap_protocol import differ
+from ..._core.vmap_checks import differs_in_vmap
 from ..._rules.strides.channels_last import strides_in
 from ..._signatures.check_arguments import parsed, refuse_wide
 from ..._tracing.record import apply
@@ -169,7 +170,7 @@ def linspace(
 ) -> Any:  # fmt: skip
     """`steps` numbers from `start` to `end`, both included."""
     refuse_any("linspace", start, end)
-    if differ(start, end):
+    if differs_in_vmap(start, end):
         return _between(start, end, steps, dtype)
     ends = _scalars("linspace", start, end, steps)
     want = None if dtype is None else _np(dtype, "linspace")
@@ -183,7 +184,7 @@ def logspace(
 ) -> Any:  # fmt: skip
     """`steps` numbers from `base ** start` to `base ** end`."""
     refuse_any("logspace", start, end)
-    if differ(start, end):
+    if differs_in_vmap(start, end):
         return _between(start, end, steps, dtype, float(base))
     ends = _scalars("logspace", start, end, steps)
     want = None if dtype is None else _np(dtype, "logspace")
@@ -278,10 +279,8 @@ def randperm(
 
 def batched_as(like: Any, made: Any) -> Any:
     """Inside vmap, let `made` be batched (and so be written to) if `like` is; returns `made`."""
-    if local.look is not None:
-        from ...func._levels import adopt
-
-        adopt(like, made)
+    if local.vmap is not None:
+        local.vmap.adopt(like, made)
     return made
 
 
@@ -321,6 +320,7 @@ def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
 
 
 zeros_like, ones_like, empty_like = _like(zeros), _like(ones), _like(empty)
+extensions.zeros_like = zeros_like
 full_like, rand_like, randn_like, randint_like = (
     _like(full), _like(rand), _like(randn), _like(randint),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from leafax.functional.program.op import TABLE
 from ..._core.grad_modes import no_grad
 from ..._core.size_arguments import size_of
 from ..._core.trie import local, resting
-from ..._rules.strides.of_results import copied
+from ..._rules.strides.layouts import copied
 from ..._storage.autograd_roles import spread
 from ..._storage.pending_views import settle
 from ..._storage.strides import layout

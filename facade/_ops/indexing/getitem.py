@@ -14,6 +14,7 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.dtypes import type_string
 from ..._core.handle import Handle
 from ..._core.locks import sharing
+from ..._core.mask_ops import at, marks
 from ..._core.trie import local
 from ..._core.typename import type_name
 from ..._runtime.host.host_integers import INTEGER
@@ -27,7 +28,7 @@ from ..creation.from_data import tensor
 from ..writes.apply_inplace import apply_inplace, check_inplace
 from ..writes.plain_setitem import put_plainly
 from .keys import ALL, normalise, without_masks
-from .masks import MaskError, at, check_bool, check_mask, is_mask, marks, places_of
+from .masks import MaskError, check_bool, check_mask, is_mask, places_of
 
 _NARROW, _SELECT = TABLE["narrow"], TABLE["select"]
 # x[a:b] with step 1: its start may change from call to call without compiling anew.
@@ -50,7 +51,7 @@ _SIMPLE = frozenset({int, slice})  # what an index may hold that means what it s
 def get(self: Any, index: Any) -> Any:
     """`self[index]`."""
     kind, shape = type(index), self._v.shape
-    if shape and isinstance(index, Handle) and index._v is INTEGER and local.look is None:
+    if shape and isinstance(index, Handle) and index._v is INTEGER and local.vmap is None:
         number = int(index)  # type: ignore[call-overload]
         if -shape[0] <= number < shape[0]:
             index, kind = number, int

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..._core.handle import Handle
+from ..._core.mask_ops import marks
 from ..._core.trie import local
 from ..._tracing.inputs import enter
 from ..creation.from_data import tensor
-from .masks import marks
 
 ALL = slice(None)  # for a dim that an ellipsis stands for
 
@@ -97,7 +97,7 @@ def _key(k: Any) -> Any:
     if isinstance(k, Handle):
         if k._v.dtype.kind in "fc":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        if k.dim() or local.look is not None:
+        if k.dim() or local.vmap is not None:
             return k
         # Without dims it is a number, and what is read is a view.
         return bool(k) if marks(k) else int(k)

@@ -6,18 +6,18 @@ Backward saves the masks themselves, as PyTorch's does: ops at masks are given b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from inspect import Parameter
 from typing import Any
 
 import numpy as np
 
 from leafax.functional.program.op import Op
 
+from ..._autograd.extensions import extensions
 from ..._core.handle import Handle
+from ..._core.mask_ops import marks
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
-from ..._core.vmap_protocol import refuse
+from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn
 from ..._runtime.cut import cut
 from ..._storage.conj_neg_bits import held
@@ -38,17 +38,10 @@ def is_mask(k: Any) -> bool:
     return isinstance(k, Handle) and k._v.dtype == np.dtype("bool")
 
 
-def marks(k: Any) -> bool:
-    """Whether a key is a tensor that says where it is True, and does not number places."""
-    return isinstance(k, Handle) and k._v.dtype.name in ("bool", "uint8")
-
-
 def _refuse_examples(mask: Any, target: Any = None) -> None:
     """Raise PyTorch's error for a mask that differs from example to example of a `vmap`."""
-    if local.look is not None:
-        from ...func._refusals import refuse_mask
-
-        refuse_mask(mask, target)
+    if local.vmap is not None:
+        local.vmap.refuse_mask(mask, target)
 
 
 def places_of(out: Any, keys: Sequence[Any]) -> tuple[Any, ...]:
@@ -68,33 +61,6 @@ def places_of(out: Any, keys: Sequence[Any]) -> tuple[Any, ...]:
         else:
             found.append(k)
     return tuple(found)
-
-
-@cache
-def at_masks(op: Op) -> Op:
-    """`op`, which reads or writes at indices, with the places that they are as a last argument.
-
-    What it is given as `indices` is what backward saves.
-    """
-
-    def fn(input: Any, indices: Any, *rest: Any) -> Any:
-        *others, where = rest
-        return op.fn(input, where, *others)
-
-    def check(input: Any, indices: Any, *rest: Any) -> Any:
-        *others, where = rest
-        return op.check(input, where, *others) if op.check is not None else []
-
-    own = list(op.signature.parameters.values())
-    fn.__signature__ = op.signature.replace(  # type: ignore[attr-defined]
-        parameters=[*own, Parameter("places", Parameter.POSITIONAL_OR_KEYWORD, default=())]
-    )
-    return Op(fn, name=op.name, backward=op.backward, saves=op.saves, check=check)
-
-
-def at(op: Op, where: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
-    """The op to call, and its last arguments, where masks among the indices are these places."""
-    return (at_masks(op), (where,)) if where else (op, ())
 
 
 def check_bool(mask: Any) -> None:
@@ -140,7 +106,7 @@ def _held_at_line(x: Any) -> np.ndarray:
     far runs by itself: it is the same program at each.
     """
     counts = _counts.setdefault(user_line(), set())
-    if len(counts) >= _FEW and local.look is None and not local.aside:
+    if len(counts) >= _FEW and local.vmap is None and not local.aside:
         cut("a mask with another count")
     values = held(x)
     if len(counts) < _FEW:
@@ -153,7 +119,7 @@ def nonzero(input: Any, *, as_tuple: bool = False, out: Any = None) -> Any:
 
     The number of results depends on the data, so this runs the program.
     """
-    refuse("nonzero", input)
+    refuse_in_vmap("nonzero", input)
     if not isinstance(as_tuple, bool):
         raise TypeError(
             f"nonzero(): argument 'as_tuple' must be bool, not {name_of_type(as_tuple)}"
@@ -170,3 +136,6 @@ def nonzero(input: Any, *, as_tuple: bool = False, out: Any = None) -> Any:
     if out is not None:
         return write_out(_NONZERO, made, out)
     return made
+
+
+extensions.positions = places_of

@@ -14,11 +14,13 @@ from ..._autograd.forward_mode import dual, propagate
 from ..._core.grad_modes import no_grad, within
 from ..._core.handle import Handle
 from ..._core.locks import sharing
-from ..._core.transforms_running import active
+from ..._core.transforms_running import LEAF_WRITE, active, refuse_argument_write
 from ..._core.trie import EXTERNAL, LEAF, NODE, Mode, State, Value, local
 from ..._core.view_ops import spell, writing
-from ..._rules.node_names import WRAPS
-from ..._rules.strides.of_results import elementwise
+from ..._rules.node_edges import WRAPS
+from ..._rules.node_names import COMPARISONS
+from ..._rules.strides.layouts import elementwise
+from ..._tracing.jax_transforms import refuse_write
 from ..._signatures.numeric_warnings import drops_imaginary
 from ..._storage.as_strided_outside import reaches_out
 from ..._storage.autograd_roles import alias, keep_edge
@@ -27,7 +29,6 @@ from ..._storage.read import plain_kind, was_leaf, without_grad
 from ..._storage.write import bump, rebind, write, write_view
 from ..._tracing.infer import UNSAVED
 from ..._tracing.inputs import enter
-from ..._tracing.jax_transforms import refuse_write
 from ..._tracing.no_grad_views import ambiguous
 from ..._tracing.record import known, record
 from .check_dtype import check_cast
@@ -57,8 +58,6 @@ _CAST_FIRST = frozenset({
 })  # fmt: skip
 
 
-# Comparisons: they have gradients in place alone, which are zero.
-ZEROS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 # These have none, and yet autograd asks their operands for their history.
 _BITS = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})
 
@@ -102,7 +101,7 @@ def inplace_of(op: Op) -> Op:
     return Op(
         fn, name=op.name, namespace=op.namespace, backward=_NODES.get(op.backward, op.backward),
         saves={"result": "*"} if op.name in _OF_RESULT else op.saves,
-        differentiable=op.differentiable or op.name in ZEROS, numbers=op.numbers,
+        differentiable=op.differentiable or op.name in COMPARISONS, numbers=op.numbers,
         fits=op.fits, need=op.need, check=op.check,
         random=op.random, residuals=op.residuals, overwrites=True, no_gradient=op.no_gradient,
     )  # fmt: skip
@@ -127,19 +126,14 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
     if base is not None and t._creation:
         raise RuntimeError(ambiguous(t, "is being"))
     if active.depth:
-        from ...func._example_writes import check_argument
-
-        check_argument(t)
+        refuse_argument_write(t)
+        if local.vmap is not None:
+            local.vmap.refuse_argument_write(t)
     if base is not None:
         if t._tracked and base._leaf:
-            raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place "
-                "operation."
-            )
+            raise RuntimeError("a view of " + LEAF_WRITE)
     if t._v.role == LEAF or base is not None and was_leaf(t) and t._tracked:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
-        )
+        raise RuntimeError(LEAF_WRITE)
 
 
 def frozen(t: Any) -> bool:
@@ -169,7 +163,7 @@ def known_write(op: Op, t: Any, args: tuple[Any, ...]) -> bool:
         return False
     if t._shares or local.guard is not None:
         return False
-    if local.look is not None or local.mode.dual or local.mode.inference:
+    if local.vmap is not None or local.mode.dual or local.mode.inference:
         return False
     for a in args:
         kind = type(a)
@@ -196,23 +190,21 @@ def apply_inplace(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -
 
 
 def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
-    tracked = local.mode.grad and (op.differentiable or op.name in ZEROS)
+    tracked = local.mode.grad and (op.differentiable or op.name in COMPARISONS)
     tracked = tracked and _wants(t, args, kwargs) and not _unasked(op, t, args)
     check_inplace(t, tracked)
     if t._creation and t._stale is not None and local.mode.grad and not tracked:
         with no_grad():  # a history that nobody can tell is not asked for
             return apply_inplace(op, t, *args, _key=_key, **kwargs)
-    if local.look is not None:
-        from ...func._refusals import check_inplace as check_vmap
-
-        check_vmap(op, t, [*args, *kwargs.values()])
+    if local.vmap is not None:
+        local.vmap.refuse_write(op, t, [*args, *kwargs.values()])
     if frozen(t):
         with written_anyway():
             apply_inplace(op, t, *args, _key=_key, **kwargs)
             if op.name in ("copy", "fill", "fill_") and isinstance(args[0], Handle):
                 drops_imaginary(args[0]._v.dtype, t._v.dtype, t._v.numel)  # type: ignore[attr-defined]
     if local.mode.dual:
-        compares = op.name in ZEROS
+        compares = op.name in COMPARISONS
         tangents = propagate.zeroed(t) if compares else propagate.inplace(op, t, args, _key, kwargs)
         if tracked and op.differentiable:
             propagate.taken(t, (*args, *kwargs.values()))
@@ -221,7 +213,7 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
         if tangents:
             propagate.written(t, tangents)
         return t
-    if local.mode.grad and (op.differentiable or op.name in ZEROS or op.name in _BITS):
+    if local.mode.grad and (op.differentiable or op.name in COMPARISONS or op.name in _BITS):
         for a in args:
             if isinstance(a, Handle) and a._stale is not None:  # type: ignore[attr-defined]
                 enter(a, local.trace)  # autograd asks it for its history before all else

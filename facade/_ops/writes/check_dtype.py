@@ -13,8 +13,8 @@ from leafax.functional.program.dtypes import (
 )
 from leafax.functional.program.op import Op
 
+from ..._core.handle import tensors_in
 from ..._storage.overlap import JOINS
-from .check_kind import tensors_in
 
 _OF_PLACES = (
     "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or "

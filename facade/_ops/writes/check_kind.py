@@ -91,10 +91,3 @@ def written(cls: type) -> type:
     return made
 
 
-def tensors_in(args: Any) -> Any:
-    """The tensors among arguments and in their sequences."""
-    for a in args.values() if isinstance(args, dict) else args:
-        if isinstance(a, Handle):
-            yield a
-        elif isinstance(a, (tuple, list, dict)):
-            yield from tensors_in(a)

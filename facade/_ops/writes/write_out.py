@@ -12,16 +12,16 @@ from leafax.functional.program.op import Op
 
 from ..._autograd.forward_mode.dual import carries
 from ..._core.grad_modes import no_grad
-from ..._core.handle import Handle
+from ..._core.handle import Handle, tensors_in
 from ..._core.trie import local
-from ..._core.vmap_protocol import refuse_random_out
+from ..._core.vmap_checks import refuse_random_out
 from ..._core.warn_once import warn
-from ..._rules.strides.of_results import elementwise
+from ..._rules.strides.layouts import elementwise
 from ..._signatures.numeric_warnings import ANSWERS, answers
 from ..._storage.overlap import JOINS, by_kernel, check_overlap
 from .apply_inplace import apply_inplace, check_inplace
 from .check_dtype import IN_ITS_DTYPE, check_type
-from .check_kind import check_parts, check_tensor, place, results, said, tensors_in, written
+from .check_kind import check_parts, check_tensor, place, results, said, written
 
 # Functions that PyTorch makes of others, by what says that it takes no part in autograd.
 _WRITERS = {
@@ -156,15 +156,8 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
             f"Trying to use forward AD with {op.name}_out that does not support it because it is "
             "an out= function"
         )
-    if local.look is not None:
-        from ...func._refusals import refuse
-
-        for t in (result, out):
-            refuse(
-                t,
-                f"Batching rule not implemented for aten::{op.name}.out; the fallback path doesn't "
-                "work on out= or view ops.",
-            )
+    if local.vmap is not None:
+        local.vmap.refuse_out(op.name, (result, out))
     check_inplace(out, False)
     by_element = op.name == "outer" or elementwise(op, list(operands))
     try:

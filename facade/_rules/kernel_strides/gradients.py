@@ -1,7 +1,7 @@
 """Strides of gradients: where they lie in memory as PyTorch's formulas have it.
 
 Formulas that only view the incoming gradient are recorded as the views that they are where
-somebody can look (`autograd/_formulas.py`). Here are the others: most are elementwise in the
+somebody can look (`_autograd/formulas`). Here are the others: most are elementwise in the
 incoming gradient and in what the op saved, and lie as elementwise results do.
 """
 
@@ -12,8 +12,10 @@ from typing import Any
 from leafax.functional.lowering.vjp import VjpCall
 from leafax.functional.ops.shape.strides import Layout
 
-from .channels_last import ELSEWHERE, ON_IMAGES, in_format_of
-from .of_results import Strides, dense, elementwise, is_contiguous, iterated, laid
+from ..reads_of_gradients import reads
+from ..strides.channels_last import ELSEWHERE, ON_IMAGES, in_format_of
+from ..strides.layouts import Strides, dense, elementwise, iterated, laid
+from ..strides.of_results import OF_CALL
 
 # Their gradients are elementwise in their input: a mask, or what was reduced spread out again.
 _SPREADING = frozenset({
@@ -23,7 +25,7 @@ _SPREADING = frozenset({
 
 
 def gradient_strides(call: VjpCall, inputs: list[Any], avals: Any) -> tuple[Strides, ...] | None:
-    """The strides of the results of a gradient's call, None if all are row-major.
+    """Lay out the results of a gradient's call, None if all are row-major.
 
     Args:
       inputs: the values that it takes: operands of the op, then the gradients of its results.
@@ -44,12 +46,13 @@ def gradient_strides(call: VjpCall, inputs: list[Any], avals: Any) -> tuple[Stri
         return in_format_of(op, seen, avals)
     if op.name == "sgn" or not (op.qualified in _SPREADING or elementwise(op, operands)):
         return None
-    from ..._autograd.graph.keep_over_cut import reads
-
     read = reads(call, tuple(v.aval for v in inputs))
     taken = [laid(v) for v in grads]
     taken += [laid(v) for k, v in enumerate(operands) if k in read]
     return tuple(_elementwise(tuple(a.shape), taken) for a in avals)
+
+
+OF_CALL[VjpCall] = gradient_strides
 
 
 def _elementwise(shape: tuple[int, ...], operands: list[Layout]) -> Strides:
@@ -79,29 +82,3 @@ def _of_product(call: VjpCall, inputs: list[Any], k: int) -> Strides:
         return None
     rows, columns = inputs[k].shape
     return (1, rows) if inputs[k].strides == (1, rows) and rows > 1 else None
-
-
-def unlike(leaf: Any, create_graph: bool) -> list[tuple[str, str]]:
-    """PyTorch's warning if a gradient that was added to does not lie as its leaf does, with what
-    is once of it.
-
-    Args:
-      create_graph: it comes once with it, and once without.
-    """
-    from ..._storage.strides import layout
-
-    grad, want = layout(leaf._grad), layout(leaf)
-    if dense(want):
-        three = zip(grad.shape, grad.strides, want.strides, strict=True)
-        alike = all(s == w if n != 1 else s for n, s, w in three)
-    else:
-        alike = is_contiguous(grad)
-    if alike:
-        return []
-    text = (
-        "grad and param do not obey the gradient layout contract. This is not an error, but "
-        f"may impair performance.\ngrad.sizes() = {list(grad.shape)}, strides() = "
-        f"{list(grad.strides)}\nparam.sizes() = {list(want.shape)}, strides() = "
-        f"{list(want.strides)}"
-    )
-    return [(text, f"gradient layout contract {create_graph}")]

@@ -1,4 +1,4 @@
-"""How the result of attention lies in memory: PyTorch's fused kernel makes it as its queries lie.
+"""Strides of attention: PyTorch's fused kernel makes its result as its queries lie.
 
 So `q.view(B, S, H, E).transpose(1, 2)` gives what needs no copy to be transposed back.
 """
@@ -10,11 +10,22 @@ from typing import Any
 from leafax.functional.ops.shape.strides import contiguous_strides
 from leafax.functional.program.program import Slot
 
-QUALIFIED = "nn.functional.scaled_dot_product_attention"
+from ..strides.layouts import Strides, copied, laid
+from ..strides.of_results import OF_STRIDED
+
+
+def attention_strides(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] | None:
+    """Lay out the results of attention as its queries; None where no fused kernel makes them."""
+    if not is_fused(call, inputs):
+        return None
+    return (copied(laid(inputs[0])),) * len(avals)
+
+
+OF_STRIDED["nn.functional.scaled_dot_product_attention"] = attention_strides
 
 
 def is_fused(call: Any, inputs: list[Any]) -> bool:
-    """Whether PyTorch has a kernel of its own for this call; the others it makes of products."""
+    """Tell whether PyTorch has a kernel of its own for a call; others it makes of products."""
     query, key, value = inputs[:3]
     if not all(len(x.shape) == 4 and 0 not in x.shape for x in inputs[:3]):
         return False
@@ -30,6 +41,6 @@ def is_fused(call: Any, inputs: list[Any]) -> bool:
 
 
 def _by_rows(value: Any) -> bool:
-    """Whether the elements of each row lie side by side."""
+    """Tell whether the elements of each row lie side by side."""
     strides = value.strides or contiguous_strides(tuple(value.shape))
     return bool(strides[-1] == 1)

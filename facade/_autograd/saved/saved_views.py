@@ -11,14 +11,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._autograd.graph.saved_tensors import find, tensor_of
-from .._autograd.saved.saved_values import is_view, lens_of
-from .._core.grad_modes import within
-from .._core.trie import Trace, Value, local, resting
-from .._core.view_ops import Lens
-from .._tracing.inputs import from_array
-from .._tracing.record import results
-from .shared_storage import share
+from ..._core.grad_modes import within
+from ..._core.trie import Trace, Value, local, resting
+from ..._core.view_ops import Lens
+from ..._storage.shared_storage import share
+from ..._tracing.inputs import from_array
+from ..._tracing.record import results
+from ..graph.saved_tensors import find, tensor_of
+from ..graph.value_views import is_view, lens_of
 
 
 def as_view(node: Any, index: int, tensor: Any) -> Any:

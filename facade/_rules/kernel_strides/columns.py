@@ -7,6 +7,9 @@ from typing import Any
 from leafax.functional.ops.shape.strides import contiguous_strides
 from leafax.functional.program.program import Slot
 
+from ..strides.layouts import Strides
+from ..strides.of_results import ALWAYS
+
 # Which results of these ops do.
 _FIRST = frozenset({0})
 _COLUMNS = {
@@ -28,10 +31,9 @@ _COLUMNS |= {
 _BY_ROWS = frozenset({"linalg.solve", "linalg.solve_ex", "linalg.lu_solve"})
 
 
-def columns(
-    op: Any, call: Any, inputs: list[Any], avals: Any
-) -> tuple[tuple[int, ...] | None, ...] | None:
-    """The strides of a call's results, None if all are row-major."""
+def factor_strides(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] | None:
+    """Lay out the results of one of these ops, None if all are row-major."""
+    op = call.op
     places = _COLUMNS.get(op.qualified)
     if places is None:
         return None
@@ -45,8 +47,11 @@ def columns(
     )
 
 
-def _solution(matrix: Any, avals: Any) -> tuple[tuple[int, ...] | None, ...] | None:
-    """A least squares solution is part of what LAPACK writes to, which has the matrix's rows."""
+ALWAYS |= dict.fromkeys(_COLUMNS, factor_strides)
+
+
+def _solution(matrix: Any, avals: Any) -> tuple[Strides, ...] | None:
+    """Lay out a least squares solution, which is part of what LAPACK writes to."""
     if len(avals[0].shape) != len(matrix):
         return None
     first = column_major(avals[0].shape, max(matrix[-2:]))
@@ -59,8 +64,8 @@ def _argument(op: Any, call: Any, name: str, default: Any) -> Any:
     return default if isinstance(value, Slot) else value
 
 
-def column_major(shape: Any, rows: int | None = None) -> tuple[int, ...] | None:
-    """The strides of matrices that lie column by column, one matrix after the other.
+def column_major(shape: Any, rows: int | None = None) -> Strides:
+    """Find the strides of matrices that lie column by column, one matrix after the other.
 
     Args:
       rows: how many there are where these are the first of them.

@@ -8,9 +8,9 @@ from typing import Any
 from leafax.functional.ops.shape.strides import VIEW_RULES, Layout, contiguous_strides
 from leafax.functional.program.program import Slot
 
-from .channels_last import strides_in, suggested
-
-Strides = tuple[int, ...] | None
+from ..strides.channels_last import strides_in, suggested
+from ..strides.layouts import Strides, copied, iterated, laid
+from ..strides.of_results import ALWAYS, OF_STRIDED, strides_unless_rows
 
 
 def _joined(shape: tuple[int, ...], parts: list[Layout]) -> Layout:
@@ -108,15 +108,18 @@ def _glu(x: Layout, dim: int = -1) -> list[Layout]:
 _MOVED: dict[str, Callable[..., Layout | None]] = {
     "roll": _roll, "fftshift": _fftshift, "ifftshift": _ifftshift,
 }  # fmt: skip
-NAMES = frozenset({*_MOVED, "stack", "index", "glu"})
 
 
-def moved(op: Any, call: Any, operands: list[Layout], avals: Any, iterated: Any) -> Strides:
-    """The strides of the result of one of `NAMES`, None if it is row-major.
+def moved_strides(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...]:
+    """Lay out the result of one of these ops."""
+    return (_moved(call.op, call, [laid(v) for v in inputs], avals),)
 
-    Args:
-      iterated: how ATen's iterator lays out what it makes of operands.
-    """
+
+OF_STRIDED |= dict.fromkeys((*_MOVED, "stack", "index", "glu"), moved_strides)
+
+
+def _moved(op: Any, call: Any, operands: list[Layout], avals: Any) -> Strides:
+    """Find the strides of a result, None if it is row-major."""
     shape, args = tuple(avals[0].shape), call.args[1:]
     if any(isinstance(a, Slot) for a in (*args, *call.kwargs.values())):
         return None
@@ -131,3 +134,35 @@ def moved(op: Any, call: Any, operands: list[Layout], avals: Any, iterated: Any)
     if found is None or found.shape != shape or found.strides == contiguous_strides(shape):
         return None
     return found.strides
+
+
+def rotated_strides(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...]:
+    """Lay out the result of `rot90`."""
+    others = {k: x for k, x in call.kwargs.items() if k != "input"}
+    found = _rotated(laid(inputs[0]), *call.args[1:], **others)
+    return (strides_unless_rows(found, avals[0].shape),)
+
+
+ALWAYS["rot90"] = rotated_strides
+
+
+def _rotated(base: Layout, k: int = 1, dims: Any = (0, 1)) -> Layout:
+    """Find the layout of `rot90`: flipped, then for odd `k` transposed."""
+    if k % 4 == 0:
+        return Layout(base.shape, contiguous_strides(base.shape))
+    strides = copied(base) or contiguous_strides(base.shape)
+    order = list(range(len(base.shape)))
+    if k % 2:
+        a, b = (d % len(order) for d in dims)
+        order[a], order[b] = b, a
+    return Layout(tuple(base.shape[d] for d in order), tuple(strides[d] for d in order))
+
+
+def added_product_strides(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...]:
+    """Lay out the result of `addr`: elementwise, of one vector as a column."""
+    x, first, second = map(laid, inputs[:3])
+    column = Layout((*first.shape, 1), (*first.strides, 1))
+    return (iterated(tuple(avals[0].shape), [x, column, second]),)
+
+
+OF_STRIDED["addr"] = added_product_strides

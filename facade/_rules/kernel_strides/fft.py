@@ -6,18 +6,26 @@ from typing import Any
 
 from leafax.functional.ops.shape.strides import Layout, contiguous_strides
 
-Strides = tuple[int, ...] | None
-TRANSFORMS = frozenset({"_fft_c2c", "_fft_r2c", "_fft_c2r"})
+from ..strides.layouts import Strides, laid
+from ..strides.of_results import ALWAYS
 
 
-def transformed(op: Any, call: Any, base: Layout, shape: tuple[int, ...]) -> Strides:
-    """The strides of what one of `TRANSFORMS` makes, None if it is row-major.
+def transform_strides(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...]:
+    """Lay out the result of a transform.
 
     Source: `_exec_fft` in ATen/native/mkl/SpectralOps.cpp.
+    """
+    return (_transformed(call.op, call, laid(inputs[0]), tuple(avals[0].shape)),)
+
+
+ALWAYS |= dict.fromkeys(("_fft_c2c", "_fft_r2c", "_fft_c2r"), transform_strides)
+
+
+def _transformed(op: Any, call: Any, base: Layout, shape: tuple[int, ...]) -> Strides:
+    """Find the strides of a result of this shape, None if it is row-major.
 
     Args:
       base: how the operand lies.
-      shape: the result's.
     """
     given = dict(zip(op.parameters, call.args, strict=False)) | call.kwargs
     dims = tuple(d % len(shape) for d in given["dim"])
