@@ -1,4 +1,4 @@
-"""How many transforms of `leafax.func` are being recorded in this thread."""
+"""Transforms of `leafax.func` that are being recorded in this thread."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+LEAF_WRITE = "a leaf Variable that requires grad is being used in an in-place operation."
+
 
 class _Active(threading.local):
-    """`differentiating` is how many of them take derivatives.
+    """Count a thread's running transforms.
 
-    `arguments` are those that are leaves to the transform but have a history outside of it.
-
-    `pulling` says that gradients are taken for a transform.
-
-    `leaves` are those made while the innermost that takes derivatives runs: it ends with them.
+    Attributes:
+      depth: how many run.
+      differentiating: how many of them take derivatives.
+      arguments: those that are leaves to the transform but have a history outside of it.
+      pulling: gradients are being taken for a transform.
+      leaves: those made while the innermost that takes derivatives runs: it ends with them.
     """
 
     depth = 0
@@ -30,7 +33,11 @@ active = _Active()
 
 @contextmanager
 def transform(*arguments: Any, differentiates: bool = True) -> Iterator[None]:
-    """While a transformed function is called: some things are forbidden then."""
+    """Run the block, which calls a transformed function: some things are forbidden in it.
+
+    Args:
+      arguments: those that are leaves to the transform but have a history outside of it.
+    """
     before, leaves = active.arguments, active.leaves
     active.depth += 1
     active.differentiating += differentiates
@@ -51,7 +58,7 @@ def transform(*arguments: Any, differentiates: bool = True) -> Iterator[None]:
 
 @contextmanager
 def pulling() -> Iterator[None]:
-    """While gradients are taken for a transform."""
+    """Run the block, which takes gradients for a transform."""
     before, active.pulling = active.pulling, True
     try:
         yield
@@ -61,9 +68,24 @@ def pulling() -> Iterator[None]:
 
 @contextmanager
 def allowed() -> Iterator[None]:
-    """Within the block all is allowed again: `autograd.functional` may use transforms."""
+    """Allow all again within the block: `autograd.functional` may use transforms."""
     before, active.depth = active.depth, 0
     try:
         yield
     finally:
         active.depth = before
+
+
+def refuse_argument_write(t: Any) -> None:
+    """Raise PyTorch's error if autograd would see a write to an argument of a transform."""
+    for own in reversed(active.arguments):
+        if own is t:
+            raise RuntimeError(LEAF_WRITE)
+        if views(t, own):
+            raise RuntimeError("a view of " + LEAF_WRITE)
+
+
+def views(t: Any, own: Any) -> bool:
+    """Tell if autograd takes `t` for a view of `own`."""
+    shares = t._shares and own._shares and t._tracked
+    return bool(shares and t._base_ is not None and t._store is own._store)

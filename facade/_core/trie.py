@@ -28,6 +28,7 @@ from leafax.functional.program.program import Aval
 
 from .dtypes import Size
 from .runner import Runner
+from .vmap_protocol import VmapStack
 
 # Where gradients that reach a value go.
 NOWHERE, LEAF, NODE, EXTERNAL = range(4)
@@ -340,7 +341,7 @@ class Local(threading.local):
         self.trace = Trace(self.root(self.mode))
         self.budget = 0  # nodes at which a loop that never observes is cut, 0 if in none
         self.turned = False  # a tensor got another shape behind autograd's back, once
-        self.look: Any = None  # inside vmap: reads a tensor without cutting, see `_levels.look`
+        self.vmap: VmapStack | None = None  # the running `vmap`s, while there is one
         self.uncut = False  # a stretch that must stay in one program is being recorded
         self.aside = False  # what is looked at in that stretch is computed aside, without a cut
         self.turn_end: State | None = None  # where the last turns of that loop ended

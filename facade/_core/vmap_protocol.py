@@ -1,77 +1,82 @@
-"""What the facade asks of a running `vmap`; outside of one it costs a look at a field."""
+"""The interface between a running `vmap` and the layers below it, which cannot import `func`.
+
+`func.vmap` records its function on the first example of each batch. While it does, `local.vmap`
+is an object of this kind; outside of all `vmap`s it is None, so asking costs a look at a field.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from .handle import Handle
-from .transforms_running import active
-from .trie import local
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 
-def refuse(op: str, *tensors: Any) -> None:
-    """Raise PyTorch's error if a `vmap` is running that one of these differs in."""
-    if local.look is not None:
-        from ..func._refusals import refuse_op
+class VmapStack(Protocol):
+    """Answer for all `vmap`s that run in a thread, the innermost last."""
 
-        refuse_op(op, tensors)
+    def observe(self, t: Any, reason: str) -> Any:
+        """Return a tensor's array without cutting the program.
 
+        Raises:
+          RuntimeError: if the tensor differs from example to example.
+        """
 
-def refuse_statistics(input: Any, *buffers: Any) -> None:
-    """Raise PyTorch's error if running statistics are one for all examples, `input` is not."""
-    if local.look is not None:
-        from ..func._refusals import differs_alone
+    def differs(self, *given: Any) -> bool:
+        """Tell if a tensor among these differs from example to example."""
 
-        if differs_alone(input, buffers):
-            raise RuntimeError(
-                "Batch norm got a batched tensor as input while the running_mean or running_var, "
-                "which will be updated in place, were not batched.\nIf you are using a module and "
-                "do not need eval mode, please set `track_running_stats` to be False.If you are "
-                "using a prebuilt module and do not need eval mode, please see the functorch "
-                "website for resources on how to patch your module to work with vmap"
-            )
+    def hides_grad(self, t: Any) -> bool:
+        """Tell if PyTorch says of an example that it requires no grad, since its batch does."""
 
+    def refuse(self, op: str, tensors: Sequence[Any]) -> None:
+        """Raise PyTorch's error for an op if one of the tensors differs between examples."""
 
-def refuse_random() -> None:
-    """Raise PyTorch's error for a random op while a `vmap` is running that allows none."""
-    if local.look is not None:
-        from ..func._levels import running
+    def refuse_statistics(self, input: Any, buffers: Sequence[Any]) -> None:
+        """Raise if running statistics are the same for all examples and `input` is not."""
 
-        for level in reversed(running.levels):
-            if level.randomness == "error" and level.region.intact():
-                raise RuntimeError(level.refusal_of_random)
+    def refuse_random(self) -> None:
+        """Raise for a random op if a running `vmap` allows none."""
 
+    def refuse_random_out(self) -> None:
+        """Raise for a random op that writes into `out=`."""
 
-def refuse_random_out() -> None:
-    """Raise PyTorch's error for a random op that writes into `out=` while a `vmap` is running."""
-    if local.look is not None:
-        raise RuntimeError(
-            "vmap: We do not support calling out variants of random operations inside of vmap. "
-            "Please use non-out variants as a workaround"
-        )
+    def refuse_out(self, op: str, tensors: Sequence[Any]) -> None:
+        """Raise for an op that writes into `out=` if one of the tensors differs."""
 
+    def refuse_mask(self, mask: Any, target: Any) -> None:
+        """Raise for an indexing mask that differs between examples.
 
-def differ(*given: Any) -> bool:
-    """Whether a `vmap` is running that one of the tensors among these differs in."""
-    if local.look is None:
-        return False
-    from ..func._levels import innermost
+        Args:
+          target: the tensor that is written to, or None.
+        """
 
-    return any(innermost(t) is not None for t in given if isinstance(t, Handle))
+    def refuse_write(self, op: Any, t: Any, others: Sequence[Any]) -> None:
+        """Raise for a write of something that differs between examples into what does not.
 
+        Args:
+          others: the op's further arguments; indices come as one tuple.
+        """
 
-def looped(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What `fn`, a function of values, gives for one example after the other, put together."""
-    from ..func._loops import loop
+    def refuse_argument_write(self, t: Any) -> None:
+        """Raise for a recorded write to an example of a leaf, or to a view of one."""
 
-    return loop(fn, args, kwargs)
+    def reword_error(
+        self, op: Any, operands: Sequence[Any], call: Any, error: Exception
+    ) -> Exception:
+        """Return an error about one example's shapes in PyTorch's words for batches."""
 
+    def print_batch(self, t: Any, plain: Callable[[Any], str]) -> str | None:
+        """Return the text of the batch that `t` stands for; None if all examples share `t`."""
 
-def hides_grad(t: Any) -> bool:
-    """Whether PyTorch would say of an example that it requires no grad: its batch does."""
-    if not differ(t):
-        return False
-    from ..func._levels import running
+    def adopt(self, like: Any, made: Any) -> None:
+        """Count a new tensor as one that differs between examples where `like` does."""
 
-    return active.differentiating == running.levels[-1].differentiating
+    def as_strided(self, t: Any, size: Any, stride: Any, storage_offset: int | None) -> Any:
+        """Return `t.as_strided` as it is in the memory of the batch; None if `t` is no example."""
+
+    def storage_offset(self, t: Any) -> int | None:
+        """Return where an example begins in its batch; None if `t` is no view of one."""
+
+    def new_empty_strided(self, t: Any, size: Any, stride: Any, named: dict[str, Any]) -> Any:
+        """Return an example of a new batch with these strides; None if `t` is no example."""
+
+    def loop(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call `fn` on one example after the other and stack its results."""

@@ -8,7 +8,9 @@ from .._autograd.forward_mode.dual import copy_duals
 from .._core.grad_modes import no_grad
 from .._core.handle import Handle
 from .._core.trie import local
-from ..func._levels import Level, innermost, running, suspended, tower
+from ..func._level import Level
+from ..func._running import running
+from ..func._towers import tower
 from ..func._trees import flatten, spell, unflatten
 from ..func._vmap import broadcast, vmap
 
@@ -24,7 +26,7 @@ class VmapInfo(NamedTuple):
 
 def applies(args: tuple[Any, ...]) -> bool:
     """Whether any tensor among the arguments differs from example to example."""
-    return any(isinstance(a, Handle) and innermost(a) is not None for a in flatten(args)[0])
+    return any(isinstance(a, Handle) and running.innermost(a) is not None for a in flatten(args)[0])
 
 
 def apply(cls: Any, args: tuple[Any, ...]) -> Any:
@@ -34,15 +36,15 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     pairs = [_batch(level, a) if isinstance(a, Handle) else (a, None) for a in leaves]
     wholes, dims = [p[0] for p in pairs], [p[1] for p in pairs]
     if all(d is None for d in dims):  # it differs in an outer vmap only
-        with suspended():
+        with running.suspended():
             return cls.apply(*args)
     in_dims, batches = unflatten(treedef, dims), unflatten(treedef, wholes)
     if cls.generate_vmap_rule:
-        with suspended():
+        with running.suspended():
             result = _generated(cls, level, in_dims).apply(*batches)
         output, out_dims = result, 0
     else:
-        with suspended():
+        with running.suspended():
             result = cls.vmap(VmapInfo(level.size, level.randomness), in_dims, *batches)
         output, out_dims = _two(result)
     outs, structure = flatten(output)

@@ -11,6 +11,6 @@ from ._grad import vjp as vjp
 from ._jacobian import hessian as hessian
 from ._jacobian import jacfwd as jacfwd
 from ._jacobian import jacrev as jacrev
-from ._levels import debug_unwrap as debug_unwrap
 from ._rearrange import rearrange as rearrange
+from ._running import debug_unwrap as debug_unwrap
 from ._vmap import vmap as vmap

@@ -15,11 +15,14 @@ from leafax.functional.program.op import TABLE, Op
 
 from .._core.trie import local
 from .._core.view_ops import PICKED, Lens
+from .._ops.calls.functions import function
+from .._ops.composites.complex_parts import conj
 from .._storage.as_strided_outside import reach
+from .._storage.conj_neg_bits import view_as_real
 from .._storage.shared_storage import MANY
 from .._storage.strides import after, layout
 from .._tracing.record import apply
-from ._levels import Example
+from ._level import Example
 
 _NARROW = TABLE["narrow"].fn
 
@@ -221,17 +224,6 @@ def _memory(x: Any, stride: Any) -> Any:
     return x.as_strided(span, (x.stride(0), 1), x.storage_offset())
 
 
-def _same(name: str) -> Callable[..., Any]:
-    """The rule of a view that has nothing to do with dimensions."""
-
-    def rule(x: Any) -> Any:
-        from .._api import functions
-
-        return getattr(functions, name)(x)
-
-    return rule
-
-
 _RULES: dict[str, Callable[..., Any]] = {
     "alias": lambda x: apply(TABLE["alias"], x),
     "view": _view,
@@ -266,7 +258,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "adjoint": lambda x: x.mH,
     "as_strided": _as_strided,
     "memory": _memory,
-    "conj": _same("conj"),
-    "view_as_real": _same("view_as_real"),
-    "view_as_complex": _same("view_as_complex"),
+    "conj": conj,
+    "view_as_real": view_as_real,
+    "view_as_complex": function(TABLE["view_as_complex"]),
 }

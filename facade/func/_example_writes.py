@@ -1,8 +1,7 @@
-"""Writes to what a transformed function was given: where they are forbidden, and the batch's part.
+"""Writes to the examples that a mapped function was given.
 
-To autograd the arguments of `func.grad` and `func.vjp` are leaves, and an example of a batch is
-what the batch is. What is written to an example is written to the batch, once the function has
-returned: as autograd saw it, or behind its back.
+They are forbidden where the same write to the batch is. What is written to an example is written
+to the batch, once the function has returned: as autograd saw it, or behind its back.
 """
 
 from __future__ import annotations
@@ -11,17 +10,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._core.grad_modes import no_grad
-from .._core.transforms_running import active
+from .._core.transforms_running import LEAF_WRITE, views
 from .._core.trie import local
+from .._ops.writes.apply_inplace import check_inplace
 from .._tracing.inputs import enter
-from ._levels import Example, Level, running
+from ._level import Example, Level
+from ._level_stack import LevelStack
 
-_LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 _SWAPS = frozenset({"t", "transpose", "swapaxes", "swapdims"})
 
 
 class Write:
-    """What happened to an example in place.
+    """Changes of an example in place, to be carried over to its batch.
 
     Attributes:
       turns: views in place, see `_turns`.
@@ -40,7 +40,7 @@ class Write:
             self.made = level.map([example.first], [dim], sparing=True)
 
     def carry(self) -> None:
-        """Do the same to the batch."""
+        """Change the batch as the example was changed."""
         if self.seen:
             self._carry()
         else:
@@ -57,7 +57,7 @@ class Write:
 
 
 def _turns(example: Example) -> Iterator[tuple[str, tuple[int, ...], int]]:
-    """Views of the example in place, as methods of the batch, and where its dimension is then."""
+    """Yield views of the example in place as methods of the batch, and its mapped dimension."""
     at, shape = example.dim, list(example.batch.shape)
     for op, args, kwargs in example.first._lens:
         given = [*args, *kwargs.values()]
@@ -87,35 +87,25 @@ def _turns(example: Example) -> Iterator[tuple[str, tuple[int, ...], int]]:
 
 
 def _up(dim: int, rank: int, at: int) -> int:
-    """A dimension of an example of this rank, as one of a batch that is mapped over `at`."""
+    """Return an example's dimension as one of a batch that is mapped over `at`."""
     return at if rank == 0 else dim % rank + (dim % rank >= at)
 
 
-def check_argument(t: Any) -> None:
-    """Raise PyTorch's error if autograd would see a write to a leaf of a running transform."""
-    for own in reversed(active.arguments):
-        if own is t:
-            raise RuntimeError(_LEAF)
-        if _reads(t, own):
-            raise RuntimeError("a view of " + _LEAF)
-    for level in reversed(running.levels):
-        for e in level.examples:
-            if e.first is t or _reads(t, e.first):
-                _check_batch(e.batch, e.first is t)
+class ExampleWrites(LevelStack):
+    """Forbid writes to examples where the same write to the batch is forbidden."""
+
+    def refuse_argument_write(self, t: Any) -> None:
+        """Raise for a recorded write to an example of a leaf, or to a view of one."""
+        for level in reversed(self.levels):
+            for e in level.examples:
+                if e.first is t or views(t, e.first):
+                    _check_batch(e.batch, e.first is t)
 
 
 def _check_batch(batch: Any, itself: bool) -> None:
-    from .._ops.writes.apply_inplace import check_inplace
-
     try:
         check_inplace(batch, True)
     except RuntimeError as refusal:
-        if itself or str(refusal) != _LEAF:
+        if itself or str(refusal) != LEAF_WRITE:
             raise
-        raise RuntimeError("a view of " + _LEAF) from None
-
-
-def _reads(t: Any, own: Any) -> bool:
-    """Whether autograd takes `t` for a view of `own`."""
-    shares = t._shares and own._shares and t._tracked
-    return bool(shares and t._base_ is not None and t._store is own._store)
+        raise RuntimeError("a view of " + LEAF_WRITE) from None

@@ -9,6 +9,7 @@ from typing import Any
 from leafax.functional.program.op import TABLE
 
 from .._core.handle import Handle
+from .._tracing.record import apply
 
 _NONE = object()
 
@@ -95,8 +96,6 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
 
 
 def _stacked(name: str, tensors: list[Any]) -> Any:
-    from .._tracing.record import apply
-
     if len({t.requires_grad for t in tensors}) > 1:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     out = apply(TABLE["stack"], tuple(tensors))

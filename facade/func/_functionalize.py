@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._autograd.forward_mode.dual import copy_duals
 from .._autograd.saved_hooks.context_saved import snapshot
 from .._core.handle import Handle
 from .._core.memory_format import contiguous_format
@@ -114,6 +115,4 @@ def _reshape(x: Any, written: Any, strides: tuple[int, ...]) -> None:
 
 def _copy(x: Any) -> Any:
     """The same value in a storage of its own; nothing is copied."""
-    from .._autograd.forward_mode.dual import copy_duals
-
     return x.clone() if x._tracked else copy_duals(x, snapshot(x))

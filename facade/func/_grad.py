@@ -14,15 +14,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._autograd.backward import check_real
+from .._autograd.backward import grad as _autograd_grad
 from .._autograd.forward_mode.dual import copy_duals, hold
 from .._autograd.graph.edges import grad_fn
+from .._autograd.graph.fit_gradient import zeros
 from .._autograd.saved_hooks.saved_tensors_hooks import disabled_in_transform
 from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.transforms_running import pulling, transform
 from .._core.trie import Mode, local
 from .._storage.shared_storage import storage_of
-from ..autograd import grad as _autograd_grad
 from ._trees import flatten, split_aux, starred, unflatten
 
 NO_HOOKS = (
@@ -141,8 +142,6 @@ def gradients(
 
 
 def _zeros(t: Any) -> Any:
-    from .._autograd.graph.fit_gradient import zeros
-
     return zeros(t._v)
 
 

@@ -13,7 +13,7 @@ from .._core.trie import Value
 from .._tracing.subgraph import Region
 
 if TYPE_CHECKING:
-    from ._levels import Level
+    from ._level import Level
 
 AXIS = "leafax_vmap"
 

@@ -9,8 +9,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .._core.handle import Handle
+from leafax.functional.program.op import TABLE
 
+from .._core.handle import Handle
+from .._ops.calls.functions import function
+
+_stack = function(TABLE["stack"])
 _DOTS = "\u2026"  # an ellipsis as one character
 
 
@@ -226,9 +230,7 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Any:
     torch.Size([64, 3, 15, 40])
     """
     if not isinstance(tensor, Handle):
-        import leafax
-
-        tensor = leafax.stack(tensor)
+        tensor = _stack(tensor)
     for length in axes_lengths.values():
         if type(length) is not int:
             raise TypeError(f"rearrange axis lengths must be integers, got: {type(length)}")

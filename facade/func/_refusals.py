@@ -1,7 +1,8 @@
-"""What may not be done inside a `vmap`: looks at batched values, writes of them elsewhere."""
+"""Refusals of a `vmap`: looks at what differs between examples, and writes of it elsewhere."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from textwrap import indent
 from typing import Any
 
@@ -11,9 +12,10 @@ from leafax.functional.program.op import Op
 
 from .._core.handle import Handle
 from .._core.transforms_running import active
-from .._core.trie import Value, local
-from .._core.vmap_protocol import hides_grad
-from ._levels import SAME, innermost, running
+from .._core.trie import local
+from .._runtime.side_programs import compute
+from ._level import SAME, Level
+from ._level_stack import LevelStack
 
 CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
@@ -46,6 +48,17 @@ _NO_VIEW = (
 )
 _NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
 _NO_STORAGE = "Cannot access storage of BatchedTensorImpl"
+_STATISTICS = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
+    "updated in place, were not batched.\nIf you are using a module and do not need eval mode, "
+    "please set `track_running_stats` to be False.If you are using a prebuilt module and do not "
+    "need eval mode, please see the functorch website for resources on how to patch your module to "
+    "work with vmap"
+)
+_RANDOM_OUT = (
+    "vmap: We do not support calling out variants of random operations inside of vmap. Please use "
+    "non-out variants as a workaround"
+)
 _CHANNELS = (
     "NYI: querying is_contiguous inside of vmap for memory_format other than "
     "torch.contiguous_format"
@@ -120,120 +133,166 @@ _RANKS = {
 }  # fmt: skip
 
 
-def look(t: Any, reason: str) -> Any:
-    """The array of a tensor that is looked at inside a vmap, without cutting the program.
+class Refusals(LevelStack):
+    """Raise PyTorch's errors for what a `vmap` forbids."""
 
-    Raises:
-      RuntimeError: if it differs from example to example.
-    """
-    from .._runtime.side_programs import compute
+    def observe(self, t: Any, reason: str) -> Any:
+        """Return a tensor's array without cutting the program.
 
-    level = innermost(t)
-    if level is not None:
-        if level.older and reason == "numpy()":
-            raise RuntimeError(_NO_VIEW.format("detach"))
-        if reason in ("numpy()", "tolist()"):
-            raise RuntimeError(_NO_POINTER)
-        if level.older:
-            raise RuntimeError(_NO_FALLBACK.format("is_nonzero" if "bool" in reason else "item"))
-        if not hides_grad(t):  # a transform that takes derivatives asked for it
-            raise RuntimeError(_EITHER)
-        if "bool" in reason:
-            raise RuntimeError(CONTROL_FLOW)
-        raise RuntimeError(ITEM)
-    return compute(t)
-
-
-def spell(t: Any, plain: Any) -> str | None:
-    """How a tensor prints inside a vmap; None if it is the same for all examples."""
-    level = innermost(t)
-    if level is None:
-        return None
-    after = running.levels[running.levels.index(level) :]
-    before = local.look
-    del running.levels[level.number - 1 :]
-    local.look = look  # without a cut
-    try:
-        given = next((e for e in level.examples if e.first is t), None)
-        dim = 0 if given is None else given.dim
-        text = plain(level.whole(t, dim) if given is None or given.writes else given.batch)
-    finally:
-        running.levels += after
-        local.look = before
-    return f"BatchedTensor(lvl={level.number}, bdim={dim}, value=\n{indent(text, '    ')}\n)"
-
-
-def check_inplace(op: Op, t: Any, others: list[Any]) -> None:
-    """Raise PyTorch's error for a write of something batched into something that is not.
-
-    Args:
-      others: what the op takes besides; indices come as one tuple.
-    """
-    others = [x for o in others for x in (o if isinstance(o, (tuple, list)) else (o,))]
-    for level in reversed(running.levels):
-        if not level.region.intact():
-            continue
-        if op.random and level.randomness == "error":
-            raise RuntimeError(level.refusal_of_random)
-        given = [x for x in others if isinstance(x, Handle) and level.batched(x)]
-        if op.name == "bernoulli" and given and level.randomness == "same":
-            raise RuntimeError(SAME)
-        if level.batched(t):
-            continue
-        if op.name == "bernoulli" and given:
-            raise RuntimeError(_BATCHED.format("inplace bernoulli", "in a vmap"))
-        if op.random and level.randomness == "different":
-            raise RuntimeError(
-                "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This "
-                "will appear like same randomness. If this is necessary for your usage, please "
-                "file an issue with functorch."
-            )
-        for x in given:
-            if op.name in _BY_SHAPE and not level.older:
-                shape = [level.size, *jnp.broadcast_shapes(tuple(t.shape), tuple(x.shape))]  # type: ignore[attr-defined]
-                raise RuntimeError(
-                    f"output with shape {list(t.shape)} doesn't match the broadcast shape {shape}"
-                )
-            name, where = f"aten::{op.name}_", f"at level {level.number}"
+        Raises:
+          RuntimeError: if the tensor differs from example to example.
+        """
+        level = self.innermost(t)
+        if level is not None:
+            if level.older and reason == "numpy()":
+                raise RuntimeError(_NO_VIEW.format("detach"))
+            if reason in ("numpy()", "tolist()"):
+                raise RuntimeError(_NO_POINTER)
             if level.older:
-                pass  # always its fallback
-            elif op.name in _ARITHMETIC:
-                name, where = "inplace arithmetic", "in a vmap"
-            elif op.name in _NAMED:
-                name, where = f"{op.name}_", "in a vmap"
-            raise RuntimeError(_BATCHED.format(name, where))
+                asked = "is_nonzero" if "bool" in reason else "item"
+                raise RuntimeError(_NO_FALLBACK.format(asked))
+            if not self.hides_grad(t):  # a transform that takes derivatives asked for it
+                raise RuntimeError(_EITHER)
+            if "bool" in reason:
+                raise RuntimeError(CONTROL_FLOW)
+            raise RuntimeError(ITEM)
+        return compute(t)
+
+    def print_batch(self, t: Any, plain: Callable[[Any], str]) -> str | None:
+        """Return the text of the batch that `t` stands for; None if all examples share `t`."""
+        level = self.innermost(t)
+        if level is None:
+            return None
+        after = self.levels[self.levels.index(level) :]
+        before = local.vmap
+        del self.levels[level.number - 1 :]
+        local.vmap = self  # without a cut
+        try:
+            given = next((e for e in level.examples if e.first is t), None)
+            dim = 0 if given is None else given.dim
+            text = plain(level.whole(t, dim) if given is None or given.writes else given.batch)
+        finally:
+            self.levels += after
+            local.vmap = before
+        return f"BatchedTensor(lvl={level.number}, bdim={dim}, value=\n{indent(text, '    ')}\n)"
+
+    def differs(self, *given: Any) -> bool:
+        """Tell if a tensor among these differs from example to example."""
+        return any(self.innermost(t) is not None for t in given if isinstance(t, Handle))
+
+    def hides_grad(self, t: Any) -> bool:
+        """Tell if PyTorch says of an example that it requires no grad, since its batch does."""
+        return self.differs(t) and active.differentiating == self.levels[-1].differentiating
+
+    def refuse(self, op: str, tensors: Sequence[Any]) -> None:
+        """Raise PyTorch's error for an op if one of the tensors differs between examples.
+
+        Inside of another transform, `data` is that transform's own.
+        """
+        if op in ("data", "set_data") and active.depth != self.levels[-1].depth:
+            return
+        for t in tensors:
+            level = self.innermost(t) if isinstance(t, Handle) else None
+            if level is None or level.older and op in _FINE_IN_OLDER:
+                continue
+            error, message = _REFUSED[op]
+            if level.older and op == "allclose":
+                message = _NO_FALLBACK.format(op)
+            raise error(message)
+
+    def refuse_statistics(self, input: Any, buffers: Sequence[Any]) -> None:
+        """Raise if running statistics are the same for all examples and `input` is not."""
+        for level in self.levels:
+            if level.region.intact() and level.batched(input):
+                if not all(level.batched(b) for b in buffers):
+                    raise RuntimeError(_STATISTICS)
+
+    def refuse_random(self) -> None:
+        """Raise for a random op if a running `vmap` allows none."""
+        for level in reversed(self.levels):
+            if level.randomness == "error" and level.region.intact():
+                raise RuntimeError(level.refusal_of_random)
+
+    def refuse_random_out(self) -> None:
+        """Raise for a random op that writes into `out=`."""
+        raise RuntimeError(_RANDOM_OUT)
+
+    def refuse_out(self, op: str, tensors: Sequence[Any]) -> None:
+        """Raise for an op that writes into `out=` if one of the tensors differs."""
+        if any(self.innermost(t) is not None for t in tensors):
+            raise RuntimeError(_NO_VIEW.format(f"{op}.out"))
+
+    def refuse_mask(self, mask: Any, target: Any) -> None:
+        """Raise for an indexing mask that differs between examples.
+
+        Args:
+          target: the tensor that is written to, or None.
+        """
+        if self.innermost(mask) is None:
+            return
+        if target is not None and self.innermost(target) is None:
+            raise RuntimeError(_BATCHED.format("index_put_", "in a vmap"))
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting "
+            "to batch over indexing with a boolean mask."
+        )
+
+    def refuse_write(self, op: Op, t: Any, others: Sequence[Any]) -> None:
+        """Raise for a write of something that differs between examples into what does not.
+
+        Args:
+          others: the op's further arguments; indices come as one tuple.
+        """
+        others = [x for o in others for x in (o if isinstance(o, (tuple, list)) else (o,))]
+        for level in reversed(self.levels):
+            if level.region.intact():
+                _refuse_write(level, op, t, [x for x in others if isinstance(x, Handle)])
+
+    def reword_error(
+        self, op: Op, operands: Sequence[Any], call: Any, error: Exception
+    ) -> Exception:
+        """Return an error about one example's shapes in PyTorch's words for batches."""
+        level = self.levels[-1] if self.levels else None
+        if level is None or not level.region.intact():
+            return error
+        if not any(level.differs(v) for v in operands):
+            return error
+        return _reworded(op, operands, call, error)
 
 
-def differs_alone(t: Any, others: Any) -> bool:
-    """Whether `t` differs between examples that one of the others is the same for."""
-    levels = [level for level in running.levels if level.region.intact() and level.batched(t)]
-    return any(not all(level.batched(o) for o in others) for level in levels)
-
-
-def refuse_op(op: str, tensors: Any) -> None:
-    """Raise the op's error if one of the tensors differs from example to example.
-
-    Inside of another transform, `data` is that transform's own.
-    """
-    if op in ("data", "set_data") and active.depth != running.levels[-1].depth:
+def _refuse_write(level: Level, op: Op, t: Any, others: list[Any]) -> None:
+    if op.random and level.randomness == "error":
+        raise RuntimeError(level.refusal_of_random)
+    given = [x for x in others if level.batched(x)]
+    if op.name == "bernoulli" and given and level.randomness == "same":
+        raise RuntimeError(SAME)
+    if level.batched(t):
         return
-    for t in tensors:
-        level = innermost(t) if isinstance(t, Handle) else None
-        if level is None or level.older and op in _FINE_IN_OLDER:
-            continue
-        error, message = _REFUSED[op]
-        if level.older and op == "allclose":
-            message = _NO_FALLBACK.format(op)
-        raise error(message)
+    if op.name == "bernoulli" and given:
+        raise RuntimeError(_BATCHED.format("inplace bernoulli", "in a vmap"))
+    if op.random and level.randomness == "different":
+        raise RuntimeError(
+            "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will "
+            "appear like same randomness. If this is necessary for your usage, please file an "
+            "issue with functorch."
+        )
+    for x in given:
+        if op.name in _BY_SHAPE and not level.older:
+            shape = [level.size, *jnp.broadcast_shapes(tuple(t.shape), tuple(x.shape))]
+            raise RuntimeError(
+                f"output with shape {list(t.shape)} doesn't match the broadcast shape {shape}"
+            )
+        name, where = f"aten::{op.name}_", f"at level {level.number}"
+        if level.older:
+            pass  # always its fallback
+        elif op.name in _ARITHMETIC:
+            name, where = "inplace arithmetic", "in a vmap"
+        elif op.name in _NAMED:
+            name, where = f"{op.name}_", "in a vmap"
+        raise RuntimeError(_BATCHED.format(name, where))
 
 
-def reworded(op: Op, operands: list[Value], call: Any, error: Exception) -> Exception:
-    """An error of one example's shapes, in the words that PyTorch has for batches."""
-    if not running.levels:
-        return error
-    level = running.levels[-1]
-    if not level.region.intact() or not any(level.differs(v) for v in operands):
-        return error
+def _reworded(op: Op, operands: Sequence[Any], call: Any, error: Exception) -> Exception:
     want = _RANKS.get(op.name)
     if want is not None:
         a, b = (len(v.shape) for v in operands[-2:])
@@ -252,21 +311,3 @@ def reworded(op: Op, operands: list[Value], call: Any, error: Exception) -> Exce
                 f"Dimension is out of range (expected to be in range of [-1, 0], but got [{dim}]"
             )
     return error
-
-
-def refuse_mask(mask: Any, target: Any) -> None:
-    """Raise if a mask differs from example to example."""
-    if innermost(mask) is None:
-        return
-    if target is not None and innermost(target) is None:
-        raise RuntimeError(_BATCHED.format("index_put_", "in a vmap"))
-    raise RuntimeError(
-        "vmap: We do not support batching operators that can support dynamic shape. Attempting to "
-        "batch over indexing with a boolean mask."
-    )
-
-
-def refuse(t: Any, message: str) -> None:
-    """Raise this error if `t` differs from example to example."""
-    if running.levels and innermost(t) is not None:
-        raise RuntimeError(message)

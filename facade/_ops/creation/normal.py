@@ -27,7 +27,7 @@ def normal(
       mean, std: numbers, or tensors that broadcast with each other.
       size: the result's shape, where both are numbers.
     """
-    if kwargs.get("out") is not None and local.look is None:  # which `vmap` refuses
+    if kwargs.get("out") is not None and local.vmap is None:  # which `vmap` refuses
         return _normal_into(*args, **kwargs)
     return finish(_draw(*args, **kwargs), requires_grad, device)
 

@@ -9,9 +9,6 @@ outputs are examples of these, and what follows is mapped over them too.
 from __future__ import annotations
 
 import functools
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +19,6 @@ from leafax.functional.ops.shape.strides import contiguous_strides  # fmt: skip
 from leafax.functional.program.op import Op  # fmt: skip
 from leafax.functional.program.program import Node  # fmt: skip
 
-from .._autograd.forward_mode import dual
 from .._core.grad_modes import enable_grad, within
 from .._core.transforms_running import active
 from .._core.trie import Mode, State, Value, local
@@ -33,6 +29,7 @@ from .._tracing.record import apply, record
 from .._tracing.subgraph import Region
 from ._grad import bare
 from ._mapped_op import AXIS, check_of, mapped_op
+from ._towers import rebuild, tower
 
 RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' "
@@ -49,16 +46,6 @@ SAME = (
 )
 # Random ops that draw by the tensors that they are given, not only in their shape.
 _BY_PARAMETERS = frozenset({"bernoulli", "normal", "binomial", "poisson", "multinomial"})
-
-
-class _Running(threading.local):
-    """The thread's running vmaps, innermost last."""
-
-    def __init__(self) -> None:
-        self.levels: list[Level] = []
-
-
-running = _Running()
 
 
 class Example(NamedTuple):
@@ -94,9 +81,9 @@ class Level:
       examples: what the first examples are of; tangents, which `mapped` has too, are not there.
     """
 
-    def __init__(self, size: int, randomness: str, older: bool = False) -> None:
+    def __init__(self, size: int, randomness: str, older: bool, number: int) -> None:
         self.size, self.randomness, self.older = size, randomness, older
-        self.number = len(running.levels) + 1
+        self.number = number
         self.depth = active.depth
         self.differentiating = active.differentiating
         self.mapped: list[tuple[Any, int]] = []
@@ -130,6 +117,10 @@ class Level:
         edge = enter(first, local.trace).edge
         self.examples.append(Example(batch, dim, first, version, edge))
         return first
+
+    def add(self, value: Value) -> None:
+        """Count a value of the trace as one that differs from example to example."""
+        self._batched.add(value.index)
 
     def batched(self, t: Any) -> bool:
         """Whether a tensor differs from example to example."""
@@ -248,86 +239,6 @@ class Level:
                 continue
             if any(self.differs(v) for v in s.operands[1:]):
                 raise RuntimeError(SAME)
-
-
-def _look(t: Any, reason: str) -> Any:
-    from ._refusals import look
-
-    return look(t, reason)
-
-
-@contextmanager
-def entered(level: Level) -> Iterator[None]:
-    """While the mapped function is called."""
-    running.levels.append(level)
-    local.look = _look
-    try:
-        yield
-    finally:
-        running.levels.pop()
-        local.look = _look if running.levels else None
-
-
-@contextmanager
-def suspended() -> Iterator[Level]:
-    """Record as if outside of the innermost vmap, on batches, but without a cut."""
-    level = running.levels.pop()
-    before, local.aside = local.aside, True
-    local.look = _look if running.levels else None
-    try:
-        yield level
-    finally:
-        running.levels.append(level)
-        local.look, local.aside = _look, before
-
-
-def innermost(t: Any) -> Level | None:
-    """The innermost vmap that `t` differs in from example to example."""
-    for level in reversed(running.levels):
-        if level.region.intact() and level.batched(t):
-            return level
-    return None
-
-
-def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
-    """The batch that a tensor stands for inside `vmap`; to be looked at, not to compute with.
-
-    Args:
-      recurse: out of all the running `vmap`s, not the innermost only.
-    """
-    if not running.levels:
-        return tensor
-    whole, _ = running.levels[-1].batch_of(tensor)
-    if not recurse and whole is not tensor:
-        return whole
-    with suspended():
-        return debug_unwrap(whole, recurse=recurse)
-
-
-def adopt(like: Any, made: Any) -> None:
-    """Count a new tensor as one that differs from example to example where `like` does."""
-    for level in running.levels:
-        if level.region.intact() and level.batched(like):
-            level._batched.add(enter(made, local.trace).index)
-
-
-def tower(x: Any) -> Iterator[Any]:
-    """A tensor, its tangents of forward mode, and theirs: all of them are mapped."""
-    yield x
-    for level in local.mode.dual:
-        along = dual.tangent(x, level)
-        if along is not None:
-            yield from tower(along)
-
-
-def rebuild(like: Any, parts: Iterator[Any]) -> Any:
-    """The tensor whose `tower`, structured as that of `like`, is `parts`."""
-    out = next(parts)
-    for level in local.mode.dual:
-        along = dual.tangent(like, level)
-        if along is not None:
-            dual.hold(out, level, rebuild(along, parts))
-    return out
 
 
 def _lie_as(first: Any, batch: Any, dim: int) -> None:

@@ -1,0 +1,32 @@
+"""`running`: what `vmap` answers to the layers below it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._batch_memory import BatchMemory
+from ._example_writes import ExampleWrites
+from ._loops import Loops
+from ._refusals import Refusals
+
+
+class RunningVmaps(Refusals, ExampleWrites, BatchMemory, Loops):
+    """Answer all that `VmapStack` lists; each thread has its own levels."""
+
+
+running = RunningVmaps()
+
+
+def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
+    """The batch that a tensor stands for inside `vmap`; to be looked at, not to compute with.
+
+    Args:
+      recurse: out of all the running `vmap`s, not the innermost only.
+    """
+    if not running.levels:
+        return tensor
+    whole, _ = running.levels[-1].batch_of(tensor)
+    if not recurse and whole is not tensor:
+        return whole
+    with running.suspended():
+        return debug_unwrap(whole, recurse=recurse)

@@ -1,0 +1,28 @@
+"""A tensor with its tangents of forward mode, and theirs: `vmap` maps all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .._autograd.forward_mode import dual
+from .._core.trie import local
+
+
+def tower(x: Any) -> Iterator[Any]:
+    """Yield a tensor, its tangents of the open levels, and their tangents."""
+    yield x
+    for level in local.mode.dual:
+        along = dual.tangent(x, level)
+        if along is not None:
+            yield from tower(along)
+
+
+def rebuild(like: Any, parts: Iterator[Any]) -> Any:
+    """Return the tensor whose `tower`, structured as that of `like`, is `parts`."""
+    out = next(parts)
+    for level in local.mode.dual:
+        along = dual.tangent(like, level)
+        if along is not None:
+            dual.hold(out, level, rebuild(along, parts))
+    return out
