@@ -24,7 +24,7 @@ class Rearrange(RearrangeMixin, leafax.nn.Module):  # type: ignore[misc]
     """
 
     def forward(self, input: Any) -> Any:
-        """The input, rearranged."""
+        """Rearrange the input."""
         return self._apply_recipe(input)  # type: ignore[no-untyped-call]
 
 
@@ -38,7 +38,7 @@ class Reduce(ReduceMixin, leafax.nn.Module):  # type: ignore[misc]
     """
 
     def forward(self, input: Any) -> Any:
-        """The input, reduced."""
+        """Reduce the input."""
         return self._apply_recipe(input)  # type: ignore[no-untyped-call]
 
 
@@ -72,7 +72,7 @@ class EinMix(_EinmixMixin, leafax.nn.Module):  # type: ignore[misc]
         self.post_rearrange = layer(post_reshape_pattern, post_reshape_lengths)
 
     def forward(self, input: Any) -> Any:
-        """The input, multiplied with the weight."""
+        """Multiply the input with the weight."""
         if self.pre_rearrange is not None:
             input = self.pre_rearrange(input)
         result = leafax.einsum(self.einsum_pattern, input, self.weight)

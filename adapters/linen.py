@@ -90,7 +90,7 @@ class Model(model.Model):
         tied: Mapping[str, str] | None = None, rules: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> Model:  # fmt: skip
-        """A model whose variables are made for a first batch, by `module.init`.
+        """Make a model whose variables are made for a first batch, by `module.init`.
 
         Args:
           module: the module, unbound.
@@ -228,7 +228,7 @@ class Model(model.Model):
         return self._borrowed
 
     def _made(self, path: Path, training: bool) -> Any:
-        """The submodule at a path as the model's call makes it in this mode; None if unknown."""
+        """Return the submodule at a path as the model's call makes it; None if unknown."""
         made = self._parts_made.get(training)
         if made is None:
             seen = next((p.seen for (m, *_), p in reversed(self._pures.items())
@@ -271,12 +271,12 @@ class Model(model.Model):
     # ------------------------------------------------------------ back to Flax
 
     def variables(self) -> Any:
-        """The Flax variables with the current arrays, not copied. Inverse of `Model`."""
+        """Return the Flax variables with the current arrays, not copied. Inverse of `Model`."""
         self._lend()
         return jax.tree.unflatten(self._treedef, [t.jax() for t in self._leaves])
 
     def to_flax(self) -> tuple[nn.Module, Any]:
-        """The module and its variables: `module, variables = model.to_flax()`."""
+        """Return the module and its variables: `module, variables = model.to_flax()`."""
         return self._module, self.variables()
 
     def mask(self) -> Any:

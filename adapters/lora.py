@@ -52,13 +52,13 @@ class Factors:
         self.b = leafax.zeros(*stack, rank, columns, dtype=kernel.dtype, requires_grad=True)
 
     def added_to(self, kernel: Any) -> Any:
-        """A kernel with the adapter in it."""
+        """Return a kernel with the adapter in it."""
         more = self.a @ self.b
         more = (more.mT if self.turned else more).reshape(kernel.shape) * self.scale
         return kernel + more.to(kernel.dtype)
 
     def merged(self) -> Any:
-        """The adapter's own kernel with it."""
+        """Return the adapter's own kernel with it."""
         with leafax.no_grad():
             return self.added_to(self.kernel)
 
@@ -77,17 +77,17 @@ class Lora:
         self._owner.update((f.kernel, f) for f in factors.values())
 
     def named_parameters(self) -> Iterator[tuple[str, Any]]:
-        """`path.lora_a` and `path.lora_b` of each kernel."""
+        """Yield `path.lora_a` and `path.lora_b` of each kernel."""
         for path, f in self.factors.items():
             yield f"{path}.lora_a", f.a
             yield f"{path}.lora_b", f.b
 
     def parameters(self) -> Iterator[Any]:
-        """What trains: give it to the optimizer, with whatever of the model trains too."""
+        """Yield the tensors that train, for the optimizer, beside those of the model."""
         return (t for _, t in self.named_parameters())
 
     def state_dict(self) -> dict[str, Any]:
-        """The adapter alone, by name; a snapshot."""
+        """Return a snapshot of the adapter alone, by name."""
         return {name: t.detach().clone() for name, t in self.named_parameters()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -128,7 +128,7 @@ class Lora:
         self._base = {}
 
     def remove(self) -> None:
-        """Let the model be as if there were no adapters; what was merged stays."""
+        """Take the adapters off the model; what was merged stays."""
         for f in self.factors.values():
             self._owner.pop(f.kernel, None)
 

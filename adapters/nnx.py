@@ -67,7 +67,7 @@ class Model(Attributes):
 
     @classmethod
     def _over(cls, module: Any, shared: Shared) -> Model:
-        """The model of a submodule that holds tensors already."""
+        """Return the model of a submodule that holds tensors already."""
         found = shared.models.get(module)
         if found is None:
             found = shared.models[module] = object.__new__(cls)
@@ -145,7 +145,7 @@ class Model(Attributes):
     # ------------------------------------------------------------ tensors in the module
 
     def _hold(self, node: Any) -> Any:
-        """A copy of a module or variable whose variables hold tensors."""
+        """Copy a module or variable so that its variables hold tensors."""
         variable = isinstance(node, nnx.Variable)
         graphdef, state = nnx.split({"held": node} if variable else node)
         leaves, treedef = jax.tree.flatten(state)
@@ -237,7 +237,7 @@ class Model(Attributes):
     # ------------------------------------------------------------ back to Flax
 
     def variables(self) -> nnx.State[Any, Any]:
-        """The module's state with the current arrays, not copied."""
+        """Return the module's state with the current arrays, not copied."""
         self._lend()
         view, keys = self._view(), self._shared.keys
         arrays = [
@@ -247,7 +247,7 @@ class Model(Attributes):
         return jax.tree.unflatten(view.treedef, arrays)  # type: ignore[no-any-return]
 
     def to_flax(self) -> Any:
-        """A new nnx module with the current arrays, not copied. Inverse of `Model`."""
+        """Make a new nnx module with the current arrays, not copied. Inverse of `Model`."""
         return nnx.merge(self._view().graphdef, self.variables())
 
     def mask(self) -> Any:
@@ -258,7 +258,7 @@ class Model(Attributes):
 
 
 def _forked(x: Any) -> Any:
-    """Random streams for one call: what they draw inside is not counted outside."""
+    """Fork random streams for one call: what they draw inside is not counted outside."""
     return x.fork() if isinstance(x, nnx.Rngs) else x
 
 

@@ -79,7 +79,7 @@ def _without_none(updates: PyTree) -> PyTree:
 
 
 def _keep(updates: PyTree, chosen: PyTree) -> PyTree:
-    """The trainable part of updates that may have None for frozen leaves."""
+    """Return the trainable part of updates that may have None for frozen leaves."""
     return jax.tree.map(lambda yes, x: x if yes else None, chosen, updates, is_leaf=_is_none)
 
 
@@ -213,7 +213,7 @@ class _Probe:
         return jax.tree.map(draw, params)
 
     def run(self, scale: Callable[[int], float], frozen_scale: Callable[[int], float]) -> list[Any]:
-        """Updates of each step, as lists of leaves; gradients are scaled by step."""
+        """Return updates of each step, as lists of leaves; gradients are scaled by step."""
         state = self.tx.init(self.params)
         steps = []
         for i, gradients in enumerate(self.gradients):
@@ -229,7 +229,7 @@ class _Probe:
         return jax.tree.map(scaled, gradients, self.chosen)
 
     def leaves(self, steps: list[Any], trainable: bool) -> list[list[np.ndarray[Any, Any]]]:
-        """The updates of frozen or of trainable leaves: one list of steps each."""
+        """Return the updates of frozen or of trainable leaves: one list of steps each."""
         kept = [i for i, yes in enumerate(jax.tree.leaves(self.chosen)) if yes == trainable]
         return [[np.asarray(step[i], "complex128") for step in steps] for i in kept]
 
@@ -272,7 +272,7 @@ def _one(step: int) -> float:
 
 
 def _why(still: list[Any], moved: list[Any], given: list[Any]) -> list[str]:
-    """Why one frozen leaf moves: kinds of findings, none if it does not.
+    """Return why one frozen leaf moves: kinds of findings, none if it does not.
 
     Args:
       still: its updates, step by step, with all gradients zero.
@@ -288,7 +288,7 @@ def _why(still: list[Any], moved: list[Any], given: list[Any]) -> list[str]:
 
 
 def _ascends(update: np.ndarray[Any, Any], gradient: np.ndarray[Any, Any]) -> bool:
-    """Whether the update is the gradient times a positive number."""
+    """Return True if the update is the gradient times a positive number."""
     factor = np.vdot(gradient, update).real / np.vdot(gradient, gradient).real
     return bool(factor > 0 and np.allclose(update, factor * gradient, rtol=1e-2, atol=1e-6))
 

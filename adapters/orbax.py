@@ -55,7 +55,7 @@ class Run:
         self._manager = ocp.CheckpointManager(os.path.abspath(directory), options=options)
 
     def steps(self) -> list[int]:
-        """The steps that there are complete checkpoints of."""
+        """Return the steps that there are complete checkpoints of."""
         return sorted(self._manager.all_steps())
 
     def save(self, step: int) -> None:

@@ -26,7 +26,7 @@ _PARTIAL = "leafax.only"
 
 
 class Report(NamedTuple):
-    """What `load` did with each name.
+    """The names that `load` took over, left alone, or found no place for.
 
     Attributes:
       loaded: names of the model's tensors that have the file's values now.
@@ -90,7 +90,7 @@ def _chosen(model: Any, tensors: dict[str, Any], only: Any) -> set[str]:
 
 
 def read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """All arrays of a file by name."""
+    """Read all arrays of a file by name."""
     return safetensors.numpy.load_file(path)
 
 

@@ -27,7 +27,7 @@ from ._files.from_torch import match as _match
 def convert(
     state_dict: Mapping[str, Any], like: Any, *, names: Names = None, strict: bool = True
 ) -> tuple[Any, Report]:
-    """Flax variables with the values of a PyTorch state dict.
+    """Make Flax variables with the values of a PyTorch state dict.
 
     Args:
       state_dict: arrays by name: what `load_checkpoint`, `adapters.safetensors.read` or PyTorch's
@@ -84,18 +84,18 @@ def load_into(
 
 
 def short_names(tree: Any) -> list[str]:
-    """The paths of a Flax tree, without the collections of linen's."""
+    """Return the paths of a Flax tree, without the collections of linen's."""
     collections = isinstance(tree, Mapping) and "params" in tree
     return [name.partition(".")[2] if collections else name for name in paths(tree)]
 
 
 def arrays_of(state_dict: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a state dict as NumPy arrays."""
+    """Return the values of a state dict as NumPy arrays."""
     return {name: _array(value) for name, value in state_dict.items()}
 
 
 def _array(value: Any) -> Any:
-    """A copy: a tensor of PyTorch's would change as its module trains on."""
+    """Copy a value: a tensor of PyTorch's would change as its module trains on."""
     if not hasattr(value, "detach"):
         return np.asarray(value)
     value = value.detach().cpu()

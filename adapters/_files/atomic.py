@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[str], None]) -> None:
-    """Let `write` fill a file beside `path`, and put it in its place once it is on the disk."""
+    """Call `write` with a file beside `path`, and move it there once it is on the disk."""
     target = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(target))
     os.makedirs(folder, exist_ok=True)

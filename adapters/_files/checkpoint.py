@@ -56,7 +56,7 @@ def load_checkpoint(
 
 
 def _state_dict(saved: object, key: str | None) -> dict[str, np.ndarray[Any, Any]]:
-    """The dict of tensors that was saved, or the one under `key`."""
+    """Return the dict of tensors that was saved, or the one under `key`."""
     entries = _entries(saved)
     if key is not None:
         if key not in entries:

@@ -28,7 +28,7 @@ IGNORED = ("num_batches_tracked", "position_ids")
 
 
 class Row(NamedTuple):
-    """Where one tensor went.
+    """One tensor, and the place that it went to.
 
     Attributes:
       source, target: its name in PyTorch and in Flax.
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What `load_into` and `convert` did.
+    """The tensors that `load_into` and `convert` moved, and those that they could not.
 
     Attributes:
       rows: each tensor that was taken.
@@ -70,7 +70,7 @@ class Report(NamedTuple):
         return "\n".join([*lines, *self.notes])
 
     def table(self) -> str:
-        """Each tensor on a line."""
+        """List each tensor on a line."""
         wide = max((len(r.source) for r in self.rows), default=0)
         return "\n".join(
             f"{r.source:{wide}}  {r.how:11}  {r.target} {list(r.shape)}"
@@ -83,7 +83,7 @@ def match(
     tensors: Mapping[str, Any], shapes: Mapping[str, Shape], names: Names, order: Iterable[str],
     flipped: Collection[str] = (),
 ) -> tuple[dict[str, Array], Report]:  # fmt: skip
-    """Values for a model's names.
+    """Find values for a model's names.
 
     Args:
       tensors: a PyTorch state dict.
@@ -125,7 +125,7 @@ def _join(module: str, leaf: str) -> str:
 def _modules_of(
     tensors: Mapping[str, Any],
 ) -> tuple[dict[str, dict[str, tuple[str, Array]]], set[str]]:
-    """PyTorch's modules with their tensors; fused attention projections come apart."""
+    """Yield PyTorch's modules with their tensors; fused attention projections come apart."""
     found: dict[str, dict[str, tuple[str, Array]]] = {}
     ignored = set()
     for name, value in tensors.items():
@@ -159,7 +159,7 @@ def _flax_modules(shapes: Mapping[str, Shape], order: Iterable[str]) -> dict[str
 
 
 def _named(theirs: Any, ours: Any, names: Names) -> tuple[dict[str, str], set[str]]:
-    """Modules whose names the caller gave; a name in both places needs no mention."""
+    """Match modules whose names the caller gave; a name in both places needs no mention."""
     pairs: dict[str, str] = {}
     given: set[str] = set()
     for source in theirs:
@@ -186,7 +186,7 @@ def _named(theirs: Any, ours: Any, names: Names) -> tuple[dict[str, str], set[st
 
 
 def _renamed(source: str, names: Mapping[str, str]) -> str | None:
-    """The name by the first pattern that matches; what follows the match stays."""
+    """Rename by the first pattern that matches; what follows the match stays."""
     for pattern, target in names.items():
         expression = re.escape(pattern).replace(r"\*", r"([^.]+)")
         found = re.fullmatch(expression + r"((?:\..+)?)", source)
@@ -199,7 +199,7 @@ def _renamed(source: str, names: Mapping[str, str]) -> str | None:
 
 
 def _inferred(theirs: Any, ours: Any, pairs: Mapping[str, str]) -> dict[str, str]:
-    """Modules matched by the shapes of their tensors, and in order among equal ones.
+    """Match modules by the shapes of their tensors, and in order among equal ones.
 
     Where the numbers of equal ones differ nothing is guessed.
     """
@@ -221,14 +221,14 @@ def _inferred(theirs: Any, ours: Any, pairs: Mapping[str, str]) -> dict[str, str
 
 
 def _signature(shapes: Mapping[str, Shape]) -> Any:
-    """What stays of shapes when axes are transposed and heads split."""
+    """Return what stays of shapes when axes are transposed and heads split."""
     return tuple(sorted((leaf, int(np.prod(shape))) for leaf, shape in shapes.items()))
 
 
 def convert_leaf(
     origin: str, array: Array, path: str, leaf: str, shape: Shape, flipped: bool = False
 ) -> tuple[str, Array]:
-    """One tensor in Flax's layout; `restored` goes the other way.
+    """Convert one tensor to Flax's layout; `restored` goes the other way.
 
     A transposed convolution's kernel is turned round in space as well, unless Flax's has the
     shape of one that turns it itself (`transpose_kernel=True`).
@@ -261,7 +261,7 @@ def convert_leaf(
 
 
 def restored(how: str, value: Array, shape: Shape) -> Array:
-    """One tensor in PyTorch's layout again.
+    """Convert one tensor back to PyTorch's layout.
 
     Args:
       how: what `convert_leaf` said.

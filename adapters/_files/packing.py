@@ -13,7 +13,7 @@ _PLAIN = (bool, int, float, str, type(None))
 
 
 def pack(value: Any, arrays: dict[str, Any], name: str) -> Any:
-    """What JSON can hold of a state dict; its tensors go to `arrays`.
+    """Pack a state dict into what JSON can hold; its tensors go to `arrays`.
 
     Raises:
       TypeError: something that is neither a number, a string, a tensor nor a container of them.
@@ -40,7 +40,7 @@ def pack(value: Any, arrays: dict[str, Any], name: str) -> Any:
 
 
 def unpack(value: Any, arrays: dict[str, Any]) -> Any:
-    """Inverse of `pack`."""
+    """Undo `pack`."""
     if not isinstance(value, dict):
         return value
     ((kind, held),) = value.items()

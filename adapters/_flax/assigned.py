@@ -13,7 +13,7 @@ from .._models.select import Tensors
 
 
 def first_names(tensors: tuple[Tensors, ...]) -> set[str]:
-    """The names of what lies right below a model."""
+    """Return the names of what lies right below a model."""
     return {name.partition(".")[0] for part in tensors for name in part}
 
 

@@ -1,4 +1,4 @@
-"""Where in a Flax model a call failed: the module's path and the user's line."""
+"""The place in a Flax model where a call failed: the module's path and the user's line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def placed_errors(path_of: Callable[[Any], str | None]) -> Iterator[None]:
 
 
 def _place(error: Exception, path_of: Callable[[Any], str | None]) -> str | None:
-    """The innermost submodule among the frames, and the innermost line of the user's there."""
+    """Find the innermost submodule among the frames, and the innermost line of the user's there."""
     module = line = None
     tb = error.__traceback__
     while tb is not None:

@@ -25,7 +25,7 @@ LINEAR = {nn.Dense: "dense", nn.DenseGeneral: "general", nn.Conv: "conv", nn.Ein
 
 
 class Mode(NamedTuple):
-    """What of a model's state changes what a call computes."""
+    """The part of a model's state that changes what a call computes."""
 
     training: bool
     mutable: tuple[str, ...]  # collections that the call may write
@@ -110,7 +110,7 @@ class Apply(calls.Pure):
 
     @contextlib.contextmanager
     def computing(self) -> Iterator[None]:
-        """Layers that have no `dtype` of their own get the model's for a call."""
+        """Give layers that have no `dtype` of their own the model's for a call."""
 
         def intercept(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
             module = context.module
@@ -155,7 +155,7 @@ class Apply(calls.Pure):
         )
 
     def rngs(self, key: Any) -> dict[str, Any]:
-        """A key for each stream; streams without a name of their own fall back to `params`."""
+        """Make a key for each stream; streams without a name of their own fall back to `params`."""
         base = jax.random.wrap_key_data(key, impl="threefry2x32")
         return {name: jax.random.fold_in(base, i) for i, name in enumerate(self.streams)}
 
@@ -199,14 +199,14 @@ class Apply(calls.Pure):
 
 
 def _path_of(x: Any) -> str | None:
-    """The dotted path of a module that is bound in a call; None for other objects."""
+    """Return the dotted path of a module that is bound in a call; None for other objects."""
     if not isinstance(x, nn.Module) or x.scope is None:
         return None
     return ".".join(x.scope.path)
 
 
 def classes(pure: Apply) -> dict[str, type]:
-    """The class of each submodule that a call runs, by dotted path."""
+    """Return the class of each submodule that a call runs, by dotted path."""
     found: dict[str, type] = {}
 
     def note(call: Any, args: Any, kwargs: Any, context: Any) -> Any:
@@ -221,7 +221,7 @@ def classes(pure: Apply) -> dict[str, type]:
 
 
 def made_in(pure: Apply, seen: Any, training: bool) -> dict[Path, Any]:
-    """The submodules that a call makes, unbound, by path.
+    """Return the submodules that a call makes, unbound, by path.
 
     Args:
       seen: arguments of an earlier call, in whichever mode.
@@ -247,7 +247,7 @@ def within(path: Path, parts: Iterable[Path]) -> bool:
 
 
 def needs_rng(pure: Apply, leaves: Any, args: Any, kwargs: Any) -> bool | None:
-    """Whether the module asks for random numbers; None where this cannot be told yet."""
+    """Return True if the module asks for random numbers; None where this cannot be told yet."""
     try:
         leafax.eval_shape(pure, leaves, None, args, kwargs)
     except flax.errors.InvalidRngError:

@@ -1,4 +1,4 @@
-"""What `linen.Model` is given: variables and rules checked, tied parameters made one."""
+"""Arguments of `linen.Model`: variables and rules checked, tied parameters made one."""
 
 from __future__ import annotations
 

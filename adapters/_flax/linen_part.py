@@ -60,7 +60,7 @@ class Part(model.Model):
         raise AttributeError(f"`{self._before[:-1]}` has no part or method `{name}`")
 
     def _kind(self) -> type | None:
-        """The submodule's class, as far as it is known."""
+        """Return the submodule's class, as far as it is known."""
         try:
             return self._root._classes().get(self._before[:-1])
         except RuntimeError:  # the model was not called yet
@@ -84,7 +84,7 @@ class Part(model.Model):
         return self._root.watch(*map(self._below, what), grad=grad)
 
     def _below(self, pattern: Any) -> Any:
-        """A pattern of paths from here as one of paths of the whole model."""
+        """Turn a pattern of paths from here into one of paths of the whole model."""
         if isinstance(pattern, re.Pattern):
             return re.compile(f"{re.escape(self._before)}(?:{pattern.pattern})", pattern.flags)
         return (self._before + pattern).rstrip(".")

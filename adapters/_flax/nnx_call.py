@@ -37,7 +37,7 @@ class View(NamedTuple):
 
 
 class Shared:
-    """What a model and its submodules have in common.
+    """State that a model and its submodules have in common.
 
     Attributes:
       rules: by class of variable.
@@ -65,7 +65,7 @@ class Shared:
         self.restructured()
 
     def rule(self, kind: type) -> str:
-        """What variables of this class are."""
+        """Return the rule for variables of this class."""
         return next((self.rules[c] for c in kind.__mro__ if c in self.rules), "buffer")
 
     def restructured(self) -> None:
@@ -74,7 +74,7 @@ class Shared:
 
 
 def checked_rules(rules: Mapping[type, str], module: Any) -> Mapping[type, str]:
-    """The rules, if they are some and there are variables to have them."""
+    """Return the rules; raise if one is unknown or no variables can have them."""
     kinds = {type(v) for _, v in nnx.iter_graph(module) if isinstance(v, nnx.Variable)}
     for cls, rule in rules.items():
         if not (isinstance(cls, type) and issubclass(cls, nnx.Variable)):
@@ -100,7 +100,7 @@ def _pushed(tagger: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _tagged(root: Any, tagger: Any) -> Iterator[None]:
-    """Let the calls of a (traced, soon forgotten) module's submodules go through the tagger."""
+    """Send the calls of a (traced, soon forgotten) module's submodules through the tagger."""
     before = []
     for path, module in list(nnx.iter_modules(root)):
         before.append((module, type(module)))
@@ -124,7 +124,7 @@ def _calling(cls: Any, path: str, tagger: Any) -> Any:
 
 
 def _path_in(root: Any, x: Any) -> str | None:
-    """The dotted path of a module below `root`; None for other objects."""
+    """Return the dotted path of a module below `root`; None for other objects."""
     if not isinstance(x, nnx.Module):
         return None
     found = (path for path, part in nnx.iter_modules(root) if part is x)
@@ -203,7 +203,7 @@ class Merge(calls.Pure):
         return self.names[place].rpartition(".")[0]
 
     def reseed(self, held: list[Any], key: Any) -> None:
-        """Let every stream start anew, from a key of leafax's generator."""
+        """Restart every stream from a key of leafax's generator."""
         base = jax.random.wrap_key_data(key, impl="threefry2x32")
         for i in self.keys:
             stream = jax.random.fold_in(base, i)

@@ -18,7 +18,7 @@ _BY_MODULE = ("modes", "still", "quiet")
 
 
 def described(module: Any, shared: Shared) -> dict[str, Any]:
-    """A model's module with all that is known of it. Inverse of `restored`."""
+    """Describe a model's module with all that is known of it. Inverse of `restored`."""
     graphdef, state = nnx.split(module)
     tensors = _tensors(state)
     known: dict[str, Any] = {
@@ -40,7 +40,7 @@ def described(module: Any, shared: Shared) -> dict[str, Any]:
 
 
 def restored(known: dict[str, Any]) -> tuple[Any, Shared]:
-    """The module that was described, and what is known of it. Inverse of `described`."""
+    """Rebuild the module that was described, and what is known of it. Inverse of `described`."""
     graphdef, state = known["module"]
     module = nnx.merge(graphdef, state)
     shared = Shared(known["rules"])

@@ -1,4 +1,4 @@
-"""What an nnx module consists of changes outside of its calls: by methods that run at once.
+"""Edits of an nnx module outside of its calls: methods that run at once.
 
 A call runs on a copy that exists while JAX traces it. Arrays in it are written back; a variable
 that it makes, or a Python value that it sets, would be lost without a word, so it raises.
@@ -28,12 +28,12 @@ _PLAIN = (bool, int, float, complex, str)
 
 
 def edits(module: Any, name: str) -> bool:
-    """Whether a method changes or lists what the module consists of, and computes nothing."""
+    """Return True if a method changes or lists the module's parts, and computes nothing."""
     return name == "set_attributes" or (isinstance(module, _CONTAINERS) and name in _OF_CONTAINERS)
 
 
 def each(fn: Callable[[Any], Any], value: Any) -> Any:
-    """A list, tuple or dict with `fn` of each value; itself if that changes nothing in it."""
+    """Apply `fn` to each value of a list, tuple or dict; return it as it is if nothing changes."""
     if type(value) is dict:
         found = {k: fn(v) for k, v in value.items()}
         return found if any(found[k] is not v for k, v in value.items()) else value
@@ -48,7 +48,7 @@ def each(fn: Callable[[Any], Any], value: Any) -> Any:
 
 
 def plain_attributes(module: Any) -> dict[str, Any]:
-    """Numbers and strings that are attributes of a module's parts, by path."""
+    """Return numbers and strings that are attributes of a module's parts, by path."""
     return {
         ".".join(map(str, (*path, name))): value
         for path, part in nnx.iter_modules(module)

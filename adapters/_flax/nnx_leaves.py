@@ -1,4 +1,4 @@
-"""What an nnx module's leaves are: variables, bare arrays, random keys, and whose they are."""
+"""Leaves of an nnx module: variables, bare arrays, random keys, and their owners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flax import nnx
 
 
 class Slot(np.ndarray[Any, Any]):
-    """Takes the place of an array that is in no variable, and has its tensor.
+    """A stand-in for an array that is in no variable, which holds its tensor.
 
     Inside of plain lists and dicts nnx knows arrays alone as data, so there a tensor would be
     taken for a constant.
@@ -35,18 +35,18 @@ class Slot(np.ndarray[Any, Any]):
 
 
 def key_data(leaf: Any) -> tuple[Any, Any]:
-    """A leaf as an array of numbers, and the implementation if it is a random key, else None."""
+    """Return a leaf as an array of numbers, and its implementation if it is a random key."""
     if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.key_data(leaf), jax.random.key_impl(leaf)
     return leaf, None
 
 
 class Bare(nnx.Variable[Any]):
-    """Stands for the variable of arrays that are in none."""
+    """A stand-in for the variable of arrays that are in none."""
 
 
 def kinds_of(state: Any) -> list[type]:
-    """The class of the variable of each leaf; `Bare` for leaves without one."""
+    """Return the class of the variable of each leaf; `Bare` for leaves without one."""
     found: list[type] = []
     for node in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, nnx.Variable)):
         kind = type(node) if isinstance(node, nnx.Variable) else Bare
@@ -55,7 +55,7 @@ def kinds_of(state: Any) -> list[type]:
 
 
 def merged(graphdef: Any, state: Any) -> Any:
-    """`nnx.merge(graphdef, state)`, whose values are the module's alone from then on.
+    """Call `nnx.merge(graphdef, state)`, whose values are the module's alone from then on.
 
     The variables of `state` must be nobody else's: they are emptied. Flax leaves what it was
     given to the garbage collector, in a cycle.
@@ -68,7 +68,7 @@ def merged(graphdef: Any, state: Any) -> Any:
 
 
 def owners_of(module: Any) -> dict[str, Any]:
-    """The module that has each BatchNorm statistic (or the like), by the statistic's path.
+    """Map the path of each BatchNorm statistic (or the like) to the module that has it.
 
     Containers that are no modules may lie between the two: a dict of statistics, whose keys need
     not be names.

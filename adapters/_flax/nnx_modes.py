@@ -27,7 +27,7 @@ class Modes(model.Model):
     def _view(self) -> View: ...
 
     def _flags(self) -> list[tuple[Any, str]]:
-        """The attributes below this module that tell it whether to train."""
+        """Return the attributes below this module that tell it whether to train."""
         shared = self._shared
         found = shared.flags.get(self._module)
         if found is None:

@@ -21,17 +21,17 @@ class BackwardState:
         self.entered = False
 
     def enter(self, value: Any) -> Any:
-        """The inputs of the call, with a node where they enter."""
+        """Return the inputs of the call, with a node where they enter."""
         value, self.places, self.n = self._through(_Inputs, value)
         self.entered |= bool(self.places)
         return value
 
     def leave(self, value: Any) -> Any:
-        """Its outputs, with a node where they leave."""
+        """Return the call's outputs, with a node where they leave."""
         return self._through(_Outputs, value)[0]
 
     def _through(self, identity: type[_Identity], value: Any) -> tuple[Any, list[int], int]:
-        """`value` with its tensors that require grad behind a node, their places, how many."""
+        """Put a node behind the tensors of `value` that require grad; return places and count."""
         flat, treedef = jax.tree.flatten(value, is_leaf=_is_tensor)
         places = [i for i, t in enumerate(flat) if _is_tensor(t) and t.requires_grad]
         if places:
@@ -67,7 +67,7 @@ class _Identity(Function):
 
 
 class _Inputs(_Identity):
-    """Where a submodule's inputs enter."""
+    """The node where a submodule's inputs enter."""
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -75,7 +75,7 @@ class _Inputs(_Identity):
 
 
 class _Outputs(_Identity):
-    """Where its outputs leave."""
+    """The node where a submodule's outputs leave."""
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

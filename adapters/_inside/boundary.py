@@ -19,7 +19,7 @@ class Boundary(NamedTuple):
         return f"{self.kind}|{self.path}|{self.turn}|{n}"
 
     def probe(self, name: str) -> str:
-        """The name of the probe of a value with this name."""
+        """Return the name of the probe of a value with this name."""
         return self._replace(kind="probe").spell(int(name.rpartition("|")[2]))
 
     @classmethod

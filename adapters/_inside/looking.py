@@ -1,4 +1,4 @@
-"""How users look into a model: watching and hooks by path."""
+"""Looking into a model: watching and hooks by path."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def exposed(eqn: Any, args: Sequence[Any], besides: Collection[str] = frozenset(
 
 
 def inner_names(eqn: Any, besides: Collection[str] = frozenset()) -> dict[str, Any]:
-    """The shapes of the values inside of an equation that have names, stacked."""
+    """Return the shapes of the values inside of an equation that have names, stacked."""
     found: dict[str, Any] = {}
     primitive = eqn.primitive.name
     for inner in jaxprs_in_params(eqn.params):
@@ -80,7 +80,7 @@ def _refuse(at: Boundary, primitive: str) -> None:
 
 
 def _run(eqn: Any, args: Sequence[Any], probes: Arrays) -> tuple[list[Any], Arrays]:
-    """The results of an equation with names in it, and the values that have them."""
+    """Run an equation with names in it; return its results and the values that have them."""
     params = eqn.params
     inner = params["jaxpr"]
     if eqn.primitive.name == "scan":
@@ -137,7 +137,7 @@ def _evaluate(
 
 
 def bind(eqn: Any, args: Sequence[Any]) -> list[Any]:
-    """The results of one equation."""
+    """Evaluate one equation."""
     bound = eqn.primitive.get_bind_params(eqn.params)
     functions, params = bound if isinstance(bound, tuple) else ((), bound)
     with eqn.ctx.manager:
@@ -146,7 +146,7 @@ def bind(eqn: Any, args: Sequence[Any]) -> list[Any]:
 
 
 def _names(eqn: Any) -> set[str]:
-    """All names inside of an equation."""
+    """Return all names inside of an equation."""
     found: set[str] = set()
     for inner in jaxprs_in_params(eqn.params):
         for e in inner.eqns:
@@ -155,5 +155,5 @@ def _names(eqn: Any) -> set[str]:
 
 
 def is_checkpoint(eqn: Any) -> bool:
-    """Whether an equation is a part that is computed again in backward."""
+    """Return True for an equation that is computed again in backward."""
     return {"jaxpr", "policy", "prevent_cse"} <= set(eqn.params)

@@ -79,7 +79,7 @@ class Split:
 
 
 def _leaves(value: Any, treedef: Any, at: Boundary) -> list[Any]:
-    """The leaves of what took a value's place."""
+    """Return the leaves of what took a value's place."""
     try:
         value = list(treedef.flatten_up_to(value))
     except ValueError:  # another structure, a list for a tuple perhaps
@@ -144,7 +144,7 @@ def split(fn: Callable[..., Any], shapes: Sequence[Any], trees: dict[Any, Any], 
 
 
 def _inlined(closed: Any) -> Callable[..., Any]:
-    """The program with its jitted parts that have tags written out."""
+    """Write out the jitted parts of a program that have tags."""
     jaxpr = closed.jaxpr
 
     def run(*arrays: Any) -> Any:
@@ -157,7 +157,7 @@ def _inlined(closed: Any) -> Callable[..., Any]:
 
 
 def _grouped(eqns: list[Any]) -> list[tuple[list[Any], Boundary | None, list[Any]]]:
-    """Equations up to each boundary, and the tags that make it up."""
+    """Group the equations up to each boundary, with the tags that make it up."""
     found: list[tuple[list[Any], Boundary | None, list[Any]]] = []
     body: list[Any] = []
     for eqn in eqns:
@@ -174,7 +174,7 @@ def _grouped(eqns: list[Any]) -> list[tuple[list[Any], Boundary | None, list[Any
 
 
 def _with_keys(body: list[Any], makers: dict[Any, Any]) -> list[Any]:
-    """The equations, after those that make the random keys they read: keys do not cross."""
+    """Put the equations after those that make their random keys: keys do not cross."""
     made = {v for eqn in body for v in eqn.outvars}
     before: dict[int, Any] = {}
 
@@ -233,8 +233,7 @@ def evaluate(jaxpr_eqns: Sequence[Any], held: dict[Any, Any], inline: bool = Fal
 
 
 def _checkpointed(eqn: Any, args: list[Any]) -> list[Any]:
-    """A part that is computed again in backward, with the names of what enters and leaves it
-    outside."""
+    """Run a part that is computed again in backward, the names at its ends outside."""
     inner = eqn.params["jaxpr"]
     tags = [e for e in inner.eqns if e.primitive.name == "tag"]
     entering = {e.invars[0]: e for e in tags if e.invars[0] in inner.invars}

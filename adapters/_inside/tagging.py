@@ -81,7 +81,7 @@ def matching(patterns: tuple[Any, ...], paths: list[str]) -> set[str]:
 
 
 def _matches(pattern: Any, path: str) -> bool:
-    """Whether a pattern means this very submodule, not one that it lies in."""
+    """Return True if a pattern means this very submodule, not one that it lies in."""
     if isinstance(pattern, re.Pattern):
         return pattern.fullmatch(path) is not None
     if pattern == path:

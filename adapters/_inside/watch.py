@@ -24,7 +24,7 @@ from .tagging import matching, plan_of
 
 
 class Watched(Mapping[str, Any]):
-    """What `model.watch` returns: activations of the last call, by path of the submodule.
+    """Activations of the last call, by path of the submodule; `model.watch` returns it.
 
     A submodule that the model calls several times has the last one here, all in `every[path]`.
 
@@ -101,7 +101,7 @@ class Hook(NamedTuple):
 
 
 class Watchers:
-    """All that watches one model. Empty for most."""
+    """The watches and hooks of one model. Empty for most."""
 
     def __init__(self) -> None:
         self.watched: list[Watched] = []
@@ -162,7 +162,7 @@ class Watchers:
 
 
 class _Between:
-    """What happens at the cuts of one call."""
+    """The work at the cuts of one call."""
 
     def __init__(self, watchers: Watchers, model: Any, paths: list[str]) -> None:
         self.model = model
@@ -213,19 +213,19 @@ class _Between:
 
 
 def _as_args(new: Any, args: Any) -> Any:
-    """The arguments after a hook that may have returned others."""
+    """Return the arguments after a hook that may have returned others."""
     return args if new is None else new if isinstance(new, tuple) else (new,)
 
 
 def _probe(zeros: Any) -> Any:
-    """What takes part in backward in place of values that are stacked by a loop."""
+    """Return what takes part in backward for values that are stacked by a loop."""
     if not (_is_tensor(zeros) and zeros.is_floating_point() and leafax.is_grad_enabled()):
         return zeros
     return leafax.zeros_like(zeros).requires_grad_()
 
 
 def _give_gradient(probe: Any, seen: Any) -> None:
-    """Let what was seen have its probe's gradient."""
+    """Give what was seen its probe's gradient."""
 
     def give(probe: Any) -> None:
         seen.grad = probe.grad

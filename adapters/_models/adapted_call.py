@@ -67,7 +67,7 @@ def _adder(factors: Mapping[str, Any], used: set[str], failed: set[str]) -> Call
     busy = False  # the narrow layer that `added` calls is a layer too
 
     def add(path: str, linear: Linear, x: Any, y: Any) -> Any:
-        """What a linear layer at this path returns for `x`, where it returned `y`."""
+        """Return what a linear layer at this path returns for `x`, where it returned `y`."""
         nonlocal busy
         if busy or path not in factors:
             return y
@@ -90,7 +90,7 @@ def _adder(factors: Mapping[str, Any], used: set[str], failed: set[str]) -> Call
 
 
 def adapted(pure: Pure, own: Any, leaves: Any, by: ById) -> tuple[Pure, Any]:
-    """The call of `pure` with the adapters of those of its own leaves that have one."""
+    """Return the call of `pure` with the adapters of those of its own leaves that have one."""
     places = tuple(i for i, t in enumerate(own) if t in by)
     if not places:
         return pure, leaves

@@ -1,4 +1,4 @@
-"""How a call of a Flax module is recorded: one opaque node, whose function never changes.
+"""Recording of a Flax module's call: one opaque node, whose function never changes.
 
 `call_jax` finds the compiled program by the function, so a model keeps one `Pure` a mode, and
 models of equal modules share it. Its result names the leaves that the call replaced; the
@@ -76,7 +76,7 @@ class Pure(ABC):
         return self is other or (type(other) is type(self) and other.facts == self.facts)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For a copy of the model: what it was cut into is JAX's, and cannot be copied."""
+        """Leave out, for copies of the model, what it was cut into, which is JAX's."""
         return {**vars(self), "splits": {}}
 
     @abstractmethod
@@ -87,15 +87,15 @@ class Pure(ABC):
 
     @abstractmethod
     def tagging(self, tagger: Any) -> AbstractContextManager[Any]:
-        """While this lasts, calls of submodules go through the tagger."""
+        """Send the calls of submodules through the tagger while this lasts."""
 
     @abstractmethod
     def adding(self, adder: Any) -> AbstractContextManager[Any]:
-        """While this lasts, linear layers return `adder(path, linear, x, y)` in place of `y`."""
+        """Make linear layers return `adder(path, linear, x, y)` for `y` while this lasts."""
 
     @abstractmethod
     def module_of(self, place: int) -> str:
-        """The path of the module that has the leaf at this place."""
+        """Return the path of the module that has the leaf at this place."""
 
     def note(self, *arguments: Any) -> None:
         """Remember the shapes of a call's arguments."""
@@ -109,7 +109,7 @@ def _shape(leaf: Any) -> Any:
 
 
 class _Identity:
-    """Stands for an object that has no hash."""
+    """A stand-in for an object that has no hash."""
 
     def __init__(self, held: Any) -> None:
         self.held = held
@@ -135,7 +135,7 @@ _MOST = 256
 
 
 def shared(pure: P) -> P:
-    """The first function that was made equal to this one."""
+    """Return the first function that was made equal to this one."""
     found = _MADE.setdefault(pure, pure)
     _MADE.move_to_end(found)
     if len(_MADE) > _MOST:
@@ -184,7 +184,7 @@ def record(pure: Pure, leaves: Sequence[Any], args: Any, kwargs: Any) -> Any:
 
 
 def with_tensors(tree: Any) -> Any:
-    """A call's arguments with tensors for arrays, as `call_jax` takes them, keys as `KeyData`.
+    """Return a call's arguments with tensors for arrays, as `call_jax` takes them.
 
     What else is in it is static: an array must not be taken for that.
     """
@@ -196,7 +196,7 @@ def with_tensors(tree: Any) -> Any:
 
 
 def abstract(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The shapes of a tree's tensors, and how to put arrays in their place."""
+    """Return the shapes of a tree's tensors, and how to put arrays in their place."""
 
     def shape(x: Any) -> Any:
         if not isinstance(x, leafax.Tensor):
@@ -207,7 +207,7 @@ def abstract(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
 
 
 def abstract_shapes(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
-    """The `ShapeDtypeStruct`s in a tree, and how to put arrays in their place."""
+    """Return the `ShapeDtypeStruct`s in a tree, and how to put arrays in their place."""
     flat, treedef = jax.tree.flatten(tree)
     places = [i for i, x in enumerate(flat) if isinstance(x, jax.ShapeDtypeStruct)]
     shapes = [flat[i] for i in places]
@@ -223,7 +223,7 @@ def abstract_shapes(tree: Any) -> tuple[list[Any], Callable[[Sequence[Any]], Any
 
 @functools.cache
 def flags_of(function: Any) -> tuple[Flag, ...]:
-    """The parameters of a method that switch training: name, position, meaning of True."""
+    """Return the parameters of a method that switch training: name, position, meaning of True."""
     parameters = list(inspect.signature(function).parameters.values())[1:]
     return tuple(
         (p.name, None if p.kind is p.KEYWORD_ONLY else i, FLAGS[p.name])
@@ -235,7 +235,7 @@ def flags_of(function: Any) -> tuple[Flag, ...]:
 def with_flags(
     flags: tuple[Flag, ...], training: bool, args: Any, kwargs: dict[str, Any]
 ) -> tuple[dict[str, Any], bool]:
-    """Keyword arguments with the flags that the caller left out, and whether the call trains.
+    """Return keyword arguments with the flags left out, and whether the call trains.
 
     A flag that the caller gives wins over the model's mode, for this call.
     """

@@ -1,4 +1,4 @@
-"""Where in a model a parameter is used: the order of first use, and blocks along it.
+"""Order in which a model uses its parameters, and the blocks along it.
 
 Paths do not tell (`bn` comes before `stem` in a dict), the traced call does: the program that JAX
 made of the model's last call is read, inner programs included.
@@ -18,7 +18,7 @@ from .calls import Pure, abstract_shapes
 
 
 def uses(pure: Pure) -> list[int]:
-    """The places of a call's leaves, in the order of their first use; unused ones are missing."""
+    """Return the places of a call's leaves, in the order of their first use, if they have one."""
     leaves, key, args, kwargs = pure.seen
     shapes, fill = abstract_shapes((leaves, key, args, kwargs))
 
@@ -49,7 +49,7 @@ def _walk(jaxpr: Jaxpr, leaf_of: dict[Any, int], found: dict[int, None]) -> None
 
 
 def node_of(name: str, blocks: str | None) -> str | None:
-    """The block that a path lies in: as many names as the pattern has; None if it matches not."""
+    """Return the block that a path lies in, of as many names as the pattern; None if none."""
     depth = 1 if blocks is None else blocks.count(".") + 1
     names = name.split(".")
     if len(names) <= depth:
@@ -65,8 +65,7 @@ def node_of(name: str, blocks: str | None) -> str | None:
 
 
 def levels(order: Sequence[str], names: Iterable[str], blocks: str | None) -> dict[str, int]:
-    """How deep each parameter lies: 0 before the first block, then 1, 2, ... a block; what is
-    used after the last block comes after it.
+    """Return each parameter's depth: 0 before the first block, then 1, 2, ... a block, and after.
 
     Args:
       order: paths in the order of first use.

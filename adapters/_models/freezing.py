@@ -22,15 +22,15 @@ class Freezing(ABC):
 
     @abstractmethod
     def _tensors(self) -> tuple[Tensors, Tensors]:
-        """Parameters and buffers by dotted path."""
+        """Return parameters and buffers by dotted path."""
 
     @abstractmethod
     def _statistics(self) -> Iterable[str]:
-        """Paths of the buffers that are BatchNorm statistics."""
+        """Return paths of the buffers that are BatchNorm statistics."""
 
     @abstractmethod
     def _stopped(self) -> set[str]:
-        """Paths of the statistics that were stopped."""
+        """Return paths of the statistics that were stopped."""
 
     @abstractmethod
     def _stop_statistics(self, names: set[str], stop: bool) -> None:
@@ -38,20 +38,19 @@ class Freezing(ABC):
 
     @abstractmethod
     def _quieten(self, names: set[str], stop: bool) -> None:
-        """Let dropout do nothing in the parts all of whose parameters are among these (and
-        earlier) names; or undo it."""
+        """Switch off dropout in parts with no parameters but these and earlier ones; or undo it."""
 
     @abstractmethod
     def _quiet(self) -> set[str]:
-        """The names that were given to `_quieten`."""
+        """Return the names that were given to `_quieten`."""
 
     @abstractmethod
     def _classes(self) -> dict[str, type]:
-        """The class of each submodule, by path."""
+        """Return the class of each submodule, by path."""
 
     @abstractmethod
     def _order(self) -> list[str]:
-        """Paths of parameters in the order of their first use in the last call."""
+        """Return paths of parameters in the order of their first use in the last call."""
 
     @abstractmethod
     def _unsettle(self) -> None:
@@ -151,7 +150,7 @@ class Freezing(ABC):
         return self
 
     def _early(self, n: int, blocks: str | None) -> set[str]:
-        """What comes before the last n blocks."""
+        """Return the paths that come before the last n blocks."""
         level = self._levels(blocks)
         parts = len({node_of(name, blocks) for name in level} - {None})
         if not 0 <= n <= parts:
@@ -161,7 +160,7 @@ class Freezing(ABC):
     # ------------------------------------------------------------ groups
 
     def groups(self, options: Mapping[Any, Mapping[str, Any]], **rest: Any) -> list[dict[str, Any]]:
-        """Parameter groups by path, for any optimizer of `leafax.optim`.
+        """Make parameter groups by path, for any optimizer of `leafax.optim`.
 
         Frozen parameters are in their groups too: an optimizer leaves them alone until they are
         thawed.
@@ -191,7 +190,7 @@ class Freezing(ABC):
     def layerwise_groups(
         self, lr: float, decay: float, *, blocks: str | None = None, **options: Any
     ) -> list[dict[str, Any]]:
-        """Parameter groups whose rate falls from the output to the input, block by block.
+        """Make parameter groups whose rate falls from output to input, block by block.
 
         What follows the last block has `lr`, the last block `lr * decay`, the one before it
         `lr * decay**2`, and what comes before the first block the smallest.
@@ -214,5 +213,5 @@ class Freezing(ABC):
 
 
 def differentiable(t: Any) -> bool:
-    """Whether a tensor of this dtype can require grad."""
+    """Return True if a tensor of this dtype can require grad."""
     return bool(t.is_floating_point() or t.is_complex())

@@ -16,7 +16,7 @@ def groups(
     classes: Callable[[], dict[str, type]],
     rest: Options,
 ) -> list[dict[str, Any]]:
-    """Groups of named parameters; see `Model.groups`."""
+    """Make groups of named parameters; see `Model.groups`."""
     taken: set[str] = set()
     found = []
     for what, chosen_options in options.items():
@@ -37,7 +37,7 @@ def groups(
 def layerwise(
     parameters: Tensors, levels: dict[str, int], lr: float, decay: float, options: Options
 ) -> list[dict[str, Any]]:
-    """Groups by level, the last first, with rates that fall toward the input."""
+    """Make groups by level, the last first, with rates that fall toward the input."""
     last = max(levels.values())
     found = []
     for level in sorted(set(levels.values()), reverse=True):

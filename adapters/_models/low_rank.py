@@ -1,4 +1,4 @@
-"""What a low-rank adapter adds to the output of a linear layer, without building its kernel.
+"""Low-rank terms in the output of a linear layer, without building their kernel.
 
 A layer is linear in its kernel, so with `a @ b` for a kernel it is the layer with `a` for a kernel
 and `rank` outputs, then a product with `b`. The layers' settings have the same names in linen and
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 def added(
     kind: str, layer: Any, shape: tuple[int, ...], x: Any, a: Any, b: Any, equation: str | None
 ) -> Any:
-    """What `x` gives for the kernel `a @ b`; None if these factors do not fit this layer.
+    """Compute what `x` gives for the kernel `a @ b`; None if these factors do not fit this layer.
 
     Args:
       kind: `"dense"`, `"general"`, `"conv"` or `"einsum"`.
@@ -43,7 +43,7 @@ def added(
 
 
 def _inputs(kind: str, layer: Any, shape: tuple[int, ...], a: Any) -> int | None:
-    """How many of the kernel's dimensions the layer sums over."""
+    """Return how many of the kernel's dimensions the layer sums over."""
     if kind == "general":
         if getattr(layer, "batch_dims", ()) or getattr(layer, "batch_axis", ()):
             return None

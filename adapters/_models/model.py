@@ -1,4 +1,4 @@
-"""What models of both Flax libraries share: leaf tensors by dotted path, and how to freeze them.
+"""Base of the models of both Flax libraries: leaf tensors by dotted path, and freezing.
 
 A model holds its Flax variables as leafax tensors. Parameters are leaves that require grad;
 everything else that the module carries (statistics, caches, random state) is a buffer. The
@@ -25,7 +25,7 @@ from .select import Tensors, near
 
 
 class Incompatible(NamedTuple):
-    """What `load_state_dict` found no place or no value for."""
+    """Names that `load_state_dict` found no place or no value for."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -38,11 +38,11 @@ class Model(Freezing, Looking):
 
     @abstractmethod
     def _name(self) -> str:
-        """The name of the module's class."""
+        """Return the name of the module's class."""
 
     @abstractmethod
     def _loan(self) -> Borrowed:
-        """The arrays that the model was made of, until a step replaces them."""
+        """Return the arrays that the model was made of, until a step replaces them."""
 
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -54,36 +54,36 @@ class Model(Freezing, Looking):
 
     @abstractmethod
     def mask(self) -> Any:
-        """A mask of the Flax parameters: True where trainable, for plain JAX and optax users."""
+        """Return a mask of the Flax parameters for plain JAX and optax: True where trainable."""
 
     # ------------------------------------------------------------ tensors by path
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
-        """Each parameter with its dotted path; a shared one appears once."""
+        """Yield each parameter with its dotted path; a shared one appears once."""
         return _named(self._tensors()[0], prefix, recurse)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """Each parameter, frozen ones too."""
+        """Yield each parameter, frozen ones too."""
         return (t for _, t in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
-        """Each tensor that is no parameter, with its dotted path."""
+        """Yield each tensor that is no parameter, with its dotted path."""
         return _named(self._tensors()[1], prefix, recurse)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """Each tensor that is no parameter: statistics, caches, random state."""
+        """Yield each tensor that is no parameter: statistics, caches, random state."""
         return (t for _, t in self.named_buffers(recurse=recurse))
 
     def get_parameter(self, path: str) -> Any:
-        """The parameter at a dotted path."""
+        """Return the parameter at a dotted path."""
         return _get(self._tensors()[0], path, "parameter")
 
     def get_buffer(self, path: str) -> Any:
-        """The buffer at a dotted path."""
+        """Return the buffer at a dotted path."""
         return _get(self._tensors()[1], path, "buffer")
 
     def get_submodule(self, path: str) -> Any:
-        """The part of the model at a dotted path; `""` is the model itself."""
+        """Return the part of the model at a dotted path; `""` is the model itself."""
         part: Any = self
         for name in path.split(".") if path else ():
             part = part[int(name)] if name.isdigit() else getattr(part, name)
@@ -102,7 +102,7 @@ class Model(Freezing, Looking):
         """
 
     def eval(self) -> Self:
-        """Let calls keep all units, normalise by the statistics and leave them alone."""
+        """Switch to evaluation: keep all units, normalise by the statistics, update none."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
@@ -136,7 +136,7 @@ class Model(Freezing, Looking):
     # ------------------------------------------------------------ saving
 
     def state_dict(self) -> Tensors:
-        """All tensors by path, as they are now.
+        """Return all tensors by path, as they are now.
 
         Unlike PyTorch's, the values do not follow the model as it trains on: arrays are
         immutable, so a snapshot costs no copy.
@@ -204,7 +204,7 @@ class Model(Freezing, Looking):
 
 
 def compute_dtype(dtype: Any) -> Any:
-    """JAX's dtype for a leafax one, or None."""
+    """Return JAX's dtype for a leafax one, or None."""
     if dtype is None:
         return None
     if not getattr(dtype, "is_floating_point", False):
@@ -213,13 +213,13 @@ def compute_dtype(dtype: Any) -> Any:
 
 
 def autocast_dtype() -> Any:
-    """JAX's dtype for what autocast computes in, or None where it is off."""
+    """Return JAX's dtype for what autocast computes in, or None where it is off."""
     dtype = leafax.amp.compute_dtype()
     return None if dtype is None else dtype.np
 
 
 def to_tensor(leaf: Any) -> Any:
-    """A Flax leaf as a tensor: a JAX array is held without a copy, NumPy's is copied."""
+    """Make a Flax leaf a tensor: a JAX array is held without a copy, NumPy's is copied."""
     return leafax.as_tensor(leaf if isinstance(leaf, jax.Array) else jnp.array(leaf))
 
 

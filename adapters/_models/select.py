@@ -1,4 +1,4 @@
-"""Which of a model's tensors a pattern means."""
+"""Selection of a model's tensors by pattern."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Tensors = dict[str, Any]
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """The known names most like `name`, for a message."""
+    """Return the known names most like `name`, for a message."""
     found = difflib.get_close_matches(name, list(known), n=3, cutoff=0.0)
     return ", ".join(f"`{one}`" for one in found) or "none"
 
@@ -21,7 +21,7 @@ def near(name: str, known: Iterable[str]) -> str:
 def choose(
     tensors: Tensors, what: tuple[Any, ...], classes: Callable[[], dict[str, type]]
 ) -> set[str]:
-    """Paths that globs, regular expressions, predicates or module classes select.
+    """Select paths by globs, regular expressions, predicates or module classes.
 
     Args:
       tensors: by path.
@@ -49,7 +49,7 @@ def choose(
 
 
 def _below(tensors: Tensors, kind: type, classes: dict[str, type]) -> set[str]:
-    """What lies in submodules of a class."""
+    """Return what lies in submodules of a class."""
     parts = {path for path, found in classes.items() if issubclass(found, kind)}
     chosen = {
         name for name in tensors
@@ -76,7 +76,7 @@ def check_rule(what: str, rule: Any) -> None:
 
 
 def with_their_parameters(chosen: set[str], parameters: Tensors, stats: Tensors) -> set[str]:
-    """Statistics that were chosen, or all of whose module's parameters were."""
+    """Return statistics that were chosen, or all of whose module's parameters were."""
     siblings: dict[str, list[str]] = {}
     for name in parameters:
         siblings.setdefault(name.rpartition(".")[0], []).append(name)
@@ -85,7 +85,7 @@ def with_their_parameters(chosen: set[str], parameters: Tensors, stats: Tensors)
 
 
 def parts_within(parameters: Tensors, chosen: Collection[str]) -> set[str]:
-    """The largest parts (paths of modules) all of whose parameters are chosen."""
+    """Return the largest parts (paths of modules) all of whose parameters are chosen."""
     inside: dict[str, bool] = {}
     for name in parameters:
         names = name.split(".")

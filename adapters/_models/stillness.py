@@ -34,7 +34,7 @@ def stillness(module: Any) -> Stillness | None:
 
 
 def mode_of(module: Any) -> bool:
-    """The mode that a module has where nothing of it is stopped."""
+    """Return the mode that a module has where nothing of it is stopped."""
     held = stillness(module)
     return bool(module.training if held is None or not _is_still(held) else held.mode)
 

@@ -81,7 +81,7 @@ class Summary:
     __repr__ = __str__
 
     def text(self) -> str:
-        """The table as plain text, without rich."""
+        """Return the table as plain text, without rich."""
         body, footer = [row.cells() for row in self.rows], self._footer()
         widths = [max(map(len, column)) for column in zip(HEADER, *body, *footer, strict=True)]
         rule = "  ".join("-" * width for width in widths)
@@ -162,7 +162,7 @@ def _together(path: str, kind: str, rows: list[Row]) -> Row:
 
 
 def _state_bytes(optimizer: Any) -> tuple[dict[int, int], int]:
-    """Bytes of optimizer state by parameter (by id), and those that belong to none."""
+    """Count bytes of optimizer state by parameter (by id), and those that belong to none."""
     params = [p for group in optimizer.param_groups for p in group["params"]]
     found: dict[int, int] = {}
     rest = 0

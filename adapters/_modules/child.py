@@ -97,7 +97,7 @@ class FlaxChild(FlaxPart):
         return getattr(self.model, name)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies: the model tells what tensors there are."""
+        """Leave out, for copies, the tensors: the model tells which there are."""
         return {k: v for k, v in super().__getstate__().items() if k not in (*_MEMBERS, "_places")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

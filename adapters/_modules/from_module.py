@@ -33,7 +33,7 @@ def check_module(module: Any) -> None:
 
 
 def members_of(module: nn.Module) -> dict[str, tuple[str, Any]]:
-    """The tensors of a module by path, each with its kind.
+    """Return the tensors of a module by path, each with its kind.
 
     Returns:
       By dotted path `"parameter"`, `"statistic"` (of a batch norm) or `"buffer"`, and the tensor.
@@ -48,14 +48,14 @@ def members_of(module: nn.Module) -> dict[str, tuple[str, Any]]:
 
 
 def array_of(t: Any) -> Any:
-    """A tensor's array, in the dtype that JAX has for it."""
+    """Return a tensor's array, in the dtype that JAX has for it."""
     array = t.jax()
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     return array if array.dtype == dtype else jnp.asarray(np.asarray(array), dtype)
 
 
 def nested(flat: Mapping[str, Any]) -> Tree:
-    """The tree of what is given by dotted path. Inverse of `flattened`."""
+    """Build the tree of what is given by dotted path. Inverse of `flattened`."""
     tree: Tree = {}
     for path, x in flat.items():
         *parts, name = path.split(".")

@@ -57,7 +57,7 @@ class FromModule(flax_nn.Module):
 
 
 def _first(key: Any, tree: Any) -> Any:
-    """Where variables begin: the module's own tensors."""
+    """Make the first variables: the module's own tensors."""
     if not isinstance(tree, dict):
         return array_of(tree)
     return {name: _first(key, below) for name, below in tree.items()}

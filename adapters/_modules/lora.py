@@ -49,7 +49,7 @@ class AdaptersOf(MutableMapping[Any, Any]):
         ]
 
     def _flax(self, kernel: Any) -> Any:
-        """The adapters of the Flax model that a parameter belongs to, if one does."""
+        """Return the adapters of the Flax model that a parameter belongs to, if one does."""
         for child in self.module.modules():
             if isinstance(child, FlaxChild) and any(t is kernel for t in child.parameters()):
                 return child.model._adapted_by()
@@ -101,7 +101,7 @@ def _adapt(module: nn.Module, factors: dict[str, Any]) -> None:
 
 @functools.cache
 def _derived(base: Any, names: tuple[str, ...]) -> Any:
-    """The class of modules of a class that have factors for parameters of these names."""
+    """Return the class of modules of a class that have factors for parameters of these names."""
     fields: dict[str, Any] = {name: property(functools.partial(_sum, name)) for name in names}
     fields |= {"__module__": base.__module__, "__qualname__": base.__qualname__}
     fields |= {"_adapted": base, "__reduce_ex__": _reduced, "__doc__": base.__doc__}
@@ -119,7 +119,7 @@ def _sum(name: str, module: Any) -> Any:
 
 
 def _reduced(self: Any, protocol: Any) -> Any:
-    """Copies and pickles of an adapted module name the class that its own is derived from."""
+    """Name the class that an adapted module's own is derived from, for copies and pickles."""
     kind = type(self)
     return _blank, (kind._adapted, tuple(sorted(self.__dict__[_FIELD]))), self.__getstate__()
 
@@ -133,7 +133,7 @@ def _blank(base: Any, names: tuple[str, ...]) -> Any:
 
 
 def _held(module: Any) -> tuple[Any, Any, Any, float]:
-    """The weight, the factors in its dtype, and their scale."""
+    """Return the weight, the factors in its dtype, and their scale."""
     weight, factors = module._parameters["weight"], module.__dict__[_FIELD]["weight"]
     return weight, factors.a.to(weight.dtype), factors.b.to(weight.dtype), factors.scale
 

@@ -27,16 +27,16 @@ class ModuleView(Freezing):
         self.module = module
 
     def _flax(self) -> dict[str, Any]:
-        """Flax models in the module, by what paths of theirs begin with."""
+        """Return Flax models in the module, by what paths of theirs begin with."""
         found = self.module.named_modules()
         return {_before(path): m.model for path, m in found if isinstance(m, FlaxChild)}
 
     def _own(self) -> list[tuple[str, nn.Module]]:
-        """The modules that are no parts of a Flax model."""
+        """Return the modules that are no parts of a Flax model."""
         return [(p, m) for p, m in self.module.named_modules() if not isinstance(m, FlaxPart)]
 
     def _shared_out(self, names: Iterable[str]) -> tuple[set[str], list[tuple[Any, set[str]]]]:
-        """Paths of our own, and for each Flax model those that lie in it, from there."""
+        """Split paths into our own, and for each Flax model those that lie in it, from there."""
         own, flax = set(names), []
         for before, model in self._flax().items():
             below = {name for name in own if name.startswith(before)}
@@ -116,7 +116,7 @@ class ModuleView(Freezing):
         return found
 
     def _order(self) -> list[str]:
-        """The order in which parameters are registered; a Flax model's is that of their use."""
+        """Return the order in which parameters are registered, or used in a Flax model."""
         flax = self._flax()
         order: dict[str, None] = {}
         for name, _ in self.module.named_parameters():

@@ -1,4 +1,4 @@
-"""Which output may be written where which donated input was.
+"""Donation of buffers: the output that is written where a donated input was.
 
 XLA can write an output into a donated buffer of equal shape and dtype, and JAX pairs them in
 order: the first such output with the first such input. If that puts a gradient where the momentum

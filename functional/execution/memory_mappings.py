@@ -1,4 +1,4 @@
-"""How many programs a process can hold: XLA crashes when Linux refuses it another mapping.
+"""Memory mappings of the process: XLA crashes when Linux refuses it another one.
 
 A compiled program takes six to eight memory mappings, and Linux allows a process 65,530 unless its
 administrator says otherwise. A program that is never met again (a shape that comes once, a

@@ -1,4 +1,4 @@
-"""Running a program op by op: what is met for the first time may never be met again."""
+"""Programs run op by op, as what is met for the first time may never be met again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running programs: what was compiled is found by structure, never by Python identity.
+"""Compiled programs, found again by structure, never by Python identity.
 
 A program met for the first time runs op by op if that is the cheaper way to its values: every
 op that ran alone before dispatches in microseconds, while compiling the program costs more the
@@ -41,7 +41,7 @@ _wide: list[Any] = []  # contexts of 64-bit mode that nobody is in: to make one 
 
 
 class Outcome(NamedTuple):
-    """What one run of a plan gave."""
+    """The results of one run of a plan."""
 
     outputs: tuple[Any, ...]
     residuals: tuple[Any, ...]

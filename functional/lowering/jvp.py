@@ -1,4 +1,4 @@
-"""Forward derivatives as calls: what carries a tangent through an op.
+"""Forward derivatives as calls, which carry tangents through an op.
 
 `JvpCall` is the pair of `VjpCall`: an ordinary call, so it can be differentiated in its turn, in
 either direction. It evaluates the op again beside its derivative; XLA finds what is the same.

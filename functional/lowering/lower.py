@@ -1,4 +1,4 @@
-"""From a program to one pure JAX function.
+"""Lowering of a program to one pure JAX function.
 
 A node whose gradient is wanted in the same program is evaluated by `jax.vjp` once, and its
 gradient node calls the closure: nothing is computed twice. Which pairs share is decided here,
@@ -22,7 +22,7 @@ from .vjp import VjpCall, differentiate
 
 
 class FaultSite(NamedTuple):
-    """One data-dependent check: how to raise it, should its flag be set."""
+    """One data-dependent check: the error to raise, should its flag be set."""
 
     error: type[Exception]
     message: str
@@ -30,7 +30,7 @@ class FaultSite(NamedTuple):
 
 
 class Side:
-    """What tracing a lowered function finds out besides its outputs; the same at every trace."""
+    """The by-products of tracing a lowered function, the same at every trace."""
 
     def __init__(self) -> None:
         self.residuals: list[Residual] = []

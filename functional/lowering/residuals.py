@@ -1,4 +1,4 @@
-"""What backward keeps of a node over a cut: the arrays of its `jax.vjp` closure.
+"""Residuals: the arrays of a node's `jax.vjp` closure that backward keeps over a cut.
 
 They are returned by the program that ran the node, and taken by the one that has its gradient
 (`ResidualCall`).
@@ -17,7 +17,7 @@ from .vjp import Pullback, PullMeta, ResidualCall, differentiate
 
 
 class Residual:
-    """How to rebuild one node's pullback from the arrays that a program returned.
+    """A recipe that rebuilds one node's pullback from the arrays that a program returned.
 
     Attributes:
       treedef: the structure of the `jax.vjp` closure.

@@ -1,4 +1,4 @@
-"""Gradients as calls: what a gradient node computes.
+"""Gradients as calls, which a gradient node stands for.
 
 `VjpCall` takes the inputs of the call that it differentiates and the cotangents. Being an
 ordinary call, it can itself be differentiated; that a node and its gradient share one `jax.vjp`

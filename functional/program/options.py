@@ -1,4 +1,4 @@
-"""Which way an op is computed, where there are several with the same values.
+"""Choices between ways to compute an op that give the same values.
 
 An op says what is meant, so its body may choose by shape and device. `lowerings(convolution="xla")`
 turns a choice off for programs that are compiled from then on.

@@ -1,4 +1,4 @@
-"""What a recorded program is: calls of ops on numbered values, as plain data.
+"""Recorded programs: calls of ops on numbered values, as plain data.
 
 A `Program` is a list of entries in recording order. An entry is an `Input` or a `Node`; both
 number the values that they add. Nothing here holds an array or knows how a program is run:
@@ -52,7 +52,7 @@ class Aval(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """Stands in a call's template for the call's `index`-th array."""
+    """A place in a call's template for the call's `index`-th array."""
 
     index: int  # type: ignore[assignment]  # hides `tuple.index`, which no one calls
 

@@ -1,4 +1,4 @@
-"""What a call traces to for any lengths.
+"""Traces of calls that hold for any lengths.
 
 An episode, a sentence, the rows that a mask leaves: the same calls are met with lengths that are
 new each time, and to trace one takes milliseconds. So a call that came with other lengths before is
@@ -43,7 +43,7 @@ Size = Callable[[int], Any]  # what stands for a length; small ones stand for th
 
 
 class AnyLengths:
-    """What can be traced for any lengths: a call, or anything else with an `evaluate`.
+    """A call, or anything else with an `evaluate`, that can be traced for any lengths.
 
     Attributes:
       general: what it and its gradients trace to, by pattern of lengths.
@@ -89,13 +89,13 @@ def resized(aval: Aval, size: Size) -> Aval:
 
 
 class Mark(NamedTuple):
-    """Stands for a length in a pattern."""
+    """A length in a pattern, by its number."""
 
     index: int  # type: ignore[assignment]  # hides `tuple.index`, which no one calls
 
 
 class Product(NamedTuple):
-    """Stands in a pattern for a length that is a product of others.
+    """A length in a pattern that is a product of others.
 
     Attributes:
       factors: what stands for these.
@@ -141,7 +141,7 @@ class Lengths:
 
 
 class Traced:
-    """What a call traces to where some of its lengths are symbols.
+    """A call's trace in which some of its lengths are symbols.
 
     Attributes:
       call: with these symbols.

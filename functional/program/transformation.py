@@ -1,4 +1,4 @@
-"""Which JAX transformation is tracing this thread's code, and how to compute outside of it."""
+"""The JAX transformation that traces this thread's code, and computing outside of it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ MOST = 1 << 18
 
 
 class Evaluator:
-    """What a function traces to, as steps of NumPy.
+    """A traced function, as steps of NumPy.
 
     Args:
       jaxpr: of the function.

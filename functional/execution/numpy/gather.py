@@ -15,7 +15,7 @@ from jax.lax import GatherScatterMode
 
 
 class _Windows:
-    """Where windows of an operand lie.
+    """The places where windows of an operand lie.
 
     Args:
       shape: the operand's.

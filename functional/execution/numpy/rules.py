@@ -1,4 +1,4 @@
-"""JAX's primitives in NumPy: of each its avals and parameters give a function of arrays."""
+"""JAX's primitives in NumPy: each rule makes a function of arrays of avals and parameters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Rule = Callable[..., Callable[..., Any]]
 
 
 class Unsupported(Exception):
-    """Something is for XLA."""
+    """Raised for a program that NumPy leaves to XLA."""
 
 
 def _plain(fn: Any) -> _Rule:

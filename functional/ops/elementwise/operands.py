@@ -1,4 +1,4 @@
-"""What the elementwise families share: promotion with PyTorch's shape check, error texts."""
+"""Tools of the elementwise families: promotion with PyTorch's shape check, error texts."""
 
 from __future__ import annotations
 

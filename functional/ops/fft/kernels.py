@@ -1,4 +1,4 @@
-"""What PyTorch makes all transforms of `torch.fft` of: `_fft_c2c`, `_fft_r2c` and `_fft_c2r`."""
+"""The kernels of all transforms of `torch.fft`: `_fft_c2c`, `_fft_r2c` and `_fft_c2r`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch asks of matrices before it computes, in its words.
+"""Checks of matrices before anything is computed, in PyTorch's words.
 
 One function for each check that its own ops share; an op calls those that PyTorch's calls, in the
 same order, since the first that fails is what the caller reads. They look at shapes and dtypes

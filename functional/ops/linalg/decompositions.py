@@ -195,7 +195,7 @@ def _is_lower(A: Array, UPLO: str) -> bool:  # noqa: N803
 @op(name="eigh", **LINALG, backward="LinalgEighBackward0",
     saves={"eigenvalues": "*", "eigenvectors": "*"}, residuals=True)  # fmt: skip
 def eigh(A: Array, UPLO: str = "L") -> Eigh:  # noqa: N803
-    """Compute eigenvalues (smallest first) and eigenvectors of symmetric matrices, by a
+    """Compute eigenvalues, smallest first, and eigenvectors of symmetric matrices, by a
     triangle."""
     lower = _is_lower(A, UPLO)
     if not A.size:  # of integers too

@@ -1,4 +1,4 @@
-"""What is read from eigenvalues and singular values: ranks, condition numbers, `eig`."""
+"""Results read from eigenvalues and singular values: ranks, condition numbers, `eig`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bodies of the `nn_*` families share: dtypes, dimensions, reductions, error texts."""
+"""Tools of the families of `nn`: dtypes, dimensions, reductions, error texts."""
 
 from __future__ import annotations
 

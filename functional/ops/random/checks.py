@@ -1,4 +1,4 @@
-"""What random ops refuse: bounds that their dtype cannot hold, and parameters out of range.
+"""Checks of random ops: bounds that their dtype can hold, and parameters in range.
 
 Each takes the op's own arguments. They look at Python numbers only: the op's body asks as long as
 its numbers are such, the recorder (`Op.need`) before one becomes a runtime input.
