@@ -12,7 +12,7 @@ from .._autograd.graph import edges
 from .._autograd.graph import grad_dtype as _grad_dtype
 from .._core.transforms_running import active
 from .._core.trie import LEAF, NODE, NOWHERE, local, resting
-from .._core.vmap_protocol import hides_grad
+from .._core.vmap_checks import hides_grad
 from .._runtime.side_programs import compute_elsewhere
 from .._storage.autograd_roles import alias
 from .._storage.data_writes import flagged
@@ -31,7 +31,7 @@ class AutogradMixin(HooksMixin):
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are computed for this tensor."""
-        return self._tracked and (local.look is None or not _hidden(self))
+        return self._tracked and (local.vmap is None or not _hidden(self))
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -325,7 +325,7 @@ def _begins(t: Any) -> bool:
     """Whether to the function that is transformed `t` has no history, though the trace has one."""
     if not active.depth:
         return False
-    return any(t is a for a in active.arguments) or local.look is not None and _hidden(t)
+    return any(t is a for a in active.arguments) or local.vmap is not None and _hidden(t)
 
 
 def _hidden(t: Any) -> bool:

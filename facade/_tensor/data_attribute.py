@@ -11,7 +11,7 @@ from .._core.handle import Handle
 from .._core.locks import sharing
 from .._core.python_data import name_of_type
 from .._core.trie import LEAF, NOWHERE, local, resting
-from .._core.vmap_protocol import refuse
+from .._core.vmap_checks import refuse_in_vmap
 from .._storage.autograd_roles import alias, keep_edge, tag
 from .._storage.data_writes import moved, replaced
 from .._storage.read import was_leaf
@@ -31,14 +31,14 @@ class DataMixin(Handle):
     @property
     def data(self) -> Any:
         """This tensor's data without history or shared version counter."""
-        refuse("data", self)
+        refuse_in_vmap("data", self)
         return detach(self, own=True)
 
     @data.setter
     def data(self, other: Any) -> None:
         if not isinstance(other, DataMixin):
             raise TypeError("Variable data has to be a tensor, but got " + name_of_type(other))
-        refuse("set_data", self)
+        refuse_in_vmap("set_data", self)
         refuse_write(self)
         requires_grad = self._tracked  # type: ignore[attr-defined]
         if requires_grad and not (other.is_floating_point() or other.is_complex()):  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import jax
 from .._core.dtypes import device
 from .._core.handle import Handle
 from .._core.memory_format import strided
-from .._core.vmap_protocol import refuse
+from .._core.vmap_checks import refuse_in_vmap
 
 _CPU = device("cpu")
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu"}
@@ -76,7 +76,7 @@ class DeviceMixin(Handle):
         return self
 
     def is_pinned(self, device: Any = None) -> bool:
-        refuse("is_pinned", self)
+        refuse_in_vmap("is_pinned", self)
         return False
 
     def share_memory_(self) -> Any:

@@ -62,7 +62,7 @@ class Watch:
 
 def _all_examples(grad: Any) -> Any:
     """The gradient; inside a `vmap` that of all examples."""
-    if local.look is None:
+    if local.vmap is None:
         return grad
     from ..func import debug_unwrap
 

@@ -148,7 +148,7 @@ class Function(metaclass=FunctionMeta):
                 "jacrev, ...), it must override the setup_context staticmethod. For more details, "
                 "please see https://pytorch.org/docs/main/notes/extending.func.html"
             )
-        if local.look is not None and active.depth:
+        if local.vmap is not None and active.depth:
             from . import _function_vmap
 
             _function_vmap.check(cls)  # also where nothing differs from example to example

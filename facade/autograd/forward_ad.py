@@ -8,7 +8,7 @@ from .._autograd.forward_mode import dual as _dual
 from .._core.grad_modes import Scope as _Scope
 from .._core.handle import Handle
 from .._core.trie import local
-from .._core.vmap_protocol import refuse
+from .._core.vmap_checks import refuse_in_vmap
 
 _current_level = -1
 _NUMBERS: list[int] = []  # the recorder's number of each level of this module
@@ -80,7 +80,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     for name, t in (("primal", tensor), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
-    refuse("_make_dual", tensor, tangent)
+    refuse_in_vmap("_make_dual", tensor, tangent)
     return made_dual(tensor, tangent, level)
 
 
@@ -104,7 +104,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
             "_unpack_dual(): argument 'dual' (position 1) must be Tensor, not "
             f"{type(tensor).__name__}"
         )
-    refuse("_unpack_dual", tensor)
+    refuse_in_vmap("_unpack_dual", tensor)
     if level and level >= len(_NUMBERS):
         raise RuntimeError("Invalid level given to _fw_primal")
     number = _number(level)

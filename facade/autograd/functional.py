@@ -14,7 +14,7 @@ from .._core.grad_modes import enable_grad, set_grad_enabled
 from .._core.handle import Handle
 from .._core.transforms_running import allowed
 from .._core.trie import local
-from .._core.vmap_protocol import refuse
+from .._core.vmap_checks import refuse_in_vmap
 from ._functional_rows import at_once, one_by_one, reached
 from ._strict import check_requires_grad, fill_in_zeros
 
@@ -197,7 +197,7 @@ def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> 
     basis = _construct_standard_basis_for(inputs, sizes)
     if opened.levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    refuse("_make_dual", *inputs)
+    refuse_in_vmap("_make_dual", *inputs)
     many_out: list[bool] = []
     shapes: list[Any] = []
 

@@ -20,11 +20,11 @@ from ..._core.memory_format import contiguous_format
 from ..._core.trie import NOWHERE, Mode, State, local, resting
 from ..._core.warn_once import warn_once
 from ..._rules.strides.layouts import is_dense
-from ..._tracing.jax_transforms import refuse_gradient
 from ..._storage.autograd_roles import alias, spread
 from ..._storage.shared_storage import detach
 from ..._storage.strides import stride
 from ..._tracing.inputs import enter, make
+from ..._tracing.jax_transforms import refuse_gradient
 from ..graph.accumulate_grad import AccumulateGrad
 from ..graph.grad_dtype import wanted
 from ..graph.node import Node

@@ -12,7 +12,7 @@ import numpy as np
 from leafax.functional.program.op import TABLE, Op
 
 from ..._core.handle import Handle
-from ..._core.vmap_protocol import differ
+from ..._core.vmap_checks import differs_in_vmap
 from ..._core.warn_once import warn_once
 from ..._storage.write import written
 from ..._tracing.record import apply
@@ -25,7 +25,7 @@ _F = "nn.functional."
 @composes("index_select")
 def _index_select(input: Any, dim: int, index: Any) -> Any:
     """Inside `vmap` PyTorch gathers along an index of the input's dims."""
-    if not differ(input, index) or index.dim() >= input.dim():
+    if not differs_in_vmap(input, index) or index.dim() >= input.dim():
         return None
     if index.dim():
         shape = [1] * input.dim()

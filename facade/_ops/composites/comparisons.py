@@ -9,7 +9,7 @@ import numpy as np
 from leafax.functional.program.op import TABLE
 
 from ..._core.grad_modes import no_grad
-from ..._core.vmap_protocol import refuse
+from ..._core.vmap_checks import refuse_in_vmap
 from ..._signatures.check_arguments import check_lines
 from ..._storage.conj_neg_bits import held
 from ..._tracing.record import apply
@@ -17,7 +17,7 @@ from ..._tracing.record import apply
 
 def equal(input: Any, other: Any) -> bool:
     """Tell whether two tensors have the same shape and values; runs the program."""
-    refuse("equal", input, other)
+    refuse_in_vmap("equal", input, other)
     if tuple(input.shape) != tuple(other.shape):
         return False
     return bool(np.array_equal(held(input), held(other)))
@@ -29,7 +29,7 @@ def allclose(
 ) -> bool:  # fmt: skip
     """Tell whether `|input - other| <= atol + rtol * |other|` everywhere; runs the program."""
     check_lines(("Tensor input, Tensor other",), (input, other), {}, "allclose")
-    refuse("allclose", input, other)
+    refuse_in_vmap("allclose", input, other)
     with no_grad():  # no view is asked for its history
         near = apply(TABLE["isclose"], input, other, rtol, atol, equal_nan)
         return bool(near.all().item())

@@ -14,7 +14,7 @@ from ..._core.handle import Handle
 from ..._core.memory_format import RANKS
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
-from ..._core.vmap_protocol import refuse
+from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn_once
 from ..._storage.conj_neg_bits import is_conj
 from ..._storage.write import written_once
@@ -50,9 +50,9 @@ def clone_of(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def clone(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if local.look is not None and kwargs.get("memory_format") in RANKS:
+        if local.vmap is not None and kwargs.get("memory_format") in RANKS:
             last = {4: "ChannelsLast", 5: "ChannelsLast3d"}
-            refuse(f"clone to {last[RANKS[kwargs['memory_format']]]}", self)
+            refuse_in_vmap(f"clone to {last[RANKS[kwargs['memory_format']]]}", self)
         out = method(self, *args, **kwargs)
         if self._v.inference and not local.mode.inference:
             written_once(out)

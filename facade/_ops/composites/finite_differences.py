@@ -20,7 +20,7 @@ from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
-from ..._core.vmap_protocol import refuse
+from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn_once
 from ..._signatures.overloads_data import OVERLOADS
 from ..._storage.as_strided_outside import places
@@ -137,8 +137,8 @@ def as_strided_scatter(
     input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Any:
     """A copy whose elements at these strides are those of `src`."""
-    if local.look is not None:
-        refuse("as_strided_scatter", input, src)
+    if local.vmap is not None:
+        refuse_in_vmap("as_strided_scatter", input, src)
     size, stride = tuple(size), tuple(stride)
     with no_grad():
         # The memory is copied as it is, unless elements share some: then what they are is.

@@ -11,7 +11,7 @@ from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import Op
 
 from ..._core.handle import Handle
-from ..._core.vmap_protocol import differ, looped, refuse
+from ..._core.vmap_checks import differs_in_vmap, loop_over_examples, refuse_in_vmap
 from ..._signatures.named_results import shown_as
 from ..._storage.conj_neg_bits import held
 from ..creation.from_data import from_numpy
@@ -144,7 +144,7 @@ def histogramdd(
       weight: what each point counts, in the shape of `input` without its last dim.
       density: divide by the total and by the cells' volumes.
     """
-    refuse("histogramdd", input, weight)
+    refuse_in_vmap("histogramdd", input, weight)
     counts, edges = _histogram(input, bins, range, weight, density)
     if isinstance(bins, (tuple, list)) and any(isinstance(b, Handle) for b in bins):
         bound = formulaless.of("_histogramdd_from_bin_tensors", counts, input, weight, *bins)
@@ -164,8 +164,10 @@ def histogram(
     density: bool = False, out: Any = None,
 ) -> Any:  # fmt: skip
     """How many elements (or what weight) fall into each bin; runs the program."""
-    if differ(input, bins, weight):
-        found = looped(histogram, input, bins, range=range, weight=weight, density=density)
+    if differs_in_vmap(input, bins, weight):
+        found = loop_over_examples(
+            histogram, input, bins, range=range, weight=weight, density=density
+        )
         return histogram_return(
             *[formulaless.of("histogram", x, input, bins, weight) for x in found]
         )

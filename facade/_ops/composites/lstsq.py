@@ -42,7 +42,7 @@ def ranked(lstsq: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(lstsq)
     def fn(*args: Any, driver: Any = None, out: Any = None, **kwargs: Any) -> Any:
-        if driver not in ("gelsd", "gelss") or local.look is not None:
+        if driver not in ("gelsd", "gelss") or local.vmap is not None:
             return lstsq(*args, driver=driver, out=out, **kwargs)
         if out is not None:
             check_out(_LSTSQ, out, (*args, *kwargs.values()))

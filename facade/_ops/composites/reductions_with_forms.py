@@ -14,7 +14,7 @@ from leafax.functional.program.op import TABLE, Op
 from ..._autograd.formulas.scalar_ops import over, times
 from ..._core.dtypes import of
 from ..._core.handle import Handle
-from ..._core.vmap_protocol import refuse
+from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn, warn_once
 from ..._signatures.check_arguments import parsed, refuse_wide
 from ..._tracing.record import apply
@@ -128,7 +128,7 @@ def where(
     if kw:
         raise TypeError(f"where() got an unexpected keyword argument '{next(iter(kw))}'")
     if input is None and other is None:
-        refuse("where", condition)
+        refuse_in_vmap("where", condition)
         return nonzero(condition, as_tuple=True)
     if out is not None:
         check_out(TABLE["where"], out, (condition, input, other))

@@ -231,10 +231,8 @@ new_zeros, new_ones, new_empty, new_full = _new("zeros"), _new("ones"), _new("em
 def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, **kw: Any) -> Any:
     """`empty_strided` in this tensor's dtype."""
     kw["dtype"] = dtype or self.dtype
-    if local.look is not None:
-        from ...func._strided_examples import new_empty_strided as of_example
-
-        example = of_example(self, tuple(size), tuple(stride), kw)
+    if local.vmap is not None:
+        example = local.vmap.new_empty_strided(self, tuple(size), tuple(stride), kw)
         if example is not None:
             return example
     return empty_strided(size, stride, **kw)

@@ -19,7 +19,7 @@ from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
-from ..._core.vmap_protocol import refuse_random_out
+from ..._core.vmap_checks import refuse_random_out
 from ..._signatures.admit import admit
 from ..._signatures.check_arguments import refused
 from ..writes.apply_inplace import apply_inplace, check_inplace

@@ -24,7 +24,7 @@ from ..._core.dtypes import device as device_class
 from ..._core.dtypes import int64, uint8
 from ..._core.handle import Handle
 from ..._core.host_transfer import failures, wait
-from ..._core.vmap_protocol import refuse_random
+from ..._core.vmap_checks import refuse_random
 from ..._tracing.draws import NEXT_KEY
 from ..._tracing.inputs import from_array, make
 from ..._tracing.jax_transforms import refuse_draw

@@ -19,7 +19,7 @@ from ..._tracing.inputs import from_array
 def let_rest(tensors: Iterable[Any], reason: str) -> None:
     """Cut where one of the tensors is pending, so that what comes next is a program of its own."""
     trace = local.trace
-    if trace.inside is not None or local.look is not None or local.uncut:
+    if trace.inside is not None or local.vmap is not None or local.uncut:
         return
     for t in tensors:
         if "_v" in t.__dict__ and t._array is None and t._v.index >= 0 and t._trace is trace:
@@ -32,7 +32,7 @@ def array_of(t: Any) -> Any:
     v = t._v
     if t._array is None or t._shares or t._stale is not None or t._duals:
         return None
-    if v.strides is not None or v.inference or local.mode.inference or local.look is not None:
+    if v.strides is not None or v.inference or local.mode.inference or local.vmap is not None:
         return None
     return t._array if isinstance(t._array, jax.Array) else placed(t)
 

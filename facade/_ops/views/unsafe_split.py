@@ -32,7 +32,7 @@ def _pieces(name: str) -> Callable[..., Any]:
     @functools.wraps(whole)
     def pieces(input: Any, *args: Any, **kwargs: Any) -> Any:
         outs = whole(input, *args, **kwargs)
-        if local.look is not None:
+        if local.vmap is not None:
             return outs
         given = args[0] if args else kwargs[second]
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)

@@ -20,7 +20,6 @@ from ..._core.view_ops import spell, writing
 from ..._rules.node_edges import WRAPS
 from ..._rules.node_names import COMPARISONS
 from ..._rules.strides.layouts import elementwise
-from ..._tracing.jax_transforms import refuse_write
 from ..._signatures.numeric_warnings import drops_imaginary
 from ..._storage.as_strided_outside import reaches_out
 from ..._storage.autograd_roles import alias, keep_edge
@@ -29,6 +28,7 @@ from ..._storage.read import plain_kind, was_leaf, without_grad
 from ..._storage.write import bump, rebind, write, write_view
 from ..._tracing.infer import UNSAVED
 from ..._tracing.inputs import enter
+from ..._tracing.jax_transforms import refuse_write
 from ..._tracing.no_grad_views import ambiguous
 from ..._tracing.record import known, record
 from .check_dtype import check_cast

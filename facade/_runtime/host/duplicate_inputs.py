@@ -24,7 +24,7 @@ from ..cut import observe
 def apart(tensors: Sequence[Any]) -> Sequence[Any]:
     """The same tensors, each an input of its own where it is at rest and needs no gradient."""
     mode, trace = local.mode, local.trace
-    if mode.dual or mode.hooks or mode.counted or local.look is not None:
+    if mode.dual or mode.hooks or mode.counted or local.vmap is not None:
         return tensors
     found: list[Any] = []
     seen: set[int] = set()

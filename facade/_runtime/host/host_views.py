@@ -36,7 +36,7 @@ def register(cls: type) -> None:
 def is_free() -> bool:
     """Whether ops may be computed at once, for nothing has to know of them."""
     mode = local.mode
-    if not mode.plain or mode.inference or mode.anomaly or local.look is not None:
+    if not mode.plain or mode.inference or mode.anomaly or local.vmap is not None:
         return False
     if local.uncut or local.aside or local.opaque or local.view_replay:
         return False

@@ -186,7 +186,7 @@ def validate(
 def _defer(distribution: Any, value: Any, constraint: Any, param: str | None, valid: Any) -> None:
     says = _outline_words(param, value, distribution, constraint)
     copied = apply(_VALIDATED, valid, value, says)
-    if local.look is not None or local.mode.dual:
+    if local.vmap is not None or local.mode.dual:
         return  # a value of a transform must not be seen after it
     note = _Note(says, distribution, constraint, param)
     note.value = ref(value)

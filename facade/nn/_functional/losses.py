@@ -150,7 +150,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * ones_like(input)
-    elif var._array is None and local.look is None:  # what a model predicts: not computed yet
+    elif var._array is None and local.vmap is None:  # what a model predicts: not computed yet
         apply(TABLE["_variances"], var.detach())
     elif bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")

@@ -10,7 +10,7 @@ from leafax.functional.program.op import TABLE
 from ..._core.grad_modes import no_grad
 from ..._core.memory_format import channels_last, channels_last_3d, is_laid_out
 from ..._core.trie import NOWHERE, local, resting
-from ..._core.vmap_protocol import refuse_statistics
+from ..._core.vmap_checks import refuse_statistics
 from ..._ops.composites.registry import check
 from ..._storage.autograd_roles import alias, keep_edge
 from ..._storage.write import write
@@ -45,7 +45,7 @@ def _overwrite(buffer: Any, new: Any, counts: bool = False) -> None:
         value = keep_edge(trace, value, old)
         if value.edge in trace.sources:
             trace.sources[value] = trace.sources[value.edge]
-    write(buffer, value, counts=counts or local.look is not None)
+    write(buffer, value, counts=counts or local.vmap is not None)
 
 
 def _with_statistics(op: str, input: Any, stats: tuple[Any, Any], *args: Any) -> Any:

@@ -9,7 +9,7 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
 from ..._core.trie import local
-from ..._core.vmap_protocol import refuse
+from ..._core.vmap_checks import refuse_in_vmap
 from ..._tracing.record import apply
 from .dropout import dropout as _dropout
 from .linear import linear
@@ -171,7 +171,7 @@ def padded_layers(
     Args:
       projected: without states, whether the hidden ones are narrower than the cell states.
     """
-    refuse(kind, input, *states, *params)
+    refuse_in_vmap(kind, input, *states, *params)
     if batch_first:
         input = input.transpose(0, 1)
     rest = (has_biases, num_layers, dropout, train, bidirectional, projected)
@@ -209,7 +209,7 @@ def _rnn(kind: str) -> Callable[..., Any]:
         if isinstance(hx, Handle) and isinstance(has_biases, tuple | list):
             batch_sizes, hx, params, *rest = hx, params, has_biases, *rest  # type: ignore[assignment]
             states = _states(kind, hx, params)
-            refuse(kind, input, *states, *params)
+            refuse_in_vmap(kind, input, *states, *params)
             return _packed_layers(kind, input, batch_sizes, states, tuple(params), *rest)
         states = _states(kind, hx, params)
         return padded_layers(kind, input, states, tuple(params), has_biases, *rest)

@@ -13,7 +13,7 @@ from leafax.functional.program.op import TABLE
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
 from ..._core.trie import local
-from ..._core.vmap_protocol import refuse
+from ..._core.vmap_checks import refuse_in_vmap
 from ..._ops.calls.functions import plain
 from ..._ops.creation.factories import zeros
 from ..._ops.creation.generator import key as random_key
@@ -60,7 +60,7 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
     """
     op = TABLE[_F + "one_hot"]
     if num_classes < 1:
-        refuse("one_hot", input)
+        refuse_in_vmap("one_hot", input)
     if num_classes == -1 and input.numel() and str(input.dtype) == "torch.int64":
         if int(input.min().item()) < 0:
             raise RuntimeError("Class values must be non-negative.")
