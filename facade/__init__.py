@@ -143,9 +143,9 @@ from ._ops.creation.factories import randperm as randperm
 from ._ops.creation.factories import scalar_tensor as scalar_tensor
 from ._ops.creation.factories import zeros as zeros
 from ._ops.creation.factories import zeros_like as zeros_like
+from ._ops.creation.from_arrays import from_numpy as from_numpy
 from ._ops.creation.from_data import as_tensor as as_tensor
 from ._ops.creation.from_data import asarray as asarray
-from ._ops.creation.from_data import from_numpy as from_numpy
 from ._ops.creation.from_data import tensor as tensor
 from ._ops.creation.generator import Generator as Generator
 from ._ops.creation.generator import default_generator as default_generator

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._core.dtypes import int64
 from .._ops.creation.factories import arange
-from .._ops.creation.from_data import from_numpy
+from .._ops.creation.from_arrays import from_numpy
 from .._tensor.tensor import Tensor
 from . import functions
 from .when_imported import when_imported

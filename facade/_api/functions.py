@@ -98,7 +98,7 @@ from .._ops.creation.normal import normal as normal
 from .._ops.indexing.masks import nonzero as nonzero
 from .._ops.views.unsafe_split import FUNCTIONS as _UNSAFE
 from .._ops.views.view_copies import COPIES as _COPIES
-from .._ops.writes.write_out import resizes_its_result as _resizes_its_result
+from .._ops.writes.resize_out import resizes_its_result as _resizes_its_result
 from .._signatures import parse_composites as _parse_composites
 from .._signatures.check_arguments import parsed as _parsed
 from .._signatures.numeric_warnings import REDUCED as _REDUCED

@@ -23,7 +23,7 @@ from .._ops.composites import (
     split,
 )
 from .._ops.views import inplace_views, unsafe_split, view_copies, view_dtype, view_func
-from .._ops.writes import set_tensor, write_out
+from .._ops.writes import resize_out, set_tensor
 from .._signatures import numeric_warnings
 from .._signatures.check_arguments import parsed
 from .._storage import conj_neg_bits, copy_warnings, storage_objects
@@ -65,7 +65,7 @@ for _name, _fn in unsafe_split.FUNCTIONS.items():
     setattr(Tensor, _name, parsed(_fn, _name, method=True))
 Tensor.split = split.method_of(Tensor.split)  # type: ignore[attr-defined]
 Tensor.cross = numeric_warnings.names_its_dim(Tensor.cross)  # type: ignore[attr-defined]
-Tensor.ldexp = write_out.resizes_its_result(Tensor.ldexp)  # type: ignore[attr-defined]
+Tensor.ldexp = resize_out.resizes_its_result(Tensor.ldexp)  # type: ignore[attr-defined]
 for _name in ("var", "std"):
     setattr(Tensor, _name, numeric_warnings.enough_elements(_name, getattr(Tensor, _name)))
 for _name in numeric_warnings.REDUCED:

@@ -20,9 +20,9 @@ from .._core.trie import local
 from .._core.vmap_checks import hides_grad, refuse_in_vmap
 from .._core.warn_once import warn_once
 from .._ops.creation.dlpack import exported
-from .._ops.creation.from_data import from_numpy, tensor
+from .._ops.creation.from_arrays import from_numpy
+from .._ops.creation.from_data import tensor
 from .._ops.creation.legacy_constructors import legacy_tensor
-from .._ops.creation.make_strided import lie
 from .._ops.creation.to import to
 from .._ops.indexing import getitem
 from .._ops.views.deepcopy import copied
@@ -34,6 +34,7 @@ from .._runtime.host.host_integers import INTEGER
 from .._runtime.host.loop_over_integers import items_of
 from .._signatures.numeric_warnings import drops_imaginary
 from .._storage.conj_neg_bits import check_numpy
+from .._storage.lay_out import lay_out
 from .._storage.shared_storage import of_mode, share_views
 from .._storage.write import written_once
 from .._tracing import record
@@ -349,7 +350,7 @@ def _rebuild(array: np.ndarray, requires_grad: bool, strides: tuple[int, ...] | 
     """A tensor that was pickled; with gaps in its memory or elements that coincide, row by row."""
     out = from_numpy(np.array(array, order="C"))
     if strides is not None and is_dense(array.shape, strides):
-        lie(out, strides)
+        lay_out(out, strides)
     written_once(out)
     return out.requires_grad_() if requires_grad else out
 

@@ -22,7 +22,7 @@ from leafax.functional.program.program import Node  # fmt: skip
 from .._core.grad_modes import enable_grad, within
 from .._core.transforms_running import active
 from .._core.trie import Mode, State, Value, local
-from .._ops.creation.make_strided import lie
+from .._storage.lay_out import lay_out
 from .._storage.strides import stride
 from .._tracing.inputs import enter, make
 from .._tracing.record import apply, record
@@ -246,7 +246,7 @@ def _lie_as(first: Any, batch: Any, dim: int) -> None:
     strides = stride(batch)
     strides = strides[:dim] + strides[dim + 1 :]
     if strides != tuple(contiguous_strides(tuple(first._v.shape))):
-        lie(first, strides)
+        lay_out(first, strides)
 
 
 @functools.cache

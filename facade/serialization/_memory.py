@@ -11,10 +11,10 @@ from leafax.functional.ops.shape.strides import contiguous_strides
 
 from .._core.dtypes import device, of
 from .._core.jax_devices import jax_device as _jax_device
-from .._ops.creation.from_data import wrap
-from .._ops.creation.make_strided import lie
+from .._ops.creation.from_arrays import wrap
 from .._ops.views.deepcopy import placed
 from .._rules.strides.layouts import is_dense
+from .._storage.lay_out import lay_out
 from .._storage.storage_objects import TypedStorage, UntypedStorage
 from .._storage.write import written
 
@@ -121,4 +121,4 @@ class FileMemory(TypedStorage):
         rows = self._array.reshape([size[d] for d in order])
         back = np.argsort(order)
         made = self._put(np.ascontiguousarray(rows.transpose(back)))
-        return lie(made, stride)
+        return lay_out(made, stride)

@@ -12,10 +12,10 @@ import numpy as np
 
 from .._core.dtypes import Size, device, of
 from .._core.trie import local
-from .._ops.creation.make_strided import lie
 from .._ops.views.deepcopy import placed
 from .._rules.strides.layouts import is_dense
 from .._storage.conj_neg_bits import _neg_view
+from .._storage.lay_out import lay_out
 from .._storage.storage_objects import UntypedStorage
 from .._storage.write import written
 from .._tracing.inputs import from_array
@@ -74,7 +74,7 @@ class _Loaded:
         else:
             out = self._read(f"data/{int(k)}", name, shape)
             if strides is not None and is_dense(tuple(shape), strides):
-                out = lie(out, strides)
+                out = lay_out(out, strides)
             if "lazy" in told:
                 out = written((out.conj() if told["lazy"] == "conj" else _neg_view(out)).data)
             out = self._moved(out)

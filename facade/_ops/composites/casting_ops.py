@@ -14,9 +14,9 @@ from leafax.functional.program.op import TABLE, Op
 from ..._core.handle import Handle
 from ..._core.vmap_checks import differs_in_vmap
 from ..._core.warn_once import warn_once
+from ..._storage.lay_out import lay_out
 from ..._storage.write import written
 from ..._tracing.record import apply
-from ..creation.make_strided import lie
 from .registry import composes
 
 _F = "nn.functional."
@@ -112,7 +112,7 @@ def _stft(input: Any, *args: Any) -> Any:
     made = apply(_STFT, input, *args, True, align_to_window)
     *batch, frequencies, frames = made.shape
     strides = (1, frequencies)
-    lie(made, (frequencies * frames, *strides) if batch else strides)
+    lay_out(made, (frequencies * frames, *strides) if batch else strides)
     written(made, 1 if batch else 2)
     return made if return_complex is not False else apply(TABLE["view_as_real"], made)
 

@@ -28,9 +28,9 @@ from ..._core.trie import local
 from ..._core.vmap_checks import differs_in_vmap, loop_over_examples, refuse_in_vmap
 from ..._signatures.numeric_warnings import drops_imaginary
 from ..._storage.conj_neg_bits import held
+from ..._storage.lay_out import lay_out
 from ..._tracing.record import apply
-from ..creation.from_data import from_numpy
-from ..creation.make_strided import lie
+from ..creation.from_arrays import from_numpy
 from ..indexing.masks import nonzero
 from ..writes.write_out import write_out
 from . import no_formula as formulaless
@@ -210,7 +210,7 @@ def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> A
         return found
     strides = list(contiguous_strides(np.moveaxis(values, dim, 0).shape))
     strides.insert(dim, strides.pop(0))  # the slices lie one after the other
-    return lie(found, tuple(strides))
+    return lay_out(found, tuple(strides))
 
 
 def _integers(values: Any) -> Any:

@@ -9,18 +9,16 @@ from leafax.functional.ops.shape.strides import contiguous_strides
 from leafax.functional.program.op import TABLE, Op
 
 from ..._autograd.forward_mode.dual import carries
-from ..._core.grad_modes import within
 from ..._core.handle import Handle
 from ..._core.mask_ops import at, marks
 from ..._core.memory_format import preserve_format
 from ..._core.size_arguments import check_strides
-from ..._core.trie import Mode, local
+from ..._core.trie import local
 from ..._core.warn_once import warn_once
 from ..._rules.strides.channels_last import strides_in, suggested
 from ..._signatures.check_arguments import check_lines, reworded
-from ..._storage.as_strided_outside import grow, lens_from
 from ..._storage.overlap import check_overlap
-from ..._storage.shared_storage import storage_of
+from ..._storage.resize import resize_storage
 from ..._storage.storage_objects import storage_bytes
 from ..._storage.strides import layout
 from ..._storage.write import touch
@@ -194,7 +192,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
         check_inplace(self, False)
         resized = shape != tuple(self.shape)
         before = storage_bytes(self) if fills() else None
-        reshaped_storage(self, shape, strides)
+        resize_storage(self, shape, strides)
         if resized:
             touch(self)
             if before is not None:
@@ -202,43 +200,6 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     if carries(self):
         raise RuntimeError("cannot resize variables that has a forward grad")
     return self
-
-
-def reshaped_storage(
-    self: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None = None
-) -> None:
-    """Give a tensor another shape; elements beyond the old ones are zeros.
-
-    Args:
-      strides: how it is to lie in memory; None is row by row.
-    """
-    # What is an inference tensor remains one, what is none remains none.
-    with within(Mode.of(False, bool(self._v.inference), local.mode.autocast)):
-        _reshape_storage(self, shape, strides or contiguous_strides(shape))
-
-
-def _reshape_storage(self: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-    count = math.prod(shape)
-    base, before = self._base_, self._blens
-    start = int(layout(self).offset)  # a tensor may say it
-    store = storage_of(self)
-    if start + count > store.cell.numel():
-        if all(m() is None or m() is self for m in store.members):  # memory of its own
-            flat = self.detach().reshape(-1)
-            flat = apply(TABLE["cat"], (flat, flat.new_zeros(count - flat.shape[0])))
-            self.data = flat.as_strided(shape, strides, start).clone()
-            self._base_, self._blens = base, before
-            return
-        grow(store, start + count)
-    views = [m for m in (r() for r in store.members) if m is not None and m._base_ is self]
-    self.data = self.detach().as_strided(shape, strides, start)
-    have = layout(self)
-    if base is not None:
-        again = lens_from(base, layout(base), self._lens, have)
-        self._base_, self._blens = base, before if again is None else again
-    for view in views:
-        again = lens_from(self, have, view._lens, layout(view))
-        view._blens = view._blens if again is None else again
 
 
 def resize_as_(self: Any, other: Any, memory_format: Any = None) -> Any:

@@ -24,10 +24,10 @@ from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn_once
 from ..._signatures.overloads_data import OVERLOADS
 from ..._storage.as_strided_outside import places
+from ..._storage.lay_out import lay_out
 from ..._storage.strides import layout
 from ..._storage.write import repeats
 from ..._tracing.record import apply
-from ..creation.make_strided import lie
 from ..writes.apply_inplace import apply_inplace, check_inplace
 from ..writes.write_out import write_out
 
@@ -149,7 +149,7 @@ def as_strided_scatter(
     need_slice_shape(src, tuple(part.shape))
     begin = int(have.offset)
     made = apply(_AS_STRIDED_SCATTER, input, src, size, stride, offset, have.strides, begin)
-    return lie(made, have.strides)
+    return lay_out(made, have.strides)
 
 
 def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N803

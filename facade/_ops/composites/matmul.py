@@ -25,7 +25,8 @@ from ..autocast.casts import off, operands
 from ..calls import operators_fast
 from ..calls.functions import function, named, two_tensors
 from ..calls.methods import method
-from ..writes.write_out import check_out, resize_output
+from ..writes.resize_out import resize_output
+from ..writes.write_out import check_out
 
 _MATMUL, _MM, _MV = TABLE["matmul"], TABLE["mm"], TABLE["mv"]
 _DOT, _BMM = TABLE["dot"], TABLE["bmm"]

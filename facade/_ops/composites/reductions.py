@@ -11,11 +11,11 @@ from leafax.functional.program.op import TABLE, Op
 from ..._autograd.formulas.scalar_ops import times
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle
+from ..._storage.lay_out import lay_out
 from ..._storage.write import written
 from ..._tracing.record import apply
 from ..creation.factories import full_like
 from ..creation.from_data import tensor
-from ..creation.make_strided import lie
 from .registry import composes
 
 
@@ -122,4 +122,4 @@ def _quantile(
         return written(apply(_SQUEEZED, out, -1), inside + 1)
     out = apply(_TRANSPOSED, apply(_UNSQUEEZED, out, 0), 0, -1)
     *outer, inner = contiguous_strides((*kept, q.shape[0]))  # the quantiles of one lie together
-    return written(lie(apply(_SQUEEZED, out, -1), (inner, *outer)), inside + 3)
+    return written(lay_out(apply(_SQUEEZED, out, -1), (inner, *outer)), inside + 3)

@@ -6,7 +6,6 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE
 
 from ..._core.handle import Handle
@@ -15,7 +14,7 @@ from ..._core.trie import local
 from ..._tracing.macro_steps import in_one_step, views_in_one_step
 from ..._tracing.record import apply
 from ..autocast.casts import operands
-from ..writes.write_out import resize_output
+from ..writes.resize_out import write_tensordot
 
 _TENSORDOT = TABLE["tensordot"]
 _RESHAPE, _PERMUTE, _MM, _DOT, _SUM = (
@@ -47,7 +46,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
                 f"tensordot(): argument '{name}'{place} must be Tensor, not {name_of_type(t)}"
             )
     if out is not None:
-        return into(out, tensordot(a, b, (left, right)))
+        return write_tensordot(out, tensordot(a, b, (left, right)))
     if local.mode.autocast is not None:
         a, b = operands(_TENSORDOT, (a, b))
     _check(a, b, left, right)
@@ -57,25 +56,6 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
         *(n for d, n in enumerate(b._v.shape) if d not in _wrapped(b, right)),
     )
     return views_in_one_step(made, ((_RESHAPE, (sizes,), {}),))
-
-
-def into(out: Any, made: Any) -> Any:
-    """`out` with the result written into it, which autograd takes part in."""
-    shape = tuple(made.shape)
-    if out.requires_grad and local.mode.grad and tuple(out.shape) != shape:
-        raise RuntimeError(
-            "tensordot(): the 'out' tensor was specified and requires gradients, and its shape "
-            "does not match the expected result. Either remove the 'out' argument, ensure it does "
-            "not require gradients, or make sure its shape matches the expected output."
-        )
-    if made._v.dtype != out._v.dtype:
-        names = scalar_name(made._v.dtype), scalar_name(out._v.dtype)
-        raise RuntimeError(
-            f"tensordot: Expected the output tensor to have dtype {names[0]}, but got an output "
-            f"tensor with dtype {names[1]}"
-        )
-    resize_output(out, shape)
-    return out.copy_(made)
 
 
 def _lists(a: Any, b: Any, dims: Any) -> tuple[Dims, Dims]:

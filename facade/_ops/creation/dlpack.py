@@ -15,7 +15,7 @@ from ..._core.dtypes import as_dtype
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.warn_once import warn_once
-from .from_data import _leaf, from_numpy, wrap
+from .from_arrays import as_leaf, from_numpy, wrap
 
 _INVALID = (
     "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
@@ -77,7 +77,7 @@ def frombuffer(
             "rest of this program."
         )
     out = from_numpy(found.copy())
-    return _leaf(out) if requires_grad else out
+    return as_leaf(out) if requires_grad else out
 
 
 class _Capsule:

@@ -25,10 +25,11 @@ from ..._core.trie import local
 from ..._core.vmap_checks import differs_in_vmap
 from ..._rules.strides.channels_last import strides_in
 from ..._signatures.check_arguments import parsed, refuse_wide
+from ..._storage.lay_out import lay_out, lay_out_as
 from ..._tracing.record import apply
 from .factory_tools import takes_out
 from .fill_deterministic import filler, fills
-from .from_data import _np, finish
+from .from_arrays import finish, numpy_dtype
 from .generator import key as random_key
 
 
@@ -38,7 +39,7 @@ def _filled(name: str) -> Callable[..., Any]:
         layout: Any = None, pin_memory: bool = False, **named: Any,
     ) -> Any:  # fmt: skip
         size = named_size(name, size, named)
-        made = apply(TABLE[name], size_of(size, name), _np(dtype, name))
+        made = apply(TABLE[name], size_of(size, name), numpy_dtype(dtype, name))
         return finish(made, requires_grad, device)
 
     factory.__name__ = name
@@ -57,15 +58,13 @@ def empty(*size: Any, memory_format: Any = None, **kwargs: Any) -> Any:
         raise RuntimeError("unsupported memory format Preserve")
     size = size_of((kwargs.pop("size"),) if "size" in kwargs else size, "empty")
     if fills():
-        kwargs["dtype"] = of(_np(kwargs.get("dtype")))
+        kwargs["dtype"] = of(numpy_dtype(kwargs.get("dtype")))
         made = full(size, filler(kwargs["dtype"].np), **kwargs)
     else:
         made = zeros(size, **kwargs)
     if memory_format not in RANKS:
         return made
-    from .make_strided import lie
-
-    return lie(made, strides_in(made.shape, memory_format))
+    return lay_out(made, strides_in(made.shape, memory_format))
 
 
 @takes_out()
@@ -89,7 +88,7 @@ def full(
         if isinstance(fill_value, complex):
             np_dtype = complex64.np
     else:
-        np_dtype = _np(dtype, "full")
+        np_dtype = numpy_dtype(dtype, "full")
     made = apply(TABLE["full"], size_of((size,), "full"), fill_value, np_dtype)
     return finish(made, requires_grad, device)
 
@@ -121,7 +120,7 @@ def arange(
         floats = any(isinstance(x, float) for x in numbers)
         np_dtype = default_float() if floats else int64.np
     else:
-        np_dtype = _np(dtype, "arange")
+        np_dtype = numpy_dtype(dtype, "arange")
     return finish(apply(TABLE["arange"], *numbers, np_dtype), requires_grad, device)
 
 
@@ -173,7 +172,7 @@ def linspace(
     if differs_in_vmap(start, end):
         return _between(start, end, steps, dtype)
     ends = _scalars("linspace", start, end, steps)
-    want = None if dtype is None else _np(dtype, "linspace")
+    want = None if dtype is None else numpy_dtype(dtype, "linspace")
     return finish(apply(TABLE["linspace"], *ends, want), requires_grad, device)
 
 
@@ -187,7 +186,7 @@ def logspace(
     if differs_in_vmap(start, end):
         return _between(start, end, steps, dtype, float(base))
     ends = _scalars("logspace", start, end, steps)
-    want = None if dtype is None else _np(dtype, "logspace")
+    want = None if dtype is None else numpy_dtype(dtype, "logspace")
     return finish(apply(TABLE["logspace"], *ends, float(base), want), requires_grad, device)
 
 
@@ -201,7 +200,7 @@ def eye(
         raise TypeError("eye(): argument 'n' (position 1) must be int, not bool")
     n = operator.index(n) if isinstance(n, Handle) else n
     m = n if m is None else operator.index(m) if isinstance(m, Handle) else m
-    made = apply(TABLE["eye"], n, m, _np(dtype))
+    made = apply(TABLE["eye"], n, m, numpy_dtype(dtype))
     return finish(made, requires_grad, device)
 
 
@@ -211,7 +210,9 @@ def _random(name: str) -> Callable[..., Any]:
         device: Any = None, layout: Any = None, pin_memory: bool = False, **named: Any,
     ) -> Any:  # fmt: skip
         size = named_size(name, size, named)
-        made = apply(TABLE[name], random_key(generator), size_of(size, name), _np(dtype, name))
+        made = apply(
+            TABLE[name], random_key(generator), size_of(size, name), numpy_dtype(dtype, name)
+        )
         return finish(made, requires_grad, device)
 
     factory.__name__ = name
@@ -246,7 +247,7 @@ def randint(
             f"randint(): argument 'size' (position {len(bounds) + 1}) must be tuple of ints, not "
             f"{type(size).__name__}"
         )
-    np_dtype = int64.np if dtype is None else _np(dtype, "randint")
+    np_dtype = int64.np if dtype is None else numpy_dtype(dtype, "randint")
     if low >= high:  # said before the sizes are looked at
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
@@ -270,7 +271,7 @@ def randperm(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """The numbers 0 to n - 1 in random order, int64 by default."""
-    np_dtype = int64.np if dtype is None else _np(dtype, "randperm")
+    np_dtype = int64.np if dtype is None else numpy_dtype(dtype, "randperm")
     n = operator.index(n) if isinstance(n, Handle) else n
     return finish(
         apply(TABLE["randperm"], random_key(generator), n, np_dtype), requires_grad, device
@@ -295,11 +296,9 @@ def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
             raise TypeError(f"{like.__name__}() got an unexpected keyword argument 'out'")
         wanted = kwargs.pop("memory_format", None)
         if wanted in RANKS:
-            from .make_strided import lie
-
             strides = strides_in(input.shape, wanted)
             made = like(input, *args, dtype=dtype, memory_format=contiguous_format, **kwargs)
-            return lie(made, strides)
+            return lay_out(made, strides)
         row_major = wanted not in (None, preserve_format)
         dtype, shape = input.dtype if dtype is None else dtype, tuple(input.shape)
         if factory is randint:
@@ -310,9 +309,7 @@ def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
             made = batched_as(input, made)
         if row_major or input._v.strides is None and not input._lens:
             return made
-        from .make_strided import laid_as
-
-        return laid_as(input, made)
+        return lay_out_as(input, made)
 
     like.__name__ = factory.__name__ + "_like"
     like.__doc__ = f"`{factory.__name__}` in the shape and dtype of `input`."

@@ -22,9 +22,10 @@ from ..._core.trie import local
 from ..._core.vmap_checks import refuse_random_out
 from ..._signatures.admit import admit
 from ..._signatures.check_arguments import refused
+from ..._storage.resize import resize_storage
 from ..writes.apply_inplace import apply_inplace, check_inplace
 from ..writes.write_out import underived
-from .from_data import finish
+from .from_arrays import finish
 
 Factory = Callable[..., Any]
 
@@ -78,7 +79,7 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
     if name in _RANDOM:
         refuse_random_out()
     have = out._v.dtype
-    _check_dtype(name, have, kwargs.get("dtype"))
+    check_array(name, have, kwargs.get("dtype"))
     requires_grad = kwargs.pop("requires_grad", False)
     result = factory(*args, **{**kwargs, "dtype": of(have)})
     _make_room(name, fits, out, result)
@@ -92,7 +93,7 @@ def _written(name: str, factory: Factory, fits: str, out: Any, args: Any, kwargs
     return out._set_requires_grad(True) if requires_grad else out
 
 
-def _check_dtype(name: str, have: Any, asked: Any) -> None:
+def check_array(name: str, have: Any, asked: Any) -> None:
     """Refuse another `dtype=` than that of `out=`."""
     if asked is not None and (want := as_dtype(name, asked).np) != have:
         raise RuntimeError(
@@ -138,9 +139,7 @@ def _make_room(name: str, fits: str, out: Any, result: Any) -> None:
             UserWarning,
             stacklevel=4,
         )
-    from ..composites.fill_methods import reshaped_storage
-
-    reshaped_storage(out, shape)
+    resize_storage(out, shape)
 
 
 def placed(function: Factory, out: bool = False) -> Factory:
@@ -160,7 +159,7 @@ def placed(function: Factory, out: bool = False) -> Factory:
         target = kwargs.get("out")
         if isinstance(target, Handle):
             have, name = target._v.dtype, f"fft_{function.__name__}"
-            _check_dtype(name, have, kwargs.get("dtype"))
+            check_array(name, have, kwargs.get("dtype"))
             kwargs["dtype"] = of(have)
             if target.numel():
                 plain = {k: v for k, v in kwargs.items() if k != "out"}

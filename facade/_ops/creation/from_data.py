@@ -3,92 +3,45 @@
 from __future__ import annotations
 
 import warnings
-from sys import getrefcount
 from typing import Any
 
 import jax
 import numpy as np
 
 from leafax.functional.program.dtypes import default_float, scalar_name
-from leafax.functional.program.transformation import transformation
 
 from ..._core.dtypes import as_dtype, of
 from ..._core.dtypes import dtype as dtype_class
 from ..._core.handle import Handle
-from ..._core.host_transfer import TEMPORARY, is_own, snapshot
-from ..._core.python_data import name_of_type, read
-from ..._core.trie import local
+from ..._core.host_transfer import snapshot
+from ..._core.python_data import read
 from ..._core.warn_once import warn_once
-from ..._tracing.inputs import from_array
-
-
-def _np(dtype: Any, function: str = "empty") -> np.dtype:
-    return default_float() if dtype is None else as_dtype(function, dtype).np
-
-
-def finish(out: Any, requires_grad: bool, device: Any) -> Any:
-    """A new tensor where it was asked for, and as a leaf if it requires grad."""
-    if transformation() is not None and out._trace is not None and out._trace.inside is None:
-        array = out.jax()  # it was recorded outside, since nothing had been in there before
-        out = from_array(array)
-    if device is not None:
-        out = out.to(device)
-    return _leaf(out) if requires_grad else out
-
-
-def wrap(array: Any, requires_grad: bool = False) -> Any:
-    """A tensor on a JAX array, which it holds without a copy."""
-    return from_array(array, requires_grad=requires_grad, inference=local.mode.inference)
+from .dlpack import from_dlpack, frombuffer
+from .from_arrays import (
+    as_leaf,
+    check_array,
+    finish,
+    lay_out_as_array,
+    numpy_dtype,
+    warn_of_readonly,
+    wrap,
+)
 
 
 def _numpy(data: Any, dtype: Any) -> np.ndarray:
     """Python data with PyTorch's default dtypes."""
-    want = None if dtype is None else _np(dtype, "tensor")
+    want = None if dtype is None else numpy_dtype(dtype, "tensor")
     if isinstance(data, (list, tuple)):
         return read(data, want)
     if not hasattr(data, "__array__"):
         if not hasattr(data, "__dlpack__"):
             return read(data, want)
-        from .dlpack import from_dlpack
-
         data = from_dlpack(data).jax()
     if want is not None and isinstance(data, (np.number, np.bool_)):
         return read(data, want)  # a number, which must be one of the dtype's kind
     array = np.asarray(data)
-    _check_dtype(array)
+    check_array(array)
     return array if want is None or array.dtype == want else array.astype(want)
-
-
-def _check_dtype(array: np.ndarray) -> None:
-    strides, size = array.strides, array.itemsize
-    if not array.flags.c_contiguous and array.size and min(strides) < 0:
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative "
-            "strides are not currently supported. (You can probably work around this by making a "
-            "copy of your array  with array.copy().) "
-        )
-    for step in strides:
-        if not step % size:
-            continue
-        raise ValueError(
-            "given numpy array strides not a multiple of the element byte size. Copy the numpy "
-            "array to reallocate the memory."
-        )
-    dtype = array.dtype
-    if not dtype.isnative:
-        raise ValueError(
-            "given numpy array has byte order different from the native byte order. Conversion "
-            "between byte orders is currently not supported."
-        )
-    try:
-        of(dtype)
-    except KeyError:
-        raise TypeError(
-            f"can't convert np.ndarray of type {array.dtype.type.__module__}."
-            f"{array.dtype.type.__name__}. The only supported types are: float64, float32, "
-            "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
-            "uint8, and bool."
-        ) from None
 
 
 def tensor(
@@ -118,7 +71,7 @@ def tensor(
     array = _numpy(data, dtype)
     out = wrap(snapshot(array))
     if isinstance(data, np.ndarray):
-        out = _laid(data, out)
+        out = lay_out_as_array(data, out)
     return finish(out, requires_grad, device)
 
 
@@ -140,12 +93,6 @@ def copied(data: Any, dtype: Any, device: Any, requires_grad: bool, said: str) -
     return finish(out, requires_grad, device)
 
 
-def _leaf(out: Any) -> Any:
-    if out._v.dtype.kind in "biu":
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return out._set_requires_grad(True)
-
-
 def as_tensor(data: Any, *, dtype: dtype_class | None = None, device: Any = None) -> Any:
     """`data` as a tensor: itself if it is one, its array if that is JAX's, else a copy."""
     if isinstance(data, Handle):
@@ -154,7 +101,7 @@ def as_tensor(data: Any, *, dtype: dtype_class | None = None, device: Any = None
         out = wrap(data)
     else:
         if isinstance(data, np.ndarray):
-            _warn_of_readonly(data)
+            warn_of_readonly(data)
         return tensor(data, dtype=dtype, device=device)
     if dtype is not None and out.dtype is not dtype:
         out = out.to(dtype)
@@ -185,12 +132,8 @@ def asarray(
                 "silence this warning."
             )
     if type(obj).__name__ == "PyCapsule":
-        from .dlpack import from_dlpack
-
         obj = from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
-        from .dlpack import frombuffer
-
         obj = frombuffer(obj, dtype=dtype or of(default_float()))
     aliasable = isinstance(obj, (Handle, jax.Array, np.ndarray))
     if copy is False and isinstance(obj, np.generic):
@@ -210,42 +153,4 @@ def asarray(
         out = out.clone()
     if not requires_grad:
         return out._set_requires_grad(False) if out.is_leaf else out.detach()
-    return _leaf(out)
-
-
-def from_numpy(array: np.ndarray) -> Any:
-    """A tensor with the data of a NumPy array, copied to the device.
-
-    PyTorch shares the memory; arrays of JAX are immutable, so here later writes to `array` are
-    not seen.
-    """
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {name_of_type(array)})")
-    _check_dtype(array)
-    _warn_of_readonly(array)
-    if getrefcount(array) == TEMPORARY and is_own(array):
-        return wrap(np.asarray(array))  # of a memmap, say, the array that it is
-    return _laid(array, wrap(snapshot(array)))
-
-
-def _warn_of_readonly(array: np.ndarray) -> None:
-    """Warn as PyTorch does, where tensors share an array's memory; here they have their own."""
-    if not array.flags.writeable:
-        warn_once(
-            "The given NumPy array is not writable, and PyTorch does not support non-writable "
-            "tensors. This means writing to this tensor will result in undefined behavior. You may "
-            "want to copy the array to protect its data or make it writable before converting it "
-            "to a tensor. This type of warning will be suppressed for the rest of this program."
-        )
-
-
-def _laid(array: np.ndarray, made: Any) -> Any:
-    """Let a copy of an array lie in memory as the array does, if it does so without gaps."""
-    if array.flags.c_contiguous or not array.size:
-        return made
-    order = sorted(range(array.ndim), key=lambda d: (-array.strides[d], d))
-    if not array.transpose(order).flags.c_contiguous:
-        return made
-    from .make_strided import lie
-
-    return lie(made, tuple(step // array.itemsize for step in array.strides))
+    return as_leaf(out)

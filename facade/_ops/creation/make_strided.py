@@ -8,11 +8,7 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.grad_modes import no_grad
 from ..._core.size_arguments import size_of
-from ..._core.trie import local, resting
-from ..._rules.strides.layouts import copied
-from ..._storage.autograd_roles import spread
 from ..._storage.pending_views import settle
-from ..._storage.strides import layout
 from ..._tracing.record import apply
 from .factories import empty
 
@@ -46,21 +42,6 @@ def empty_strided(
         settle(out)
     out._base_ = None  # the storage is its own: it is no view of another tensor
     return out._set_requires_grad(True) if requires_grad else out
-
-
-def laid_as(like: Any, made: Any) -> Any:
-    """Let a new tensor of the shape of `like` lie in memory as it does, without gaps."""
-    return lie(made, copied(layout(like)))
-
-
-def lie(made: Any, strides: tuple[int, ...] | None) -> Any:
-    """Let a new tensor lie in memory with these strides; returns it."""
-    v = made._v
-    if v.index < 0:
-        made._v = resting(v.aval, v.requires_grad, v.role, v.inference, strides)
-    elif strides is not None:
-        made._v = spread(local.trace, v, strides)
-    return made
 
 
 def empty_permuted(size: Any, physical_layout: Any, **kwargs: Any) -> Any:

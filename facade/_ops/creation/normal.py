@@ -11,8 +11,8 @@ from ..._core.handle import Handle
 from ..._core.trie import local
 from ..calls.functions import function
 from ..composites.shapes import broadcast_shapes
-from ..writes.write_out import resize_output
-from .from_data import finish
+from ..writes.resize_out import resize_output
+from .from_arrays import finish
 
 _draw = function(TABLE["normal"])
 

@@ -15,7 +15,7 @@ from ..._core.dtypes import bool as bool_dtype
 from ..._core.dtypes import of
 from ..._core.warn_once import warn
 from .factory_tools import takes_out
-from .from_data import _np, finish, from_numpy
+from .from_arrays import finish, from_numpy, numpy_dtype
 
 
 def _options(np_dtype: Any, layout: Any) -> str:
@@ -41,7 +41,7 @@ def _window(
     requires_grad: bool, device: Any,
 ) -> Any:  # fmt: skip
     """A window of `length` points; a periodic one is the symmetric one of one more, cut."""
-    np_dtype = None if dtype is None else _np(dtype, name)
+    np_dtype = None if dtype is None else numpy_dtype(dtype, name)
     length = length if isinstance(length, (int, float)) else operator.index(length)
     if layout is not None and "sparse" in str(layout):
         raise RuntimeError(
@@ -145,7 +145,7 @@ def range(
         raise RuntimeError(f"unsupported range: {_number(start)} -> {_number(end)}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    np_dtype = _np(dtype, "range")
+    np_dtype = numpy_dtype(dtype, "range")
     if np_dtype.kind in "iu":
         start, end, step = int(start), int(end), int(step)
     made = start + step * np.arange(int((end - start) / step) + 1)

@@ -11,7 +11,7 @@ import numpy as np
 from leafax.functional.program.dtypes import default_float
 
 from ..._core.dtypes import of
-from .from_data import from_numpy
+from .from_arrays import from_numpy
 
 _OPTIONS = ("layout", "device")
 
@@ -30,7 +30,7 @@ def _window(
     for key in options:
         if key not in _OPTIONS:
             raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
-    np_dtype = _np(dtype)
+    np_dtype = numpy_dtype(dtype)
     _check(name, M, np_dtype, options.get("layout"))
     if M == 0:
         made = np.zeros(0)
@@ -42,7 +42,7 @@ def _window(
     return out._set_requires_grad(True) if requires_grad else out
 
 
-def _np(dtype: Any) -> Any:
+def numpy_dtype(dtype: Any) -> Any:
     return default_float() if dtype is None else dtype.np
 
 
@@ -68,7 +68,7 @@ def general_cosine(
     **options: Any,  # noqa: N803
 ) -> Any:
     """A sum of cosines with weights `a`, of alternating sign."""
-    _check("general_cosine", M, _np(dtype), options.get("layout"))
+    _check("general_cosine", M, numpy_dtype(dtype), options.get("layout"))
     if not isinstance(a, Iterable):
         raise TypeError("Coefficients must be a list/tuple")
     weights = list(a)
@@ -103,7 +103,7 @@ def hann(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:
 
 def blackman(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
     """The Blackman window."""
-    _check("blackman", M, _np(dtype), options.get("layout"))
+    _check("blackman", M, numpy_dtype(dtype), options.get("layout"))
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, **options)
 
 

@@ -21,9 +21,9 @@ from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn
 from ..._runtime.cut import cut
 from ..._storage.conj_neg_bits import held
+from ..._storage.lay_out import lay_out
 from ..._tracing.infer import user_line
-from ..creation.from_data import from_numpy
-from ..creation.make_strided import lie
+from ..creation.from_arrays import from_numpy
 from ..writes.write_out import write_out
 
 
@@ -130,9 +130,9 @@ def nonzero(input: Any, *, as_tuple: bool = False, out: Any = None) -> Any:
     found = np.nonzero(np.atleast_1d(values))
     rows = np.stack(found, axis=1).astype(np.int64)
     if as_tuple:
-        return lie(from_numpy(rows), (1, len(rows))).unbind(1)
+        return lay_out(from_numpy(rows), (1, len(rows))).unbind(1)
     made = from_numpy(np.ascontiguousarray(rows[:, : values.ndim]))
-    made = lie(made, (1, len(rows)))  # PyTorch finds them dim by dim
+    made = lay_out(made, (1, len(rows)))  # PyTorch finds them dim by dim
     if out is not None:
         return write_out(_NONZERO, made, out)
     return made

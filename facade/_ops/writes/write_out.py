@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -15,13 +13,13 @@ from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle, tensors_in
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_random_out
-from ..._core.warn_once import warn
 from ..._rules.strides.layouts import elementwise
 from ..._signatures.numeric_warnings import ANSWERS, answers
 from ..._storage.overlap import JOINS, by_kernel, check_overlap
 from .apply_inplace import apply_inplace, check_inplace
 from .check_dtype import IN_ITS_DTYPE, check_type
 from .check_kind import check_parts, check_tensor, place, results, said, written
+from .resize_out import resize_output, warn_of_resize, write_tensordot
 
 # Functions that PyTorch makes of others, by what says that it takes no part in autograd.
 _WRITERS = {
@@ -136,9 +134,7 @@ def write_out(op: Op, result: Any, out: Any, operands: Any = ()) -> Any:
         return written(type(result))(*out) if named else tuple(out)
     check_tensor(op, out)
     if op.name == "inner" and _copied(op, operands):
-        from ..composites.tensordot import into
-
-        return into(out, result)
+        return write_tensordot(out, result)
     _make_ready(op, result, out, operands)
     return _fill(op, result, out, operands)
 
@@ -167,14 +163,14 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
             check_overlap(op, out, operands)
         raise
     if op.name in JOINS and tuple(out.shape) != tuple(result.shape):
-        resized(out, tuple(result.shape))
+        warn_of_resize(out, tuple(result.shape))
     other = tuple(out.shape) != tuple(result.shape)
     check_overlap(op, out, operands, resized=other and not by_element)
     if by_element and other:
         # What is cast is resized as well; a part of complex numbers (`abs`, `angle`) is not cast.
         cast = out._v.dtype not in (result._v.dtype, _computed(result, operands))
         if cast and (result._v.dtype.kind == "c" or not _any_complex(operands)):
-            resized(out, tuple(result.shape))
+            warn_of_resize(out, tuple(result.shape))
     rows = op.name == "nan_to_num" and result._v.dtype.kind in "iub"  # which is copied
     lies = result.stride() if by_element and not rows or _by_columns(op) else None
     resize_output(out, tuple(result.shape), op.name in _SILENT | JOINS, lies)
@@ -216,50 +212,6 @@ _COLUMNS = frozenset({
 })  # fmt: skip
 
 
-def resize_output(
-    out: Any, shape: tuple[int, ...], silent: bool = False, strides: tuple[int, ...] | None = None
-) -> None:
-    """Give an `out=` tensor the shape of the result, with a warning if it had elements.
-
-    Args:
-      silent: without the warning.
-      strides: how it is to lie in memory; None is row by row.
-    """
-    if tuple(out.shape) == shape:
-        return
-    if not silent:
-        resized(out, shape)
-    from ..composites.fill_methods import reshaped_storage
-
-    reshaped_storage(out, shape, strides)
-
-
-def resized(out: Any, shape: tuple[int, ...]) -> None:
-    """Warn that an `out=` tensor with elements gets another shape."""
-    if out.numel():
-        warn(
-            "An output with one or more elements was resized since it had shape "
-            f"{list(out.shape)}, which does not match the required output shape "
-            f"{list(shape)}. This behavior is deprecated, and in a future PyTorch release "
-            "outputs will not be resized unless they have zero elements. You can explicitly reuse "
-            "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
-        )
-
-
 def _copy(out: Any, result: Any) -> Any:
     with no_grad():
         return out.copy_(result)
-
-
-def resizes_its_result(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`ldexp`: PyTorch makes its result as the input is, and resizes it where integers say so."""
-
-    @functools.wraps(fn)
-    def ldexp(input: Any, other: Any, **kwargs: Any) -> Any:
-        result = fn(input, other, **kwargs)
-        if kwargs.get("out") is None and input.is_floating_point() and other._v.dtype.kind in "iu":
-            if result.shape != input.shape:
-                resized(input, tuple(result.shape))
-        return result
-
-    return ldexp

@@ -16,7 +16,7 @@ from ..._autograd.forward_mode.no_forward_derivative import missing
 from ..._core.dtypes import int64, tensor_string
 from ..._ops.calls.functions import function
 from ..._ops.creation.factories import arange, full, zeros
-from ..._ops.creation.from_data import from_numpy
+from ..._ops.creation.from_arrays import from_numpy
 from ..._tracing.record import apply
 from .sparse import embedding
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from leafax.functional.program.op import Op
 
 from ..._core.trie import State, Trace, Value
-from ..._ops.creation.make_strided import laid_as
 from ..._storage.as_strided_outside import reach
+from ..._storage.lay_out import lay_out_as
 from ..._storage.strides import layout
 from ..._tracing.undo import Update
 
@@ -178,4 +178,4 @@ def apart(params: list[Any]) -> list[list[Any]]:
 
 def beside(p: Any, made: Any) -> Any:
     """A new tensor of a parameter's state; it lies in memory as the parameter does."""
-    return laid_as(p, made) if made.shape == p.shape else made
+    return lay_out_as(p, made) if made.shape == p.shape else made

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ..._core.handle import Handle
 from ..._ops.creation.from_data import tensor
-from ..._ops.creation.make_strided import laid_as
+from ..._storage.lay_out import lay_out_as
 from ..._tracing.inputs import from_array
 from .._base.checks import not_negative, one_element, which_kernel
 from .._base.groups import ParamGroup
@@ -95,7 +95,7 @@ class SGD(Optimizer):
             fresh = buffer is None
             if fresh:
                 with jax.enable_x64(True):
-                    buffer = laid_as(p, from_array(jnp.zeros(tuple(p.shape), p._v.dtype)))
+                    buffer = lay_out_as(p, from_array(jnp.zeros(tuple(p.shape), p._v.dtype)))
                 known[p]["momentum_buffer"] = buffer
             if dampened and (fresh or p not in self._started):
                 self._started[p] = tensor(not fresh)

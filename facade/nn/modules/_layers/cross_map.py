@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._ops.creation.from_data import from_numpy
+from ...._ops.creation.from_arrays import from_numpy
 
 
 def cross_map_lrn2d(input: Any, size: int, alpha: float, beta: float, k: float) -> Any:

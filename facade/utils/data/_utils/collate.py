@@ -19,7 +19,8 @@ from ...._core.grad_modes import is_inference_mode_enabled
 from ...._core.handle import Handle
 from ...._core.host_transfer import LARGEST_BATCH, room
 from ...._ops.calls.functions import function
-from ...._ops.creation.from_data import _check_dtype, as_tensor, tensor
+from ...._ops.creation.from_arrays import check_array
+from ...._ops.creation.from_data import as_tensor, tensor
 from ...._tensor.tensor import Tensor
 from ...._tracing.inputs import from_array
 from ._containers import rebuilt_mapping, rebuilt_sequence
@@ -126,8 +127,8 @@ def _stacked(batch: Sequence[Any]) -> Any:
         if not flags.writeable:
             return None
         if not flags.c_contiguous:
-            _check_dtype(array)
-    _check_dtype(elem)
+            check_array(array)
+    check_array(elem)
     out = room((len(batch), *shape), dtype, LARGEST_BATCH)
     np.stack(batch, out=out)
     return from_array(out, inference=is_inference_mode_enabled())
