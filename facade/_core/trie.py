@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -120,19 +121,32 @@ def resting(
     return value
 
 
+# Takes an op, its arguments, by position and name, the key of its step, and whether the program may
+# be cut before it.
+Interceptor = Callable[[Any, Any, Any, Any, bool], "tuple[Any, Trace] | None"]
+
+
 class Mode:
     """What a thread's surroundings add to the meaning of an op; one object a combination.
 
     Attributes:
       enabled: what `is_grad_enabled()` says.
       grad: whether ops are recorded for autograd; in inference mode they never are.
+      interceptors: are asked in turn to record an op that is not known at its place; the first
+        that does returns the state after it and the trace, the others None.
+      observers: are told of each state that is made.
     """
 
     __slots__ = (
         "enabled", "grad", "inference", "autocast", "hooks", "dual", "anomaly", "counted", "floats",
-        "plain",
+        "plain", "interceptors", "observers",
     )  # fmt: skip
     _made: dict[Any, Mode] = {}
+    # By the field that turns them on; in the order in which they are asked.
+    _interceptors: dict[str, Interceptor | None] = dict.fromkeys(
+        ("autocast", "dual", "hooks", "counted")
+    )
+    _observers: dict[str, Callable[[State], None]] = {}
 
     def __init__(
         self, grad: bool, inference: bool, autocast: Any, hooks: bool, dual: tuple[int, ...],
@@ -143,10 +157,23 @@ class Mode:
         self.hooks = hooks  # saved-tensor hooks are in force
         self.dual = dual  # levels of forward mode that ops carry tangents of, see `_dual.py`
         self.anomaly = anomaly  # anomaly detection is on
-        self.counted = counted  # `Local.recorded` is told of each op
+        self.counted = counted  # a checkpointed call counts what is recorded
         self.floats = floats  # the default dtype
+        self.interceptors = _turned_on(self, self._interceptors)
+        self.observers = _turned_on(self, self._observers)
         # Nothing else takes part in an op: no cast, hook, tangent or count.
         self.plain = autocast is None and not (hooks or dual or counted)
+
+    @classmethod
+    def intercept(cls, field: str, interceptor: Interceptor) -> None:
+        """Install what records ops in modes where `field` is on, before there are such modes."""
+        assert field in cls._interceptors
+        cls._interceptors[field] = interceptor
+
+    @classmethod
+    def observe(cls, field: str, observer: Callable[[State], None]) -> None:
+        """Install what is told of new states in modes where `field` is on."""
+        cls._observers[field] = observer
 
     @classmethod
     def of(
@@ -164,6 +191,10 @@ class Mode:
         if mode is None:
             mode = cls._made[key] = cls(*key)
         return mode
+
+
+def _turned_on(mode: Mode, features: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple([f for field, f in features.items() if f is not None and getattr(mode, field)])
 
 
 class State:
@@ -354,7 +385,6 @@ class Local(threading.local):
         self.grad_layout = True  # a new `.grad` lies in memory as its tensor does
         self.view_replay = False  # views made now are made again by their own ops
         self.guard: Any = None  # called before a tensor is written to
-        self.recorded: Any = None  # called with the state of each op in a counted mode
         self.opaque: str | None = None  # the JAX function that is being traced as an op
         self.pack_hooks: tuple[Any, ...] = ()  # saved-tensor hooks in force, innermost last
         self.watch: Any = anomaly.watch  # looks for NaN in what a node passes on

@@ -206,10 +206,8 @@ def step(
     after.count += len(values)
     if primal is not None:
         node.primal = primal
-    if mode.anomaly:
-        from ..autograd._anomaly import recorded_here
-
-        recorded_here(after)
+    for observe in mode.observers:
+        observe(after)
     local.states += 1
     state.next[key] = after
     return after

@@ -277,19 +277,10 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
         refuse_arrays(op, (args, kwargs))
         raise
     if state is None:
-        mode = trace.state.mode
-        if mode.autocast is not None:
-            cast = _with_casts(op, args, kwargs, mode.autocast)
-            if cast is not None:
-                return cast  # type: ignore[no-any-return]
-        if mode.dual:
-            return _with_tangents(op, args, kwargs)
-        if mode.hooks:
-            hooked = _with_hooks(op, args, kwargs)
-            if hooked is not None:
-                return hooked  # type: ignore[no-any-return]
-        if mode.counted:
-            return _counted(trace, ("counted", *key), op, args, kwargs, budget)
+        for intercept in trace.state.mode.interceptors:
+            taken = intercept(op, args, kwargs, key, budget)
+            if taken is not None:
+                return taken  # type: ignore[no-any-return]
         if budget and prepared_anew(trace, op, args):
             local.runner.cut(REASON)
             # Views among the operands are made anew, which is no preparation.
@@ -297,36 +288,6 @@ def record(op: Op, args: Any, kwargs: Any, budget: bool = True) -> tuple[State, 
         state = miss(trace, key, op, args, kwargs)
     trace.state = state
     return state, trace
-
-
-def _counted(
-    trace: Trace, key: Any, op: Op, args: Any, kwargs: Any, may_stop: bool
-) -> tuple[State, Trace]:
-    """A step that `local.recorded` is told of; its key is one that the doors never look up."""
-    state = trace.state.next.get(key)
-    if state is None:
-        state = miss(trace, key, op, args, kwargs)
-    trace.state = state
-    local.recorded(state, may_stop)
-    return state, trace
-
-
-def _with_casts(op: Op, args: Any, kwargs: Any, lower: Any) -> Any:
-    from .._ops.autocast.casts import recorded
-
-    return recorded(op, args, kwargs, lower)
-
-
-def _with_hooks(op: Op, args: Any, kwargs: Any) -> Any:
-    from .._autograd.saved_hooks.record_hooked import recorded
-
-    return recorded(op, args, kwargs)
-
-
-def _with_tangents(op: Op, args: Any, kwargs: Any) -> Any:
-    from .._autograd.forward_mode.propagate import recorded
-
-    return recorded(op, args, kwargs)
 
 
 def over_budget(trace: Trace) -> bool:

@@ -119,7 +119,7 @@ def forward_stack(node: Any) -> str | None:
     return None if state is None else _stacks.get(state)
 
 
-def recorded_here(state: State) -> None:
+def note_stack(state: State) -> None:
     """Note the user's stack for a step that is recorded now, and what is running then."""
     _stacks[state] = stack_now() or ""
     if (maker := current_node()) is not None:
@@ -195,3 +195,6 @@ def is_anomaly_enabled() -> bool:
 def is_anomaly_check_nan_enabled() -> bool:
     """Whether it looks for NaN."""
     return bool(state.check_nan)
+
+
+Mode.observe("anomaly", note_stack)

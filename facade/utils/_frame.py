@@ -9,6 +9,7 @@ not before. What was computed in between is freed.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -31,6 +32,7 @@ from .._rules.saved_columns import saved_places
 from .._storage.autograd_roles import alias, keep_edge
 from .._tracing.inputs import enter, make
 from .._tracing.loop_cuts import uncut
+from .._tracing.miss import miss
 from .._tracing.subgraph import Region
 from ._group import owner
 from ._mismatch import CheckpointError, compare, report
@@ -41,6 +43,31 @@ from ._selective import Cached
 
 class StopRecomputation(Exception):
     """All that the gradients read was computed again: the rest of the function is not called."""
+
+
+class _Counting(threading.local):
+    """What counts in this thread while a call is recorded again."""
+
+    counter: Callable[[State, bool], None] | None = None
+
+
+counting = _Counting()
+
+
+def _count(op: Any, args: Any, kwargs: Any, key: Any, may_stop: bool) -> Any:
+    """Record one op and count it; the key of its step is one that is never looked up before."""
+    trace = local.trace
+    key = ("counted", *key)
+    state = trace.state.next.get(key)
+    if state is None:
+        state = miss(trace, key, op, args, kwargs)
+    trace.state = state
+    assert counting.counter is not None
+    counting.counter(state, may_stop)
+    return state, trace
+
+
+Mode.intercept("counted", _count)
 
 
 class Frame:
@@ -184,10 +211,10 @@ class Frame:
     def _call(self, args: Sequence[Any]) -> None:
         generator = _random.default_generator
         before = generator._state, generator._seed
-        mode, recorded = local.mode, local.recorded
+        mode, counter = local.mode, counting.counter
         now = self.mode
         again = Mode.of(now.enabled, now.inference, now.autocast, counted=self.early_stop)
-        local.recorded = self._counter()
+        counting.counter = self._counter()
         try:
             if self.preserve:
                 generator._state, generator._seed = self.rng
@@ -197,7 +224,7 @@ class Frame:
             pass
         finally:
             local.set_mode(mode)
-            local.recorded = recorded
+            counting.counter = counter
             if self.preserve:
                 generator._state, generator._seed = before
 
@@ -206,14 +233,14 @@ class Frame:
         here = self.here
         here.left = len(_bearing(self.steps)), len(self.metadata)
 
-        def recorded(state: State, may_stop: bool) -> None:
+        def count(state: State, may_stop: bool) -> None:
             steps, saved = here.left
             saved -= len(_metadata([state], self.metadata_fn))
             here.left = steps - len(_bearing([state])), saved
             if may_stop:
                 self._stop()
 
-        return recorded
+        return count
 
     def _stop(self) -> None:
         if all(n <= 0 for n in self.here.left):

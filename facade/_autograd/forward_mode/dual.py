@@ -1,7 +1,7 @@
 """Forward mode: tensors that carry tangents, and how ops carry them on.
 
 A dual tensor is a tensor with a tangent, a tensor of its own, for each open level. While a level
-is open no step of the trie is remembered under its mode, so every op comes to `_dual_ops.recorded`:
+is open no step of the trie is remembered under its mode, so every op comes to `propagate.py`:
 the op itself is recorded as usual, then its derivative (`JvpCall`) on the tangents. Tangents are
 ordinary lazy tensors: they can be differentiated, and a level below carries its own through them.
 
@@ -22,6 +22,8 @@ from leafax.functional.program.op import TABLE, Op
 
 from ..._core.grad_modes import within
 from ..._core.trie import Mode, local
+from ..._storage.conj_neg_bits import bits, same_meta, storage_numel
+from ..._tracing.record import apply
 
 
 class Duals(dict[int, Any]):
@@ -154,8 +156,6 @@ def base_of(t: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def through(found: Any, lens: Any, level: int) -> Any:
-    from ..._tracing.record import apply
-
     with seeing(below(level)):
         for op, args, kwargs in lens:
             found = apply(op, found, *args, **kwargs)
@@ -164,8 +164,6 @@ def through(found: Any, lens: Any, level: int) -> Any:
 
 def view(t: Any, levels: tuple[int, ...], op: Op = _VIEW) -> Any:
     """`t` as a tensor that shares its storage and carries only these levels' tangents."""
-    from ..._tracing.record import apply
-
     with seeing(levels):
         out = apply(op, t)
     out._dual_root = None, len(out._blens)
@@ -202,8 +200,6 @@ def make_dual(t: Any, along: Any, level: int, op: Op = _VIEW) -> Any:
             "Setting a forward grad that itself has a forward gradient at the same level"
             f"{level - 1} is not supported."
         )
-    from ..._storage.conj_neg_bits import same_meta
-
     out = view(t, tuple([n for n in local.mode.dual if n != level]), op)
     if not same_meta(t, along):
         with seeing(below(level)):
@@ -215,7 +211,6 @@ def make_dual(t: Any, along: Any, level: int, op: Op = _VIEW) -> Any:
 def _laid_out_as(t: Any, along: Any) -> Any:
     """A copy of `along` of which can be viewed what can be viewed of `t`."""
     from ..._ops.creation.factories import batched_as, zeros
-    from ..._storage.conj_neg_bits import bits, storage_numel
 
     conj, neg = bits(t)
     if storage_numel(t) == along.numel() and t.is_contiguous():

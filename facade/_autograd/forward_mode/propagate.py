@@ -16,9 +16,13 @@ from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.program import Call
 
 from ..._core.handle import Handle
-from ..._core.trie import Trace, Value, local
+from ..._core.trie import Mode, Trace, Value, local
 from ..._rules.no_derivative import refuse_qr
+from ..._storage.conj_neg_bits import same_meta
+from ..._tracing.infer import step
 from ..._tracing.inputs import enter, make
+from ..._tracing.record import apply, record, results
+from ..graph.fit_gradient import zeros
 from .dual import Duals, base_of, below, carries, hold, opened, seeing, tangent, through
 from .no_forward_derivative import refuse
 
@@ -38,10 +42,8 @@ class Finished(NamedTuple):
     value: Any = None
 
 
-def recorded(op: Op, args: Any, kwargs: Any) -> Any:
-    """Record one op while a level is open: what `_record.record` returns."""
-    from ..._tracing.record import record, results
-
+def _record_tangents(op: Op, args: Any, kwargs: Any, key: Any, may_cut: bool) -> Any:
+    """Record one op and its derivative while a level is open."""
     mode = local.mode
     tensors = _tensors((*args, *kwargs.values()))
     carries = any(tangent(t, level) is not None for t in tensors for level in mode.dual)
@@ -96,8 +98,6 @@ def _operands(state: Any, tensors: list[Any]) -> list[Any]:
 
 
 def _view_tangents(op: Op, args: Any, kwargs: Any, outs: list[Any]) -> None:
-    from ..._tracing.record import apply
-
     for level in local.mode.dual:
         along = tangent(args[0], level)
         if along is not None:
@@ -110,9 +110,6 @@ def _view_tangents(op: Op, args: Any, kwargs: Any, outs: list[Any]) -> None:
 
 def _nextafter(args: Any, outs: list[Any]) -> None:
     """The one op with a tangent and no gradient: JAX has no rule, this is PyTorch's."""
-    from ..._tracing.record import apply
-    from ..graph.fit_gradient import zeros
-
     a, b = args
     for level in local.mode.dual:
         with seeing(below(level)):
@@ -214,8 +211,6 @@ def _value(x: Any, trace: Trace) -> Value:
 
 def _run(call: Any, operands: list[Any], levels: tuple[int, ...]) -> list[Any]:
     """Record a call; its results carry the tangents of `levels`."""
-    from ..._tracing.infer import step
-
     with seeing(()):
         trace = local.trace
         values = [_value(x, trace) for x in operands]
@@ -245,8 +240,6 @@ def _shadow(op: Op) -> Op:
 
 def inplace(op: Op, t: Any, args: Any, key: Any, kwargs: Any) -> dict[int, Any] | None:
     """The tangents that `t` has after a write, by level; None if there are none."""
-    from ..._tracing.record import record
-
     tensors = _tensors((t, *args, *kwargs.values()))
     if not op.differentiable:
         return None
@@ -263,8 +256,6 @@ def inplace(op: Op, t: Any, args: Any, key: Any, kwargs: Any) -> dict[int, Any] 
 
 def zeroed(t: Any) -> dict[int, Any]:
     """Tangents of zeros, by level, for a tensor that has others."""
-    from ..graph.fit_gradient import zeros
-
     return {n: zeros(t._v) for n in local.mode.dual if tangent(t, n) is not None}
 
 
@@ -273,8 +264,6 @@ def taken(t: Any, args: Any) -> None:
 
     Those of what is overwritten are copied, as they are about to be written to as well.
     """
-    from ..._tracing.record import apply
-
     trace = local.trace
     over = t if t._base_ is None else t._base_
     for x in _tensors(args):
@@ -292,8 +281,6 @@ def taken(t: Any, args: Any) -> None:
 
 def written(t: Any, tangents: dict[int, Any]) -> None:
     """After a write: `t` carries these tangents, and so do its base and that base's views."""
-    from ..._storage.conj_neg_bits import same_meta
-
     for level, new in tangents.items():
         old = tangent(t, level)
         if old is not None:
@@ -305,7 +292,6 @@ def written(t: Any, tangents: dict[int, Any]) -> None:
             hold(base, level, new)  # one tensor for both
         elif base is not None:
             from ..._ops.creation.factories import batched_as
-            from ..graph.fit_gradient import zeros
 
             whole = batched_as(new, zeros(base._v))
             hold(base, level, whole)
@@ -314,3 +300,6 @@ def written(t: Any, tangents: dict[int, Any]) -> None:
                 part.copy_(new)
             new = part
         hold(t, level, new)
+
+
+Mode.intercept("dual", _record_tangents)

@@ -46,8 +46,8 @@ class Recorded(NamedTuple):
                     share(t, m, (), view=False)
 
 
-def recorded(op: Any, args: Any, kwargs: Any) -> Any:
-    """Record one op under hooks: what `_record.record` returns, or None if nothing is saved."""
+def record_hooked(op: Any, args: Any, kwargs: Any, key: Any, may_cut: bool) -> Any:
+    """Record one op under hooks; return None if nothing is saved."""
     mode = local.mode
     if not mode.grad or not op.saves or op.view or not op.differentiable:
         return None
@@ -99,3 +99,6 @@ def _counted(op: Any, args: Any, outs: list[Any]) -> Iterator[None]:
 
 def _as_is(state: State) -> Recorded:
     return Recorded(state.call, state.values, state.value, state.operands)
+
+
+Mode.intercept("hooks", record_hooked)

@@ -1,6 +1,6 @@
 """Hooks on saved tensors: `saved_tensors_hooks`, `save_on_cpu`, `disable_saved_tensors_hooks`.
 
-Inside the block every op that saves something goes through `recorded`: it is recorded without
+Inside the block every op that saves something goes through `record_hooked`: it is recorded without
 gradients, and its outputs' gradients go to a `HookedNode` that holds what the pack hook
 returned, and nothing else of what it packed. A pack hook that looks at values (to write them to
 disk) runs the program that far, as every observation does.

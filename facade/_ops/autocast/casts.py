@@ -1,8 +1,8 @@
 """Autocast: products in half precision, what needs range in float32, as PyTorch's lists say.
 
 Autocast is a mode of recording. An op of the lists whose operands have another dtype is never
-found in the trie under that mode, so it comes to `recorded`, which records the casts and then the
-op; all other ops are found as ever. What `_autocast_lists.py` says of composite functions, which
+found in the trie under that mode, so it comes to `_record_casts`, which records the casts and
+then the op; all other ops are found as ever. What `lists.py` says of composite functions, which
 are no ops, their decorator `float32` does.
 """
 
@@ -69,10 +69,11 @@ def settle() -> None:
         local.set_mode(Mode.of(now.enabled, now.inference, wanted))
 
 
-def recorded(op: Op, args: Any, kwargs: Any, lower: dtype) -> Any:
-    """What `_record.record` returns for an op whose operands must be cast; None where not."""
+def _record_casts(op: Op, args: Any, kwargs: Any, key: Any, may_cut: bool) -> Any:
+    """Record an op whose operands must be cast; return None where not."""
     if op.overwrites:
         return None
+    lower: Any = local.mode.autocast
     policy = policy_of(here(), op)
     if policy is None:
         return None
@@ -172,4 +173,6 @@ def checked(device_type: Any) -> str:
     return str(device(device_type).type)
 
 
-__all__ = ["DTYPES", "checked", "float32", "here", "off", "product", "recorded", "settle", "state"]
+Mode.intercept("autocast", _record_casts)
+
+__all__ = ["DTYPES", "checked", "float32", "here", "off", "product", "settle", "state"]
