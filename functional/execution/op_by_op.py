@@ -14,8 +14,8 @@ from ..lowering.lower import Side, note_line
 from ..lowering.residuals import KeepingCall, Residual, keeping_of
 from ..program.program import Aval, Input, Node, Program
 from .confined import confined
-from .policy import Choice
-from .single_ops import check_alone, is_ready, ran_alone, reads
+from .policy import CompilePolicy
+from .single_ops import check_node, is_ready, reads, run_node
 
 
 class OpByOp:
@@ -26,7 +26,7 @@ class OpByOp:
       guards: as `lower` takes them.
 
     Attributes:
-      choice: when it runs so, and when it is compiled whole.
+      policy: when it runs so, and when it is compiled whole.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class OpByOp:
     ) -> None:
         self.program, self.checked, self.guards = program, checked, guards
         self._steps = _steps(program)
-        self.choice = Choice(program, self._steps)
+        self.policy = CompilePolicy(program, self._steps)
         self._kept: list[tuple[Residual, int]] = []
         self._residuals: list[Residual] = []
 
@@ -49,7 +49,7 @@ class OpByOp:
           host: what NumPy computed need not go to the device.
         """
         start, compiles = time.perf_counter(), False
-        self.choice.take_turn()
+        self.policy.note_run()
         env: list[Any] = []
         last_use, needed, used = self._uses
         supply = iter(args)
@@ -63,14 +63,14 @@ class OpByOp:
                 env.append(next(supply))
                 continue
             inputs = [env[i] for i in entry.inputs]
-            node, alone = next(steps)
+            node, key = next(steps)
             first, n, keeps = len(env), len(node.avals), isinstance(node.call, KeepingCall)
             if keeps or not used.isdisjoint(range(first, first + n)):
-                if not is_ready(alone):
+                if not is_ready(key):
                     make_room()
                     compiles = True
                 try:
-                    found = ran_alone(node, alone, inputs)
+                    found = run_node(node, key, inputs)
                 except Exception as error:
                     note_line(error, entry.where)
                     raise
@@ -81,7 +81,7 @@ class OpByOp:
                 kept.append((node.call.residual, len(leaves)))
                 leaves.extend(found[n:])
             if self.checked and getattr(node.call, "op", None) and node.call.op.check:
-                flags.extend(check_alone(entry, inputs, side))
+                flags.extend(check_node(entry, inputs, side))
             for i in set(entry.inputs):
                 if last_use.get(i, e) <= e and i not in needed:
                     env[i] = None
@@ -97,8 +97,8 @@ class OpByOp:
         # What fails on the device fails here, where nothing was replaced yet.
         if not confined:
             jax.block_until_ready((outputs, leaves))
-        if self.choice.counts and not compiles:
-            self.choice.spent += (time.perf_counter() - start) * 1e3
+        if self.policy.is_timed and not compiles:
+            self.policy.spent += (time.perf_counter() - start) * 1e3
         residuals = tuple(leaves)  # some still NumPy's: what takes them may run op by op as well
         if not self.checked:
             return outputs, residuals, None

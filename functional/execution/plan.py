@@ -32,8 +32,8 @@ from .memory import as_out_of_memory, check_memory
 from .memory_mappings import too_many
 from .op_by_op import OpByOp
 from .packed_inputs import Packing
-from .policy import forget_choices
-from .single_ops import forget_alone, options_of
+from .policy import forget_runs
+from .single_ops import compiler_options_of, forget_compiled_ops
 from .weight_gradients import turned
 
 _MAX_PLANS = 4096
@@ -135,7 +135,7 @@ class Plan:
             if confined:
                 found = self._alone.run(args, self.side, _nothing, host=True)
                 return Outcome(*found, "op by op", time.perf_counter() - start)
-            if ready is None and self._alone.choice.op_by_op(self.donate, self.runs > 1, once):
+            if ready is None and self._alone.policy.runs_op_by_op(self.donate, self.runs > 1, once):
                 found = self._alone.run(args, self.side, _make_room, host)
                 return Outcome(*found, "op by op", time.perf_counter() - start)
             how = "cached"
@@ -144,7 +144,7 @@ class Plan:
                 with self._lock:
                     if self._ready is None:
                         self._compile(args)
-                        self._alone.choice.compiled(self)
+                        self._alone.policy.note_compiled(self)
                         how = "compiled"
                     ready = self._ready
             assert ready is not None
@@ -205,7 +205,7 @@ class Plan:
 
         self._flat = flat
         donate = packing.donated(self.donate) if packing else self.donate
-        options: Any = {"keep_unused": bool(donate), **options_of(self.nodes)}
+        options: Any = {"keep_unused": bool(donate), **compiler_options_of(self.nodes)}
         jitted: Any = jax.jit(flat, donate_argnums=donate, **options)
         traced = jitted.trace(*given)
         raised: list[BaseException] = []
@@ -269,8 +269,8 @@ def _make_room() -> None:
         held.sort(key=lambda plan: plan.used)
         for plan in held[: len(held) // 2 + 1]:
             plan.forget()
-        forget_alone()
-        forget_choices()
+        forget_compiled_ops()
+        forget_runs()
 
 
 def plan_for(

@@ -20,57 +20,57 @@ from ..program.symbolic_lengths import AnyLengths, Size
 from .confined import confined, name_of, refuse_xla
 from .drawn_in_blocks import in_blocks, overwrites
 from .numpy.evaluator import MOST, Evaluator, evaluator
+from .thresholds import (
+    NUMPY_DRAWS,
+    NUMPY_ELEMENTS,
+    NUMPY_LOOP_STEPS,
+    NUMPY_RUNS,
+)
 
-_ready: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
+_runners: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
 _jitted: dict[Any, Any] = {}
 _of_numpy: dict[Any, Evaluator] = {}  # of a confined process
-# Runs of an op by NumPy after which it is compiled after all, and the elements of its largest value
-# that these have together: about as long as it takes to compile.
-_OFTEN, _ELEMENTS = 1000, 1 << 22
-_TURNS = 300  # steps of a loop that are dear enough to run it less often
-_OFTEN_DRAWN = 250  # of those that draw random numbers, which takes NumPy ten times as long
-LITTLE = 4096  # elements that NumPy computes no slower than a program starts
 _checks: dict[Any, _Checks] = {}
 
 
-def is_ready(alone: Any) -> bool:
-    """Whether an op ran with such shapes before.
+def is_ready(key: Any) -> bool:
+    """Return True if an op ran with such shapes before.
 
     Args:
-      alone: its call, and the abstract values that it takes.
+      key: its call, and the abstract values that it takes.
     """
-    return alone in _ready
+    return key in _runners
 
 
-def ran_alone(node: Node, alone: Any, inputs: Sequence[Any]) -> Any:
-    """What a node gives of these inputs.
+def run_node(node: Node, key: Any, inputs: Sequence[Any]) -> Any:
+    """Run a node alone, and return its outputs.
 
     Args:
-      alone: its call, and the abstract values that it takes.
+      key: its call, and the abstract values that it takes.
     """
     if namespace_of(node.call) == "opaque" and not confined:  # NumPy is no quicker than a model
-        run = _ready.get(alone)
+        run = _runners.get(key)
         if run is None:
-            run = _ready[alone] = _compiled(node)
+            run = _runners[key] = _compiled(node)
         return run(*inputs)
 
     def compiled() -> Any:
         return (in_blocks(node) if on_host() else None) or _compiled(node)
 
-    if alone not in _ready and len(reads(node)) < len(inputs):  # the others may be None
-        _ready[alone] = compiled()
-    return _ran(alone, inputs, compiled, _draws(node))
+    if key not in _runners and len(reads(node)) < len(inputs):  # the others may be None
+        _runners[key] = compiled()
+    return _run(key, inputs, compiled, _is_random(node))
 
 
 def reads(node: Node) -> tuple[int, ...]:
-    """The values whose data a node reads when it runs alone."""
+    """Return the values whose data a node reads when it runs alone."""
     if on_host() and not confined and overwrites(node):
         return (node.inputs[0], *node.inputs[2:])
     return node.inputs
 
 
-def check_alone(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
-    """Flags and values of what only the data can tell of a node.
+def check_node(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
+    """Run the checks of a node that need its data; return a flag and a value of each.
 
     Args:
       side: is told of the fault sites.
@@ -83,71 +83,72 @@ def check_alone(node: Node, inputs: Sequence[Any], side: Side) -> list[Any]:
     return found
 
 
-def _ran(
-    alone: Any, arrays: Sequence[Any], compiled: Callable[[], Any], exact: bool = False
-) -> Any:
-    """What a call gives: by NumPy as long as that is for it, then by what `compiled` makes.
+def _run(key: Any, arrays: Sequence[Any], compiled: Callable[[], Any], exact: bool = False) -> Any:
+    """Run a call by NumPy as long as that pays, then by what `compiled` makes.
 
     Args:
-      alone: the call, and the abstract values that it takes.
+      key: the call, and the abstract values that it takes.
       exact: NumPy must give what XLA gives to the last bit.
     """
     if confined:
-        return _by_numpy(alone, arrays)
-    run = _ready.get(alone)
+        return _run_by_numpy(key, arrays)
+    run = _runners.get(key)
     if run is None:
-        run = _ready[alone] = _small(alone[0].evaluate, arrays, exact, alone) or compiled()
+        run = _runners[key] = _try_numpy(key[0].evaluate, arrays, exact, key) or compiled()
     found = run(*arrays)
     if found is None:
-        run = _ready[alone] = compiled()
+        run = _runners[key] = compiled()
         found = run(*arrays)
     return found
 
 
-def _by_numpy(alone: Any, arrays: Sequence[Any]) -> Any:
+def _run_by_numpy(key: Any, arrays: Sequence[Any]) -> Any:
     """Compute a call in a process where XLA does not run."""
-    run = _of_numpy.get(alone)
+    run = _of_numpy.get(key)
     if run is None:
-        found = evaluator(alone[0].evaluate, arrays, False, alone)
+        found = evaluator(key[0].evaluate, arrays, False, key)
         if found is None:
-            refuse_xla(name_of(alone[0]))
-        run = _of_numpy[alone] = found
+            refuse_xla(name_of(key[0]))
+        run = _of_numpy[key] = found
     return run(*arrays)
 
 
-class _Small:
-    """A function by NumPy, for arrays of few elements; None instead of what it returns once it ran
-    so often that it should be compiled.
+class _NumpyRuns:
+    """A function by NumPy, for arrays of few elements.
+
+    It returns None once it ran so often that it should be compiled.
     """
 
     def __init__(self, fn: Evaluator) -> None:
-        often = (_OFTEN_DRAWN if fn.draws else _OFTEN) // max(1, fn.turns // _TURNS)
-        self._fn, self._left = fn, min(often, _ELEMENTS // fn.largest)
+        often = (NUMPY_DRAWS if fn.draws else NUMPY_RUNS) // max(1, fn.turns // NUMPY_LOOP_STEPS)
+        self._fn, self._left = fn, min(often, NUMPY_ELEMENTS // fn.largest)
 
     def __call__(self, *arrays: Any) -> list[Any] | None:
         self._left -= 1
         return self._fn(*arrays) if self._left >= 0 else None
 
 
-def _small(fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, alone: Any) -> _Small | None:
-    """The function by NumPy, if that can compute it for arrays like these."""
-    found = evaluator(fn, arrays, exact, alone) if on_host() else None
-    return None if found is None else _Small(found)
+def _try_numpy(
+    fn: Callable[..., Any], arrays: Sequence[Any], exact: bool, key: Any
+) -> _NumpyRuns | None:
+    """Return the function by NumPy, if that can compute it for arrays like these."""
+    found = evaluator(fn, arrays, exact, key) if on_host() else None
+    return None if found is None else _NumpyRuns(found)
 
 
-def is_little(described: Any, most: int = MOST) -> bool:
-    """Whether NumPy may compute an op, by what it takes: at most so many elements each."""
+def fits_numpy(described: Any, most: int = MOST) -> bool:
+    """Return True if NumPy may compute an op: it takes at most so many elements each."""
     return on_host() and all(math.prod(aval.shape) <= most for aval in described[1])
 
 
 def namespace_of(call: Any) -> str | None:
-    """The family of the op that a call, or the call that it is the gradient of, is of."""
+    """Return the namespace of a call's op, or of the op that it is the gradient of."""
     inner = getattr(call, "call", None) or getattr(call, "source", None) or call
     return getattr(getattr(inner, "op", None), "namespace", None)
 
 
-def _draws(node: Node) -> bool:
-    """Whether it draws random numbers, which depend on nothing but the seed, to the last bit."""
+def _is_random(node: Node) -> bool:
+    """Return True if it draws random numbers, whose bits depend on the seed alone."""
     return bool(getattr(getattr(node.call, "op", None), "random", False))
 
 
@@ -156,7 +157,7 @@ _UNSCALED = frozenset({"rand", "randn", "randint", "randperm"})
 
 
 def is_exact(node: Node) -> bool:
-    """Whether a node gives the same to the last bit wherever it runs, for nothing is rounded."""
+    """Return True if a node gives the same bits wherever it runs: nothing is rounded."""
     op = getattr(node.call, "op", None)
     if op is None:
         return False
@@ -166,7 +167,7 @@ def is_exact(node: Node) -> bool:
 
 
 def on_host() -> bool:
-    """Whether NumPy's arrays are where a program's would be."""
+    """Return True if NumPy's arrays are where a program's would be."""
     return bool(confined) or _runs_on_host()
 
 
@@ -176,7 +177,7 @@ def _runs_on_host() -> bool:
 
 
 def _compiled(node: Node) -> Any:
-    options = options_of((node,))
+    options = compiler_options_of((node,))
     key = (node.call, bool(options))
     jitted = _jitted.get(key)
     if jitted is None:
@@ -184,8 +185,8 @@ def _compiled(node: Node) -> Any:
     return jitted
 
 
-def options_of(nodes: Sequence[Node]) -> dict[str, Any]:
-    """What to tell `jax.jit` for these nodes.
+def compiler_options_of(nodes: Sequence[Node]) -> dict[str, Any]:
+    """Return the options of `jax.jit` for these nodes.
 
     XLA leaves out the rounding to 16 bits of what another op of the program reads, so that numbers
     would depend on where the program was cut.
@@ -197,8 +198,8 @@ def options_of(nodes: Sequence[Node]) -> dict[str, Any]:
 
 
 @functools.cache
-def _alike(root: AnyLengths) -> AnyLengths:
-    """What the checks of calls have in common that have this in common."""
+def _shared_root(root: AnyLengths) -> AnyLengths:
+    """Return the root that the checks of all calls with this root have."""
     return AnyLengths()
 
 
@@ -213,7 +214,7 @@ class _Checks(AnyLengths):
 
     @property
     def root(self) -> AnyLengths:
-        return self if self._call.root is self._call else _alike(self._call.root)
+        return self if self._call.root is self._call else _shared_root(self._call.root)
 
     def sized(self, size: Size) -> _Checks:
         call = self._call.sized(size)
@@ -226,16 +227,15 @@ class _Checks(AnyLengths):
         return list(self._call.shapes())
 
     def evaluate(self, *arrays: Any) -> Any:
-        """A flag and a value of each check."""
+        """Return a flag and a value of each check."""
         faults = self._call.faults(*arrays)
         self._sites[_avals(arrays)] = [FaultSite(f.error, f.message, None) for f in faults]
         return [x for f in faults for x in summarise(f)]
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[list[FaultSite], list[Any]]:
-        """Where the checks stand, their flags and values; nothing if it is known that none found
-        anything."""
+        """Return the checks' sites, flags and values; nothing if all are known to pass."""
         avals = _avals(inputs)
-        found = _ran((self, avals), inputs, lambda: self.jitted)
+        found = _run((self, avals), inputs, lambda: self.jitted)
         flags, values = found[::2], found[1::2]
         # To look at what XLA computes would be to wait for it.
         if all(isinstance(flag, np.ndarray) and not flag for flag in flags):
@@ -246,8 +246,7 @@ class _Checks(AnyLengths):
 
 
 def _avals(arrays: Sequence[Any]) -> tuple[Aval, ...]:
-    """What a check may depend on: to a number that became an input it is another thing than to
-    an array."""
+    """Return the abstract values that a check is traced for: a number is no array there."""
     return tuple([
         Aval((), np.dtype("int64" if type(x) is int else "float64"), True)
         if type(x) in (int, float)
@@ -256,10 +255,10 @@ def _avals(arrays: Sequence[Any]) -> tuple[Aval, ...]:
     ])  # fmt: skip
 
 
-def forget_alone() -> None:
-    """Let go of all that was compiled alone."""
+def forget_compiled_ops() -> None:
+    """Release all that was compiled alone."""
     compiled = [*_jitted.values(), *[checks.jitted for checks in _checks.values()]]
-    for remembered in (_jitted, _checks, _ready):
+    for remembered in (_jitted, _checks, _runners):
         remembered.clear()
     for jitted in compiled:
         jitted.clear_cache()

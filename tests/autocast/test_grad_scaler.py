@@ -75,7 +75,8 @@ def test_a_skipped_step_leaves_an_optax_state_alone() -> None:
 
 
 def test_the_step_stays_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "_held", {})  # of many optimizers' steps the next runs op by op
+    # Of many optimizers' steps the next runs op by op.
+    monkeypatch.setattr(policy, "_compiled_plans", {})
     w = leafax.ones(2, requires_grad=True)
     optimizer, s = OPTIMIZERS["adam"](leafax, [w]), scaler(leafax)
     for _ in range(6):

@@ -15,7 +15,7 @@ import leafax
 from leafax._core.run_log import Run
 from leafax._runtime.explain import Report
 from leafax.functional.execution import op_by_op
-from leafax.functional.execution.policy import forget_choices
+from leafax.functional.execution.policy import forget_runs
 from leafax.functional.lowering.vjp import vjp_of
 
 
@@ -107,7 +107,7 @@ def test_slices_at_changing_places_compile_once() -> None:
 
 @pytest.mark.parametrize("batches", ["split", "chunk", "unbind", "tensor_split", "iterated"])
 def test_batches_that_are_pieces_of_one_tensor_are_one_program(batches: str) -> None:
-    forget_choices()  # what came of this line with other batches
+    forget_runs()  # what came of this line with other batches
     rows = np.arange(72.0).reshape(12, 6)
     x = leafax.tensor(rows)
     argument = () if batches == "unbind" else (2,) if batches == "split" else (6,)
@@ -355,7 +355,7 @@ def test_episodes_that_ask_a_small_model_are_not_compiled_for_each_length() -> N
     assert steps_how() == "op by op"
     with leafax.no_grad():
         w.fill_(0.5)
-    with mock.patch.object(op_by_op.Choice, "op_by_op", return_value=False):
+    with mock.patch.object(op_by_op.CompilePolicy, "runs_op_by_op", return_value=False):
         np.testing.assert_allclose(gradient(42), apart, rtol=1e-5)
     assert steps_how() == "compiled"
 
@@ -516,7 +516,7 @@ def test_what_nobody_reads_is_not_computed_op_by_op() -> None:
     for i in range(3):  # the gathers are dead, and checked
         y, _ = x[: 5 + i] + 1, x.index_select(0, x[:3])
         del _
-        with mock.patch.object(op_by_op, "ran_alone", side_effect=op_by_op.ran_alone) as ran:
+        with mock.patch.object(op_by_op, "run_node", side_effect=op_by_op.run_node) as ran:
             assert y.tolist() == list(range(1, 6 + i))
         ops = [call.args[0].call.name for call in ran.call_args_list]
         assert leafax.explain()[-1].how == "op by op" and "index_select" not in ops and ops

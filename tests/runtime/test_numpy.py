@@ -200,7 +200,7 @@ def test_loops(name: str) -> None:
 def test_loops_are_compiled_sooner() -> None:
     short, long = (evaluator(looped, [np.ones((n, 3))]) for n in (2, 900))
     assert short is not None and long is not None
-    assert single_ops._Small(short)._left > 900 and single_ops._Small(long)._left < 100
+    assert single_ops._NumpyRuns(short)._left > 900 and single_ops._NumpyRuns(long)._left < 100
     assert evaluator(looped, [np.ones((2, 3))], exact=True) is None
 
 
@@ -408,8 +408,8 @@ def test_episodes_of_other_lengths_compile_nothing() -> None:
 def test_an_op_that_runs_often_is_compiled() -> None:
     x = leafax.arange(19.0)
     x.tolist()
-    with mock.patch.object(single_ops, "_OFTEN", 3):
-        call = single_ops._small(lambda x: x + 1, [x.jax()], False, None)
+    with mock.patch.object(single_ops, "NUMPY_RUNS", 3):
+        call = single_ops._try_numpy(lambda x: x + 1, [x.jax()], False, None)
     assert call is not None
     assert [call(x.jax()) is not None for _ in range(5)] == [True] * 3 + [False] * 2
 

@@ -15,7 +15,7 @@ import pytest
 import leafax
 from leafax.functional.execution import packed_inputs
 from leafax.functional.execution.plan import _PLANS
-from leafax.functional.execution.policy import forget_choices
+from leafax.functional.execution.policy import forget_runs
 
 N = 20
 
@@ -24,7 +24,7 @@ N = 20
 def _no_part_of_the_history() -> Iterator[None]:
     """What is compiled here does not count where other tests ask what is worth compiling."""
     yield
-    forget_choices()
+    forget_runs()
 
 
 def _layers(ws: Any, x: Any) -> Any:

@@ -26,7 +26,7 @@ LENGTHS = (11, 9, 17, 10, 30, 8, 24, 3, 1, 13)
 
 @pytest.fixture
 def op_by_op() -> Iterator[None]:
-    with mock.patch.object(policy.Choice, "op_by_op", lambda *_: True):
+    with mock.patch.object(policy.CompilePolicy, "runs_op_by_op", lambda *_: True):
         yield
 
 

@@ -1,0 +1,42 @@
+"""Figures that decide whether a program is compiled, runs op by op, or runs by NumPy.
+
+They weigh times measured on 2 CPU cores (benchmarks/decisions.md) and change no number that is
+computed. Times are in milliseconds.
+"""
+
+# Compiling.
+COMPILE_OP_MS = 25.0  # one op alone
+TRACE_OP_MS = 5.0  # one op on few elements, which NumPy computes and nothing compiles
+COMPILE_MODEL_MS = 100.0  # the gradient of a small model
+COMPILE_PROGRAM_MS = 60.0  # a program, and so much more for each of its nodes:
+COMPILE_NODE_MS = 8.0
+LONG_PROGRAM_MS = 4000.0  # from here on a program is long to compile
+LONG_STEP_MS = 800.0  # the same with an optimizer's update, whose lengths vary more often
+
+# Donation: op by op no buffer is written over, and what gives buffers away is mostly a loop's body
+# that will be met again.
+DONATION_FACTOR = 3  # to compile such a program whole must be this many times dearer
+DONATED_BYTES = 64 << 20  # and its donated buffers no larger than this
+SCALAR_BYTES = 16  # a number, or a generator's state, which every draw gives away
+
+# Loops: a program is compiled whole where it is a loop's body. A loop has a first step, the next,
+# and a body in which numbers that change are inputs; more programs are batches of other lengths.
+COMPILED_UPDATES = 3  # programs with one update that a loop compiles at most
+RECENT_PROGRAMS = 4  # without an update: the last ones that end at one line
+LOOP_RUNS = 8  # runs, maybe in a row, that no loop's body stays below
+# A long program that is met again is compiled whole once it has run for this part of what that
+# takes: at once if it is the same as the last time, unless it is very long.
+REPEATED_SHARE, REPEATED_ADVANCE_MS = 0.02, 40.0
+ALTERNATING_SHARE = 1.0  # between others: episodes of other lengths seldom come again
+
+# Parts of a program.
+FILLS_PER_OTHER = 8  # fills and draws beside each other op, where a program makes parameters
+GRADIENTS_PER_MODEL = 2  # gradients of small models, for each that is to be compiled alone
+NUMPY_NODES = 8  # nodes that NumPy computes in about the time that a compiled program starts in
+
+# NumPy: an op is compiled after so many runs, or once its largest values had so many elements
+# together, which is about as long as compiling it takes.
+NUMPY_RUNS, NUMPY_ELEMENTS = 1000, 1 << 22
+NUMPY_DRAWS = 250  # runs of random ops, for which NumPy takes ten times as long
+NUMPY_LOOP_STEPS = 300  # steps of a loop that count as a further run each time
+NUMPY_FAST_ELEMENTS = 4096  # elements that NumPy computes no slower than a program starts
