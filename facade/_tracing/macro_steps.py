@@ -1,17 +1,19 @@
-"""Functions composed of several ops that are one step in the trie once it has seen them.
+"""Paths through the trie that are one step once they were walked.
 
-PyTorch composes `matmul` and `linear` of ops, whose nodes the graph has here as well. Which ops
-those are follows from the operands' values; so where a function was recorded before on the same
-values, the state that its last op led to is known, and nothing in between need be walked. A step
-over an op costs a microsecond, and ten when the computation of a training step has just swept
-the caches.
+PyTorch composes `matmul` and `linear` of ops, whose nodes the graph has here as well; a backward
+pass records hundreds. Which ops those are follows from the operands' values; so where the same was
+recorded before on the same values, the state that its last op led to is known, and nothing in
+between need be walked. A step over an op costs a microsecond, and ten when the computation of a
+training step has just swept the caches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+from .._core.handle import Handle
 from .._core.locks import running, sharing
 from .._core.trie import State, Trace, Value, local
 from .._core.view_ops import Lens
@@ -19,41 +21,92 @@ from .._storage.pending_views import view_of
 from .inputs import enter, enter_all, make, put, rests
 from .record import apply, over_budget
 
+_VALUE = attrgetter("_v")
 
-class EnteringStep(NamedTuple):
-    """A step for which some of the operands, parameters most often, enter the trace first.
+
+class MacroStep(NamedTuple):
+    """A path that was walked before.
 
     Attributes:
       state: the state after it.
-      inputs: for each operand that enters, its place among the operands and its value.
+      inputs: `(place, value)` of the operands that enter the trace on the way, parameters most
+        often, in their order; an array that enters as it is has no value.
       nbytes: what these weigh.
+      effects: what the walk did beside the trie, as the caller does it again.
+      freed: states of the graph that it freed.
+      reads: states whose saved tensors it reads: it fails if these were freed before.
     """
 
     state: State
-    inputs: tuple[tuple[int, Value], ...]
-    nbytes: int
+    inputs: tuple[tuple[int, Value | None], ...] = ()
+    nbytes: int = 0
+    effects: Any = None
+    freed: frozenset[State] = frozenset()
+    reads: frozenset[State] = frozenset()
 
-    def take(self, trace: Trace, operands: tuple[Any, ...]) -> bool:
-        """Let the operands enter; False if one of them is not at rest."""
+    def take(self, trace: Trace, operands: Sequence[Any]) -> bool:
+        """Let the operands enter and go to the state; False if one of them is not at rest."""
         with sharing:
             if running:
                 return False
             entered = trace.entered
             for i, value in self.inputs:  # `rests`, without a call for each
+                if value is None:
+                    continue
                 t = operands[i]
                 if t._trace is not None or t._shares or t._array is None or id(t) in entered:
                     return False
                 if t._v is not value.resting:  # another thread has changed it just now
                     return False
             for i, value in self.inputs:
-                put(operands[i], value, trace)
+                if value is None:
+                    trace.arrays.append(operands[i])
+                else:
+                    put(operands[i], value, trace)
         trace.nbytes += self.nbytes
         trace.state = self.state
         return True
 
 
+def is_uncut(state: State) -> bool:
+    """Tell whether a program that goes on to `state` is not cut on the way, for its length."""
+    return not local.budget or state.nodes <= local.budget
+
+
+def in_known_step(key: Any, record: Callable[[], Any], operands: Any) -> Any:
+    """Return the tensor that `record()` gives, in one step where its state is known.
+
+    Args:
+      key: of the step; the values of the operands, which are in the trace, are part of it.
+      operands: tensors among tuples, lists and dicts.
+    """
+    trace = local.trace
+    before, inputs = trace.state, len(trace.arrays)
+    state = before.next.get(key)
+    if state is not None and is_uncut(state):
+        trace.state = state
+        return make(state.value, trace)
+    out = record()
+    # A number may have become an input: it differs from call to call.
+    if not isinstance(out, Handle) or local.trace is not trace or len(trace.arrays) != inputs:
+        return out
+    if out._v is trace.state.value and not out._shares and out._vc is None:
+        if not any(t._stale is not None for t in tensors_in(operands)):
+            before.next[key] = trace.state
+    return out
+
+
+def tensors_in(tree: Any) -> list[Any]:
+    """Return the tensors among tuples, lists and dicts."""
+    if isinstance(tree, Handle):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = tuple(tree.values())
+    return [t for x in tree for t in tensors_in(x)] if isinstance(tree, (tuple, list)) else []
+
+
 def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
-    """`composed(*operands)`, in one step where it is known.
+    """Return `composed(*operands)`, in one step where it is known.
 
     Args:
       name: of the function in the trie: its op, and what else there is but operands.
@@ -63,40 +116,32 @@ def in_one_step(name: Any, composed: Callable[..., Any], *operands: Any) -> Any:
     if not local.mode.plain or over_budget(trace):
         return composed(*operands)
     start = trace.state
-    first = (name, *[t._v for t in operands])
-    state = start.next.get(first)
-    if state is not None and uncut(state):
-        trace.state = state
-        return make(state.value, trace)
-    entering = start.next.get((EnteringStep, first))
-    if entering is not None and uncut(entering.state) and entering.take(trace, operands):
-        return make(entering.state.value, trace)
+    first = (name, *map(_VALUE, operands))
+    step = start.next.get(first)
+    if type(step) is MacroStep:
+        if is_uncut(step.state) and step.take(trace, operands):
+            return make(step.state.value, trace)
+    elif step is not None and is_uncut(step):
+        trace.state = step
+        return make(step.value, trace)
     new = [t for t in operands if t._v.index < 0]
     plain = all(rests(t, trace) for t in new)
     key = (name, *enter_all(operands, trace))
-    before, inputs = trace.state, len(trace.arrays)
+    before = trace.state
+    out = in_known_step(key, lambda: composed(*operands), operands)
     state = before.next.get(key)
-    if state is not None and uncut(state):
-        trace.state = state
-        out = make(state.value, trace)
-    else:
-        out = composed(*operands)
-        made = out._v is trace.state.value and not out._shares and out._vc is None
-        if len(trace.arrays) != inputs:  # a number has become an input, another at each call
-            return out
-        if not made or local.trace is not trace or any(x._stale is not None for x in operands):
-            return out
-        state = before.next[key] = trace.state
-    if plain and new and len({v for v in first if type(v) is Value and v.index < 0}) == len(new):
+    if state is None or state is not trace.state or not plain or not new:
+        return out
+    if len({v for v in first if type(v) is Value and v.index < 0}) == len(new):
         # Of two that are alike, one could be both.
         entered = [(i, v) for i, v in enumerate(key[1:]) if first[1 + i].index < 0]
         nbytes = sum(v.nbytes for _, v in entered)
-        start.next[EnteringStep, first] = EnteringStep(state, tuple(entered), nbytes)
+        start.next[first] = MacroStep(state, tuple(entered), nbytes)
     return out
 
 
 def views_in_one_step(source: Any, lens: Lens) -> Any:
-    """`source`, a new tensor, seen through view ops one after another; one step where known."""
+    """Return `source`, a new tensor, seen through several view ops; one step where known."""
     mode, trace = local.mode, local.trace
     if mode.dual or mode.hooks or mode.counted or mode.inference or over_budget(trace):
         return _replay(source, lens)
@@ -106,7 +151,7 @@ def views_in_one_step(source: Any, lens: Lens) -> Any:
     key = ("views", *[(op, args) for op, args, _ in lens], enter(source, trace))
     before = trace.state
     state = before.next.get(key)
-    if state is not None and uncut(state):
+    if state is not None and is_uncut(state):
         trace.state = state
         return view_of(source, lens, state, trace)
     out = _replay(source, lens)
@@ -120,8 +165,3 @@ def _replay(source: Any, lens: Lens) -> Any:
     for op, args, kwargs in lens:
         source = apply(op, source, *args, **kwargs)
     return source
-
-
-def uncut(state: State) -> bool:
-    """Whether a program that goes on to `state` is not cut on the way, for its length."""
-    return not local.budget or state.nodes <= local.budget

@@ -17,10 +17,11 @@ from leafax.functional.program.op import Op
 
 from .._core.host_transfer import entering
 from .._core.locks import sharing
-from .._core.trie import State, Trace, Value, local
+from .._core.trie import Trace, Value, local
 from .inputs import make
 from .leaf_tuples import Leaves
 from .loop_cuts import cut_for_budget
+from .macro_steps import MacroStep
 from .record import apply, over_budget
 
 _VALUE, _ARRAY, _SHARES = attrgetter("_v"), attrgetter("_array"), attrgetter("_shares")
@@ -29,11 +30,10 @@ _NOTHING = type(None)
 FEW = 8  # tensors up to which the ordinary way is as quick
 
 
-class CallMemo:
-    """Where a call led.
+class Picks:
+    """How the tensors of such a call enter, in loops that Python's C code runs.
 
     Attributes:
-      state: the state after it.
       pending: the places of the tensors that were in the trace before.
       pick: takes those that were not from the list of all, in the order of their inputs.
       marked: the values of those of them that are marked as entered; `pick_marked` takes these
@@ -41,13 +41,11 @@ class CallMemo:
       edges: those of `marked` that gradients flow through, and `pick_edges` their tensors.
       unmarked: the values of leaves that autograd has nothing to do with; `pick_unmarked` takes
         these from the leaves.
-      nbytes: of what was not in the trace.
     """
 
-    def __init__(self, state: State, entered: tuple[tuple[int, Value], ...], leaves: int) -> None:
-        self.state = state
+    def __init__(self, count: int, entered: list[tuple[int, Value]], leaves: int) -> None:
         inside = {i for i, _ in entered}
-        self.pending = tuple(i for i in range(len(state.operands)) if i not in inside)
+        self.pending = tuple(i for i in range(count) if i not in inside)
         self.pick = _picking([i for i, _ in entered])
         marked = [(i, v) for i, v in entered if v.role or i >= leaves]
         self.marked = tuple(v for _, v in marked)
@@ -57,7 +55,6 @@ class CallMemo:
         unmarked = [(i, v) for i, v in entered if not v.role and i < leaves]
         self.unmarked = tuple(v for _, v in unmarked)
         self.pick_unmarked = _picking([i for i, _ in unmarked])
-        self.nbytes = sum(v.nbytes for _, v in entered)
 
 
 def _picking(places: list[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
@@ -80,16 +77,18 @@ def apply_many(op: Op, leaves: Leaves, others: list[Any]) -> Any:
         trace.bulk = (*trace.bulk, leaves)
     start = trace.state
     key = ("many", op, *map(_VALUE, tensors))
-    memo = start.next.get(key)
-    if memo is not None and _replay(trace, memo, leaves, tensors):
-        return tuple([make(v, trace) for v in memo.state.values])
-    plain = memo is None and _are_plain(trace, tensors)
+    step = start.next.get(key)
+    if step is not None and _take(step, trace, leaves, tensors):
+        return tuple([make(v, trace) for v in step.state.values])
+    plain = step is None and _are_plain(trace, tensors)
     resting = [i for i, t in enumerate(tensors) if t._v.index < 0]
     before = len(trace.arrays)
     outs = apply(op, *tensors)
     if plain and local.trace is trace and len(trace.arrays) == before + len(resting):
-        entered = tuple((i, tensors[i]._v) for i in resting)
-        start.next[key] = CallMemo(trace.state, entered, len(leaves))
+        entered = [(i, tensors[i]._v) for i in resting]
+        picks = Picks(len(tensors), entered, len(leaves))
+        nbytes = sum(v.nbytes for _, v in entered)
+        start.next[key] = MacroStep(trace.state, nbytes=nbytes, effects=picks)
     return outs
 
 
@@ -109,14 +108,14 @@ def _are_plain(trace: Trace, tensors: list[Any]) -> bool:
     return True
 
 
-def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) -> bool:
-    """Take the remembered step; False if a tensor is no longer as plain as it was."""
-    for i in memo.pending:
+def _take(step: MacroStep, trace: Trace, leaves: Leaves, tensors: list[Any]) -> bool:
+    """Take a remembered step; False if a tensor is no longer as plain as it was."""
+    picks: Picks = step.effects
+    for i in picks.pending:
         if tensors[i]._trace is not trace:
             return False
     with sharing:  # a tensor is not written to between the look at its array and its entry
-        # Hundreds of tensors: loops that Python's C code runs.
-        resting = memo.pick(tensors)
+        resting = picks.pick(tensors)
         if len(trace.bulk) > 1 and not trace.entered.keys().isdisjoint(map(id, resting)):
             return False
         arrays = list(map(_ARRAY, resting))
@@ -127,20 +126,20 @@ def _replay(trace: Trace, memo: CallMemo, leaves: Leaves, tensors: list[Any]) ->
             for k, array in enumerate(arrays):
                 if type(array) is np.ndarray:
                     arrays[k] = entering(resting[k])
-        marked = memo.pick_marked(tensors)
-        for t, value in zip(marked, memo.marked, strict=True):
+        marked = picks.pick_marked(tensors)
+        for t, value in zip(marked, picks.marked, strict=True):
             t._trace = None
             t._v = value
             t._trace = trace
             if t._vc is not None:
                 trace.versions[value.storage] = t._vc[0]
-        if memo.unmarked:
-            frozen, refs = memo.pick_unmarked(leaves), memo.pick_unmarked(leaves._refs)
-            facts = zip(refs, memo.unmarked, map(id, map(_ARRAY, frozen)), strict=True)
+        if picks.unmarked:
+            frozen, refs = picks.pick_unmarked(leaves), picks.pick_unmarked(leaves._refs)
+            facts = zip(refs, picks.unmarked, map(id, map(_ARRAY, frozen)), strict=True)
             trace.entered.update(zip(map(id, frozen), facts, strict=True))
     trace.refs += map(ref, marked)
-    trace.sources.update(zip(memo.edges, memo.pick_edges(tensors), strict=True))
+    trace.sources.update(zip(picks.edges, picks.pick_edges(tensors), strict=True))
     trace.arrays += arrays
-    trace.nbytes += memo.nbytes
-    trace.state = memo.state
+    trace.nbytes += step.nbytes
+    trace.state = step.state
     return True

@@ -48,7 +48,7 @@ class Write(NamedTuple):
 
 
 class Update(NamedTuple):
-    """Parameters and states before a step that was replayed, see `optim._update.StepMemo`.
+    """Parameters and states before an update that was replayed, see `optim._base.update`.
 
     Attributes:
       params, held: the tensors.

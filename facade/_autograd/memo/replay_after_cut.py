@@ -9,22 +9,21 @@ enter in the order in which they did when the pass was walked.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from leafax.functional.program.program import Input
 
 from ..._core.locks import running, sharing
-from ..._core.trie import State, Trace, Value, local
+from ..._core.trie import Trace, Value, local
 from ..._rules.saved_columns import saved_places
 from ..._storage.data_writes import wrote_silently
-from ..._tracing.inputs import enter, put, rests
-from ..._tracing.macro_steps import uncut
+from ..._tracing.macro_steps import MacroStep, is_uncut
 from ..engine.complex_phase_checks import WATCHED
 from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge
 from ..graph.node import Node
 from ..graph.saved_value import Saved
-from .replay_backward import Memo, is_plain, is_undisturbed, ones_like, replay
+from .replay_backward import Gradients, held_gradients, is_undisturbed, ones_like, replay
 
 
 class _Graph:
@@ -47,22 +46,6 @@ class _Graph:
         self.since: float = 0
 
 
-class _Pass(NamedTuple):
-    """Where a pass led.
-
-    Attributes:
-      memo: what `_memo.py` would have noted.
-      inputs: what entered: a saved tensor's place and its value then, or an array's place; the
-        gradient of the root is there as itself.
-      leaves: which leaves got a gradient, in the order of `memo.grads`.
-    """
-
-    memo: Memo
-    inputs: tuple[tuple[str, Any, Any], ...]
-    nbytes: int
-    leaves: tuple[int, ...]
-
-
 def run(root: Any, keep_graph: bool) -> bool:
     """Accumulate the gradients of `root` by what is remembered; False if there is no memory."""
     trace = local.trace
@@ -73,27 +56,42 @@ def run(root: Any, keep_graph: bool) -> bool:
     if graph is None or wrote_silently(graph.since):
         return False
     with accumulating, sharing:
-        if running:
+        if running or trace.inside is not None:
             return False
-        held = []
-        for leaf in graph.leaves:
-            if not is_plain(leaf) or not leaf._tracked or leaf._interior():
-                return False
-            held.append(None if leaf._grad is None else enter(leaf._grad, trace))
+        if any(not leaf._tracked or leaf._interior() for leaf in graph.leaves):
+            return False
+        held = held_gradients(graph.leaves, trace)
+        if held is None:
+            return False
         first: dict[int, int] = {}
         same = [first.setdefault(id(t), k) for k, t in enumerate(graph.tensors)]
         kinds = [t._v for t in graph.tensors]
         key = ("kept", keep_graph, edge[1], graph.key, *same, *kinds, *held)
-        found = trace.state.next.get(key)
-        if found is not None:
-            if not _enters(found, graph, trace):
+        one = ones_like(root._v)
+        operands = [*graph.tensors, *graph.arrays, one._array]
+        step = trace.state.next.get(key)
+        if step is not None:
+            if not is_uncut(step.state) or not step.take(trace, operands):
                 return False
             for node in graph.nodes if not keep_graph else ():
                 if not node.accumulates:
                     node.free()
-            replay(trace, found.memo, [graph.leaves[i] for i in found.leaves])
+            replay(trace, step, [graph.leaves[i] for i in step.effects.places])
             return True
-    _walk(root, edge, graph, keep_graph, key)
+    start, arrays, nbytes = trace.state, len(trace.arrays), trace.nbytes
+    before = {id(t._grad) for t in graph.leaves if t._grad is not None}
+    task = GraphTask([(edge, one)], keep_graph=keep_graph, create_graph=False)
+    task.run()
+    # A saved number is not `plain`, but is looked for among what the nodes hold.
+    if task.numbered or local.trace is not trace or len(task.reached) != len(graph.nodes):
+        return True
+    inputs = _inputs(trace, arrays, operands)
+    effects = [(leaf, grad) for _, leaf, grad in task.effects]
+    places = {id(leaf): i for i, leaf in enumerate(graph.leaves)}
+    if inputs is not None and all(id(leaf) in places for leaf, _ in effects):
+        grads = tuple((grad._v, id(grad) in before) for _, grad in effects)
+        given = Gradients(grads, tuple(places[id(leaf)] for leaf, _ in effects))
+        start.next[key] = MacroStep(trace.state, inputs, trace.nbytes - nbytes, given)
     return True
 
 
@@ -160,70 +158,24 @@ def _is_as_it_was(saved: Saved) -> bool:
     return holder is None or not holder._shares and (holder._tracked or not saved.tensor._tracked)
 
 
-def _enters(found: _Pass, graph: _Graph, trace: Trace) -> bool:
-    """Let what the pass reads enter as it did; False if something is not at rest."""
-    for kind, place, value in found.inputs:
-        if kind == "tensor":
-            t = graph.tensors[place]
-            if not rests(t, trace) or t._v is not value.resting:
-                return False
-    if not uncut(found.memo.state):
-        return False
-    for kind, place, value in found.inputs:
-        if kind == "tensor":
-            put(graph.tensors[place], value, trace)
-        else:
-            trace.arrays.append(graph.arrays[place] if kind == "array" else value)
-    trace.nbytes += found.nbytes
-    return True
-
-
-def _walk(root: Any, edge: Any, graph: _Graph, keep_graph: bool, key: Any) -> None:
-    """Walk the graph, and remember where that led."""
-    trace, start = local.trace, local.trace.state
-    arrays, nbytes = len(trace.arrays), trace.nbytes
-    before = {id(t._grad) for t in graph.leaves if t._grad is not None}
-    one = ones_like(root._v)
-    given = one._array
-    task = GraphTask([(edge, one)], keep_graph=keep_graph, create_graph=False)
-    task.run()
-    if task.numbered or local.trace is not trace or len(task.reached) != len(graph.nodes):
-        return
-    inputs = _inputs(graph, trace, start, trace.arrays[arrays:], given)
-    effects = [(leaf, grad) for _, leaf, grad in task.effects]
-    places = {id(leaf): i for i, leaf in enumerate(graph.leaves)}
-    if inputs is None or any(id(leaf) not in places for leaf, _ in effects):
-        return
-    grads = tuple((grad._v, id(grad) in before) for _, grad in effects)
-    start.next[key] = _Pass(
-        Memo(trace.state, grads, (), frozenset(), frozenset(), ()), inputs,
-        trace.nbytes - nbytes, tuple(places[id(leaf)] for leaf, _ in effects),
-    )  # fmt: skip
-
-
 def _inputs(
-    graph: _Graph, trace: Trace, start: State, arrays: list[Any], given: Any
-) -> tuple[tuple[str, Any, Any], ...] | None:
-    """Where the arrays that entered since `start` are from; None if one is from elsewhere."""
-    values: list[Value] = []
-    at: Any = trace.state
-    while at is not start and at.depth:  # an empty trace begins anew when the mode changes
-        if isinstance(at.entry, Input):
-            values.append(at.value)
-        at = at.parent
-    values.reverse()
-    if at is not start and start.depth or len(values) != len(arrays):
-        return None
-    tensors = {t._v: i for i, t in enumerate(graph.tensors) if t._trace is trace}
-    left = {id(a): i for i, a in enumerate(graph.arrays)}
-    found: list[tuple[str, Any, Any]] = []
-    for value, array in zip(values, arrays, strict=True):
-        if value in tensors:
-            found.append(("tensor", tensors[value], value))
-        elif id(array) in left:
-            found.append(("array", left[id(array)], None))
-        elif array is given:
-            found.append(("one", 0, array))
+    trace: Trace, first: int, operands: list[Any]
+) -> tuple[tuple[int, Value | None], ...] | None:
+    """Return which operands the trace's inputs are; None if one is from elsewhere.
+
+    Args:
+      first: the first input to look for.
+      operands: tensors, and arrays that enter as they are.
+    """
+    values = [s.value for s in trace.state.path() if type(s.entry) is Input][first:]
+    places = {t._v: i for i, t in enumerate(operands) if getattr(t, "_trace", None) is trace}
+    raw = {id(a): i for i, a in enumerate(operands)}
+    found: list[tuple[int, Value | None]] = []
+    for value, array in zip(values, trace.arrays[first:], strict=True):
+        if value in places:
+            found.append((places[value], value))
+        elif id(array) in raw:
+            found.append((raw[id(array)], None))
         else:
             return None
     return tuple(found)

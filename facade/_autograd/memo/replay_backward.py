@@ -7,6 +7,7 @@ the first walks find out where it leads, later ones go there at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -14,34 +15,31 @@ import jax
 import jax.numpy as jnp
 
 from ..._core.locks import sharing
-from ..._core.trie import LEAF, NODE, State, Trace, Value, local
+from ..._core.trie import LEAF, NODE, Trace, Value, local
 from ..._rules.saved_columns import active_saves
 from ..._storage.write import bump, rebind
 from ..._tracing import inputs
 from ..._tracing.inputs import Source, enter, from_array, make
+from ..._tracing.macro_steps import MacroStep
 from ..._tracing.record import over_budget
 from ..engine.task import GraphTask, accumulating
 from ..graph.edges import gradient_edge
 
 
-class Memo(NamedTuple):
-    """Where a backward pass led.
+class Gradients(NamedTuple):
+    """What a backward pass gives to tensors: the effects of its `MacroStep`.
 
     Attributes:
-      state: the state after it.
       grads: for each leaf its `.grad` after the pass, whether that was added in place.
+      places: which leaves these are, where not all get one.
       retained: `(state, output)` of a retaining tensor, and its gradient.
-      freed: the states that it passed, unless the graph is kept.
-      reads: those that it passed and that saved something; it fails if that was freed before.
-      arrays: constants that entered on the way: the gradient of the root.
+      constants: arrays that entered on the way: the gradient of the root.
     """
 
-    state: State
     grads: tuple[tuple[Value, bool], ...]
-    retained: tuple[tuple[Any, Value], ...]
-    freed: frozenset[State]
-    reads: frozenset[State]
-    arrays: tuple[Any, ...]
+    places: tuple[int, ...] = ()
+    retained: tuple[tuple[Any, Value], ...] = ()
+    constants: tuple[Any, ...] = ()
 
 
 _ones: dict[Any, Any] = {}
@@ -82,33 +80,22 @@ def run(root: Any, keep_graph: bool) -> bool:
         leaves = [trace.sources[v] for v in head]
         # From looking at a gradient to adding to it no other thread may take or leave it.
         with accumulating, sharing:
-            held: list[Any] | None = []
-            if local.turned and any(
-                t._v.shape != v.shape for t, v in zip(leaves, head, strict=True)
-            ):
-                held, leaves = None, []
-            for t in leaves:
-                if t._grad is None and not t._eventful:
-                    held.append(None)  # type: ignore[union-attr]
-                elif is_plain(t):
-                    grad = t._grad
-                    held.append(None if grad is None else enter(grad, trace))  # type: ignore[union-attr]
-                else:
-                    held = None
-                    break
+            held = None
+            if not local.turned or [t._v.shape for t in leaves] == [v.shape for v in head]:
+                held = held_gradients(leaves, trace)
             if held is not None:
                 key = ("backward", head, keep_graph, *held)
-                memo = trace.state.next.get(key)
-                if memo is not None and memo.reads.isdisjoint(trace.freed):
-                    replay(trace, memo, leaves)
+                step = trace.state.next.get(key)
+                if step is not None and step.reads.isdisjoint(trace.freed):
+                    replay(trace, step, leaves)
                     return True
     start = trace.state
     entered = len(trace.arrays)
-    fresh = {id(t._grad): t for t in trace.sources.values() if t._grad is not None}
+    fresh = {id(t._grad) for t in trace.sources.values() if t._grad is not None}
     roots = [(gradient_edge(root), ones_like(root._v))]
     task = GraphTask(roots, keep_graph=keep_graph, create_graph=False)
     task.run()
-    if not task.plain or task.numbered or local.trace is not trace:
+    if not is_whole(task, trace):
         return True
     by_tensor = {id(t): v for v, t in trace.sources.items() if v.role == LEAF}
     leaf_effects = [(leaf, g) for kind, leaf, g in task.effects if kind == "leaf"]
@@ -119,17 +106,38 @@ def run(root: Any, keep_graph: bool) -> bool:
         return True  # a gradient, which another thread had taken meanwhile, came back with its data
     reached = tuple(by_tensor[id(t)] for t, _ in leaf_effects)
     before.next[("leaves", value, keep_graph)] = reached
-    if key is None or reached != head:
-        return True
-    start.next[key] = Memo(
-        trace.state,
-        tuple((g._v, id(g) in fresh) for t, g in leaf_effects),
-        tuple((_place(trace, r), g._v) for kind, r, g in task.effects if kind == "retain"),
-        frozenset() if keep_graph else frozenset(task.passed),
-        frozenset(filter(active_saves, task.passed)),
-        arrays,
-    )
+    if key is not None and reached == head:
+        grads = tuple((g._v, id(g) in fresh) for _, g in leaf_effects)
+        retained = [(_place(trace, r), g._v) for kind, r, g in task.effects if kind == "retain"]
+        given = Gradients(grads, retained=tuple(retained), constants=arrays)
+        start.next[key] = step_of(task, trace, given)
     return True
+
+
+def held_gradients(leaves: Sequence[Any], trace: Trace) -> list[Value | None] | None:
+    """Return the values of the leaves' gradients in the trace; None if others take part."""
+    held: list[Value | None] = []
+    for t in leaves:
+        if t._grad is None and not t._eventful:
+            held.append(None)
+        elif is_plain(t):
+            grad = t._grad
+            held.append(None if grad is None else enter(grad, trace))
+        else:
+            return None
+    return held
+
+
+def is_whole(task: GraphTask, trace: Trace) -> bool:
+    """Tell whether all that a pass did is in the trace."""
+    return task.plain and not task.numbered and local.trace is trace
+
+
+def step_of(task: GraphTask, trace: Trace, effects: Any) -> MacroStep:
+    """Return the step that a pass through the trace, which was just walked, is from now on."""
+    freed = frozenset() if task.keep_graph else frozenset(task.passed)
+    reads = frozenset(filter(active_saves, task.passed))
+    return MacroStep(trace.state, effects=effects, freed=freed, reads=reads)
 
 
 def is_undisturbed(trace: Trace) -> bool:
@@ -172,12 +180,14 @@ def is_plain(leaf: Any) -> bool:
     return leaf._grad is None or not leaf._grad._shares
 
 
-def replay(trace: Trace, memo: Memo, leaves: list[Any]) -> None:
-    trace.state = memo.state
-    trace.arrays += memo.arrays
+def replay(trace: Trace, step: MacroStep, leaves: Sequence[Any]) -> None:
+    """Give the leaves the gradients that a remembered pass ends with."""
+    trace.state = step.state
+    grads, _, retained, constants = step.effects
+    trace.arrays += constants
     new, kind = object.__new__, inputs._tensor_class
     refs = trace.refs
-    for leaf, (value, in_place) in zip(leaves, memo.grads, strict=True):
+    for leaf, (value, in_place) in zip(leaves, grads, strict=True):
         if in_place:
             bump(leaf._grad)
             rebind(leaf._grad, value)
@@ -186,8 +196,8 @@ def replay(trace: Trace, memo: Memo, leaves: list[Any]) -> None:
             grad._v = value
             grad._trace = trace
             refs.append(ref(grad))
-    for place, grad_value in memo.retained:
+    for place, grad_value in retained:
         holder = trace.retains[place]()
         if holder is not None:
             holder._grad = make(grad_value, trace)
-    trace.freed |= memo.freed
+    trace.freed |= step.freed

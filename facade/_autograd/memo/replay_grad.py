@@ -13,14 +13,13 @@ from weakref import ref
 
 from ..._core.handle import Handle
 from ..._core.locks import running
-from ..._core.trie import NODE, State, Trace, Value, local
+from ..._core.trie import NODE, Trace, Value, local
 from ..._core.view_ops import Lens
-from ..._rules.saved_columns import active_saves
 from ..._storage.pending_views import view_again
 from ..._tracing.inputs import enter_all, make
-from ..._tracing.macro_steps import uncut
+from ..._tracing.macro_steps import is_uncut
 from ..engine.task import Edge, GraphTask
-from .replay_backward import is_undisturbed
+from .replay_backward import is_undisturbed, is_whole, step_of
 
 
 class _Made(NamedTuple):
@@ -36,23 +35,6 @@ class _Made(NamedTuple):
         if self.root is None:
             return make(self.value, trace)
         return view_again(make(self.root, trace), self.lens, self.value, self.creation, trace)
-
-
-class _Call(NamedTuple):
-    """Where a call led.
-
-    Attributes:
-      made: how the gradients were made, None for inputs that none reaches.
-      same: for each of them the first that is the same tensor.
-      freed: the states that it passed, unless the graph is kept.
-      reads: those of them that saved something; it fails if that was freed before.
-    """
-
-    state: State
-    made: tuple[_Made | None, ...]
-    same: tuple[int, ...]
-    freed: frozenset[State]
-    reads: frozenset[State]
 
 
 def is_plain(outs: Sequence[Any], ins: Sequence[Any], grads: Sequence[Any]) -> bool:
@@ -87,12 +69,12 @@ def run(
     given = enter_all(grads, trace)
     key = ("grad", keep, create_graph, len(outs), *[t._v for t in (*outs, *ins)], *given)
     start, entered = trace.state, len(trace.arrays)
-    known = start.next.get(key)
-    if known is not None and known.reads.isdisjoint(trace.freed) and uncut(known.state):
-        trace.state = known.state
-        trace.freed |= known.freed
+    step = start.next.get(key)
+    if step is not None and step.reads.isdisjoint(trace.freed) and is_uncut(step.state):
+        trace.state = step.state
+        trace.freed |= step.freed
         again: list[Any] = []
-        for k, made in zip(known.same, known.made, strict=True):
+        for k, made in step.effects:
             if k < len(again):
                 again.append(again[k])
             else:
@@ -102,20 +84,15 @@ def run(
     task = GraphTask(roots, keep_graph=keep, create_graph=create_graph, captures=captures)
     captured: dict[Edge, Any] = task.run()
     found = [captured.get(e) for e in captures]
-    if not task.plain or task.numbered or task.effects or local.trace is not trace:
+    if not is_whole(task, trace) or task.effects or len(trace.arrays) != entered:
         return found
     if not all(node.accumulates or node.trace is trace for node in task.reached):
         return found  # the graph goes on in what an earlier program left
     first: dict[int, int] = {}
+    same = [i if g is None else first.setdefault(id(g), i) for i, g in enumerate(found)]
     ways = [None if g is None else _way(g, trace, start.count) for g in found]
-    known_ways = all(w or g is None for w, g in zip(ways, found, strict=True))
-    if known_ways and len(trace.arrays) == entered:
-        start.next[key] = _Call(
-            trace.state, tuple(ways),
-            tuple(i if g is None else first.setdefault(id(g), i) for i, g in enumerate(found)),
-            frozenset() if keep else frozenset(task.passed),
-            frozenset(filter(active_saves, task.passed)),
-        )  # fmt: skip
+    if all(w or g is None for w, g in zip(ways, found, strict=True)):
+        start.next[key] = step_of(task, trace, tuple(zip(same, ways, strict=True)))
     return found
 
 

@@ -16,7 +16,7 @@ from weakref import ref
 from leafax.functional.ops.shape.dimensions import broadcast_shapes
 from leafax.functional.program.op import TABLE, Op
 
-from ..._core.trie import local
+from ..._core.trie import State, local
 from ..._storage.strides import must_copy, stride
 from ..._storage.write import written_once
 from ..._tracing.macro_steps import in_one_step
@@ -229,7 +229,7 @@ def install(cls: Any) -> None:
             state = following.get((_MM, self._v, other._v))
             if state is None:
                 state = following.get((_MATMUL, self._v, other._v))
-            if state is not None and (not local.budget or state.nodes <= local.budget):
+            if type(state) is State and (not local.budget or state.nodes <= local.budget):
                 trace.state = state
                 out: Any = new(cls)
                 out._v = state.value

@@ -22,8 +22,7 @@ from ..._core.handle import Handle
 from ..._core.trie import Mode, local
 from ..._signatures.check_arguments import check as check_arguments
 from ..._tracing.infer import bare, refuse_inference_among
-from ..._tracing.inputs import make
-from ..._tracing.macro_steps import uncut
+from ..._tracing.macro_steps import in_known_step, tensors_in
 from ..._tracing.miss import key_part
 from ..._tracing.record import composed, over_budget
 from ..autocast.casts import operands
@@ -60,19 +59,7 @@ def _made(op: Op, compose: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     key += tuple([(k, key_part(a, trace)) for k, a in kwargs.items()])
     if not mode.plain or over_budget(trace):
         return _recorded(op, compose, args, kwargs)
-    before, inputs = trace.state, len(trace.arrays)
-    state = before.next.get(key)
-    if state is not None and uncut(state):
-        trace.state = state
-        return make(state.value, trace)
-    out = _recorded(op, compose, args, kwargs)
-    # A number may have become an input: it differs from call to call.
-    if not isinstance(out, Handle) or len(trace.arrays) != inputs or local.trace is not trace:
-        return out
-    if out._v is trace.state.value and not out._shares and out._vc is None:
-        if not any(t._stale is not None for t in _tensors((args, kwargs))):
-            before.next[key] = trace.state
-    return out
+    return in_known_step(key, lambda: _recorded(op, compose, args, kwargs), (args, kwargs))
 
 
 def _cast(op: Op, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -107,7 +94,7 @@ def check(op: Op, args: Any, kwargs: Any) -> None:
     except Exception as error:
         # What these are composed of saves its operands before it looks whether they fit.
         if op.name.startswith("conv") and not str(error).startswith("Expected"):
-            refuse_inference_among(_tensors((args, kwargs)))
+            refuse_inference_among(tensors_in((args, kwargs)))
         raise bare(error) from None
     if said is not None:
         if len(_right) >= _MOST:
@@ -135,14 +122,6 @@ def _facts(a: Any) -> Any:
     if isinstance(a, dict):
         return (dict, *((k, _facts(x)) for k, x in a.items()))
     return (type(a), repr(a) if isinstance(a, float) else a)
-
-
-def _tensors(a: Any) -> list[Any]:
-    if isinstance(a, Handle):
-        return [a]
-    if isinstance(a, dict):
-        a = tuple(a.values())
-    return [t for x in a for t in _tensors(x)] if isinstance(a, (tuple, list)) else []
 
 
 def under_grad(mode: Mode, *tensors: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -22,19 +23,21 @@ from ..._core.trie import Value, local
 from ..._storage.autograd_roles import overwritten, spread
 from ..._storage.write import rebind, write
 from ..._tracing.inputs import NUMBER, add_input, enter_all, from_array
+from ..._tracing.macro_steps import MacroStep
 from ..._tracing.record import record
 from .checks import Captured, has_kernel
 from .groups import ParamGroup
 from .saving import Saved
 from .skip import skip_if
-from .update import (  # fmt: skip
+from .update import (
     Entering,
-    StepMemo,
-    apart,
     are_at_rest,
     are_simple,
-    beside,
+    fit,
+    laid_beside,
+    replay_update,
     share,
+    split_overlapping,
     update_op,
 )
 
@@ -60,8 +63,7 @@ def _are_constants(choices: dict[str, Any]) -> bool:
 
 
 def _key(op: Op, params: list[Any], seen: tuple[Any, ...]) -> tuple[Any, ...]:
-    values = [p._v for p in params], [p._grad._v for p in params], [t._v for t in seen]
-    return ("step", op, *values[0], *values[1], *values[2])
+    return ("step", op, *map(_VALUE, params), *map(_VALUE_OF_GRAD, params), *map(_VALUE, seen))
 
 
 def _entered(params: list[Any]) -> bool:
@@ -75,6 +77,8 @@ def _entered(params: list[Any]) -> bool:
     enter_all(tensors, local.trace)
     return True
 
+
+_VALUE, _VALUE_OF_GRAD = attrgetter("_v"), attrgetter("_grad._v")
 
 _FIRST_NUMBERS: dict[type[Optimizer], tuple[float, ...]] = {}
 
@@ -221,7 +225,7 @@ class Optimizer(Saved):
             has_kernel(group, params, self.captured)
             if _entered(params) and self._replayed(op, params, held, inputs, counts):
                 return
-            parts = apart(params)
+            parts = split_overlapping(params)
             if len(parts) > 1:
                 for part in parts:
                     self._write_step(group, part)
@@ -241,11 +245,11 @@ class Optimizer(Saved):
         """
         trace = local.trace
         key = _key(op, params, seen)
-        memo = trace.state.next.get(key)
+        step = trace.state.next.get(key)
         # A view that was only looked through (`x @ w.t()`) is gone; one that is alive must see it.
-        if memo is None or share(params) or not are_at_rest(held) or not memo.fits(held):
+        if step is None or share(params) or not are_at_rest(held) or not fit(held, step.effects):
             return False
-        memo.replay(trace, params, key[2 : 2 + len(params)], held, inputs, counts)
+        replay_update(trace, step, params, key[2 : 2 + len(params)], held, inputs, counts)
         return True
 
     def _record_update(
@@ -273,7 +277,8 @@ class Optimizer(Saved):
             for t in held:
                 self._assign(t, next(results))
         if simple and len(trace.arrays) == before + len(numbers) + len(held):
-            start.next[key] = StepMemo(trace.state, tuple([t._v for t in (*params, *held)]))
+            values = tuple(map(_VALUE, (*params, *held)))
+            start.next[key] = MacroStep(trace.state, effects=values)
 
     def _chosen(self, group: ParamGroup, sizes: tuple[int, int]) -> tuple[Op, list[float]]:
         """The op that updates the group's parameters, and the numbers that it takes.
@@ -327,7 +332,7 @@ class Optimizer(Saved):
             state = self.state[p]
             with jax.enable_x64(True):
                 made = {name: from_array(a) for name, a in self.init_state(p, group).items()}
-            state.update((name, beside(p, t)) for name, t in made.items())
+            state.update((name, laid_beside(p, t)) for name, t in made.items())
         return {} if state is None else state
 
     def _op(self, group: ParamGroup, params: int, fixed: tuple[float | None, ...]) -> Op:

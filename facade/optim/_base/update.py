@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any
 from weakref import ref
 
 import jax
@@ -11,12 +12,14 @@ import jax.numpy as jnp
 
 from leafax.functional.program.op import Op
 
-from ..._core.trie import State, Trace, Value
+from ..._core.trie import Trace, Value
 from ..._storage.as_strided_outside import reach
 from ..._storage.lay_out import lay_out_as
 from ..._storage.strides import layout
+from ..._tracing.macro_steps import MacroStep
 from ..._tracing.undo import Update
 
+_ARRAY = attrgetter("_array")
 _UPDATE_OPS: dict[Any, Op] = {}
 
 
@@ -62,48 +65,42 @@ def reused(params: int, states: int) -> dict[int, int]:
     return {k: k for k in range(params)} | {params + k: 2 * params + k for k in range(states)}
 
 
-class StepMemo(NamedTuple):
-    """Where recording an update led, for parameters that nobody shares.
+def fit(held: list[Any], known: tuple[Value, ...]) -> bool:
+    """Tell whether states are of the dtypes that were recorded: loaded ones may not be.
 
-    Attributes:
-      state: the state after it.
-      values: what the parameters and their states hold then.
+    Args:
+      known: what parameters and states held after the update that was recorded.
     """
+    for t, value in zip(held, known[len(known) - len(held) :], strict=True):
+        if t._v.dtype is not value.dtype and t._v.dtype != value.dtype:
+            return False
+    return True
 
-    state: State
-    values: tuple[Value, ...]
 
-    def fits(self, held: Any) -> bool:
-        """Whether the states are of the dtypes that were recorded: loaded ones may not be."""
-        known = self.values[len(self.values) - len(held) :]
-        for t, value in zip(held, known, strict=True):
-            if t._v.dtype is not value.dtype and t._v.dtype != value.dtype:
-                return False
-        return True
+def replay_update(
+    trace: Trace, step: MacroStep, params: Any, before: Any, held: list[Any], inputs: list[Any],
+    counts: int,
+) -> None:  # fmt: skip
+    """Take an update of parameters that nobody shares as it was recorded.
 
-    def replay(
-        self, trace: Trace, params: Any, before: Any, held: Any, inputs: list[Any], counts: int
-    ) -> None:
-        """Take the step.
-
-        Args:
-          before: the values of the parameters.
-        """
-        arrays = trace.arrays
-        trace.undo.append(Update(params, before, held, len(arrays) + len(inputs)))
-        trace.state = self.state
-        arrays += inputs
-        arrays += [t._array for t in held]
-        values, refs = self.values, trace.refs
-        for p, value in zip(params, values, strict=False):
-            p._v, p._array = value, None
-            if p._vc is None:
-                p._vc = [counts]
-            else:
-                p._vc[0] += counts
-        for t, value in zip(held, values[len(params) :], strict=True):
-            t._v, t._array, t._trace = value, None, trace
-        refs += map(ref, held)
+    Args:
+      step: its effects are what the parameters and their states hold then.
+      before: the values of the parameters.
+    """
+    arrays, values = trace.arrays, step.effects
+    trace.undo.append(Update(params, before, held, len(arrays) + len(inputs)))
+    trace.state = step.state
+    arrays += inputs
+    arrays += map(_ARRAY, held)
+    for p, value in zip(params, values, strict=False):
+        p._v, p._array = value, None
+        if p._vc is None:
+            p._vc = [counts]
+        else:
+            p._vc[0] += counts
+    for t, value in zip(held, values[len(params) :], strict=True):
+        t._v, t._array, t._trace = value, None, trace
+    trace.refs += map(ref, held)
 
 
 class Entering:
@@ -151,7 +148,7 @@ def share(tensors: Any) -> bool:
     return False
 
 
-def apart(params: list[Any]) -> list[list[Any]]:
+def split_overlapping(params: list[Any]) -> list[list[Any]]:
     """The parameters in lists that can be updated at once: none shares elements with another.
 
     What is updated later reads what the updates before it wrote, as PyTorch's loop does.
@@ -176,6 +173,6 @@ def apart(params: list[Any]) -> list[list[Any]]:
     return parts
 
 
-def beside(p: Any, made: Any) -> Any:
+def laid_beside(p: Any, made: Any) -> Any:
     """A new tensor of a parameter's state; it lies in memory as the parameter does."""
     return lay_out_as(p, made) if made.shape == p.shape else made
