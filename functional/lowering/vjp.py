@@ -23,34 +23,35 @@ from ..program.symbolic_lengths import Size, resized
 
 
 def conj(x: Any) -> Any:
+    """Conjugate a complex array; return others as they are."""
     return jnp.conj(x) if category(x.dtype) == 3 else x
 
 
-def _upright(x: Any) -> Any:
-    """The conjugate, but with 0 where that has -0: PyTorch's formulas conjugate operands."""
+def conj_positive_zero(x: Any) -> Any:
+    """Conjugate, but to 0 where that gives -0: PyTorch's formulas conjugate operands."""
     if category(x.dtype) != 3:
         return x
     return jax.lax.complex(jnp.real(x), 0 - jnp.imag(x))
 
 
-def _same(x: Any) -> Any:
+def _unchanged(x: Any) -> Any:
     return x
 
 
-_SIGNS = frozenset({"neg", "negative", "positive", "add", "sub", "subtract", "rsub"})
-_PLACES = frozenset({"index", "indices", "condition", "mask"})
+_SIGN_OPS = frozenset({"neg", "negative", "positive", "add", "sub", "subtract", "rsub"})
+_PLACE_ARGUMENTS = frozenset({"index", "indices", "condition", "mask"})
 
 
-def _moves(call: Any) -> bool:
+def _moves_numbers(call: Any) -> bool:
     """Return True if a call's gradient is its cotangent's numbers, summed, in other places."""
     op = getattr(call, "op", None)
     if op is None:
         return False
-    if op.name in _SIGNS:  # `alpha` is a factor
+    if op.name in _SIGN_OPS:  # `alpha` is a factor
         return len(call.args) <= 2 and not call.kwargs
     if op.view:
         return True
-    return op.moves if not op.saves else set(op.saves) <= _PLACES
+    return op.moves if not op.saves else set(op.saves) <= _PLACE_ARGUMENTS
 
 
 def differentiate(
@@ -82,13 +83,13 @@ def differentiate(
     kinds = {category(box["avals"][k][1]) for k in box["floats"]}
     kinds |= {category(arrays[i].dtype) for i in wanted}
     call = getattr(evaluate, "__self__", None)
-    moves = kinds == {3} and _moves(call)
-    meta = PullMeta(tuple(box["floats"]), tuple(box["avals"]), moves, _steep(call))
+    moves = kinds == {3} and _moves_numbers(call)
+    meta = PullMeta(tuple(box["floats"]), tuple(box["avals"]), moves, may_be_nonfinite(call))
     return tuple(outs), Pullback(pull, meta)
 
 
-def _steep(call: Any) -> bool:
-    """Whether zeros for an output without a gradient could become NaN.
+def may_be_nonfinite(call: Any) -> bool:
+    """Return True if zeros for an output without a gradient could become NaN.
 
     They are left out then. Not of every call: JAX does not take that for all that a user's
     function may hold (a rematerialised `scan`).
@@ -98,6 +99,8 @@ def _steep(call: Any) -> bool:
 
 
 class PullMeta(NamedTuple):
+    """Facts of a pullback that its closure does not tell."""
+
     floats: tuple[int, ...]  # which outputs are differentiable
     avals: tuple[tuple[tuple[int, ...], Any], ...]  # shape and dtype of every output
     moves: bool  # complex gradients change places and signs only: no need to conjugate them
@@ -113,19 +116,21 @@ class Pullback:
         self.pull, self.meta = pull, meta
 
     def __call__(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        there, back = (_same, _same) if self.meta.moves else (conj, _upright)
+        to_jax, to_torch = (_unchanged, _unchanged)
+        if not self.meta.moves:
+            to_jax, to_torch = (conj, conj_positive_zero)
         filled = []
         for k in self.meta.floats:
             shape, dtype = self.meta.avals[k]
             if cotangents[k] is not None:
                 # What was saved may be of another dtype than when the gradient was asked for.
-                filled.append(there(cotangents[k]).astype(dtype))
+                filled.append(to_jax(cotangents[k]).astype(dtype))
             elif self.meta.steep:
                 filled.append(Zero(jax.core.ShapedArray(shape, dtype)))
             else:
                 filled.append(jnp.zeros(shape, dtype))
         grads = self.pull(tuple(filled))
-        return tuple(g if g.dtype == float0 else back(g) for g in grads)
+        return tuple(g if g.dtype == float0 else to_torch(g) for g in grads)
 
 
 def _zeros(aval: Aval) -> Any:
@@ -168,7 +173,7 @@ class VjpCall:
         return self.call.root
 
     def pattern(self, size: Size) -> Any:
-        """Tell this gradient from others of the same root, whatever the lengths."""
+        """Return a key that tells it from other gradients of the root, whatever the lengths."""
         inner = self.call.pattern(size)
         return (inner, self.n, self.wanted, self.given, self._resized(size))
 
@@ -216,11 +221,13 @@ class VjpCall:
         return inputs, cts
 
     def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
+        """Differentiate the call at its inputs, and pull the cotangents back."""
         inputs, cts = self.split(arrays)
         outs, pull = differentiate(self.call.evaluate, inputs, self.wanted)
         return pull(cts + [None] * (len(outs) - len(cts)))
 
     def faults(self, *arrays: Any) -> list[Fault]:
+        """Return no faults: the differentiated call has been checked."""
         return []
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:
@@ -242,10 +249,10 @@ def vjp_of(
 ) -> VjpCall:
     """Return the one `VjpCall` with these columns."""
     key = (call, n, wanted, given, missing)
-    made = _VJPS.get(key)
-    if made is None:
-        made = _VJPS[key] = VjpCall(call, n, wanted, given, missing)
-    return made
+    vjp = _VJPS.get(key)
+    if vjp is None:
+        vjp = _VJPS[key] = VjpCall(call, n, wanted, given, missing)
+    return vjp
 
 
 def _refuse(call: Any) -> None:
@@ -282,6 +289,7 @@ class ResidualCall:
         return f"vjp[{self.source.name}]"
 
     def evaluate(self, *arrays: Any) -> tuple[Any, ...]:
+        """Rebuild the pullback from its residuals, and pull the cotangents back."""
         pull = jax.tree.unflatten(self.treedef, arrays[: self.n])
         given = iter(arrays[self.n :])
         cts = [next(given) if k in self.given else None for k in range(len(self.meta.avals))]
@@ -289,6 +297,7 @@ class ResidualCall:
         return tuple(grads[k] for k in self.take)
 
     def faults(self, *arrays: Any) -> list[Fault]:
+        """Return no faults: the differentiated call has been checked."""
         return []
 
     def abstract(self, avals: tuple[Aval, ...]) -> tuple[Aval, ...]:

@@ -17,7 +17,7 @@ import torch
 import leafax
 from leafax.functional.execution import policy, single_ops
 from leafax.functional.execution.numpy import evaluator
-from leafax.functional.program import symbolic_lengths
+from leafax.functional.program import symbolic_lengths, symbolic_traces
 from leafax.functional.program.op import Op
 from leafax.functional.program.program import Aval, Call, Slot
 
@@ -315,7 +315,7 @@ def test_lengths_that_can_be_no_symbols_are_not_tried_for_ever() -> None:
         return x[int(at) % 3 :]  # a number is needed
 
     made = an_op(body, "x", "at", sizes=("at",))
-    traces = mock.patch.object(symbolic_lengths, "_trace", wraps=symbolic_lengths._trace)
+    traces = mock.patch.object(symbolic_traces, "_trace", wraps=symbolic_traces._trace)
     with jax.enable_x64(True), traces as tried:
         for n in range(20, 60):
             x, call = np.arange(n * 1.0), Call(made, (Slot(0), 7 + n // 2 % 11), {})
@@ -465,7 +465,7 @@ def test_checks_of_new_lengths_trace_nothing() -> None:
 def test_lengths_that_cannot_be_filled_in_are_traced() -> None:
     """By a name that JAX keeps to itself: another version may not have it."""
     call = a_call(lambda x: jnp.cumsum(x) * x.shape[0])
-    unnamed = mock.patch.object(symbolic_lengths.Lengths, "__call__", side_effect=AttributeError)
+    unnamed = mock.patch.object(symbolic_traces.Lengths, "__call__", side_effect=AttributeError)
     with jax.enable_x64(True), unnamed as filled:
         for n in (41, 42, 43, 44):
             np.testing.assert_array_equal(evaluated(call, n), np.arange(n).cumsum() * n)
