@@ -301,6 +301,3 @@ STUBS: dict[str, Callable[[], str]] = {
 if __name__ == "__main__":
     for path, stub in STUBS.items():
         (FACADE / path).write_text(stub())
-    import make_overloads
-
-    make_overloads.PATH.write_text(make_overloads.source())

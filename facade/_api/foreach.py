@@ -14,7 +14,7 @@ from .._autograd.formulas.scalar_ops import ADD, DIV, MUL, SUB
 from .._core.handle import Handle
 from .._ops.calls.functions import function
 from .._ops.writes.apply_inplace import apply_inplace
-from .._signatures.parser import bound, refusal
+from .._signatures.parser import bind, explain_refusal
 from .._tracing.record import apply
 
 _UNARY = (
@@ -63,10 +63,11 @@ def _lines(op: str, inplace: bool) -> tuple[str, ...]:
 
 
 def _parsed(name: str, lines: tuple[str, ...], args: Any, kwargs: Any) -> dict[str, Any]:
-    given = bound(lines, args, kwargs, name)
-    if given is None:
-        raise TypeError(refusal(lines, args, kwargs, name))
-    return given
+    bound = bind(lines, args, kwargs, name)
+    if bound is None:
+        raise TypeError(explain_refusal(lines, args, kwargs, name))
+    names = [p.name for parameters in bound for p in parameters]
+    return dict(zip(names, (*args, *kwargs.values()), strict=True))
 
 
 def _unpacked(scalars: Any, n: int) -> list[Any]:

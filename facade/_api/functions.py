@@ -99,13 +99,14 @@ from .._ops.indexing.masks import nonzero as nonzero
 from .._ops.views.unsafe_split import FUNCTIONS as _UNSAFE
 from .._ops.views.view_copies import COPIES as _COPIES
 from .._ops.writes.resize_out import resizes_its_result as _resizes_its_result
-from .._signatures import parse_composites as _parse_composites
-from .._signatures.check_arguments import parsed as _parsed
 from .._signatures.numeric_warnings import REDUCED as _REDUCED
 from .._signatures.numeric_warnings import SPREAD as _SPREAD
 from .._signatures.numeric_warnings import casts_first as _casts_first
 from .._signatures.numeric_warnings import enough_elements as _enough_elements
 from .._signatures.numeric_warnings import names_its_dim as _names_its_dim
+from .._signatures.wrap_composites import parsed as _parsed
+from .._signatures.wrap_composites import wrap_functions as _wrap_functions
+from .._signatures.wrap_composites import wrap_methods as _wrap_methods
 from .._storage.conj_neg_bits import _neg_view as _neg_view
 from .._storage.conj_neg_bits import is_conj as is_conj
 from .._storage.conj_neg_bits import is_neg as is_neg
@@ -154,7 +155,7 @@ _Tensor.nonzero = nonzero  # type: ignore[attr-defined]
 _Tensor.equal = equal  # type: ignore[attr-defined]
 _Tensor.allclose = allclose  # type: ignore[attr-defined]
 
-_parse_composites.methods(_Tensor)
+_wrap_methods(_Tensor)
 
 # What PyTorch has as functions that write in place, most of them as methods too.
 _INPLACE = {
@@ -191,4 +192,4 @@ __all__ = [  # noqa: PLE0604
     "is_inference", "adjoint", "conj", "real", "imag", "outer", "ger",
 ]  # fmt: skip
 
-_parse_composites.functions(globals(), __all__)
+_wrap_functions(globals(), __all__)

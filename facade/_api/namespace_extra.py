@@ -7,7 +7,7 @@ from typing import Any
 
 from .._ops.composites import matrices
 from .._ops.creation import periodic_windows
-from .._signatures.check_arguments import parsed
+from .._signatures.wrap_composites import parsed
 from ..nn._functional import recurrent
 from . import embedding_bag, layers, lobpcg, losses
 

@@ -9,8 +9,8 @@ import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
+from .python_data import name_of_type
 from .trie import Mode, local
-from .typename import type_name
 
 
 class within:
@@ -40,7 +40,7 @@ def _bool(name: str, enabled: Any) -> bool:
     if isinstance(enabled, bool):
         return enabled
     raise TypeError(
-        f"{name}(): argument 'enabled' (position 1) must be bool, not {type_name(enabled)}"
+        f"{name}(): argument 'enabled' (position 1) must be bool, not {name_of_type(enabled)}"
     )
 
 

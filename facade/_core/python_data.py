@@ -15,12 +15,17 @@ import numpy as np
 
 from leafax.functional.program.dtypes import default_float, promote_types
 
+from .dtypes import Size, device
+from .dtypes import dtype as dtype_class
 from .handle import Handle
+from .memory_format import memory_format
+from .trie import Value
 from .warn_once import warn_once
 
 _MOST_DIMS = 128
 _INT, _BOOL = np.dtype("int64"), np.dtype("bool")
 _PLAIN = {bool, int, float, complex}
+_OF_TORCH = frozenset({dtype_class, device, Size, memory_format})
 _HEAP_TYPE = 1 << 9  # CPython names other types with their module
 
 
@@ -78,14 +83,14 @@ def _sizes(data: Any) -> tuple[int, ...]:
 
 
 def name_of_type(x: Any) -> str:
-    """What PyTorch's messages call the type of `x`."""
-    return name_of_class(type(x))
+    """Return what PyTorch's messages call the type of `x`."""
+    return "Tensor" if isinstance(x, Value) else name_of_class(type(x))
 
 
 def name_of_class(cls: type) -> str:
-    """What PyTorch's messages call a class: those of C have their module's name, too."""
-    if cls.__name__ == "dtype" and cls.__module__.startswith("leafax"):
-        return "torch.dtype"
+    """Return what PyTorch's messages call a class: those of C have their module's name, too."""
+    if cls in _OF_TORCH:
+        return f"torch.{cls.__name__}"
     if cls.__flags__ & _HEAP_TYPE or cls.__module__ == "builtins":
         return cls.__name__
     return f"{cls.__module__}.{cls.__name__}"

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .dtypes import Size, device
 from .dtypes import dtype as dtype_class
 from .handle import Handle
-from .memory_format import memory_format
-from .trie import Value
 
 
 def typename(obj: Any) -> str:
@@ -22,13 +19,3 @@ def typename(obj: Any) -> str:
     module = getattr(named, "__module__", "") or ""
     name = getattr(named, "__qualname__", None) or named.__name__
     return name if module in ("", "builtins") else f"{module}.{name}"
-
-
-def type_name(x: Any) -> str:
-    """Return what PyTorch's parser calls the type of an argument."""
-    if isinstance(x, Value):
-        return "Tensor"
-    kind = type(x)
-    if kind in (dtype_class, device, memory_format, Size):
-        return f"torch.{kind.__name__}"
-    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__

@@ -1,4 +1,4 @@
-"""What PyTorch's argument parser says of arguments that suit none of several signatures."""
+"""The words of PyTorch's argument parser about arguments that suit none of several signatures."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from .._core.typename import type_name
+from .._core.python_data import name_of_type
 
 
-def complaint(
-    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
+def describe_mismatch(
+    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], name: str
 ) -> str:
-    """What PyTorch says of arguments that suit none of these signatures."""
+    """Return what PyTorch says of arguments that suit none of the signatures of `name`."""
     kwargs = {k: kwargs[k] for k in _hashed(tuple(kwargs))}
-    text = f"{said}() received an invalid combination of arguments - "
+    text = f"{name}() received an invalid combination of arguments - "
     count = len(args) + len(kwargs)
     shown = [_shown(x) for x in lines]
     if len(shown) == 1:
@@ -37,20 +37,20 @@ def complaint(
 
 
 def _shown(line: str) -> str:
-    """A signature as PyTorch prints it."""
+    """Return a signature as PyTorch prints it."""
     for mark in "!?+":
         line = line.replace(f"{mark} ", " ")
     return line
 
 
 def _described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    named = [f"{k}={type_name(a)}" for k, a in kwargs.items()]
-    got = ", ".join([*map(type_name, args), *named])
+    named = [f"{k}={name_of_type(a)}" for k, a in kwargs.items()]
+    got = ", ".join([*map(name_of_type, args), *named])
     return f"({got}, )" if kwargs and not args else f"({got})"  # as PyTorch has it
 
 
 def _last_words(line: str) -> list[tuple[str, str]]:
-    """Each part's last word, which PyTorch takes for its name, and what is before it."""
+    """Return each part's last word, which PyTorch takes for its name, and what is before it."""
     return [(p.rpartition(" ")[2], p.rpartition(" ")[0]) for p in line.split(", ")]
 
 
@@ -61,7 +61,7 @@ def _incorrect(line: str, kwargs: dict[str, Any]) -> list[str]:
 
 
 def _marked(line: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The arguments' types, those that do not suit between exclamation marks."""
+    """Return the arguments' types, those that do not suit between exclamation marks."""
     parts = _last_words(line)
     found = []
     for i in range(len(args) + len(kwargs)):
@@ -72,20 +72,20 @@ def _marked(line: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         suits = {"float": ("float", "int"), "int": ("int",)}.get(kind, (kind,))
         one = f"{name}=" if i >= len(args) else ""
         if isinstance(x, (tuple, list)):
-            inside = ", ".join(map(type_name, x))
+            inside = ", ".join(map(name_of_type, x))
             if isinstance(x, tuple):
                 inside += "," if len(x) == 1 else ""
-                one += f"{type_name(x)} of ({inside})"
+                one += f"{name_of_type(x)} of ({inside})"
             else:
                 one += f"list of [{inside}]"
         else:
-            one += type_name(x)
-        found.append(one if type_name(x) in suits else f"!{one}!")
+            one += name_of_type(x)
+        found.append(one if name_of_type(x) in suits else f"!{one}!")
     return f"({', '.join(found)}{'' if args else ', '})"
 
 
 def _hashed(names: tuple[str, ...]) -> list[str]:
-    """Names in the order in which a hash map of C++ goes through them."""
+    """Return names in the order in which a hash map of C++ goes through them."""
     found: list[str] = []
     for name in names:
         bucket = _hash(name.encode()) % 13
@@ -99,7 +99,7 @@ _WORD = (1 << 64) - 1
 
 @cache
 def _hash(text: bytes) -> int:
-    """The hash of C++'s strings (MurmurHash64A)."""
+    """Return the hash of C++'s strings (MurmurHash64A)."""
     mul = (0xC6A4A793 << 32) + 0x5BD1E995
 
     def mixed(v: int) -> int:

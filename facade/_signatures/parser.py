@@ -1,23 +1,22 @@
-"""PyTorch's argument parser, as far as it says why it takes no call like this one.
+"""PyTorch's argument parser: binds a call's arguments to a signature, or says why it cannot.
 
-Asked once a call has failed: whatever is wrong with it, PyTorch looks at the types first, and says
-so in the words written here. Where a signature suits, the error that there was stands.
+Whatever else is wrong with a call, PyTorch looks at the types of its arguments first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._core.dtypes import device, dtype
 from .._core.handle import Handle
 from .._core.memory_format import layout, memory_format
+from .._core.python_data import name_of_type
 from .._core.trie import Value
-from .._core.typename import type_name
-from .overload_errors import complaint
+from .overload_errors import describe_mismatch
+from .table import Parameter, parameters
 
 #: Other names that PyTorch takes for a parameter.
 ALIASES = {
@@ -26,52 +25,24 @@ ALIASES = {
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 
 
-class Parameter(NamedTuple):
-    """A parameter of a signature, `int dim = None`."""
-
-    kind: str  # without its marks
-    marks: str  # `!` takes numbers, `?` takes None, `+` one int for all
-    name: str
-    required: bool
-    none: bool  # None may stand for it
-    keyword: bool
-
-
-@cache
-def parameters(line: str) -> tuple[Parameter, ...]:
-    """The parameters of a signature."""
-    found, keyword = [], False
-    for part in line.split(", ") if line else ():
-        if part == "*":
-            keyword = True
-            continue
-        head, _, default = part.partition(" = ")
-        kind, _, name = head.rpartition(" ")
-        plain = kind.rstrip("!?+")
-        marks = kind[len(plain) :]
-        none = default == "None" or "?" in marks
-        found.append(Parameter(plain, marks, name, not default, none, keyword))
-    return tuple(found)
-
-
-def refusal(
-    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str,
+def explain_refusal(
+    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
     more: bool = False,
 ) -> str | None:  # fmt: skip
-    """What PyTorch says of arguments that suit none of a function's signatures.
+    """Return what PyTorch says of arguments that suit none of a function's signatures.
 
     None if one does, and the elements of its sequences are what they must be.
 
     Args:
       lines: its signatures.
-      said: what it is called in messages.
+      name: what it is called in messages.
       more: there are others, which it does not print.
     """
     signatures = [parameters(x) for x in lines]
     if len(signatures) == 1 and not more:
-        return _parse(signatures[0], args, kwargs, said)
+        return find_mismatch(signatures[0], args, kwargs, name)
     for s in signatures:
-        text = _parse(s, args, kwargs, said)
+        text = find_mismatch(s, args, kwargs, name)
         if text is None or "failed to unpack" in text:
             return text
         if text.startswith("expected Tensor as element"):
@@ -79,160 +50,121 @@ def refusal(
     count = len(args) + len(kwargs)
     plausible = [s for s in signatures if sum(p.required for p in s) <= count <= len(s)]
     if len(plausible) == 1:
-        return _parse(plausible[0], args, kwargs, said)
-    return complaint(lines, args, kwargs, said)
+        return find_mismatch(plausible[0], args, kwargs, name)
+    return describe_mismatch(lines, args, kwargs, name)
 
 
-def bound(
-    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
-) -> dict[str, Any] | None:
-    """The arguments by the names of the first signature that they suit, None if there is none."""
-    for line in lines:
-        wanted = parameters(line)
-        if _parse(wanted, args, kwargs, said) is None:
-            names = {n: p.name for p in wanted for n in (p.name, *ALIASES.get(p.name, ()))}
-            given = dict(zip([p.name for p in wanted], args, strict=False))
-            return given | {names[k]: x for k, x in kwargs.items()}
-    return None
+def bind(
+    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], name: str
+) -> tuple[list[Parameter], list[Parameter]] | None:
+    """Return the parameters that the arguments are for, by place and by name.
 
-
-def with_numbers(
-    lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], said: str,
-    asked: bool = False,
-) -> tuple[tuple[Any, ...], dict[str, Any]] | None:  # fmt: skip
-    """The arguments with numbers for the tensors that stand for some; None if none does.
-
-    Args:
-      asked: the op needs to know the value of a number that may be of any kind.
+    Those of the first signature that they suit; None if there is none.
     """
     for line in lines:
         wanted = parameters(line)
-        if _parse(wanted, args, kwargs, said) is None:
-            break
-    else:
-        return None
-    names = {n: p for p in wanted for n in (p.name, *ALIASES.get(p.name, ()))}
-    places = [*wanted, *wanted[-1:] * len(args)]
-    new = tuple(_as_number(p, x, asked) for p, x in zip(places, args, strict=False))
-    named = {k: _as_number(names[k], x, asked) if k in names else x for k, x in kwargs.items()}
-    before, after = (*args, *kwargs.values()), (*new, *named.values())
-    same = all(x is y for x, y in zip(before, after, strict=True))
-    return None if same else (new, named)
+        if find_mismatch(wanted, args, kwargs, name) is None:
+            places = [p for p in wanted if not p.keyword]
+            places += places[-1:] * (len(args) - len(places))  # sizes one by one
+            names = {n: p for p in wanted for n in (p.name, *ALIASES.get(p.name, ()))}
+            return places[: len(args)], [names[k] for k in kwargs]
+    return None
 
 
-def _as_number(p: Parameter, x: Any, asked: bool = False) -> Any:
-    if asked and p.kind == "Number" and isinstance(x, Handle):
-        return x.item()  # type: ignore[attr-defined]
-    if p.kind in ("int", "float", "tuple of ints"):
-        if isinstance(x, Handle):
-            t: Any = x
-            return t.item() if p.kind == "float" else int(t.item())
-        if isinstance(x, (tuple, list)) and any(isinstance(y, Handle) for y in x):
-            return type(x)(_as_number(p, y) for y in x)
-    return x
-
-
-def refused_without_arguments(
-    args: tuple[Any, ...], kwargs: dict[str, Any], method: str
+def find_mismatch(
+    wanted: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any], name: str
 ) -> str | None:
-    """What Python says of arguments for a method that has none."""
-    if kwargs:
-        return f"TensorBase.{method}() takes no keyword arguments"
-    return f"TensorBase.{method}() takes no arguments ({len(args)} given)" if args else None
-
-
-def _parse(
-    wanted: tuple[Parameter, ...], args: tuple[Any, ...], kwargs: dict[str, Any], said: str
-) -> str | None:
-    """Why one signature does not suit."""
+    """Return why one signature does not suit, None if it does."""
     most = sum(not p.keyword for p in wanted)
     spread = most == 1 and wanted[0].kind == "tuple of ints"
     if len(args) > most and not spread:
-        return _too_many(wanted, most, args, said)
+        return _too_many(wanted, most, args, name)
     left = set(kwargs)
     at, unpacked = 0, None
     for i, p in enumerate(wanted):
         named = at >= len(args)
         if named:
-            name = next((n for n in (p.name, *ALIASES.get(p.name, ())) if n in kwargs), None)
-            if name is None:
+            key = next((n for n in (p.name, *ALIASES.get(p.name, ())) if n in kwargs), None)
+            if key is None:
                 if p.required:
-                    return _missing(wanted[i:], said)
+                    return _missing(wanted[i:], name)
                 continue
-            x = kwargs[name]
-            left.discard(name)
+            x = kwargs[key]
+            left.discard(key)
         else:
             if p.keyword:
-                return _too_many(wanted, most, args, said)
+                return _too_many(wanted, most, args, name)
             x = args[at]
         if spread and not named and _takes(p, args):
-            at, unpacked = len(args), unpacked or _not_an_int(p, args, said)
+            at, unpacked = len(args), unpacked or _not_an_int(p, args, name)
             continue
         if x is None and p.none or _takes(p, x):
-            at, unpacked = at + (not named), unpacked or _not_an_int(p, x, said)
+            at, unpacked = at + (not named), unpacked or _not_an_int(p, x, name)
             continue
         if p.kind == "tuple of Tensors" and isinstance(x, (tuple, list)):
             k = next(k for k, y in enumerate(x) if not isinstance(y, (Handle, Value)))
-            return f"expected Tensor as element {k} in argument {i}, but got {type_name(x[k])}"
+            return f"expected Tensor as element {k} in argument {i}, but got {name_of_type(x[k])}"
         if named:
-            return f"{said}(): argument '{p.name}' must be {p.kind}, not {type_name(x)}"
+            return f"{name}(): argument '{p.name}' must be {p.kind}, not {name_of_type(x)}"
         if len(args) > most:
-            return _too_many(wanted, most, args, said)
-        return _wrong(p, x, at + 1, said)
+            return _too_many(wanted, most, args, name)
+        return _wrong(p, x, at + 1, name)
     if left:
-        return _unexpected(wanted, kwargs, len(args), said)
+        return _unexpected(wanted, kwargs, len(args), name)
+    if spread and at < len(args):  # sizes in brackets, and others behind
+        return _too_many(wanted, most, args, name)
     return unpacked
 
 
-def _not_an_int(p: Parameter, x: Any, said: str) -> str | None:
-    """What is said of a sequence whose first element is an int and another one is none."""
+def _not_an_int(p: Parameter, x: Any, name: str) -> str | None:
+    """Return the words about a sequence whose first element is an int and another one is none."""
     if p.kind != "tuple of ints" or not isinstance(x, (tuple, list)):
         return None
     for k, y in enumerate(x):
         if type(y) is not int and type(y) is not bool and not _is_int(y):
             return (
-                f"{said}(): argument '{p.name}' failed to unpack the object at pos {k + 1} with "
-                f'error "type must be tuple of ints,but got {type_name(y)}"'
+                f"{name}(): argument '{p.name}' failed to unpack the object at pos {k + 1} with "
+                f'error "type must be tuple of ints,but got {name_of_type(y)}"'
             )
     return None
 
 
-def _wrong(p: Parameter, x: Any, place: int, said: str) -> str:
-    text = f"{said}(): argument '{p.name}' (position {place}) must be {p.kind}, "
+def _wrong(p: Parameter, x: Any, place: int, name: str) -> str:
+    text = f"{name}(): argument '{p.name}' (position {place}) must be {p.kind}, "
     if p.kind == "tuple of ints" and isinstance(x, (tuple, list)):
-        return text + f"but found element of type {type_name(x[0])} at pos 0"
-    return text + f"not {type_name(x)}"
+        return text + f"but found element of type {name_of_type(x[0])} at pos 0"
+    return text + f"not {name_of_type(x)}"
 
 
-def _too_many(wanted: tuple[Parameter, ...], most: int, args: tuple[Any, ...], said: str) -> str:
+def _too_many(wanted: tuple[Parameter, ...], most: int, args: tuple[Any, ...], name: str) -> str:
     least = sum(p.required for p in wanted)
     n = len(args)
     if least != most:
-        return f"{said}() takes from {least} to {most} positional arguments but {n} were given"
+        return f"{name}() takes from {least} to {most} positional arguments but {n} were given"
     s, were = "" if most == 1 else "s", "was" if n == 1 else "were"
-    return f"{said}() takes {most} positional argument{s} but {n} {were} given"
+    return f"{name}() takes {most} positional argument{s} but {n} {were} given"
 
 
-def _missing(rest: tuple[Parameter, ...], said: str) -> str:
+def _missing(rest: tuple[Parameter, ...], name: str) -> str:
     names = [f'"{p.name}"' for p in rest if p.required]
     plural = "s" if len(names) == 1 else ""  # as PyTorch has it
-    return f"{said}() missing {len(names)} required positional argument{plural}: {', '.join(names)}"
+    return f"{name}() missing {len(names)} required positional argument{plural}: {', '.join(names)}"
 
 
 def _unexpected(
-    wanted: tuple[Parameter, ...], kwargs: dict[str, Any], given: int, said: str
+    wanted: tuple[Parameter, ...], kwargs: dict[str, Any], given: int, name: str
 ) -> str:
     names = [p.name for p in wanted]
     for k in kwargs:
         if k not in names:
-            return f"{said}() got an unexpected keyword argument '{k}'"
+            return f"{name}() got an unexpected keyword argument '{k}'"
         if names.index(k) < given:
-            return f"{said}() got multiple values for argument '{k}'"
+            return f"{name}() got multiple values for argument '{k}'"
     return "invalid keyword arguments"
 
 
 def _takes(p: Parameter, x: Any) -> bool:
-    """Whether PyTorch takes `x` for the parameter; when in doubt, it does."""
+    """Return whether PyTorch takes `x` for the parameter; when in doubt, it does."""
     test = _TESTS.get(p.kind)
     return test is None or test(p, x)
 
@@ -242,7 +174,7 @@ def _tensor(p: Parameter, x: Any) -> bool:
 
 
 def _a_number(x: Any, kinds: str) -> bool:
-    """Whether a tensor may stand for a number."""
+    """Return whether a tensor may stand for a number."""
     if isinstance(x, Value):
         return True
     t: Any = x

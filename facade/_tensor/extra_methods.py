@@ -25,7 +25,7 @@ from .._ops.composites import (
 from .._ops.views import inplace_views, unsafe_split, view_copies, view_dtype, view_func
 from .._ops.writes import resize_out, set_tensor
 from .._signatures import numeric_warnings
-from .._signatures.check_arguments import parsed
+from .._signatures.wrap_composites import parsed
 from .._storage import conj_neg_bits, copy_warnings, storage_objects
 from . import dense_answers, python_callbacks
 from .tensor import Tensor

@@ -53,6 +53,21 @@ def test_every_package_has_an_init() -> None:
     assert not bare, f"{bare} would be namespace packages"
 
 
+def test_every_data_file_is_listed() -> None:
+    listed = {
+        (ROOT / packages_on_disk()[package] / name).relative_to(ROOT).as_posix()
+        for package, names in SETUPTOOLS["package-data"].items()
+        for name in names
+    }
+    others = {
+        path.relative_to(ROOT).as_posix()
+        for folder in packages_on_disk().values()
+        for path in (ROOT / folder).iterdir()
+        if path.is_file() and path.suffix not in (".py", ".pyi")
+    }
+    assert others == {name for name in listed if "*" not in name}
+
+
 def imports(source: str) -> Iterator[tuple[str, int]]:
     """Each imported module or name, dotted, and the level of a relative import."""
     for node in ast.walk(ast.parse((ROOT / source).read_text())):

@@ -22,8 +22,7 @@ from ..._core.trie import local
 from ..._rules.strides.layouts import elementwise
 from ..._runtime.host.duplicate_inputs import apart
 from ..._runtime.host.host_gather import joined
-from ..._signatures.admit import admit
-from ..._signatures.check_arguments import as_python, check, refused, reworded, with_numbers
+from ..._signatures.check_arguments import find_error, find_op_error, precheck, with_numbers
 from ..._signatures.deprecated_forms import OLDER, newer
 from ..._storage.overlap import JOINS, by_kernel, check_overlap
 from ..._tracing.no_grad_views import AmbiguousView
@@ -115,13 +114,12 @@ def two_tensors(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 
 def meant_call(
     op: Op, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any],
-    written: tuple[Any, ...] | None, method: str = "", name: str = "",
+    method: str = "", name: str = "", written: tuple[Any, ...] | None = None,
 ) -> Any:  # fmt: skip
-    """What a call that failed stands for, as `(args, kwargs)`; None where its error stands.
+    """Return what a call that failed stands for, as `(args, kwargs)`; None where its error stands.
 
     Args:
-      written: the arguments as the caller wrote them, None where nothing is known to be said of
-        them.
+      written: the arguments as the caller wrote them, if they are not `args`.
       method: the method that was called, if one was.
       name: the function's, where it is not the op's.
 
@@ -131,10 +129,10 @@ def meant_call(
     older = newer(op.name, args, kwargs, method) if isinstance(error, TypeError) else None
     if older is not None:
         return older
-    wrong = None if written is None else reworded(op, written, kwargs, method, name)
+    wrong = find_op_error(op, args if written is None else written, kwargs, method, name)
     if wrong is not None:
         raise wrong from None
-    return with_numbers(op, error, args, kwargs) or as_python(error, args, kwargs)
+    return with_numbers(op, error, args, kwargs)
 
 
 def function(op: Op, name: str = "") -> Callable[..., Any]:
@@ -162,14 +160,12 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
             always or len(args) > packed and isinstance(args[packed], Handle)
         ):
             args = (*args[:packed], args[packed:])
-        if op.view and args and not isinstance(args[0], Handle):
-            check(op, args, kwargs)
         if out is None:
             try:
-                admit(asked, args, kwargs, op.name)
+                precheck(asked, args, kwargs, op.name)
                 return call(op, args, kwargs)
             except Exception as error:
-                meant = meant_call(op, error, args, kwargs, args, name=name)
+                meant = meant_call(op, error, args, kwargs, name=name)
                 if meant is None:
                     raise
                 return fn(*meant[0], **meant[1])
@@ -178,7 +174,7 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
             return fn(*older[0], out=out, **older[1])
         check_kind(op, out, (args, kwargs))
         if op.name in _FORMS:
-            admit(asked, args, {**kwargs, "out": out}, op.name)
+            precheck(asked, args, {**kwargs, "out": out}, op.name)
         if op.name in IN_ITS_DTYPE and not op.namespace:
             kwargs = in_its_dtype(op, args, kwargs, out)
         check_out(op, out, (args, kwargs))
@@ -227,14 +223,14 @@ def flattening(op: Op, method: bool = False) -> Callable[..., Any]:
             if _is_flat(input._v.shape, start_dim, end_dim):
                 return input
         else:
-            admit(op.name, (input, start_dim, end_dim), {}, op.name, method)
+            precheck(op.name, (input, start_dim, end_dim), {}, op.name, method)
         return call(op, (input, start_dim, end_dim), {})
 
     def flatten(*args: Any, **kwargs: Any) -> Any:
         try:
             return fn(*args, **kwargs)
         except Exception as error:
-            meant = meant_call(op, error, args, kwargs, args, op.name if method else "")
+            meant = meant_call(op, error, args, kwargs, op.name if method else "")
             if meant is None:
                 raise
             return fn(*meant[0], **meant[1])
@@ -265,7 +261,7 @@ def by_name(
         try:
             return fn(*args, **kwargs)
         except TypeError as error:
-            wrong = refused(name, args, kwargs, other, method)
+            wrong = find_error(name, args, kwargs, other, method)
             if wrong is not None:
                 raise wrong from None
             said = str(error)

@@ -12,9 +12,9 @@ from leafax.functional.program.op import Op
 from ..._core.handle import Handle
 from ..._core.trie import local
 from ..._rules.inplace_activation_slopes import SLOPED, sloped
-from ..._signatures.admit import admit
-from ..._signatures.check_arguments import is_known, reworded
+from ..._signatures.check_arguments import find_op_error, precheck
 from ..._signatures.numeric_warnings import ANSWERS, answers
+from ..._signatures.table import known_signatures
 from ..._storage.pending_views import view
 from ..._tracing.no_grad_views import AmbiguousView
 from ..._tracing.record import known
@@ -31,22 +31,11 @@ _SEVERAL = {"squeeze", "count_nonzero"}
 _INTS = frozenset({int})
 
 
-def _no_sizes(op: Op) -> str:
-    """PyTorch's words for `x.permute()`."""
-    if op.name == "view":
-        return (
-            "view() received an invalid combination of arguments - got (), but expected one of:\n"
-            " * (torch.dtype dtype)\n * (tuple of ints size)\n"
-        )
-    return f'{op.name}() missing 1 required positional arguments: "{op.parameters[1]}"'
-
-
 def method(op: Op) -> Callable[..., Any]:
     """The Tensor method of an op."""
     if op.name == "flatten":
         return flattening(op, method=True)
     variadic, several, plain = op.name in VARIADIC, op.name in _SEVERAL, not op.random
-    known_exactly = is_known(op.qualified)
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         said = args
@@ -56,7 +45,7 @@ def method(op: Op) -> Callable[..., Any]:
             try:
                 args = _one_size(op, args, kwargs)
             except Exception:
-                wrong = reworded(op, (self, *said), kwargs, op.name) if known_exactly else None
+                wrong = find_op_error(op, (self, *said), kwargs, op.name)
                 if wrong is None:
                     raise
                 raise wrong from None
@@ -68,12 +57,11 @@ def method(op: Op) -> Callable[..., Any]:
             if out is not None:
                 return out
         try:
-            if known_exactly:
-                admit(op.qualified, (self, *said), kwargs, op.name, True)
+            precheck(op.qualified, (self, *said), kwargs, op.name, True)
             return call(op, (self, *args), kwargs)
         except Exception as error:
-            written = (self, *said) if known_exactly or not variadic else None
-            meant = meant_call(op, error, (self, *args), kwargs, written, op.name)
+            written = (self, *said)
+            meant = meant_call(op, error, (self, *args), kwargs, op.name, written=written)
             if meant is None:
                 raise
             return fn(*meant[0], **meant[1])
@@ -82,32 +70,20 @@ def method(op: Op) -> Callable[..., Any]:
 
 
 def _one_size(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Sizes or dims that came as separate arguments as one."""
+    """Return sizes or dims that came as separate arguments as one."""
     if len(args) == 1 and not isinstance(args[0], (int, np.integer, Handle)):
         return (tuple(args[0]),) if isinstance(args[0], tuple) else args  # also of a `Size`
     if args:
-        return (tuple([a if type(a) is int else _one(op, args, a) for a in args]),)
+        return (tuple([a if type(a) is int else _one(a) for a in args]),)
     if not kwargs:
-        raise TypeError(_no_sizes(op))
+        raise TypeError(f"{op.name}(): there are no sizes")
     return ()
 
 
-def _one(op: Op, args: tuple[Any, ...], a: Any) -> int:
-    several = isinstance(args[0], (tuple, list))  # sizes in brackets, and others behind
-    if not isinstance(a, float) and not several:
-        return int(a)
-    if op.name == "view":
-        kinds = ", ".join(type(x).__name__ for x in args)
-        raise TypeError(
-            f"view() received an invalid combination of arguments - got ({kinds}), but expected "
-            "one of:\n * (torch.dtype dtype)\n * (tuple of ints size)\n"
-        )
-    if several:
-        raise TypeError(f"{op.name}() takes 1 positional argument but {len(args)} were given")
-    raise TypeError(
-        f"{op.name}(): argument '{op.parameters[1]}' (position 1) must be tuple of ints, not "
-        f"{type(args[0]).__name__}"
-    )
+def _one(size: Any) -> int:
+    if isinstance(size, float):
+        raise TypeError("a size is an int")
+    return int(size)
 
 
 def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,7 +116,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
     """The in-place method of an op, `name_`."""
     logical = op.name.startswith("logical_")
     quick = not op.random and op.name not in SLOPED
-    asked = op.name + "_" if is_known(op.name + "_") else op.qualified
+    name = op.name + "_"
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         if quick and not kwargs and known_write(op, self, args):
@@ -149,7 +125,8 @@ def inplace_method(op: Op) -> Callable[..., Any]:
         try:
             if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
                 check_inplace(self)
-            admit(asked, (self, *args), kwargs, op.name + "_", True)
+            asked = name if known_signatures(name) else op.qualified
+            precheck(asked, (self, *args), kwargs, name, True)
             args, kwargs = uniform(op, (self, *args), kwargs)
             if op.random:  # the key comes first
                 of = sloped(op, *args[1:], **kwargs)
@@ -157,12 +134,12 @@ def inplace_method(op: Op) -> Callable[..., Any]:
             return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
         except Exception as error:
             written = (self, *said[0])
-            meant = meant_call(op, error, written, said[1], written, op.name + "_")
+            meant = meant_call(op, error, written, said[1], name)
             if meant is None:
                 raise
             return fn(*meant[0], **meant[1])
 
-    return named(_answering(fn) if op.name in ANSWERS else fn, op, op.name + "_")
+    return named(_answering(fn) if op.name in ANSWERS else fn, op, name)
 
 
 def _answering(method: Callable[..., Any]) -> Callable[..., Any]:

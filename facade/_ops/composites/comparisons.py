@@ -10,7 +10,7 @@ from leafax.functional.program.op import TABLE
 
 from ..._core.grad_modes import no_grad
 from ..._core.vmap_checks import refuse_in_vmap
-from ..._signatures.check_arguments import check_lines
+from ..._signatures.check_arguments import check_signatures
 from ..._storage.conj_neg_bits import held
 from ..._tracing.record import apply
 
@@ -28,7 +28,7 @@ def allclose(
     equal_nan: bool = False,
 ) -> bool:  # fmt: skip
     """Tell whether `|input - other| <= atol + rtol * |other|` everywhere; runs the program."""
-    check_lines(("Tensor input, Tensor other",), (input, other), {}, "allclose")
+    check_signatures(("Tensor input, Tensor other",), (input, other), {}, "allclose")
     refuse_in_vmap("allclose", input, other)
     with no_grad():  # no view is asked for its history
         near = apply(TABLE["isclose"], input, other, rtol, atol, equal_nan)

@@ -16,7 +16,7 @@ from ..._core.size_arguments import check_strides
 from ..._core.trie import local
 from ..._core.warn_once import warn_once
 from ..._rules.strides.channels_last import strides_in, suggested
-from ..._signatures.check_arguments import check_lines, reworded
+from ..._signatures.check_arguments import check_signatures, find_op_error
 from ..._storage.overlap import check_overlap
 from ..._storage.resize import resize_storage
 from ..._storage.storage_objects import storage_bytes
@@ -57,7 +57,7 @@ def random_(self: Any, *bounds: Any, generator: Any = None, **kw: Any) -> Any:
 
 def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     """Fill the main diagonal; with `wrap`, go on below in tall matrices."""
-    check_lines(("Number fill_value, bool wrap = False",), (fill_value,), {}, "fill_diagonal_")
+    check_signatures(("Number fill_value, bool wrap = False",), (fill_value,), {}, "fill_diagonal_")
     if self.dim() < 2:
         raise RuntimeError("dimensions must larger than 1")
     rows, columns, *more = self.shape
@@ -125,7 +125,7 @@ def index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) ->
 
 def _scatter_arguments(op: Op, args: Any, kwargs: dict[str, Any], said: str) -> Any:
     """PyTorch's third positional argument is a tensor or a number."""
-    wrong = reworded(op, args, kwargs, said)
+    wrong = find_op_error(op, args, kwargs, said)
     if wrong is not None:
         raise wrong
     kwargs = dict(kwargs)

@@ -22,7 +22,7 @@ from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn_once
-from ..._signatures.overloads_data import OVERLOADS
+from ..._signatures.table import known_signatures
 from ..._storage.as_strided_outside import places
 from ..._storage.lay_out import lay_out
 from ..._storage.strides import layout
@@ -223,7 +223,7 @@ def _check_steps(spacing: Any, steps: list[Any]) -> None:
         if isinstance(spacing, Handle) and spacing.dim() == 0:  # type: ignore[attr-defined]
             steps[:] = [spacing.item()] * len(steps)  # type: ignore[attr-defined]
         elif not isinstance(spacing, Number):
-            lines = "".join(f" * ({line})\n" for line in OVERLOADS["gradient"].splitlines())
+            lines = "".join(f" * ({line})\n" for line in known_signatures("gradient"))
             raise TypeError(
                 "gradient() received an invalid combination of arguments - got (Tensor, spacing="
                 f"{name_of_type(spacing)}), but expected one of:\n{lines}"

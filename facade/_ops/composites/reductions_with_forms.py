@@ -16,7 +16,8 @@ from ..._core.dtypes import of
 from ..._core.handle import Handle
 from ..._core.vmap_checks import refuse_in_vmap
 from ..._core.warn_once import warn, warn_once
-from ..._signatures.check_arguments import parsed, refuse_wide
+from ..._signatures.check_arguments import refuse_wide
+from ..._signatures.wrap_composites import parsed
 from ..._tracing.record import apply
 from ..calls.functions import check_out, write_out
 from ..indexing.masks import nonzero

@@ -11,10 +11,10 @@ from leafax.functional.program.dtypes import scalar_name
 
 from ..._core.dtypes import Size, int64
 from ..._core.handle import Handle
+from ..._core.python_data import name_of_type
 from ..._core.size_arguments import need_shape, size_of
 from ..._core.trie import local
-from ..._core.typename import type_name
-from ..._signatures.overload_errors import complaint
+from ..._signatures.overload_errors import describe_mismatch
 from ..creation import factories
 from ..creation.from_data import copied, tensor
 from ..creation.legacy_constructors import make
@@ -106,7 +106,7 @@ def need_tensors(given: tuple[Any, ...]) -> None:
     for place, x in enumerate(given):
         if not isinstance(x, Handle):
             raise TypeError(
-                f"expected Tensor as element {place} in argument 0, but got {type_name(x)}"
+                f"expected Tensor as element {place} in argument 0, but got {name_of_type(x)}"
             )
 
 
@@ -126,7 +126,7 @@ def _atleast(ndim: int) -> Callable[..., Any]:
             return tuple(one(x) for x in tensors[0])
         if len(tensors) == 1 and not isinstance(tensors[0], Handle):
             name, text = f"atleast_{ndim}d", "Tensor input\ntuple of Tensors tensors"
-            raise TypeError(complaint(text.splitlines(), tensors, {}, name))
+            raise TypeError(describe_mismatch(text.splitlines(), tensors, {}, name))
         need_tensors(tensors)
         return one(tensors[0]) if len(tensors) == 1 else tuple(one(x) for x in tensors)
 

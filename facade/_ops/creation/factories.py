@@ -24,7 +24,8 @@ from ..._core.size_arguments import named_size, need_shape, size_of
 from ..._core.trie import local
 from ..._core.vmap_checks import differs_in_vmap
 from ..._rules.strides.channels_last import strides_in
-from ..._signatures.check_arguments import parsed, refuse_wide
+from ..._signatures.check_arguments import refuse_wide
+from ..._signatures.wrap_composites import parsed
 from ..._storage.lay_out import lay_out, lay_out_as
 from ..._tracing.record import apply
 from .factory_tools import takes_out

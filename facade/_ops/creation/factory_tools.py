@@ -20,8 +20,7 @@ from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._core.vmap_checks import refuse_random_out
-from ..._signatures.admit import admit
-from ..._signatures.check_arguments import refused
+from ..._signatures.check_arguments import find_error, precheck
 from ..._storage.resize import resize_storage
 from ..writes.apply_inplace import apply_inplace, check_inplace
 from ..writes.write_out import underived
@@ -48,13 +47,13 @@ def takes_out(fits: str = "shape") -> Callable[[Factory], Factory]:
         def made(*args: Any, out: Any = None, **kwargs: Any) -> Any:
             try:
                 if out is None:
-                    admit(name, args, kwargs, name)
+                    precheck(name, args, kwargs, name)
                     return factory(*args, **kwargs)
                 return _written(name, factory, fits, out, args, kwargs)
             except Exception:
                 if out is not None:
                     kwargs = {**kwargs, "out": out}
-                wrong = refused(name, args, kwargs, name)
+                wrong = find_error(name, args, kwargs, name)
                 if wrong is None:
                     raise
                 raise wrong from None

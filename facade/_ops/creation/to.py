@@ -18,7 +18,7 @@ from ..._core.trie import local
 from ..._rules.strides.channels_last import is_in, strides_in
 from ..._runtime.cut import observe
 from ..._signatures.numeric_warnings import drops_imaginary
-from ..._signatures.overload_errors import complaint
+from ..._signatures.overload_errors import describe_mismatch
 from ..._storage.strides import layout
 from ..._storage.write import written_once
 from ..._tracing.inputs import from_array
@@ -75,7 +75,7 @@ def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         isinstance(x, _KINDS[name]) or (x is None and name in ("device", "dtype", "memory_format"))
         for name, x in given.items()
     ):
-        raise TypeError(complaint(_SIGNATURES, args, kwargs, "to"))
+        raise TypeError(describe_mismatch(_SIGNATURES, args, kwargs, "to"))
     return given
 
 
@@ -116,7 +116,7 @@ def to(t: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             dtype = as_dtype("to", dtype)
         except TypeError:
-            raise TypeError(complaint(_SIGNATURES, args, kwargs, "to")) from None
+            raise TypeError(describe_mismatch(_SIGNATURES, args, kwargs, "to")) from None
     if dtype is not None and dtype.np != t._v.dtype:
         out = copied_as(out, dtype.np, memory_format)
         drops_imaginary(t._v.dtype, dtype.np, t._v.numel)

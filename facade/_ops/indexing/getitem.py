@@ -15,8 +15,8 @@ from ..._core.dtypes import type_string
 from ..._core.handle import Handle
 from ..._core.locks import sharing
 from ..._core.mask_ops import at, marks
+from ..._core.python_data import name_of_type
 from ..._core.trie import local
-from ..._core.typename import type_name
 from ..._runtime.host.host_integers import INTEGER
 from ..._runtime.host.host_views import view_at_rest
 from ..._signatures.numeric_warnings import drops_imaginary
@@ -82,7 +82,7 @@ def put(self: Any, index: Any, value: Any) -> None:
             value = value.real
     elif not isinstance(value, Handle):
         kind = type_string(self._v.dtype)
-        raise TypeError(f"can't assign a {type_name(value)} to a {kind}")
+        raise TypeError(f"can't assign a {name_of_type(value)} to a {kind}")
     if put_plainly(self, index, value) or index is False:
         return
     if index is True:

@@ -15,7 +15,7 @@ from leafax.functional.program.op import TABLE, Op
 from ..._autograd.forward_mode import dual
 from ..._core.trie import NODE, NOWHERE, local, resting
 from ..._core.view_ops import Lens
-from ..._signatures.check_arguments import parsed
+from ..._signatures.wrap_composites import parsed
 from ..._storage.autograd_roles import keep_edge, tag
 from ..._storage.read import plain_kind
 from ..._storage.shared_storage import storage_of

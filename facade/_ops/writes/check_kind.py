@@ -10,7 +10,7 @@ from leafax.functional.program.op import Op
 
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
-from ..._signatures.check_arguments import reworded, takes_out
+from ..._signatures.check_arguments import find_op_error, takes_out
 from ..._signatures.named_results import shown_as
 
 # Where `out` stands among PyTorch's parameters, where the table has others before it.
@@ -50,7 +50,7 @@ def check_kind(op: Op, out: Any, given: tuple[Any, Any]) -> None:
         if count:
             check_parts(out, count, place(op))
         return
-    wrong = reworded(op, given[0], {**given[1], "out": out})
+    wrong = find_op_error(op, given[0], {**given[1], "out": out})
     raise wrong or _mistaken(said(op), "tuple of Tensors" if count else "Tensor", out)
 
 
@@ -89,5 +89,3 @@ def written(cls: type) -> type:
     name = getattr(cls, "_torch_name", cls.__name__) + "_out"
     made: type = shown_as(name)(namedtuple(name, cls._fields))  # type: ignore[attr-defined]
     return made
-
-

@@ -13,7 +13,7 @@ from ..._core.dtypes import of
 from ..._core.grad_modes import no_grad
 from ..._core.trie import local
 from ..._ops.autocast.casts import operands
-from ..._signatures.check_arguments import parsed
+from ..._signatures.wrap_composites import parsed
 from ..._tracing.macro_steps import in_one_step
 from ..._tracing.record import apply
 

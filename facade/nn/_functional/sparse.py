@@ -17,7 +17,7 @@ from ..._core.vmap_checks import refuse_in_vmap
 from ..._ops.calls.functions import plain
 from ..._ops.creation.factories import zeros
 from ..._ops.creation.generator import key as random_key
-from ..._signatures.check_arguments import parsed
+from ..._signatures.wrap_composites import parsed
 from ..._tracing.record import apply
 from ..attention._causal_bias import CausalBias
 from .activations import need_tensor

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._core.grad_modes import no_grad
 from ..._ops.creation.factories import arange as _arange
-from ..._signatures.check_arguments import check_lines
+from ..._signatures.check_arguments import check_signatures
 from ._packed import PackedSequence as PackedSequence
 from ._packed import PackedSequence_ as PackedSequence_
 from ._packed import bind as bind
@@ -48,7 +48,8 @@ def pad_sequence(
             f"{type(sequences)}"
         )
     parts: Any = tuple(sequences)
-    check_lines((_PADDED,), (parts, batch_first, padding_value, padding_side), {}, "pad_sequence")
+    given = (parts, batch_first, padding_value, padding_side)
+    check_signatures((_PADDED,), given, {}, "pad_sequence")
     if not parts:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
