@@ -17,6 +17,7 @@ Body = Callable[..., Any]
 Decorator = Callable[..., Callable[[Body], Body]]
 
 TABLE: dict[str, Op] = {}
+_OF_BODY: dict[Body, tuple[bool, bool, bool]] = {}  # `moves`, `steep`, `elementwise` of its op
 
 
 class Op:
@@ -60,6 +61,9 @@ class Op:
         out instead of being given zeros, which could become NaN.
       elementwise: PyTorch runs it through its `TensorIterator`: the result lies in memory as the
         operands do.
+
+    The last three say how the body behaves: an op that is made of the body of one in the table has
+    them from there.
     """
 
     __slots__ = (
@@ -97,9 +101,9 @@ class Op:
         inplace_check: Callable[..., None] | None = None,
         no_gradient: tuple[type[Exception], str] | None = None,
         constant_outputs: tuple[int, ...] = (),
-        moves: bool = False,
-        steep: bool = False,
-        elementwise: bool = False,
+        moves: bool | None = None,
+        steep: bool | None = None,
+        elementwise: bool | None = None,
     ) -> None:
         self.name = name or fn.__name__.rstrip("_")
         self.namespace = namespace
@@ -129,9 +133,10 @@ class Op:
         self.inplace_check = inplace_check
         self.no_gradient = no_gradient
         self.constant_outputs = constant_outputs
-        self.moves = moves
-        self.steep = steep
-        self.elementwise = elementwise
+        of_body = _OF_BODY.get(fn, (False, False, False))
+        self.moves = of_body[0] if moves is None else moves
+        self.steep = of_body[1] if steep is None else steep
+        self.elementwise = of_body[2] if elementwise is None else elementwise
 
     def __repr__(self) -> str:
         return f"<op {self.qualified}>"
@@ -182,6 +187,7 @@ def op(**columns: Any) -> Callable[[Body], Body]:
         if entry.qualified in TABLE:
             raise ValueError(f"op `{entry.qualified}` is in the table already")
         TABLE[entry.qualified] = entry
+        _OF_BODY[fn] = (entry.moves, entry.steep, entry.elementwise)
         for alias in entry.aliases:
             TABLE[f"{entry.namespace}.{alias}" if entry.namespace else alias] = entry
         return fn
