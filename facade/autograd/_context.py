@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from .._autograd.graph.copy_slices import rebase
 from .._autograd.graph.edges import edge_from, retain_at
 from .._autograd.graph.fit_gradient import Kind, fit, materialized
 from .._autograd.graph.grad_dtype import wanted
@@ -259,8 +260,6 @@ class FunctionCtx(SavesTensors):
                 raise
         t._grad = None  # it was that of what is written over
         if t._base_ is not None:
-            from .._autograd.graph.copy_slices import rebase
-
             rebase(self, t, place)
             return
         trace = local.trace

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._autograd.backward import check_real
 from .._autograd.backward import grad as _autograd_grad
 from .._autograd.forward_mode.dual import copy_duals, hold
 from .._autograd.graph.edges import grad_fn
 from .._autograd.graph.fit_gradient import zeros
+from .._autograd.pass_arguments import check_real
 from .._autograd.saved_hooks.saved_tensors_hooks import disabled_in_transform
 from .._core.grad_modes import within
 from .._core.handle import Handle

@@ -14,10 +14,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from leafax.functional.program.program import Node as Entry
-
 from .._autograd.graph.edges import edge_from
-from .._autograd.graph.history import external, set_history
+from .._autograd.graph.history import set_history
 from .._autograd.graph.saved_origin import origin_of_tensor
 from .._autograd.graph.version_checks import modified
 from .._autograd.saved_hooks.context_saved import snapshot
@@ -27,13 +25,12 @@ from .._core.handle import Handle
 from .._core.trie import NOWHERE, Mode, State, Value, local, resting
 from .._ops.autocast.snapshot import Autocast
 from .._ops.creation import generator as _random
-from .._rules.reads_of_gradients import needed
-from .._rules.saved_columns import saved_places
-from .._storage.autograd_roles import alias, keep_edge
+from .._storage.autograd_roles import alias
 from .._tracing.inputs import enter, make
 from .._tracing.loop_cuts import uncut
 from .._tracing.miss import miss
 from .._tracing.subgraph import Region
+from ._frame_steps import bearing_steps, metadata_of, op_steps, with_first_edge
 from ._group import owner
 from ._mismatch import CheckpointError, compare, report
 from ._recomputed import Again, InThread, Latest, Recomputed
@@ -104,13 +101,13 @@ class Frame:
     def took_duals(self) -> bool:
         """Whether an op of the forward pass had a tangent: those are not computed again."""
         duals = local.trace.duals or {}
-        return any(v in duals for s in _ops(self.region) for v in s.operands)
+        return any(v in duals for s in op_steps(self.region) for v in s.operands)
 
     def close(self) -> None:
         """The forward pass is over: its nodes belong to this frame from now on."""
         trace = local.trace
-        self.steps = _ops(self.region)
-        self.metadata = _metadata(self.steps, self.metadata_fn)
+        self.steps = op_steps(self.region)
+        self.metadata = metadata_of(self.steps, self.metadata_fn)
         for kept in self.kept:
             self.metadata.append(self.metadata_fn(kept.tensor._v))
             kept.tensor = None
@@ -118,7 +115,7 @@ class Frame:
         del self.region
         if trace.frames is None:
             trace.frames = {}
-        trace.frames.update(dict.fromkeys(_bearing(self.steps), self))
+        trace.frames.update(dict.fromkeys(bearing_steps(self.steps), self))
         trace.hooked += 1  # no remembered backward calls the function again
 
     # ------------------------------------------------------------ in backward
@@ -131,7 +128,7 @@ class Frame:
         if create_graph:
             for i, v in enumerate(state.operands):
                 if v.requires_grad:
-                    operands[i] = _with_edge(operands[i], v, node, i)
+                    operands[i] = with_first_edge(operands[i], v, node, i)
         return Again(node, recorded, operands)
 
     def unpack(self, node: Any, index: int) -> Any:
@@ -142,7 +139,7 @@ class Frame:
             return set_history(make(again.values[-1 - index], local.trace), node, -1 - index)
         value, first = again.operands[index], state.operands[index]
         if first.requires_grad:
-            value = _with_edge(value, first, node, index)
+            value = with_first_edge(value, first, node, index)
         return make(value, local.trace)
 
     def _again(
@@ -198,11 +195,11 @@ class Frame:
                 "checkpoint: the function looked at values when it was called again in backward, "
                 "and had not done so before"
             )
-        steps = _ops(region)
+        steps = op_steps(region)
         kept = self.context.kept(steps) if isinstance(self.context, Cached) else {}
         self._compare(steps, found)
         args = {enter(a, local.trace).index for a in unpacked if isinstance(a, Handle)}
-        made = dict(zip(_bearing(self.steps), _bearing(steps), strict=False))
+        made = dict(zip(bearing_steps(self.steps), bearing_steps(steps), strict=False))
         frames = local.trace.frames or {}  # of this call too, which must not hold itself
         inner = {s: frames[s] for s in made.values() if s in frames}
         env, states = replay(steps, kept, grads, env, args)
@@ -231,12 +228,12 @@ class Frame:
     def _counter(self) -> Callable[[State, bool], None]:
         """Raises once as much was recorded as the gradients read."""
         here = self.here
-        here.left = len(_bearing(self.steps)), len(self.metadata)
+        here.left = len(bearing_steps(self.steps)), len(self.metadata)
 
         def count(state: State, may_stop: bool) -> None:
             steps, saved = here.left
-            saved -= len(_metadata([state], self.metadata_fn))
-            here.left = steps - len(_bearing([state])), saved
+            saved -= len(metadata_of([state], self.metadata_fn))
+            here.left = steps - len(bearing_steps([state])), saved
             if may_stop:
                 self._stop()
 
@@ -247,8 +244,8 @@ class Frame:
             raise StopRecomputation
 
     def _compare(self, steps: list[State], found: list[Any]) -> None:
-        now = _metadata(steps, self.metadata_fn) + [self.metadata_fn(t._v) for t in found]
-        fewer = len(_bearing(steps)) < len(_bearing(self.steps))
+        now = metadata_of(steps, self.metadata_fn) + [self.metadata_fn(t._v) for t in found]
+        fewer = len(bearing_steps(steps)) < len(bearing_steps(self.steps))
         try:
             compare(self.metadata, now, early_stop=self.early_stop, fewer=fewer)
         except CheckpointError as e:
@@ -273,50 +270,5 @@ class Frame:
         kept = Recomputed(self, len(self.kept), t, edge)
         self.kept.append(kept)
         return kept
-
-
-def _ops(region: Region) -> list[State]:
-    return [s for s in region.steps() if isinstance(s.entry, Entry)]
-
-
-def _tracked(steps: list[State]) -> list[State]:
-    """The steps that are nodes of the graph."""
-    return [s for s in steps if any(v.requires_grad for v in s.values)]
-
-
-def _bearing(steps: list[State]) -> list[State]:
-    """Those whose gradient reads anything."""
-    return [s for s in _tracked(steps) if any(not v.weak for v in _reads(s))]
-
-
-def _reads(s: State) -> list[Value]:
-    places = [*[i for _, i in saved_places(s)], *needed(s)]
-    return [s.operands[i] if i >= 0 else s.values[-1 - i] for i in places]
-
-
-def _metadata(steps: list[State], fn: Any) -> list[Any]:
-    found = []
-    for s in _tracked(steps):
-        for _, index in saved_places(s):
-            v = s.operands[index] if index >= 0 else s.values[-1 - index]
-            if not v.weak:
-                found.append(fn(v))
-    return found
-
-
-def _with_edge(value: Value, first: Value, node: Any, i: int) -> Value:
-    """A recomputed operand with the way that gradients took from the first one."""
-    trace = local.trace
-    if node.trace is trace:
-        return keep_edge(trace, value, first)
-    edge = node.next_edges()[i]
-    if edge is None:
-        return value
-    if edge[0].accumulates:
-        leaf = edge[0].variable
-        made = alias(trace, value, resting(value.aval, True, first.role))
-        trace.sources[made] = leaf
-        return made
-    return external(value, edge[0], edge[1])
 
 

@@ -7,9 +7,11 @@ from typing import Any
 from ..._core.handle import Handle
 from ..._core.trie import local
 from ..extensions import extensions
+from .accumulation import copied_like
 from .apply_node import apply
 from .call_hooks import leaf_hooks
-from .task import GraphTask, Ready, copied
+from .ready_queue import ReadyQueue
+from .task import GraphTask
 
 
 def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
@@ -25,7 +27,7 @@ def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
         leaf, grad = node.variable, grads[0]
         if grad is not None and leaf._tracked:
             if leaf._grad is None and grad.shape != leaf.shape:
-                grad = copied(leaf, grad)
+                grad = copied_like(leaf, grad)
             task.add_to(node, grad, False)
         leaf_hooks(node)
         return ()
@@ -71,7 +73,7 @@ def execution_order() -> list[Any]:
     task = local.tasks[-1]
     waiting, needed = task.explore()
     order: list[Any] = []
-    ready = Ready()
+    ready = ReadyQueue()
     for (node, _), _ in task.roots:
         if not waiting.get(node):
             ready.push(node)

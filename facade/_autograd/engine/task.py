@@ -8,68 +8,27 @@ program. A backward without hooks through the running trace depends on the trie'
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
 
-from ..._core.dtypes import of
-from ..._core.memory_format import contiguous_format
-from ..._core.trie import NOWHERE, Mode, State, local, resting
+from ..._core.trie import Mode, State, local
 from ..._core.warn_once import warn_once
-from ..._rules.strides.layouts import is_dense
-from ..._storage.autograd_roles import alias, spread
-from ..._storage.shared_storage import detach
-from ..._storage.strides import stride
-from ..._tracing.inputs import enter, make
 from ..._tracing.jax_transforms import refuse_gradient
 from ..graph.accumulate_grad import AccumulateGrad
-from ..graph.grad_dtype import wanted
 from ..graph.node import Node
 from ..graph.version_checks import check_versions, latest_versions
+from .accumulation import as_own_tensor, first_gradient, in_grad_dtype, in_shape_of
 from .apply_node import apply, fitted, fitted_roots, idle
 from .call_hooks import after_accumulation, post_hooks, pre_hooks, tensor_hooks
 from .layout_contract import layout_warnings
+from .ready_queue import ReadyQueue, make_room
 
 Edge = tuple[Any, int]
 _numbers = itertools.count()
 accumulating = threading.RLock()  # threads add to the same `.grad` one after the other
-
-
-def _make_room(depth: int) -> int:
-    """Let backward passes nest deeper than Python's limit; returns what to set it to after.
-
-    PyTorch gives deep ones to other threads. A level takes ten Python frames of ours and 0.9 kB
-    of C stack, of which threads have 8 MB.
-    """
-    if not depth or depth % 8 or depth > 4000:
-        return 0
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(limit + 1000)
-    return limit
-
-
-class Ready:
-    """Nodes that wait for nothing any more: those recorded later come first, each only once."""
-
-    def __init__(self) -> None:
-        self._heap: list[Any] = []
-        self._count = itertools.count()
-        self._queued: set[Any] = set()
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
-
-    def push(self, node: Any) -> None:
-        if node not in self._queued:
-            self._queued.add(node)
-            key = -node.graph_order[0], -node.graph_order[1]
-            heapq.heappush(self._heap, (key, next(self._count), node))
-
-    def pop(self) -> Any:
-        return heapq.heappop(self._heap)[-1]
 
 
 class GraphTask:
@@ -115,7 +74,7 @@ class GraphTask:
     def run(self) -> dict[Edge, Any]:
         """Walk; returns the captured gradients by edge."""
         mode, hooks = local.mode, local.pack_hooks
-        limit = _make_room(len(local.tasks))
+        limit = make_room(len(local.tasks))
         local.set_mode(Mode.of(self.create_graph, mode.inference, mode.autocast))
         local.tasks.append(self)
         try:
@@ -140,7 +99,7 @@ class GraphTask:
         waiting, needed = self.explore()
         self.reached = needed
         buffers: dict[Any, list[Any]] = {}
-        ready = Ready()
+        ready = ReadyQueue()
         for (node, out), grad in fitted_roots(self.roots) if local.turned else self.roots:
             self._add(buffers, node, out, grad)
         alone = len(self.roots) == 1  # its hooks are called even if it leads to nothing wanted
@@ -268,7 +227,7 @@ class GraphTask:
             if t is not None and out < len(grads) and grads[out] is not None:
                 with accumulating:
                     if t._grad is None:
-                        t._grad = _own(grads[out], self.create_graph)
+                        t._grad = as_own_tensor(grads[out], self.create_graph)
                     else:
                         self.plain = False
                         t._grad = t._grad + grads[out]
@@ -286,7 +245,7 @@ class GraphTask:
         if grad is not None and node.left is None and leaf._interior():
             raise RuntimeError("leaf variable has been moved into the graph interior")
         if grad is not None and leaf._tracked:
-            grad = _as_grad_dtype(leaf, grad, node.left)
+            grad = in_grad_dtype(leaf, grad, node.left)
             # A hook of the node sees the gradient that `.grad` holds if nobody else has it.
             asked = bool(node.post_hooks) or not local.grad_layout
             alone = asked and sys.getrefcount(grad) <= 3
@@ -302,9 +261,9 @@ class GraphTask:
             if leaf._grad is None:
                 if local.turned and grad._v.shape != leaf._v.shape:
                     self.plain = False
-                    grad = _in_the_shape_of(leaf, grad)
+                    grad = in_shape_of(leaf, grad)
                 strides = leaf._v.strides if node.left is None else None
-                leaf._grad = _first(grad, self.create_graph, alone, strides)
+                leaf._grad = first_gradient(grad, self.create_graph, alone, strides)
             else:
                 if not self.create_graph:
                     leaf._grad.add_(grad)
@@ -319,53 +278,3 @@ class GraphTask:
 def _shown(node: Any) -> bool:
     """Whether the user sees the gradients that reach a node."""
     return node.hooked() or node.apply_custom is not None
-
-
-def _in_the_shape_of(leaf: Any, grad: Any) -> Any:
-    """The first gradient of a leaf that has got another shape since, copied if strides differ.
-
-    Raises:
-      RuntimeError: if it cannot be.
-    """
-    return grad if stride(grad) == stride(leaf) else copied(leaf, grad)
-
-
-def copied(leaf: Any, grad: Any) -> Any:
-    """`grad` in memory that lies as the leaf does."""
-    return leaf.detach().to(grad.dtype, copy=True).copy_(grad)
-
-
-def _as_grad_dtype(leaf: Any, grad: Any, left: Any) -> Any:
-    """`grad` in the dtype that the leaf's `grad_dtype` asks for, or in what the leaf was."""
-    want = wanted(leaf) if left is None else left.dtype
-    if want is None or grad._v.dtype == want:
-        return grad
-    return grad.to(of(want))
-
-
-def _first(grad: Any, create_graph: bool, share: bool, strides: Any) -> Any:
-    """What a leaf's `.grad` becomes; with a graph a copy, as `CopyBackwards` says."""
-    if share and not create_graph:
-        return detach(grad)
-    if create_graph and grad._tracked:
-        if not is_dense(grad._v.shape, strides):
-            return grad.clone(memory_format=contiguous_format)
-        return _own(grad, False, strides).copy_(grad)
-    return _own(grad, create_graph, strides)
-
-
-def _own(grad: Any, create_graph: bool, strides: Any = None) -> Any:
-    """A tensor of its own with the value of `grad`, as `.grad` holds it.
-
-    Args:
-      strides: how it lies in memory; None is row by row.
-    """
-    trace = local.trace
-    value = enter(grad, trace)
-    if create_graph and value.requires_grad:
-        return grad.clone()
-    kind = resting(value.aval, False, NOWHERE, local.mode.inference)
-    value = alias(trace, value, kind, fresh=True)
-    if value.strides is not strides and value.strides != strides:
-        value = spread(trace, value, strides if is_dense(value.shape, strides) else None)
-    return make(value, trace)

@@ -61,9 +61,7 @@ def _repeated(s: Any) -> Any:
 def _unpadded(s: Any) -> Any:
     if s.static("mode", "constant") != "constant":
         raise NoFormula
-    from ...nn.functional import pad
-
-    return pad(s.g, tuple(-n for n in s.static("pad")))
+    return apply(TABLE["nn.functional.pad"], s.g, tuple(-n for n in s.static("pad")))
 
 
 def _bounded(s: Any) -> Any:

@@ -8,9 +8,8 @@ from typing import Any
 
 from leafax.functional.lowering.residuals import Residual
 from leafax.functional.lowering.vjp import VjpCall
-from leafax.functional.program.dtypes import default_float, is_differentiable
+from leafax.functional.program.dtypes import is_differentiable
 
-from ..._core.dtypes import device, of
 from ..._core.gradient_graph import graph
 from ..._core.locks import sharing
 from ..._core.trie import EXTERNAL, State, Trace, local, resting
@@ -22,6 +21,7 @@ from ..extensions import extensions
 from .history import set_history
 from .holders import holder_of
 from .hook_handle import RemovableHandle
+from .input_metadata import Edges, InputMetadata
 from .node_metadata import note
 from .saved_tensors import is_result, same, tensor_of
 from .saved_value import Saved
@@ -276,26 +276,3 @@ class Node:
         else:
             return tensor_of(trace, self.state.operands[index])
         return make(value, trace)
-
-
-class InputMetadata:
-    """What the engine knows of one gradient that a node takes.
-
-    Attributes:
-      shape (a list), dtype, device: of the output that it belongs to; no dims and the default
-        dtype for one that is no tensor.
-      is_nested_tensor, is_cpp_nested_tensor: False, leafax has no nested tensors.
-    """
-
-    is_nested_tensor = is_cpp_nested_tensor = False
-
-    def __init__(self, value: Any) -> None:
-        self.shape = [] if value is None else list(value.shape)
-        self.dtype = of(default_float() if value is None else value.dtype)
-        self.device = device("cpu")
-
-
-class Edges(list[Any]):
-    """A node's edges, with the number of the trace that recorded them."""
-
-    serial: int = 0

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from leafax.functional.program.op import TABLE
+
 from ..._core.grad_modes import no_grad
+from ..._tracing.record import apply
 
 
 def hidden_result(name: str, kept: Any) -> Any:
@@ -32,10 +35,9 @@ def _indices(function: str) -> Callable[[Any], Any]:
     """Where the maxima of a pooling lie."""
 
     def rule(kept: Any) -> Any:
-        from ...nn import functional as F  # noqa: N812
-
         rest = {name: kept.static(name) for name in kept.call.op.parameters[1:]}
-        return getattr(F, function)(_operand(kept, "input"), return_indices=True, **rest)[1]
+        op = TABLE[f"nn.functional.{function}_with_indices"]
+        return apply(op, _operand(kept, "input"), **rest)[1]
 
     return rule
 
@@ -48,10 +50,9 @@ def _factors(k: int, turned: bool = False) -> Callable[[Any], Any]:
     """
 
     def rule(kept: Any) -> Any:
-        from ...linalg import lu_factor
-
         a = _operand(kept, "A")
-        return lu_factor(a.mT if turned and a.is_contiguous() else a)[k]
+        a = a.mT if turned and a.is_contiguous() else a
+        return apply(TABLE["linalg.lu_factor"], a)[k]
 
     return rule
 

@@ -11,6 +11,7 @@ from leafax.functional.program.dtypes import cast, category, cpp_name
 from leafax.functional.program.op import TABLE, Op
 
 from ..._autograd.forward_mode import dual, propagate
+from ..._autograd.saved_hooks.hooked_writes import write_through
 from ..._core.grad_modes import no_grad, within
 from ..._core.handle import Handle
 from ..._core.locks import sharing
@@ -244,8 +245,6 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
         through = writing(inplace_of(op), len(args), structure)
         call = through, (*before, t._base_, *args, *flat), kwargs
         if local.mode.hooks:  # they see the view, and so does the gradient
-            from ..._autograd.saved_hooks.hooked_writes import write_through
-
             if write_through(inplace_of(op), t, (*before, t, *args), kwargs, call, own):
                 return t
         state, _ = record(*call)
