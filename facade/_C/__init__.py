@@ -4,7 +4,7 @@ from .._autograd.engine.current_task import current_node as _current_autograd_no
 from .._autograd.engine.current_task import execution_order as _current_graph_task_execution_order
 from .._autograd.engine.current_task import task_number as _current_graph_task_id
 from .._autograd.engine.current_task import will_execute as _will_engine_execute_node
-from .._autograd.forward_mode.dual import switch as _set_fwd_grad_enabled
+from .._core.dual_levels import enable_tangents as _set_fwd_grad_enabled
 from .._core.grad_modes import is_grad_enabled as is_grad_enabled
 from .._core.grad_modes import is_grad_layout_enforced as _is_grad_layout_enforcement_enabled
 from .._core.grad_modes import is_inference_mode_enabled as is_inference_mode_enabled

@@ -9,6 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
+from .dual_levels import open_levels
 from .python_data import name_of_type
 from .trie import Mode, local
 
@@ -197,8 +198,6 @@ class inference_mode(Scope):
         if self.mode:
             local.set_mode(Mode.of(False, True, now.autocast, dual=()))
             return
-        from .._autograd.forward_mode.dual import open_levels
-
         # Outside of inference mode, too, this turns gradients on.
         local.set_mode(Mode.of(True, False, now.autocast, dual=open_levels()))
 

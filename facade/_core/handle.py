@@ -30,7 +30,7 @@ class Handle:
       _node: its graph node once an earlier trace is done; `_out` is its output number.
       _grad: `.grad`.
       _given: that gradient was assigned while the tensor was frozen: it is no leftover.
-      _duals: its tangents by level, see `_dual.py`; `_dual_root` is `(tensor, length of its
+      _duals: its tangents by level, see `dual_levels.py`; `_dual_root` is `(tensor, length of its
         lens)` of that whose tangent a view of it shares, with None for the tensor itself; None
         alone stands for the base.
       _grad_dtype: the dtype that `.grad` must have, in a tuple; None stands for the tensor's own.

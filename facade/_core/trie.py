@@ -155,7 +155,7 @@ class Mode:
         self.enabled, self.grad = grad, grad and not inference
         self.inference, self.autocast = inference, autocast
         self.hooks = hooks  # saved-tensor hooks are in force
-        self.dual = dual  # levels of forward mode that ops carry tangents of, see `_dual.py`
+        self.dual = dual  # levels of forward mode that ops carry tangents of, see `dual_levels.py`
         self.anomaly = anomaly  # anomaly detection is on
         self.counted = counted  # a checkpointed call counts what is recorded
         self.floats = floats  # the default dtype
@@ -317,7 +317,7 @@ class Trace:
         self.done = False
         self.noted: dict[State, Any] | None = None  # nodes with notes, see `_noted.py`
         self.frames: Any = None  # checkpointed calls by the states of their nodes
-        self.duals: Any = None  # tangents of the values that ops took, see `_dual.py`
+        self.duals: Any = None  # tangents of the values that ops took, see `dual_levels.py`
         self.versions: dict[int, int] = {}
         self.nbytes = 0
         self.hooked = 0

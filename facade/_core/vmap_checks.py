@@ -46,3 +46,13 @@ def loop_over_examples(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     """Call `fn` on one example of the running `vmap` after the other, and stack its results."""
     assert local.vmap is not None
     return local.vmap.loop(fn, args, kwargs)
+
+
+def adopt_example(like: Any, made: Any) -> Any:
+    """Count a new tensor as an example of the running `vmap` if `like` is one; return it.
+
+    So it may be written to as `like` may.
+    """
+    if local.vmap is not None:
+        local.vmap.adopt(like, made)
+    return made

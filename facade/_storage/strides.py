@@ -10,12 +10,13 @@ from typing import Any
 from leafax.functional.ops.shape.strides import NOT_VIEWABLE, VIEW_RULES, Layout, contiguous_strides
 from leafax.functional.program.op import TABLE, Op
 
-from .._autograd.forward_mode import dual
+from .._core.dual_levels import levels_below, recording_levels, set_tangent
 from .._core.grad_modes import within
 from .._core.trie import Mode, local
 from .._core.view_ops import BY_NAME, PICKED
 from .._rules.strides import layouts
 from .._rules.strides.layouts import laid
+from .._storage.tangents import get_tangent
 from .._tracing.inputs import enter, make
 from .._tracing.record import apply
 from .as_strided_outside import MEMORY, has_gaps, lens_from, places, reach
@@ -116,11 +117,11 @@ def strided(
     out = _strided(t, size, stride, storage_offset, node)
     if out is not None and local.mode.dual:  # tangents lie as what they belong to does
         for level in local.mode.dual:
-            along = dual.tangent(t, level)
+            along = get_tangent(t, level)
             if along is not None:
                 offset = int(layout(t).offset) if storage_offset is None else storage_offset
-                with dual.seeing(dual.below(level)), unlooked():
-                    dual.hold(out, level, along.as_strided(size, stride, offset))
+                with recording_levels(levels_below(level)), unlooked():
+                    set_tangent(out, level, along.as_strided(size, stride, offset))
     return out
 
 

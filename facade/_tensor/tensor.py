@@ -11,7 +11,6 @@ import numpy as np
 from leafax.functional.program.dtypes import default_float
 from leafax.functional.program.op import TABLE
 
-from .._autograd.forward_mode.dual import tangent
 from .._autograd.graph.edges import gradient_edge, has_no_history
 from .._core.faults import check_faults
 from .._core.handle import Handle, users_attributes
@@ -36,6 +35,7 @@ from .._signatures.numeric_warnings import drops_imaginary
 from .._storage.conj_neg_bits import check_numpy
 from .._storage.lay_out import lay_out
 from .._storage.shared_storage import of_mode, share_views
+from .._storage.tangents import get_tangent
 from .._storage.write import written_once
 from .._tracing import record
 from .._tracing.export import function_of
@@ -333,7 +333,7 @@ def _repr(t: Tensor) -> str:
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
     if local.mode.dual:
-        along = tangent(t, local.mode.dual[-1])
+        along = get_tangent(t, local.mode.dual[-1])
         if along is not None:
             suffixes.append(f"tangent={along}")
     array = on_host(observe(t, "print"))

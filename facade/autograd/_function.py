@@ -12,8 +12,8 @@ import inspect
 import warnings
 from typing import Any
 
-from .._autograd.forward_mode import dual
 from .._autograd.graph.delayed_error import DelayedError
+from .._core.dual_levels import recording_levels, tangents_enabled
 from .._core.grad_modes import no_grad
 from .._core.handle import Handle
 from .._core.transforms_running import active
@@ -167,7 +167,7 @@ class Function(metaclass=FunctionMeta):
             args = _bind(cls.forward, ctx, args, kwargs)
         tensors = [a for a in args if isinstance(a, Handle)]
         records = ctx._begin(args)
-        with no_grad(), dual.switched(False):
+        with no_grad(), tangents_enabled(False):
             if separate:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
@@ -178,7 +178,7 @@ class Function(metaclass=FunctionMeta):
             if separate:
                 ctx.refuse_inputs_saved(outputs, tensors)
             outs = ctx._prepare(outputs, tensors)
-        with dual.seeing(()):
+        with recording_levels(()):
             made = ctx._finish(outs, tensors, records)
         if local.mode.dual:
             carry(cls, ctx, args, made)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._autograd.forward_mode import dual, propagate
+from .._autograd.forward_mode.tangents_of_writes import write_tangents
 from .._autograd.graph.fit_gradient import zeros
+from .._core.dual_levels import levels_below, recording_levels, set_tangent
 from .._core.handle import Handle
 from .._core.trie import local
+from .._storage.tangents import dual_base, get_tangent
 
 
 def carry(cls: Any, ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:
     """Let the outputs carry the tangents that the Function's rule gives them, level by level."""
     for level in local.mode.dual:
-        given = [dual.tangent(a, level) if isinstance(a, Handle) else None for a in args]
+        given = [get_tangent(a, level) if isinstance(a, Handle) else None for a in args]
         if any(t is not None for t in given):
             _level(cls, ctx, args, given, outs, level)
 
@@ -28,7 +30,7 @@ def _level(
             zeros(a._v) if t is None and isinstance(a, Handle) and _floats(a) else t
             for a, t in zip(args, given, strict=True)
         ]
-    with dual.seeing(dual.below(level)):
+    with recording_levels(levels_below(level)):
         ctx._in_forward_mode = True
         try:
             result = cls.jvp(ctx, *passed)
@@ -82,13 +84,13 @@ def _set(out: Any, along: Any, level: int) -> None:
             f"Tensor, this is not supported. Tensor is of size {list(out.shape)} while the given "
             f"forward gradient is of size {list(along.shape)}."
         )
-    dual.hold(out, level, along)
+    set_tangent(out, level, along)
 
 
 def _written(out: Any, old: Any, version: Any, along: Any, level: int) -> None:
     if old is None:
         if along is not None:
-            propagate.written(out, {level: along})
+            write_tangents(out, {level: along})
         return
     if along is None or along._version == version:
         raise RuntimeError(
@@ -113,19 +115,19 @@ _OTHER = "A custom Function is returning a view but the jvp is not returning a v
 
 def _check_view(out: Any, args: tuple[Any, ...], level: int, along: Any) -> None:
     """A view of an input must have a view of its tangent."""
-    base, _ = dual.base_of(out)
+    base, _ = dual_base(out)
     if base is None:
         return
     for a in args:
-        if not isinstance(a, Handle) or (a is not base and dual.base_of(a)[0] is not base):
+        if not isinstance(a, Handle) or (a is not base and dual_base(a)[0] is not base):
             continue
-        old = dual.tangent(a, level)
+        old = get_tangent(a, level)
         if old is None:
             continue
-        found = None if along is None else dual.base_of(along)[0]
+        found = None if along is None else dual_base(along)[0]
         if found is None:
             raise RuntimeError(_NO_VIEW)
-        shared = dual.base_of(old)[0]
+        shared = dual_base(old)[0]
         if shared is not None and found is not shared:
             raise RuntimeError(_OTHER + "same base as the given grad input.")
         if shared is None and found is not old:

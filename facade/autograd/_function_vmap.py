@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .._autograd.forward_mode.dual import copy_duals
+from .._core.dual_levels import copy_tangents
 from .._core.grad_modes import no_grad
 from .._core.handle import Handle
 from .._core.trie import local
@@ -125,7 +125,7 @@ def _history(cls: Any, args: tuple[Any, ...], output: Any) -> Any:
     made = ctx._finish(list(plain), [], True)
     for out, o in zip(made, outs, strict=True):
         if isinstance(out, Handle):
-            copy_duals(o, out)
+            copy_tangents(o, out)
     return tuple(made) if isinstance(output, tuple) else made[0]
 
 

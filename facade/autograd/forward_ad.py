@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._autograd.forward_mode import dual as _dual
+from .._core import dual_levels as _levels
 from .._core.grad_modes import Scope as _Scope
 from .._core.handle import Handle
 from .._core.trie import local
 from .._core.vmap_checks import refuse_in_vmap
+from .._storage.tangents import get_tangent
 
 _current_level = -1
-_NUMBERS: list[int] = []  # the recorder's number of each level of this module
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -28,9 +29,9 @@ def enter_dual_level() -> int:
       RuntimeError: if one is open already.
     """
     global _current_level
-    if _dual.opened.levels:
+    if _levels.opened.levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _NUMBERS.append(_dual.enter_level())
+    _levels.BY_USERS.append(_levels.enter_level())
     _current_level += 1
     return _current_level
 
@@ -47,8 +48,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
         )
     if level < 0:
         raise RuntimeError("Dual level must be a positive number.")
-    _NUMBERS.pop()
-    _dual.exit_level()
+    _levels.BY_USERS.pop()
+    _levels.exit_level()
     _current_level = level - 1
 
 
@@ -88,7 +89,7 @@ def made_dual(tensor: Any, tangent: Any, level: int | None = None) -> Any:
     """`make_dual` of what is known to fit, also inside `vmap`."""
     if level is None:
         level = _current_level
-    if level and level >= len(_NUMBERS):
+    if level and level >= len(_levels.BY_USERS):
         raise RuntimeError("Invalid level given to _make_dual")
     return _dual.make_dual(tensor, tangent, _number(level))
 
@@ -105,16 +106,16 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
             f"{type(tensor).__name__}"
         )
     refuse_in_vmap("_unpack_dual", tensor)
-    if level and level >= len(_NUMBERS):
+    if level and level >= len(_levels.BY_USERS):
         raise RuntimeError("Invalid level given to _fw_primal")
     number = _number(level)
-    along = _dual.tangent(tensor, number) if number in local.mode.dual else None
+    along = get_tangent(tensor, number) if number in local.mode.dual else None
     levels = tuple([n for n in local.mode.dual if n != number])
-    return UnpackedDualTensor(_dual.primal(tensor, levels), along)
+    return UnpackedDualTensor(_dual.view_primal(tensor, levels), along)
 
 
 def _number(level: int) -> int:
-    return _NUMBERS[level] if level < len(_NUMBERS) else level + 1
+    return _levels.BY_USERS[level] if level < len(_levels.BY_USERS) else level + 1
 
 
 class dual_level(_Scope):
@@ -135,7 +136,7 @@ class dual_level(_Scope):
 
 def _is_fwd_grad_enabled() -> bool:
     """Whether ops carry tangents on; within `_set_fwd_grad_enabled(False)` they do not."""
-    return _dual.opened.enabled and not local.mode.inference
+    return _levels.opened.enabled and not local.mode.inference
 
 
-_set_fwd_grad_enabled = _dual.switched
+_set_fwd_grad_enabled = _levels.tangents_enabled

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._autograd.forward_mode.dual import opened
 from .._autograd.graph.fit_gradient import zeros
+from .._core.dual_levels import opened
 from .._core.grad_modes import enable_grad, set_grad_enabled
 from .._core.handle import Handle
 from .._core.transforms_running import allowed

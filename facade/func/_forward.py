@@ -11,12 +11,13 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
-from .._autograd.forward_mode import dual
+from .._autograd.forward_mode.dual import make_dual, view_with_levels
 from .._autograd.graph.edges import grad_fn
+from .._core.dual_levels import BY_USERS, enter_level, exit_level, tangents_enabled
 from .._core.handle import Handle
 from .._core.transforms_running import allowed, transform
 from .._core.trie import local
-from ..autograd import forward_ad
+from .._storage.tangents import get_tangent
 from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree, normal, tracked
 from ._trees import flatten, spell, split_aux, unflatten
 
@@ -83,11 +84,11 @@ def jvp(
     (tensor(0.), tensor(2.))
     """
     flat, given, treedef = _check(primals, tangents)
-    if forward_ad._current_level >= 0:
+    if BY_USERS:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     mode = local.mode
-    with transform(), tracked(mode.grad), dual.switched(True):
-        level = dual.enter_level()
+    with transform(), tracked(mode.grad), tangents_enabled(True):
+        level = enter_level()
         try:
             for p, t in zip(flat, given, strict=True):
                 for name, x in (("primal", p), ("tangent", t)):
@@ -96,8 +97,7 @@ def jvp(
                             f"Expected {name} to be floating point or complex, but got: {x.dtype}"
                         )
             duals = [
-                dual.make_dual(normal(p), t, level, _ALIAS)
-                for p, t in zip(flat, given, strict=True)
+                make_dual(normal(p), t, level, _ALIAS) for p, t in zip(flat, given, strict=True)
             ]
             output = func(*unflatten(treedef, duals))
             output, aux = split_aux(_JVP, output) if has_aux else (output, None)
@@ -108,9 +108,9 @@ def jvp(
             found = [_tangent(o, level, strict) for o in outs]
             # Views: what `func` captured and returned is not given away, for callers write to it.
             levels = tuple([n for n in local.mode.dual if n != level])
-            output = unflatten(structure, [dual.view(o, levels, _ALIAS) for o in outs])
+            output = unflatten(structure, [view_with_levels(o, levels, _ALIAS) for o in outs])
         finally:
-            dual.exit_level()
+            exit_level()
     derivative = unflatten(structure, found)
     return (output, derivative, aux) if has_aux else (output, derivative)
 
@@ -129,7 +129,7 @@ def _check_outputs(outs: list[Any]) -> None:
 
 
 def _tangent(o: Any, level: int, strict: bool) -> Any:
-    along = dual.tangent(o, level)
+    along = get_tangent(o, level)
     if along is None and strict:
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the "

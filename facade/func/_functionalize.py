@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._autograd.forward_mode.dual import copy_duals
 from .._autograd.saved_hooks.context_saved import snapshot
+from .._core.dual_levels import copy_tangents
 from .._core.handle import Handle
 from .._core.memory_format import contiguous_format
 from .._core.transforms_running import transform
@@ -115,4 +115,4 @@ def _reshape(x: Any, written: Any, strides: tuple[int, ...]) -> None:
 
 def _copy(x: Any) -> Any:
     """The same value in a storage of its own; nothing is copied."""
-    return x.clone() if x._tracked else copy_duals(x, snapshot(x))
+    return x.clone() if x._tracked else copy_tangents(x, snapshot(x))

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._autograd.backward import grad as _autograd_grad
-from .._autograd.forward_mode.dual import copy_duals, hold
 from .._autograd.graph.edges import grad_fn
 from .._autograd.graph.fit_gradient import zeros
 from .._autograd.pass_arguments import check_real
 from .._autograd.saved_hooks.saved_tensors_hooks import disabled_in_transform
+from .._core.dual_levels import copy_tangents, set_tangent
 from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.transforms_running import pulling, transform
@@ -65,7 +65,7 @@ def leaf(x: Any) -> Any:
 
 def bare(x: Any) -> Any:
     """`x` without its graph; tangents of forward mode stay."""
-    return copy_duals(x, x.detach())
+    return copy_tangents(x, x.detach())
 
 
 def lift_tree(tree: Any) -> tuple[Any, list[Any]]:
@@ -84,7 +84,7 @@ def lower(x: Any, private: list[Any]) -> Any:
         return x
     out = _lower(x, private)
     for level, along in list((x._duals or {}).items()):
-        hold(out, level, lower(along, private))
+        set_tangent(out, level, lower(along, private))
     return out
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from leafax.functional.program.op import TABLE
 
 from .._core.handle import Handle
-from .._ops.creation.factories import batched_as
+from .._core.vmap_checks import adopt_example
 from .._tracing.inputs import from_array
 from .._tracing.record import apply
 from ._forward import jvp
@@ -32,7 +32,7 @@ def _basis(tensors: list[Any]) -> list[Any]:
     for t, n in zip(tensors, sizes, strict=True):
         with jax.enable_x64(True):
             rows = jnp.eye(total, n, k=-start, dtype=t._v.dtype)
-        found.append(batched_as(t, from_array(rows.reshape(total, *t.shape))))
+        found.append(adopt_example(t, from_array(rows.reshape(total, *t.shape))))
         start += n
     return found
 

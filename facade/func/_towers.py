@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .._autograd.forward_mode import dual
+from .._core.dual_levels import set_tangent
 from .._core.trie import local
+from .._storage.tangents import get_tangent
 
 
 def tower(x: Any) -> Iterator[Any]:
     """Yield a tensor, its tangents of the open levels, and their tangents."""
     yield x
     for level in local.mode.dual:
-        along = dual.tangent(x, level)
+        along = get_tangent(x, level)
         if along is not None:
             yield from tower(along)
 
@@ -22,7 +23,7 @@ def rebuild(like: Any, parts: Iterator[Any]) -> Any:
     """Return the tensor whose `tower`, structured as that of `like`, is `parts`."""
     out = next(parts)
     for level in local.mode.dual:
-        along = dual.tangent(like, level)
+        along = get_tangent(like, level)
         if along is not None:
-            dual.hold(out, level, rebuild(along, parts))
+            set_tangent(out, level, rebuild(along, parts))
     return out

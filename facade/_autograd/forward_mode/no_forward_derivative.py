@@ -12,7 +12,7 @@ from typing import Any
 from leafax.functional.program.op import Op
 
 from ..._core.handle import Handle
-from .dual import carries
+from ..._storage.tangents import has_tangent
 
 # Our op and the name in PyTorch's message.
 _NAMES: dict[str, str] = {
@@ -52,7 +52,7 @@ def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
 
 def refuse_any(name: str, *given: Any) -> None:
     """Raise PyTorch's error for ATen's function of this name if a tensor has a tangent."""
-    if any(isinstance(x, Handle) and carries(x) for x in given):
+    if any(isinstance(x, Handle) and has_tangent(x) for x in given):
         raise _unsupported(f"aten::{name}")
 
 

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 from weakref import ref
 
+from ..._core.dual_levels import copy_tangents
 from ..._core.handle import Handle
 from ..._core.trie import NOWHERE, local, resting
 from ..._rules.error_texts import FREED, short_name
@@ -13,7 +14,6 @@ from ..._storage.autograd_roles import alias
 from ..._storage.data_writes import has_been_rewritten
 from ..._tracing.infer import UNSAVED
 from ..._tracing.inputs import enter, make
-from ..forward_mode.dual import copy_duals
 from ..graph.history import set_history
 from ..graph.python_node import CustomNode
 from ..graph.saved_origin import origin_of_tensor
@@ -131,13 +131,13 @@ class SavesTensors(CustomNode):
             t = rewritten(out[2](), t)
         if out is None or not out[1]:
             return t
-        return set_history(copy_duals(t, snapshot(t)), self, out[0])
+        return set_history(copy_tangents(t, snapshot(t)), self, out[0])
 
     def keep_tangents(self, outs: list[Any]) -> None:
         """Let the outputs that were saved carry the tangents that `outs` have been given."""
         for saved in self._saved or ():
             if isinstance(saved, tuple) and saved[1] is not None:
-                copy_duals(outs[saved[1][0]], saved[0][0])
+                copy_tangents(outs[saved[1][0]], saved[0][0])
 
 
 def snapshot(t: Any) -> Any:
@@ -151,7 +151,7 @@ def rewritten(t: Any, before: Any) -> Any:
     """`before`, what the output `t` held, or what a write through `.data` made of it since."""
     if t is None or not has_been_rewritten(t) or tuple(t._v.shape) != tuple(before._v.shape):
         return before
-    return copy_duals(before, snapshot(t.detach()))
+    return copy_tangents(before, snapshot(t.detach()))
 
 
 def _own_origin(node: Any, out: Any) -> str:

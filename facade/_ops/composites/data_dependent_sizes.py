@@ -18,7 +18,6 @@ from leafax.functional.ops.shape.strides import contiguous_strides
 from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE, Op, camel
 
-from ..._autograd.forward_mode.dual import carries
 from ..._autograd.forward_mode.no_forward_derivative import missing, refuse_any
 from ..._core.dtypes import float32, float64
 from ..._core.handle import Handle
@@ -29,6 +28,7 @@ from ..._core.vmap_checks import differs_in_vmap, loop_over_examples, refuse_in_
 from ..._signatures.numeric_warnings import drops_imaginary
 from ..._storage.conj_neg_bits import held
 from ..._storage.lay_out import lay_out
+from ..._storage.tangents import has_tangent
 from ..._tracing.record import apply
 from ..creation.from_arrays import from_numpy
 from ..indexing.masks import nonzero
@@ -200,7 +200,7 @@ def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> A
     Raises:
       NotImplementedError: if `input` has a tangent.
     """
-    if carries(input):
+    if has_tangent(input):
         raise missing(name)
     if local.mode.grad and input._tracked:
         found = apply(_without_derivative(name), input, _integers(first), dim)

@@ -8,7 +8,6 @@ from typing import Any
 from leafax.functional.ops.shape.strides import contiguous_strides
 from leafax.functional.program.op import TABLE, Op
 
-from ..._autograd.forward_mode.dual import carries
 from ..._core.handle import Handle
 from ..._core.mask_ops import at, marks
 from ..._core.memory_format import preserve_format
@@ -21,6 +20,7 @@ from ..._storage.overlap import check_overlap
 from ..._storage.resize import resize_storage
 from ..._storage.storage_objects import storage_bytes
 from ..._storage.strides import layout
+from ..._storage.tangents import has_tangent
 from ..._storage.write import touch
 from ..._tracing.record import apply
 from ..calls.functions import plain
@@ -197,7 +197,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
             touch(self)
             if before is not None:
                 fill_tail(self, before)
-    if carries(self):
+    if has_tangent(self):
         raise RuntimeError("cannot resize variables that has a forward grad")
     return self
 

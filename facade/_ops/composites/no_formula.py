@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from leafax.functional.program.op import Op
 
-from ..._autograd.forward_mode.dual import carries
 from ..._core.handle import Handle
+from ..._storage.tangents import has_tangent
 from ..._tracing.record import apply
 
 
@@ -21,7 +21,7 @@ def of(name: str, made: Any, *given: Any) -> Any:
       NotImplementedError: if a tensor that was given has a tangent.
     """
     tensors = [x for x in given if isinstance(x, Handle)]
-    if not any(x._tracked or carries(x) for x in tensors):  # type: ignore[attr-defined]
+    if not any(x._tracked or has_tangent(x) for x in tensors):  # type: ignore[attr-defined]
         return made
     return apply(_op(name), made, *tensors)
 

@@ -14,6 +14,7 @@ from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.size_arguments import need_shape, size_of
 from ..._core.trie import local
+from ..._core.vmap_checks import adopt_example
 from ..._signatures.overload_errors import describe_mismatch
 from ..creation import factories
 from ..creation.from_data import copied, tensor
@@ -218,7 +219,7 @@ def _new(name: str) -> Callable[..., Any]:
             shape, size = size[:1] if name == "full" else size, size[1:] if name == "full" else ()
             size = (size_of(shape, "new_" + name), *size)
         made = getattr(factories, name)(*size, dtype=dtype or self.dtype, **kwargs)
-        return factories.batched_as(self, made)
+        return adopt_example(self, made)
 
     new.__name__ = new.__qualname__ = "new_" + name
     new.__doc__ = f"`{name}` in this tensor's dtype."

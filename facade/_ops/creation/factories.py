@@ -21,8 +21,7 @@ from ..._core.handle import Handle
 from ..._core.memory_format import RANKS, contiguous_format, preserve_format
 from ..._core.python_data import name_of_type
 from ..._core.size_arguments import named_size, need_shape, size_of
-from ..._core.trie import local
-from ..._core.vmap_checks import differs_in_vmap
+from ..._core.vmap_checks import adopt_example, differs_in_vmap
 from ..._rules.strides.channels_last import strides_in
 from ..._signatures.check_arguments import refuse_wide
 from ..._signatures.wrap_composites import parsed
@@ -279,13 +278,6 @@ def randperm(
     )
 
 
-def batched_as(like: Any, made: Any) -> Any:
-    """Inside vmap, let `made` be batched (and so be written to) if `like` is; returns `made`."""
-    if local.vmap is not None:
-        local.vmap.adopt(like, made)
-    return made
-
-
 def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
     def like(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
         if not isinstance(input, Handle):
@@ -307,7 +299,7 @@ def _like(factory: Callable[..., Any]) -> Callable[..., Any]:
         else:
             made = factory(shape, *args, dtype=dtype, **kwargs)
         if factory in (full, zeros, ones, empty):
-            made = batched_as(input, made)
+            made = adopt_example(input, made)
         if row_major or input._v.strides is None and not input._lens:
             return made
         return lay_out_as(input, made)

@@ -12,7 +12,7 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE, Op
 
-from ..._autograd.forward_mode import dual
+from ..._core.dual_levels import levels_below, recording_levels
 from ..._core.trie import NODE, NOWHERE, local, resting
 from ..._core.view_ops import Lens
 from ..._signatures.wrap_composites import parsed
@@ -20,6 +20,7 @@ from ..._storage.autograd_roles import keep_edge, tag
 from ..._storage.read import plain_kind
 from ..._storage.shared_storage import storage_of
 from ..._storage.strides import layout, strided
+from ..._storage.tangents import get_tangent
 from ..._storage.write import bump, make_stale, rebind
 from ..._tracing.inputs import enter
 from ..._tracing.record import record
@@ -72,12 +73,12 @@ def _view_in_place(name: str, t: Any, args: Any, kwargs: Any) -> Any:
         with written_anyway():
             return _view_in_place(name, t, args, kwargs)
     if local.mode.dual:
-        tangents = {level: dual.tangent(t, level) for level in local.mode.dual}
-        with dual.seeing(()):
+        tangents = {level: get_tangent(t, level) for level in local.mode.dual}
+        with recording_levels(()):
             _view_in_place(name, t, args, kwargs)
         for level, along in tangents.items():
             if along is not None:
-                with dual.seeing(dual.below(level)):
+                with recording_levels(levels_below(level)):
                     _view_in_place(name, along, args, kwargs)
         return t
     op, lost = TABLE[name], (t._stale, t._node, t._out)

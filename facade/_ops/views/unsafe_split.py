@@ -12,11 +12,11 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
-from ..._autograd.forward_mode.dual import tangent
 from ..._core.trie import local
 from ..._core.view_ops import pick
 from ..._storage.conj_neg_bits import is_conj, is_neg, resolve_conj, resolve_neg
 from ..._storage.shared_storage import share
+from ..._storage.tangents import get_tangent
 from ..calls.functions import function
 
 _SAFE = {
@@ -39,8 +39,8 @@ def _pieces(name: str) -> Callable[..., Any]:
         given = tuple(given) if isinstance(given, (tuple, list)) else int(given)
         _share(view, input, outs, given, dim)
         for level in local.mode.dual:
-            if (whole_tangent := tangent(input, level)) is not None:
-                _share(view, whole_tangent, [tangent(out, level) for out in outs], given, dim)
+            if (whole_tangent := get_tangent(input, level)) is not None:
+                _share(view, whole_tangent, [get_tangent(out, level) for out in outs], given, dim)
         return outs
 
     return pieces

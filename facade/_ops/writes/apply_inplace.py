@@ -10,8 +10,14 @@ from typing import Any
 from leafax.functional.program.dtypes import cast, category, cpp_name
 from leafax.functional.program.op import TABLE, Op
 
-from ..._autograd.forward_mode import dual, propagate
+from ..._autograd.forward_mode.tangents_of_writes import (
+    keep_tangents,
+    tangents_after_write,
+    write_tangents,
+    zero_tangents,
+)
 from ..._autograd.saved_hooks.hooked_writes import write_through
+from ..._core.dual_levels import recording_levels
 from ..._core.grad_modes import no_grad, within
 from ..._core.handle import Handle
 from ..._core.locks import sharing
@@ -206,13 +212,16 @@ def _write(op: Op, t: Any, *args: Any, _key: Any = None, **kwargs: Any) -> Any:
                 drops_imaginary(args[0]._v.dtype, t._v.dtype, t._v.numel)  # type: ignore[attr-defined]
     if local.mode.dual:
         compares = op.name in COMPARISONS
-        tangents = propagate.zeroed(t) if compares else propagate.inplace(op, t, args, _key, kwargs)
+        if compares:
+            tangents: Any = zero_tangents(t)
+        else:
+            tangents = tangents_after_write(op, inplace_of(op), t, args, _key, kwargs)
         if tracked and op.differentiable:
-            propagate.taken(t, (*args, *kwargs.values()))
-        with dual.seeing(()):
+            keep_tangents(t, (*args, *kwargs.values()))
+        with recording_levels(()):
             apply_inplace(op, t, *args, _key=_key, **kwargs)
         if tangents:
-            propagate.written(t, tangents)
+            write_tangents(t, tangents)
         return t
     if local.mode.grad and (op.differentiable or op.name in COMPARISONS or op.name in _BITS):
         for a in args:

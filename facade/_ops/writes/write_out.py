@@ -8,7 +8,6 @@ from typing import Any
 from leafax.functional.program.dtypes import result_type
 from leafax.functional.program.op import Op
 
-from ..._autograd.forward_mode.dual import carries
 from ..._core.grad_modes import no_grad
 from ..._core.handle import Handle, tensors_in
 from ..._core.trie import local
@@ -16,6 +15,7 @@ from ..._core.vmap_checks import refuse_random_out
 from ..._rules.strides.layouts import elementwise
 from ..._signatures.numeric_warnings import ANSWERS, answers
 from ..._storage.overlap import JOINS, by_kernel, check_overlap
+from ..._storage.tangents import has_tangent
 from .apply_inplace import apply_inplace, check_inplace
 from .check_dtype import IN_ITS_DTYPE, check_type
 from .check_kind import check_parts, check_tensor, place, results, said, written
@@ -147,7 +147,7 @@ def _make_ready(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> 
     """
     if not _copied(op, operands):
         check_out(op, out, operands or (result,))
-    if carries(result) or carries(out):
+    if has_tangent(result) or has_tangent(out):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name}_out that does not support it because it is "
             "an out= function"

@@ -7,13 +7,13 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
-from ..._autograd.forward_mode.dual import tangent
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
 from ..._ops.autocast.casts import operands
 from ..._ops.calls.functions import function
 from ..._ops.composites.matmul import product
+from ..._storage.tangents import get_tangent
 from ..._tracing.macro_steps import in_one_step
 from ..._tracing.record import apply
 
@@ -62,7 +62,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         made = apply(_ADDMM, bias, rows, turned)
         return apply(_VIEW, made, (*shape[:-1], made._v.shape[1]))
     made = product(input, turned)
-    if local.mode.dual and tangent(bias, local.mode.dual[0]) is not None:
+    if local.mode.dual and get_tangent(bias, local.mode.dual[0]) is not None:
         return made + bias
     return made.add_(bias)
 

@@ -11,12 +11,12 @@ import numpy as np
 from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE
 
-from ..._autograd.forward_mode.dual import carries
 from ..._autograd.forward_mode.no_forward_derivative import missing
 from ..._core.dtypes import int64, tensor_string
 from ..._ops.calls.functions import function
 from ..._ops.creation.factories import arange, full, zeros
 from ..._ops.creation.from_arrays import from_numpy
+from ..._storage.tangents import has_tangent
 from ..._tracing.record import apply
 from .sparse import embedding
 
@@ -138,8 +138,8 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     _check_bags(input, weight, padding_idx)
-    if carries(weight) or per_sample_weights is not None and carries(per_sample_weights):
-        inference = not (carries(weight) or weight.requires_grad)
+    if has_tangent(weight) or per_sample_weights is not None and has_tangent(per_sample_weights):
+        inference = not (has_tangent(weight) or weight.requires_grad)
         raise missing("_embedding_bag_forward_only" if inference else "_embedding_bag")
     rows = embedding(
         input.reshape(-1), weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
