@@ -29,6 +29,7 @@ from . import testing as testing
 from . import types as types
 from . import utils as utils
 from . import version as version
+from ._api import aten_find as _aten_find
 from ._api import einops as _einops  # noqa: F401
 from ._api import old_module_names as _old_module_names
 from ._api import pickle_names as _pickle_names
@@ -165,12 +166,12 @@ from ._ops.creation.legacy_constructors import HalfTensor as HalfTensor
 from ._ops.creation.legacy_constructors import IntTensor as IntTensor
 from ._ops.creation.legacy_constructors import LongTensor as LongTensor
 from ._ops.creation.legacy_constructors import ShortTensor as ShortTensor
+from ._ops.creation.storage_objects import TypedStorage as TypedStorage
+from ._ops.creation.storage_objects import UntypedStorage as UntypedStorage
+from ._ops.creation.storage_objects import is_storage as is_storage
 from ._runtime import gc_support as _gc_support  # noqa: F401
 from ._runtime.cut import synchronize as synchronize
 from ._runtime.explain import explain as explain
-from ._storage.storage_objects import TypedStorage as TypedStorage
-from ._storage.storage_objects import UntypedStorage as UntypedStorage
-from ._storage.storage_objects import is_storage as is_storage
 from ._tensor.printing import get_printoptions as get_printoptions
 from ._tensor.printing import printoptions as printoptions
 from ._tensor.printing import set_printoptions as set_printoptions
@@ -208,6 +209,7 @@ from .serialization import load as load
 from .serialization import save as save
 from .version import __version__ as __version__
 
+_aten_find.TOP.append(globals())
 _einops.watch()
 _tensorboardx.watch()
 _old_module_names.find_old_names()

@@ -16,7 +16,7 @@ from ._core.dtypes import Size as Size
 from ._core.dtypes import device as _device
 from ._core.dtypes import dtype as _dtype
 from ._core.memory_format import layout as _layout
-from ._storage.storage_objects import UntypedStorage as Storage
+from ._ops.creation.storage_objects import UntypedStorage as Storage
 from ._tensor.tensor import Tensor as Tensor
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]

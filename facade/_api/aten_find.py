@@ -7,30 +7,33 @@ from typing import Any
 
 from leafax.functional.program.op import TABLE
 
+from .. import fft, linalg, special
 from .._core.handle import Handle
+from .._ops.calls.aten_names import OpOverloadPacket
 from .._ops.calls.functions import call
 from .._tensor.tensor import Tensor
+from ..nn import functional
 from ..nn._functional.convolution_backward import convolution_backward
 
 # The same functions by longer names: `aten.linalg_norm`.
-_PREFIXES = ("linalg", "special", "fft")
+_PREFIXES = {"linalg": linalg, "special": special, "fft": fft}
+#: The names of the package, which puts them here.
+TOP: list[dict[str, Any]] = []
 
 
 def find(name: str) -> Callable[..., Any] | None:
     """The function of an ATen op by its name without overload, None if there is none here."""
-    import leafax
-
     own = _OWN.get(name)
     if own is not None:
         return own
     if name.endswith("_") and not name.startswith("_foreach"):
         return _method(name)
-    places: list[tuple[Any, str]] = [(leafax, name), (leafax.nn.functional, name)]
+    places: list[tuple[dict[str, Any], str]] = [(TOP[0], name), (vars(functional), name)]
     head, _, rest = name.partition("_")
     if head in _PREFIXES:
-        places.append((getattr(leafax, head), rest))
-    for module, called in places:
-        found = vars(module).get(called)
+        places.append((vars(_PREFIXES[head]), rest))
+    for namespace, called in places:
+        found = namespace.get(called)
         if callable(found) and not isinstance(found, type):
             return found  # type: ignore[no-any-return]
     if name in TABLE:
@@ -94,3 +97,5 @@ _OWN: dict[str, Callable[..., Any]] = {
     "_softmax": _softmax("softmax"), "_log_softmax": _softmax("log_softmax"),
     "convolution_backward": _convolution_backward,
 }  # fmt: skip
+
+OpOverloadPacket.find = staticmethod(find)

@@ -43,7 +43,7 @@ _MOVED = {
     "_settings": "_tensor.switches",
     "_shapes": "_ops.composites.shapes",
     "_split": "_ops.composites.split",
-    "_storages": "_storage.storage_objects",
+    "_storages": "_ops.creation.storage_objects",
     "_tensordot": "_ops.composites.tensordot",
     "_together": "_tracing.leaf_tuples",
     "_type_info": "_core.number_limits",
@@ -113,6 +113,8 @@ _MOVED = {
     "optim._schedule": "optim._schedules.schedule",
     "optim._sgd": "optim._rules.sgd",
 }
+# Names of these stand in a second module, too.
+_MORE = {"_from_data": "_ops.creation.from_arrays"}
 # These are packages now, so they are found: the old names are given to them.
 _PACKAGES = {
     "_tensor": ("_tensor.tensor", ("_rebuild",)),
@@ -138,9 +140,11 @@ class _OldNames(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill in the names."""
-        present = import_module(f"leafax.{_MOVED[module.__name__.partition('.')[2]]}")
+        name = module.__name__.partition(".")[2]
         own = ("__name__", "__spec__", "__loader__", "__package__")
-        vars(module).update({k: v for k, v in vars(present).items() if k not in own})
+        for present in filter(None, (_MORE.get(name), _MOVED[name])):
+            names = vars(import_module(f"leafax.{present}")).items()
+            vars(module).update({k: v for k, v in names if k not in own})
 
 
 def find_old_names() -> None:

@@ -22,11 +22,12 @@ from .._ops.composites import (
     shapes,
     split,
 )
+from .._ops.creation import storage_objects
 from .._ops.views import inplace_views, unsafe_split, view_copies, view_dtype, view_func
 from .._ops.writes import resize_out, set_tensor
 from .._signatures import numeric_warnings
 from .._signatures.wrap_composites import parsed
-from .._storage import conj_neg_bits, copy_warnings, storage_objects
+from .._storage import conj_neg_bits, copy_warnings
 from . import dense_answers, python_callbacks
 from .tensor import Tensor
 

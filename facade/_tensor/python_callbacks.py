@@ -69,6 +69,19 @@ def _write(self: Any, fn: Callable[..., Any], arrays: list[np.ndarray]) -> Any:
     return self
 
 
+def apply_(self: Any, fn: Any) -> Any:
+    """Apply a Python function to each element, in place; runs the program."""
+    if self.requires_grad:
+        raise RuntimeError(
+            "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead."
+        )
+    if not callable(fn):
+        raise TypeError(f"'{type(fn).__name__}' object is not callable")
+    values = self.detach().resolve_conj().resolve_neg().numpy()
+    self.data.copy_(from_numpy(numbers(fn, [values])))  # no version counts it
+    return self
+
+
 def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
     """Set each element to what `callable` makes of it and that of `other`; runs the program.
 
@@ -115,5 +128,6 @@ def module_load(self: Any, other: Any, assign: bool = False) -> Any:
 
 
 METHODS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (map_, map2_, __reversed__, __array_wrap__, as_subclass, module_load)
+    f.__name__: f
+    for f in (apply_, map_, map2_, __reversed__, __array_wrap__, as_subclass, module_load)
 }

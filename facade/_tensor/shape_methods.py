@@ -15,7 +15,7 @@ from .._core.python_data import name_of_class
 from .._core.vmap_checks import refuse_in_vmap
 from .._rules import kernel_strides as kernel_strides  # adds its rules to those of `stride()`
 from .._rules.strides.channels_last import strides_in
-from .._storage.storage_objects import pointer
+from .._storage.addresses import pointer
 from .._storage.strides import is_contiguous, offset, stride
 from .._tracing.record import apply
 

@@ -244,21 +244,6 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         strides = None if self.is_contiguous() else self.stride()
         return (_rebuild, (array, self.requires_grad, strides), users_attributes(self) or None)
 
-    def apply_(self, fn: Any) -> Any:
-        """Apply a Python function to each element, in place; runs the program."""
-        if self.requires_grad:
-            raise RuntimeError(
-                "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() "
-                "instead."
-            )
-        if not callable(fn):
-            raise TypeError(f"'{type(fn).__name__}' object is not callable")
-        from .python_callbacks import numbers
-
-        values = self.detach().resolve_conj().resolve_neg().numpy()
-        self.data.copy_(from_numpy(numbers(fn, [values])))  # no version counts it
-        return self
-
     def copy_(self, other: Any, non_blocking: bool = False) -> Any:
         """Copy the values of `other` (a tensor, broadcast and cast, or a number) into this one."""
         if not isinstance(other, Tensor):

@@ -6,6 +6,8 @@ import warnings
 from contextlib import AbstractContextManager
 from typing import Any
 
+from ._attention_kernels import SDPBackend as _SDPBackend
+from ._attention_kernels import sdpa_kernel as _sdpa_kernel
 from ._switches import Switches
 
 matmul = Switches(
@@ -83,8 +85,6 @@ def sdp_kernel(
     enable_cudnn: bool = True,
 ) -> AbstractContextManager[Any]:  # fmt: skip
     """Allow attention only some kernels within a block."""
-    from ..nn.attention import SDPBackend, sdpa_kernel
-
     warnings.warn(
         "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager "
         "will be removed. Please see `torch.nn.attention.sdpa_kernel()` for the new context "
@@ -93,9 +93,9 @@ def sdp_kernel(
         stacklevel=2,
     )
     chosen = {
-        SDPBackend.FLASH_ATTENTION: enable_flash,
-        SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
-        SDPBackend.MATH: enable_math,
-        SDPBackend.CUDNN_ATTENTION: enable_cudnn,
+        _SDPBackend.FLASH_ATTENTION: enable_flash,
+        _SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
+        _SDPBackend.MATH: enable_math,
+        _SDPBackend.CUDNN_ATTENTION: enable_cudnn,
     }
-    return sdpa_kernel([kernel for kernel, allowed in chosen.items() if allowed])
+    return _sdpa_kernel([kernel for kernel, allowed in chosen.items() if allowed])

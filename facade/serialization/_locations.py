@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import cuda
 from .._core.dtypes import device
-from .._storage.storage_objects import UntypedStorage
+from .._ops.creation.storage_objects import UntypedStorage
 from ._memory import FileMemory
 
 _packages: list[tuple[int, Any, Any]] = []

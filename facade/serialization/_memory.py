@@ -12,10 +12,10 @@ from leafax.functional.ops.shape.strides import contiguous_strides
 from .._core.dtypes import device, of
 from .._core.jax_devices import jax_device as _jax_device
 from .._ops.creation.from_arrays import wrap
+from .._ops.creation.storage_objects import TypedStorage, UntypedStorage
 from .._ops.views.deepcopy import placed
 from .._rules.strides.layouts import is_dense
 from .._storage.lay_out import lay_out
-from .._storage.storage_objects import TypedStorage, UntypedStorage
 from .._storage.write import written
 
 

@@ -18,7 +18,7 @@ from .._ops.creation import legacy_constructors
 from .._tensor.tensor import Tensor
 from ..nn.parameter import Parameter
 from ._kinds import FLOATS_OF_8_BITS, QUANTIZATIONS, TYPES, Raw
-from ._rebuild import REFUSED, UTILS, _load_from_bytes, _rebuild_from_type_v2
+from ._rebuild import REFUSED, UTILS, _rebuild_from_type_v2
 
 _LAYOUTS = {"torch.strided": memory_format.strided}
 _MODULES = ("leafax.nn.modules.", "leafax.nn.parameter", "leafax.nn.utils.")
@@ -69,8 +69,6 @@ def find(module: str, name: str) -> Any:
         kind = TYPES.get(name)
         if kind is not None:
             return kind
-    if (module, name) == ("torch.storage", "_load_from_bytes"):
-        return _load_from_bytes
     try:
         found: Any = importlib.import_module(f"leafax{module.removeprefix('torch')}")
         for part in name.split("."):

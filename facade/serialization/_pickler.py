@@ -15,8 +15,8 @@ from leafax.functional.ops.shape.strides import contiguous_strides
 from .._core.dtypes import device, of
 from .._core.handle import Handle, users_attributes
 from .._core.memory_format import layout
+from .._ops.creation.storage_objects import TypedStorage, UntypedStorage
 from .._rules.strides.layouts import is_dense
-from .._storage.storage_objects import TypedStorage, UntypedStorage
 from .._tensor.tensor import Tensor, _warn_of_hooks
 from ..nn.parameter import Parameter
 from . import _rebuild

@@ -5,7 +5,6 @@ Their names are PyTorch's, since files name them: `torch._utils._rebuild_tensor_
 
 from __future__ import annotations
 
-import io
 from typing import Any, NoReturn
 
 import numpy as np
@@ -120,12 +119,6 @@ def _rebuild_device_tensor_from_cpu_tensor(
     data: Any, dtype: Any, device: Any, requires_grad: Any
 ) -> Any:
     return _finished(data.to(dtype) if isinstance(data, Handle) else data, requires_grad, None)  # type: ignore[attr-defined]
-
-
-def _load_from_bytes(data: bytes) -> Any:
-    from ._load import load
-
-    return load(io.BytesIO(data), weights_only=False)
 
 
 def _refusing(name: str, kind: str) -> Any:

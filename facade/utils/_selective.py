@@ -9,8 +9,8 @@ from typing import Any
 from leafax.functional.program.program import Slot
 
 from .._core.trie import State, Trace
+from .._ops.calls.aten_names import OpOverload, OpOverloadPacket, aten, overload_of
 from .._tracing.inputs import make
-from ..ops import OpOverload, OpOverloadPacket, aten, overload_of
 
 _MISMATCH = (
     "This can happen if the operations in the checkpointed region are nondeterministic or depend "

@@ -16,9 +16,9 @@ from ..._core.trie import local
 from ..._core.warn_once import warn_once
 from ..._rules.strides.channels_last import strides_in, suggested
 from ..._signatures.check_arguments import check_signatures, find_op_error
+from ..._storage.addresses import storage_bytes
 from ..._storage.overlap import check_overlap
 from ..._storage.resize import resize_storage
-from ..._storage.storage_objects import storage_bytes
 from ..._storage.strides import layout
 from ..._storage.tangents import has_tangent
 from ..._storage.write import touch

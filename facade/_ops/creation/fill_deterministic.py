@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._storage.storage_objects import storage_bytes
+from ..._storage.addresses import storage_bytes
 
 #: What `use_deterministic_algorithms` was told: enabled, warn only.
 deterministic = [False, False]

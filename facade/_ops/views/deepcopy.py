@@ -6,8 +6,8 @@ from typing import Any
 
 from ..._core.grad_modes import no_grad
 from ..._storage.shared_storage import of_mode
-from ..._storage.storage_objects import UntypedStorage
 from ..._storage.write import written_once
+from ..creation.storage_objects import UntypedStorage
 
 
 def copied(t: Any, memo: dict[Any, Any]) -> Any:

@@ -1,8 +1,4 @@
-"""Storages as PyTorch shows them: what tensors that share memory have in common.
-
-JAX arrays have no addresses that last, so pointers are numbers: equal for the same memory, and
-apart by the bytes between two elements.
-"""
+"""Storages as PyTorch shows them: what tensors that share memory have in common."""
 
 from __future__ import annotations
 
@@ -10,51 +6,25 @@ import warnings
 from typing import Any
 from weakref import ref
 
-from leafax.functional.program.dtypes import cpp_name
+from leafax.functional.program.dtypes import cpp_name, scalar_name
 
-from .._core.dtypes import device, dtype
-from .._core.handle import Handle
-from .._core.python_data import is_sequence
-from .._core.trie import local, resting
-from .._core.vmap_checks import refuse_in_vmap
-from .._tracing.inputs import enter, make
-from .autograd_roles import tag
-from .shared_storage import storage_of
+from ..._core.dtypes import device, dtype, uint8
+from ..._core.handle import Handle
+from ..._core.python_data import is_sequence
+from ..._core.trie import local, resting
+from ..._core.vmap_checks import refuse_in_vmap
+from ..._storage.addresses import start_of, storage_bytes
+from ..._storage.autograd_roles import tag
+from ..._storage.shared_storage import storage_of
+from ..._tracing.inputs import enter, make
+from .factories import empty
+from .from_data import tensor
 
 _warned = False
 
 
-def _memory(t: Any) -> Any:
-    """An object that all tensors on this memory share."""
-    if t._store is not None:
-        return t._store.vc
-    if t._vc is None:
-        t._vc = [0]
-    return t._vc
-
-
-def pointer(t: Any) -> int:
-    """`data_ptr()`: 0 for a tensor without elements."""
-    if not t.numel():
-        return 0
-    return _start(t) + t.storage_offset() * t.itemsize  # type: ignore[no-any-return]
-
-
-def _start(t: Any) -> int:
-    return id(_memory(t)) << 16
-
-
-def storage_bytes(t: Any) -> int:
-    """The bytes of all the memory that `t` is part of."""
-    return int(t._v.nbytes if t._store is None else t._store.cell._v.nbytes)
-
-
 def _bytes(given: Any, device: Any) -> Any:
     """New memory: of so many bytes, or with these."""
-    from .._core.dtypes import uint8
-    from .._ops.creation.factories import empty
-    from .._ops.creation.from_data import tensor
-
     if isinstance(given, int):
         return empty(given, dtype=uint8, device=device)
     if not is_sequence(given):
@@ -90,7 +60,7 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """A number that stands for the memory; 0 if it has no bytes."""
-        return _start(self._tensor) if self.nbytes() else 0
+        return start_of(self._tensor) if self.nbytes() else 0
 
     _cdata = property(data_ptr)
 
@@ -131,8 +101,6 @@ class UntypedStorage:
 
     def _elements(self) -> Any:
         """What it is counted in, as a vector; writes to it do not count as those of a tensor."""
-        from .._core.dtypes import uint8
-
         return self.whole(uint8).data
 
     def fill_(self, value: Any) -> Any:
@@ -189,8 +157,6 @@ class UntypedStorage:
 
     def tolist(self) -> list[int]:
         """Its bytes; runs the program."""
-        from .._core.dtypes import uint8
-
         return self.whole(uint8).tolist()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -292,8 +258,6 @@ def check_source(t: Any, source: UntypedStorage) -> None:
 
 
 def _scalar(kind: Any) -> str:
-    from leafax.functional.program.dtypes import scalar_name
-
     return scalar_name(kind.np)
 
 
