@@ -13,7 +13,8 @@ from typing import Any
 
 from ._core.handle import Handle
 from .func._trees import flatten
-from .func._vmap import _name, broadcast, mapped
+from .func._vmap import mapped
+from .func._vmap_dims import broadcast, function_name
 
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:
@@ -38,7 +39,7 @@ def _vmap(
     Raises:
       ValueError: for dims, arguments or results of another kind.
     """
-    name = _name(func)
+    name = function_name(func)
 
     @functools.wraps(func)
     def wrapped(*args: Any) -> Any:

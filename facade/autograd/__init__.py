@@ -1,7 +1,6 @@
 """PyTorch's `torch.autograd`."""
 
-# PyTorch's module has this name, too: `torch.autograd.torch`.
-import leafax as torch  # noqa: F401
+import sys as _sys
 
 from .._autograd.backward import backward as backward
 from .._autograd.backward import grad as grad
@@ -36,4 +35,5 @@ from ._variable import Variable as Variable
 from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck
 
+torch = _sys.modules["leafax"]  # PyTorch's module has this name, too
 __getattr__ = _missing_names.missing("leafax.autograd", _missing_names.AUTOGRAD.get)

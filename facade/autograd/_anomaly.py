@@ -20,6 +20,7 @@ from .._core.grad_modes import no_grad
 from .._core.trie import Mode, State, anomaly, local
 from .._core.warn_once import warn as warn_user
 from .._storage.shared_storage import detach
+from ..func._running import debug_unwrap
 
 
 class _State:
@@ -64,8 +65,6 @@ def _all_examples(grad: Any) -> Any:
     """The gradient; inside a `vmap` that of all examples."""
     if local.vmap is None:
         return grad
-    from ..func import debug_unwrap
-
     return debug_unwrap(grad)
 
 

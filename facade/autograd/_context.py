@@ -7,10 +7,7 @@ from typing import Any
 
 from .._autograd.graph.copy_slices import rebase
 from .._autograd.graph.edges import edge_from, retain_at
-from .._autograd.graph.fit_gradient import Kind, fit, materialized
-from .._autograd.graph.grad_dtype import wanted
 from .._autograd.graph.history import external, set_history
-from .._autograd.saved_hooks.context_saved import SavesTensors
 from .._core.handle import Handle
 from .._core.trie import LEAF, local
 from .._ops.writes.apply_inplace import check_inplace
@@ -19,6 +16,7 @@ from .._storage.read import was_leaf
 from .._storage.write import touch, write
 from .._tracing.inputs import enter
 from ._anomaly import parent_now, stack_now
+from ._context_backward import ContextInBackward
 
 DIRTY_VIEW = (
     "If your Function modifies inplace an input that is a view of another Tensor, your Function "
@@ -38,7 +36,7 @@ PURE_VIEW = (
 )
 
 
-class FunctionCtx(SavesTensors):
+class FunctionCtx(ContextInBackward):
     """Passed to `forward` and `backward` as `ctx`; it is the outputs' `grad_fn`.
 
     Attributes:
@@ -269,92 +267,6 @@ class FunctionCtx(SavesTensors):
             retain_at(t, self, k)
         write(t, external(value, self, k))
         t._node, t._out = self, k
-
-    # ------------------------------------------------------------ in the engine's walk
-
-    def output_kinds(self) -> list[Any]:
-        """What is known of the outputs; None for one that is no tensor."""
-        return self._outputs
-
-    def _forget(self) -> None:
-        """The call is over: what only it needed may close a cycle."""
-        self.dirty_tensors = self.non_differentiable = self.saved_for_forward = None
-
-    def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
-        boxed = self._forward_cls.boxed_grads_call
-        arrived, grads = grads, list(grads) + [None] * (len(self._outputs) - len(grads))
-        if boxed and not self.post_hooks:  # the one list that holds the gradients
-            arrived[:] = [None] * len(arrived)
-        del arrived
-        if self._materialize:
-            grads = [
-                materialized(o) if g is None and o is not None and self._is_materialized(k) else g
-                for k, (g, o) in enumerate(zip(grads, self._outputs, strict=True))
-            ]
-        self.arrived: Any = () if boxed else grads  # a checkpoint computes nothing again before
-        try:
-            result = self._backward()(self, grads) if boxed else self.apply(*grads)
-        finally:
-            self.arrived = ()
-        results = list(result) if isinstance(result, tuple) else [result]
-        n = len(self._is_tensor)
-        if len(results) > n and all(r is None for r in results[n:]):
-            results = results[:n]
-        if len(results) != n:
-            raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {n}, "
-                f"got {len(results)})"
-            )
-        passed = []
-        for i, (r, is_tensor) in enumerate(zip(results, self._is_tensor, strict=True)):
-            if is_tensor:
-                if r is not None and not isinstance(r, Handle):
-                    raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
-                passed.append(r)
-            elif r is not None:
-                raise RuntimeError(
-                    f"function {self.name()} returned a gradient different than None at position "
-                    f"{i + 1}, but the corresponding forward input was not a Variable"
-                )
-        return [
-            r if e is None or r is None else self._fit(i, r, kind)  # hooks see the former too
-            for i, (r, e, kind) in enumerate(zip(passed, self._edges, self._inputs, strict=True))
-        ]
-
-    def _is_materialized(self, k: int) -> bool:
-        return self._materialize_non_diff_grads or k not in self._plain_places
-
-    def apply(self, *grads: Any) -> Any:
-        """What the Function's `backward` (or `vjp`) makes of the outputs' gradients."""
-        boxed = self._forward_cls.boxed_grads_call
-        return self._backward()(self, list(grads)) if boxed else self._backward()(self, *grads)
-
-    def _backward(self) -> Any:
-        cls = self._forward_cls
-        by_vjp = cls.vjp is not _base("vjp")
-        if by_vjp and cls.backward is not _base("backward"):
-            raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
-                "should only implement one of them."
-            )
-        return cls.vjp if by_vjp else cls.backward
-
-    def _fit(self, i: int, grad: Any, kind: Any) -> Any:
-        """`grad` in the shape and dtype of input `i`, as the engine checks it."""
-        edge = self._edges[i]
-        if edge is not None and edge[0].accumulates and edge[0].variable._grad_dtype is not None:
-            kind = Kind(kind.shape, wanted(edge[0].variable) or grad._v.dtype)
-        return fit(self.name(), i, grad, kind)
-
-    def free(self) -> None:
-        if self._saved:
-            self.freed, self._saved = True, None
-
-
-def _base(name: str) -> Any:
-    from ._function import Function
-
-    return getattr(Function, name)
 
 
 def _tracked(t: Any) -> bool:

@@ -20,6 +20,7 @@ from .._core.transforms_running import active
 from .._core.trie import local
 from ._context import FunctionCtx
 from ._function_jvp import carry
+from ._function_vmap import any_differs, apply_in_vmap, check_mappable
 
 
 class FunctionMeta(type):
@@ -135,6 +136,17 @@ class Function(metaclass=FunctionMeta):
         )
 
     @classmethod
+    def _backward_rule(cls) -> Any:
+        """Return the one of `backward` and `vjp` that is overridden."""
+        by_vjp = cls.vjp is not Function.vjp
+        if by_vjp and cls.backward is not Function.backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only implement one of them."
+            )
+        return cls.vjp if by_vjp else cls.backward
+
+    @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Record `forward` on `args`, differentiated by `backward`."""
         separate = cls.setup_context is not Function.setup_context
@@ -149,16 +161,15 @@ class Function(metaclass=FunctionMeta):
                 "please see https://pytorch.org/docs/main/notes/extending.func.html"
             )
         if local.vmap is not None and active.depth:
-            from . import _function_vmap
-
-            _function_vmap.check(cls)  # also where nothing differs from example to example
-            if _function_vmap.applies(args):
+            # Also where nothing differs from example to example.
+            check_mappable(cls, cls.vmap is not Function.vmap)
+            if any_differs(args):
                 if any(isinstance(a, Handle) for a in kwargs.values()):
                     raise NotImplementedError(
                         "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not "
                         f"pass kwarg-only Tensors to autograd.Function. Got: {kwargs}"
                     )
-                return _function_vmap.apply(cls, args)
+                return apply_in_vmap(cls, args, Function)
         if kwargs and separate:  # no place among the arguments
             called = "custom_function_call_grad" if active.depth else "forward"
             raise TypeError(f"{called}() got an unexpected keyword argument '{next(iter(kwargs))}'")

@@ -12,7 +12,8 @@ from ..func._level import Level
 from ..func._running import running
 from ..func._towers import tower
 from ..func._trees import flatten, spell, unflatten
-from ..func._vmap import broadcast, vmap
+from ..func._vmap import vmap
+from ..func._vmap_dims import broadcast
 
 _NOTES = "https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -24,13 +25,17 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def applies(args: tuple[Any, ...]) -> bool:
-    """Whether any tensor among the arguments differs from example to example."""
+def any_differs(args: tuple[Any, ...]) -> bool:
+    """Tell if a tensor among the arguments differs from example to example."""
     return any(isinstance(a, Handle) and running.innermost(a) is not None for a in flatten(args)[0])
 
 
-def apply(cls: Any, args: tuple[Any, ...]) -> Any:
-    """Call a Function inside a vmap; returns examples of its outputs."""
+def apply_in_vmap(cls: Any, args: tuple[Any, ...], base: Any) -> Any:
+    """Call a Function inside a vmap and return examples of its outputs.
+
+    Args:
+      base: `Function` itself, which a Function of whole batches is made from.
+    """
     level = running.levels[-1]
     leaves, treedef = flatten(args)
     pairs = [_batch(level, a) if isinstance(a, Handle) else (a, None) for a in leaves]
@@ -41,7 +46,7 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     in_dims, batches = unflatten(treedef, dims), unflatten(treedef, wholes)
     if cls.generate_vmap_rule:
         with running.suspended():
-            result = _generated(cls, level, in_dims).apply(*batches)
+            result = _generated(cls, base, level, in_dims).apply(*batches)
         output, out_dims = result, 0
     else:
         with running.suspended():
@@ -79,11 +84,12 @@ def _batch(level: Level, a: Any) -> tuple[Any, int | None]:
     return level.whole(a), 0
 
 
-def check(cls: Any) -> None:
-    """Raise PyTorch's error for a Function that cannot be mapped."""
-    from ._function import Function
+def check_mappable(cls: Any, overridden: bool) -> None:
+    """Raise PyTorch's error for a Function that cannot be mapped.
 
-    overridden = cls.vmap is not Function.vmap
+    Args:
+      overridden: it has a `vmap` rule of its own.
+    """
     if cls.generate_vmap_rule and overridden:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
@@ -138,9 +144,8 @@ class _Saved:
         self.needs_input_grad = inner.needs_input_grad
 
 
-def _generated(cls: Any, level: Level, in_dims: tuple[Any, ...]) -> Any:
-    """The Function of whole batches that a Function of examples makes."""
-    from ._function import Function
+def _generated(cls: Any, base: Any, level: Level, in_dims: tuple[Any, ...]) -> Any:
+    """Make the Function of whole batches that a Function of examples stands for."""
 
     def mapped(fn: Any, dims: Any) -> Any:
         return vmap(fn, in_dims=dims, randomness=level.randomness)
@@ -219,4 +224,4 @@ def _generated(cls: Any, level: Level, in_dims: tuple[Any, ...]) -> Any:
         "forward": staticmethod(forward), "setup_context": staticmethod(setup_context),
         "backward": staticmethod(backward), "jvp": staticmethod(jvp), "generate_vmap_rule": True,
     }  # fmt: skip
-    return type(f"Vmapped{cls.__name__}", (Function,), members)
+    return type(base)(f"Vmapped{cls.__name__}", (base,), members)

@@ -94,3 +94,16 @@ def _elements(out: Any) -> Iterator[tuple[Any, Any]]:
 
 def _stack(rows: list[Any]) -> Any:
     return apply(TABLE["stack"], tuple(rows), 0)
+
+
+def _construct_standard_basis_for(tensors: Any, tensor_numels: Any) -> tuple[Any, ...]:
+    """For each tensor its columns of the identity matrix on all elements of all tensors."""
+    if not tensors:
+        raise AssertionError("Expected at least one tensor")
+    total, start, found = sum(tensor_numels), 0, []
+    for t, n in zip(tensors, tensor_numels, strict=True):
+        rows = t.new_zeros((total, n))
+        rows.diagonal(-start).fill_(1)
+        found.append(rows)
+        start += n
+    return tuple(found)

@@ -15,7 +15,9 @@ from .._core.handle import Handle
 from .._core.transforms_running import allowed
 from .._core.trie import local
 from .._core.vmap_checks import refuse_in_vmap
-from ._functional_rows import at_once, one_by_one, reached
+from ..func import jvp as _jvp
+from ..func import vmap as _vmap
+from ._functional_rows import _construct_standard_basis_for, at_once, one_by_one, reached
 from ._strict import check_requires_grad, fill_in_zeros
 
 _Tensors = Any
@@ -179,8 +181,6 @@ def jacobian(
 
 def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> Any:
     """The Jacobian by forward mode, all columns at once; lists where PyTorch has lists."""
-    from ..func import jvp, vmap
-
     if strict:
         raise RuntimeError(
             'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are '
@@ -210,11 +210,11 @@ def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> 
 
     def push(*tangents: Any) -> Any:
         shaped = [t.view_as(x) for t, x in zip(tangents, inputs, strict=True)]
-        return jvp(outputs, inputs, tuple(shaped))[1]
+        return _jvp(outputs, inputs, tuple(shaped))[1]
 
     # PyTorch neither detaches the inputs nor the result, and leaves grad mode as it is.
     rows = []
-    found = vmap(push)(*basis)  # gives `shapes`
+    found = _vmap(push)(*basis)  # gives `shapes`
     for shape, columns in zip(shapes, found, strict=True):
         row = [
             part.permute(*range(1, part.ndim), 0).reshape((*shape, *x.shape))
@@ -296,16 +296,3 @@ def _first(func: Any, inputs: Any, v: Any, create_graph: bool, strict: bool, nam
     jac = reached((out,), inputs, None, True)
     check_requires_grad(jac, "jacobian", strict)
     return many, inputs, v, out, jac
-
-
-def _construct_standard_basis_for(tensors: Any, tensor_numels: Any) -> tuple[Any, ...]:
-    """For each tensor its columns of the identity matrix on all elements of all tensors."""
-    if not tensors:
-        raise AssertionError("Expected at least one tensor")
-    total, start, found = sum(tensor_numels), 0, []
-    for t, n in zip(tensors, tensor_numels, strict=True):
-        rows = t.new_zeros((total, n))
-        rows.diagonal(-start).fill_(1)
-        found.append(rows)
-        start += n
-    return tuple(found)

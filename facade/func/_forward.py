@@ -18,7 +18,8 @@ from .._core.handle import Handle
 from .._core.transforms_running import allowed, transform
 from .._core.trie import local
 from .._storage.tangents import get_tangent
-from ._grad import _zeros, gradients, leaf, lift, lower, lower_tree, normal, tracked
+from ._grad import gradients, zeros_of
+from ._lifting import leaf, lift, lower, lower_tree, normal, tracked
 from ._trees import flatten, spell, split_aux, unflatten
 
 _JVP = "jvp(f, primals, tangents): "
@@ -52,14 +53,14 @@ def tangents_of(outs: list[Any], ins: list[Any], given: list[Any]) -> list[Any]:
     dummies = [_stand_in(o) if o._tracked else None for o in outs]
     live = [(o, u) for o, u in zip(outs, dummies, strict=True) if u is not None]
     if not live:
-        return [_zeros(o) for o in outs]
+        return [zeros_of(o) for o in outs]
     pulled = gradients([o for o, _ in live], ins, [u for _, u in live])
     found = iter(gradients(pulled, [u for _, u in live], given))
-    return [_zeros(o) if u is None else next(found) for o, u in zip(outs, dummies, strict=True)]
+    return [zeros_of(o) if u is None else next(found) for o, u in zip(outs, dummies, strict=True)]
 
 
 def _stand_in(o: Any) -> Any:
-    u = leaf(_zeros(o))
+    u = leaf(zeros_of(o))
     u._stand_in = True
     return u
 
@@ -135,7 +136,7 @@ def _tangent(o: Any, level: int, strict: bool) -> Any:
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the "
             "inputs. This is not allowed with strict=True."
         )
-    return _zeros(o) if along is None else along
+    return zeros_of(o) if along is None else along
 
 
 def _settle(x: Any, private: list[Any]) -> Any:

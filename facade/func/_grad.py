@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from .._autograd.backward import grad as _autograd_grad
-from .._autograd.graph.edges import grad_fn
 from .._autograd.graph.fit_gradient import zeros
 from .._autograd.pass_arguments import check_real
 from .._autograd.saved_hooks.saved_tensors_hooks import disabled_in_transform
-from .._core.dual_levels import copy_tangents, set_tangent
-from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.transforms_running import pulling, transform
-from .._core.trie import Mode, local
-from .._storage.shared_storage import storage_of
+from ._lifting import end_leaves, lift_tree, lower, lower_tree, tracked
 from ._trees import flatten, split_aux, starred, unflatten
 
 NO_HOOKS = (
@@ -32,116 +27,22 @@ NO_HOOKS = (
 )
 
 
-@contextmanager
-def tracked(grad: bool = True) -> Iterator[None]:
-    """Inference mode does not reach into a transform; gradients are recorded if `grad` says so."""
-    with within(Mode.of(grad, False, local.mode.autocast)):
-        yield
-
-
-def lift(x: Any) -> Any:
-    """The same value as a tensor whose gradient can be asked for."""
-    x = normal(x)
-    if not x._tracked:
-        return leaf(bare(x))
-    out = x.view_as(x)
-    storage_of(out)
-    out._base_, out._blens = None, ()  # it shares memory; its history is not read anew from `x`
-    return out
-
-
-def normal(x: Any) -> Any:
-    """`x`, or a copy where it is an inference tensor, of which autograd is never asked."""
-    return bare(x.clone()) if x._v.inference else x
-
-
-def leaf(x: Any) -> Any:
-    """`x` as a leaf that requires grad, inside transforms too; returns it."""
-    if x.is_floating_point() or x.is_complex():
-        x._set_role(True)
-        return x
-    return x._set_requires_grad(True)
-
-
-def bare(x: Any) -> Any:
-    """`x` without its graph; tangents of forward mode stay."""
-    return copy_tangents(x, x.detach())
-
-
-def lift_tree(tree: Any) -> tuple[Any, list[Any]]:
-    """`tree` with lifted tensors, and those tensors."""
-    leaves, treedef = flatten(tree)
-    for x in leaves:
-        if not isinstance(x, Handle):
-            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-    lifted = [lift(x) for x in leaves]
-    return unflatten(treedef, lifted), lifted
-
-
-def lower(x: Any, private: list[Any]) -> Any:
-    """`x` for the caller: without a graph, if nothing but the `private` leaves is in it."""
-    if not isinstance(x, Handle):
-        return x
-    out = _lower(x, private)
-    for level, along in list((x._duals or {}).items()):
-        set_tangent(out, level, lower(along, private))
-    return out
-
-
-def _lower(x: Any, private: list[Any]) -> Any:
-    if not x._tracked:
-        return x
-    if not local.mode.grad:  # the transform itself was called without gradients
-        return bare(x)
-    own = {id(t) for t in private}
-    stack, seen = [grad_fn(x)], set()
-    if stack[0] is None:
-        return bare(x) if id(x) in own else x  # type: ignore[attr-defined]
-    while stack:
-        node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if node.accumulates:
-            if id(node.variable) not in own and not node.variable._ended:
-                return x
-        else:
-            stack += [e[0] for e in node.next_edges() if e is not None]
-    return bare(x)
-
-
-def _ended(leaves: list[Any]) -> list[Any]:
-    """Leaves of a function that has returned: constants to the transforms around it."""
-    for t in leaves:
-        t._ended = True
-    return leaves
-
-
-def lower_tree(tree: Any, private: list[Any]) -> Any:
-    """`lower` for each tensor of what a function returned beside its output."""
-    leaves, treedef = flatten(tree)
-    for x in leaves:
-        if not isinstance(x, Handle):
-            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
-    return unflatten(treedef, [lower(x, private) for x in leaves])
-
-
 def gradients(
     outs: Any, ins: Any, cotangents: Any, retain_graph: bool = True, create_graph: bool = True
 ) -> list[Any]:
     """Gradients, zeros where there is no way from `ins` to `outs`."""
     pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o._tracked]
     if not pairs:
-        return [_zeros(t) for t in ins]
+        return [zeros_of(t) for t in ins]
     with pulling():
         found = _autograd_grad(
             [o for o, _ in pairs], ins, [c for _, c in pairs], retain_graph=retain_graph,
             create_graph=create_graph, allow_unused=True,
         )  # fmt: skip
-    return [_zeros(t) if g is None else g for g, t in zip(found, ins, strict=True)]
+    return [zeros_of(t) if g is None else g for g, t in zip(found, ins, strict=True)]
 
 
-def _zeros(t: Any) -> Any:
+def zeros_of(t: Any) -> Any:
     return zeros(t._v)
 
 
@@ -203,7 +104,7 @@ def grad_and_value(
                 check_real(out._v.dtype)
             flat = [t for lifted in private for t in lifted]
             found = iter(gradients([out], flat, [out.detach().new_ones(())]))
-        leaves = _ended([t for t in flat if t._leaf])
+        leaves = end_leaves([t for t in flat if t._leaf])
         grads = [
             unflatten(tree, [lower(next(found), leaves) for _ in lifted])
             for tree, lifted in zip(trees, private, strict=True)
@@ -280,7 +181,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
                 f"Tensor with dtype {o.dtype}"
             )
-    private = _ended([t for t in flat if t._leaf])
+    private = end_leaves([t for t in flat if t._leaf])
 
     def wrapper(cotangents: Any, retain_graph: Any = True, create_graph: Any = None) -> Any:
         given, tree = flatten(cotangents)

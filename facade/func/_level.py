@@ -27,7 +27,7 @@ from .._storage.strides import stride
 from .._tracing.inputs import enter, make
 from .._tracing.record import apply, record
 from .._tracing.subgraph import Region
-from ._grad import bare
+from ._lifting import bare
 from ._mapped_op import AXIS, check_of, mapped_op
 from ._towers import rebuild, tower
 

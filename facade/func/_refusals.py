@@ -16,121 +16,23 @@ from .._core.trie import local
 from .._runtime.side_programs import compute
 from ._level import SAME, Level
 from ._level_stack import LevelStack
-
-CONTROL_FLOW = (
-    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
-    "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
+from ._refusal_messages import (
+    ARITHMETIC,
+    BATCHED,
+    BY_SHAPE,
+    CONTROL_FLOW,
+    EITHER,
+    FINE_IN_OLDER,
+    ITEM,
+    NAMED,
+    NO_FALLBACK,
+    NO_POINTER,
+    NO_VIEW,
+    RANDOM_OUT,
+    RANKS,
+    REFUSED,
+    STATISTICS,
 )
-ITEM = (
-    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
-    ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error "
-    "is occurring somewhere inside PyTorch internals, please file a bug report."
-)
-_EITHER = (
-    "vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a "
-    "Tensor in some data-dependent control flow or (3) encountering this error in PyTorch "
-    "internals. For (1): we don't support vmap over calling .item() on a Tensor, please try to "
-    "rewrite what you're doing with other operations. For (2): we don't support data-dependent "
-    "control flow in vmap yet, please file an issue at https://github.com/pytorch/pytorch/issues "
-    ". For (3): please file an issue."
-)
-_ISSUE = (
-    "Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
-)
-_DYNAMIC = (
-    "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap "
-    "over aten::{}. " + _ISSUE
-)
-_NO_FALLBACK = "Batching rule not implemented for aten::{}. We could not generate a fallback."
-_NO_VIEW = (
-    "Batching rule not implemented for aten::{}; the fallback path doesn't work on out= or view "
-    "ops."
-)
-_NO_POINTER = "Cannot access data pointer of Tensor that doesn't have storage"
-_NO_STORAGE = "Cannot access storage of BatchedTensorImpl"
-_STATISTICS = (
-    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
-    "updated in place, were not batched.\nIf you are using a module and do not need eval mode, "
-    "please set `track_running_stats` to be False.If you are using a prebuilt module and do not "
-    "need eval mode, please see the functorch website for resources on how to patch your module to "
-    "work with vmap"
-)
-_RANDOM_OUT = (
-    "vmap: We do not support calling out variants of random operations inside of vmap. Please use "
-    "non-out variants as a workaround"
-)
-_CHANNELS = (
-    "NYI: querying is_contiguous inside of vmap for memory_format other than "
-    "torch.contiguous_format"
-)
-_CLONE = (
-    "NYI: Tensor.clone(memory_format) inside vmap is only supported with memory_format "
-    "torch.preserve_format or torch.contiguous_format (got {})"
-)
-_REFUSED: dict[str, tuple[type[Exception], str]] = {
-    "data": (RuntimeError, "accessing `data` under vmap transform is not allowed"),
-    "set_data": (
-        RuntimeError, "mutating directly with `.data` under vmap transform is not allowed."
-    ),
-    "allclose": (RuntimeError, "vmap over torch.allclose isn't supported yet. " + _ISSUE),
-    "data_ptr": (RuntimeError, _NO_POINTER),
-    "is_contiguous": (RuntimeError, _CHANNELS),
-    "masked_select": (
-        RuntimeError,
-        "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support "
-        "this because for each batch this would return a differently shaped Tensor. " + _ISSUE,
-    ),
-    "one_hot": (
-        RuntimeError,
-        "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
-        "num_classes argument.",
-    ),
-    "storage": (NotImplementedError, _NO_STORAGE),
-    **{
-        f"clone to {name}": (RuntimeError, _CLONE.format(name))
-        for name in ("ChannelsLast", "ChannelsLast3d")
-    },
-    **{op: (RuntimeError, _NO_FALLBACK.format(op)) for op in ("equal", "histogramdd", "is_pinned")},
-    **{
-        op: (RuntimeError, _NO_FALLBACK.format(f"{op}.input"))
-        for op in ("lstm", "gru", "rnn_tanh", "rnn_relu")
-    },
-    "as_strided_scatter": (
-        RuntimeError,
-        "Error: aten::as_strided_scatter requires special handling, and does not yet have a "
-        "batching rule. Feel free to file a github issue!",
-    ),
-    **{
-        op: (RuntimeError, _DYNAMIC.format(op))
-        for op in ("nonzero", "where", "_unique2", "unique_dim", "unique_consecutive")
-    },
-    **{op: (RuntimeError, _NO_VIEW.format(op)) for op in ("_make_dual", "_unpack_dual")},
-}  # fmt: skip
-_FINE_IN_OLDER = frozenset({"_make_dual", "_unpack_dual"})
-# How PyTorch refuses to write something batched into what is not, by op: as what these have in
-# common, by their own names, as shapes that do not fit, or (all others) as its fallback does.
-_ARITHMETIC = frozenset({
-    "sub", "mul", "multiply", "div", "divide", "true_divide", "copy", "fill_", "clamp_min",
-    "clamp_max", "logical_and", "logical_or", "logical_xor", "masked_fill",
-})  # fmt: skip
-_NAMED = frozenset({
-    "fill", "index_fill", "index_add", "index_put", "scatter_add", "scatter_reduce",
-})  # fmt: skip
-_BY_SHAPE = frozenset({
-    "add", "atan2", "arctan2", "copysign", "gcd", "lcm", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
-})  # fmt: skip
-_BATCHED = (
-    "vmap: {0}(self, *extra_args) is not possible because there exists a Tensor `other` in "
-    "extra_args that has more elements than `self`. This happened due to `other` being vmapped "
-    "over but `self` not being vmapped over {1}. Please try to use out-of-place operators instead "
-    "of {0}. If said operator is being called inside the PyTorch framework, please file a bug "
-    "report instead."
-)
-# How many dims the operands of products have.
-_RANKS = {
-    "mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "addmm": (2, 2), "addmv": (2, 1), "baddbmm": (3, 3),
-}  # fmt: skip
 
 
 class Refusals(LevelStack):
@@ -145,14 +47,14 @@ class Refusals(LevelStack):
         level = self.innermost(t)
         if level is not None:
             if level.older and reason == "numpy()":
-                raise RuntimeError(_NO_VIEW.format("detach"))
+                raise RuntimeError(NO_VIEW.format("detach"))
             if reason in ("numpy()", "tolist()"):
-                raise RuntimeError(_NO_POINTER)
+                raise RuntimeError(NO_POINTER)
             if level.older:
                 asked = "is_nonzero" if "bool" in reason else "item"
-                raise RuntimeError(_NO_FALLBACK.format(asked))
+                raise RuntimeError(NO_FALLBACK.format(asked))
             if not self.hides_grad(t):  # a transform that takes derivatives asked for it
-                raise RuntimeError(_EITHER)
+                raise RuntimeError(EITHER)
             if "bool" in reason:
                 raise RuntimeError(CONTROL_FLOW)
             raise RuntimeError(ITEM)
@@ -193,11 +95,11 @@ class Refusals(LevelStack):
             return
         for t in tensors:
             level = self.innermost(t) if isinstance(t, Handle) else None
-            if level is None or level.older and op in _FINE_IN_OLDER:
+            if level is None or level.older and op in FINE_IN_OLDER:
                 continue
-            error, message = _REFUSED[op]
+            error, message = REFUSED[op]
             if level.older and op == "allclose":
-                message = _NO_FALLBACK.format(op)
+                message = NO_FALLBACK.format(op)
             raise error(message)
 
     def refuse_statistics(self, input: Any, buffers: Sequence[Any]) -> None:
@@ -205,7 +107,7 @@ class Refusals(LevelStack):
         for level in self.levels:
             if level.region.intact() and level.batched(input):
                 if not all(level.batched(b) for b in buffers):
-                    raise RuntimeError(_STATISTICS)
+                    raise RuntimeError(STATISTICS)
 
     def refuse_random(self) -> None:
         """Raise for a random op if a running `vmap` allows none."""
@@ -215,12 +117,12 @@ class Refusals(LevelStack):
 
     def refuse_random_out(self) -> None:
         """Raise for a random op that writes into `out=`."""
-        raise RuntimeError(_RANDOM_OUT)
+        raise RuntimeError(RANDOM_OUT)
 
     def refuse_out(self, op: str, tensors: Sequence[Any]) -> None:
         """Raise for an op that writes into `out=` if one of the tensors differs."""
         if any(self.innermost(t) is not None for t in tensors):
-            raise RuntimeError(_NO_VIEW.format(f"{op}.out"))
+            raise RuntimeError(NO_VIEW.format(f"{op}.out"))
 
     def refuse_mask(self, mask: Any, target: Any) -> None:
         """Raise for an indexing mask that differs between examples.
@@ -231,7 +133,7 @@ class Refusals(LevelStack):
         if self.innermost(mask) is None:
             return
         if target is not None and self.innermost(target) is None:
-            raise RuntimeError(_BATCHED.format("index_put_", "in a vmap"))
+            raise RuntimeError(BATCHED.format("index_put_", "in a vmap"))
         raise RuntimeError(
             "vmap: We do not support batching operators that can support dynamic shape. Attempting "
             "to batch over indexing with a boolean mask."
@@ -269,7 +171,7 @@ def _refuse_write(level: Level, op: Op, t: Any, others: list[Any]) -> None:
     if level.batched(t):
         return
     if op.name == "bernoulli" and given:
-        raise RuntimeError(_BATCHED.format("inplace bernoulli", "in a vmap"))
+        raise RuntimeError(BATCHED.format("inplace bernoulli", "in a vmap"))
     if op.random and level.randomness == "different":
         raise RuntimeError(
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will "
@@ -277,7 +179,7 @@ def _refuse_write(level: Level, op: Op, t: Any, others: list[Any]) -> None:
             "issue with functorch."
         )
     for x in given:
-        if op.name in _BY_SHAPE and not level.older:
+        if op.name in BY_SHAPE and not level.older:
             shape = [level.size, *jnp.broadcast_shapes(tuple(t.shape), tuple(x.shape))]
             raise RuntimeError(
                 f"output with shape {list(t.shape)} doesn't match the broadcast shape {shape}"
@@ -285,15 +187,15 @@ def _refuse_write(level: Level, op: Op, t: Any, others: list[Any]) -> None:
         name, where = f"aten::{op.name}_", f"at level {level.number}"
         if level.older:
             pass  # always its fallback
-        elif op.name in _ARITHMETIC:
+        elif op.name in ARITHMETIC:
             name, where = "inplace arithmetic", "in a vmap"
-        elif op.name in _NAMED:
+        elif op.name in NAMED:
             name, where = f"{op.name}_", "in a vmap"
-        raise RuntimeError(_BATCHED.format(name, where))
+        raise RuntimeError(BATCHED.format(name, where))
 
 
 def _reworded(op: Op, operands: Sequence[Any], call: Any, error: Exception) -> Exception:
-    want = _RANKS.get(op.name)
+    want = RANKS.get(op.name)
     if want is not None:
         a, b = (len(v.shape) for v in operands[-2:])
         if (a, b) != want:

@@ -28,71 +28,15 @@ from ._example_writes import Write
 from ._level import Level
 from ._running import running
 from ._towers import rebuild, tower
-from ._trees import flatten, flatten_up_to, spell, unflatten
-
-
-def _name(fn: Any) -> str:
-    if hasattr(fn, "__name__"):
-        return str(fn.__name__)
-    if isinstance(fn, functools.partial):
-        return f"functools.partial({_name(fn.func)}, ...)"
-    return repr(fn)
-
-
-def _in_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], Any]:
-    """The arguments' leaves, the mapped dimension (or None) of each, and their structure."""
-    name = _name(fn)
-    head = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
-    if not isinstance(in_dims, (int, tuple)):
-        raise ValueError(
-            head + "expected `in_dims` to be int or a (potentially nested) tuple matching the "
-            f"structure of inputs, got: {type(in_dims)}."
-        )
-    if not args:
-        raise ValueError(
-            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are "
-            "trying to vmap over a function with no inputs. The latter is unsupported."
-        )
-    leaves, treedef = flatten(args)
-    dims = broadcast(in_dims, args)
-    if dims is None:
-        raise ValueError(
-            head + "in_dims is not compatible with the structure of `inputs`. in_dims has "
-            f"structure {spell(flatten(in_dims)[1])} but inputs has structure {spell(treedef)}."
-        )
-    fixed: list[Any] = []
-    for x, d in zip(leaves, dims, strict=True):
-        if d is None:
-            fixed.append(None)
-            continue
-        if not isinstance(d, int):
-            raise ValueError(
-                head + f"Got in_dim={d} for an input but in_dim must be either an integer "
-                "dimension or None."
-            )
-        if not isinstance(x, Handle):
-            raise ValueError(
-                head + f"Got in_dim={d} for an input but the input is of type {type(x)}. We cannot "
-                "vmap over non-Tensor arguments, please use None as the respective in_dim"
-            )
-        n = x.dim()  # type: ignore[attr-defined]
-        if not -n <= d < n:
-            raise ValueError(
-                head + f"Got in_dim={d} for some input, but that input is a Tensor of "
-                f"dimensionality {n} so expected in_dim to satisfy -{n} <= in_dim < {n}."
-            )
-        fixed.append(d % n)
-    return leaves, fixed, treedef
-
-
-def broadcast(dims: Any, tree: Any) -> list[Any] | None:
-    """`dims`, a prefix of `tree`, one a leaf; None if it does not fit."""
-    given, prefix = flatten(dims)
-    try:
-        parts = flatten_up_to(prefix, tree)
-    except ValueError:
-        return None
-    return [d for d, part in zip(given, parts, strict=True) for _ in flatten(part)[0]]
+from ._trees import flatten, unflatten
+from ._vmap_dims import (
+    batch_size,
+    check_out_dims,
+    check_place,
+    function_name,
+    mapped_dims,
+    result_dims,
+)
 
 
 def vmap(
@@ -136,9 +80,9 @@ def mapped(
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        _check_out_dims(func, out_dims)
-        leaves, dims, treedef = _in_dims(func, in_dims, args)
-        size = _size(leaves, dims)
+        check_out_dims(func, out_dims)
+        leaves, dims, treedef = mapped_dims(func, in_dims, args)
+        size = batch_size(leaves, dims)
         call = functools.partial(_map, func, treedef, dims, out_dims, (randomness, older), kwargs)
         sizes = [size] if chunk_size is None else _chunk_sizes(size, chunk_size)
         if len(sizes) < 2:
@@ -146,18 +90,6 @@ def mapped(
         return _chunks(call, leaves, dims, sizes, func, out_dims, randomness)
 
     return wrapped
-
-
-def _size(leaves: list[Any], dims: list[Any]) -> int:
-    sizes = [x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
-    if not sizes:
-        raise ValueError("vmap: Expected at least one Tensor to vmap over")
-    if len(set(sizes)) > 1:
-        raise ValueError(
-            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-            f"{sizes} for the mapped dimension"
-        )
-    return int(sizes[0])
 
 
 def _map(
@@ -180,7 +112,7 @@ def _map(
             if not level.region.intact():
                 raise RuntimeError("vmap: the program was run by something in the mapped function")
             outs, structure = flatten(output)
-            places = _out_dims(func, out_dims, output, structure)
+            places = result_dims(func, out_dims, output, structure)
             _check_outputs(func, outs, places, level)
             aliases = [
                 None if d is None else _alias(o, d, level)
@@ -190,7 +122,7 @@ def _map(
             of_others = tied(outs, own) if len(own) > 1 else {}
         parts: list[Any] = []
         for k in own:
-            _check_place(outs[k], places[k])
+            check_place(outs[k], places[k])
             if k not in of_others:
                 parts += tower(outs[k])
         made = iter(level.map(parts, [0] * len(parts)))
@@ -211,14 +143,6 @@ def _map(
     return unflatten(structure, results)
 
 
-def _check_place(out: Any, dim: int) -> None:
-    n = out.dim() + 1
-    if not -n <= dim < n:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
-        )
-
-
 def _placed(result: Any, dim: int | None) -> Any:
     """A result whose examples are moved from dimension 0 to where they go: a view."""
     return result if dim is None or dim % result.dim() == 0 else result.movedim(0, dim)
@@ -235,7 +159,7 @@ def _alias(out: Any, dim: int, level: Level) -> Alias | None:
 
 
 def _check_outputs(func: Any, outs: list[Any], places: list[Any], level: Level) -> None:
-    name = _name(func)
+    name = function_name(func)
     for o, d in zip(outs, places, strict=True):
         if d is None:
             if isinstance(o, Handle) and running.innermost(o) is not None:
@@ -248,31 +172,6 @@ def _check_outputs(func: Any, outs: list[Any], places: list[Any], level: Level) 
                 f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(o)}. Did "
                 "you mean to set out_dims= to None for output?"
             )
-
-
-def _check_out_dims(func: Any, out_dims: Any) -> None:
-    for d in flatten(out_dims)[0]:
-        if d is not None and not isinstance(d, int):
-            raise ValueError(
-                f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None "
-                "or a python collection of ints representing where in the outputs the vmapped "
-                "dimension should appear."
-            )
-
-
-def _out_dims(func: Any, out_dims: Any, output: Any, structure: Any) -> list[Any]:
-    if isinstance(output, Handle):
-        one = isinstance(out_dims, tuple) and len(out_dims) == 1
-        places = broadcast(out_dims[0] if one else out_dims, output)
-    else:
-        places = broadcast(out_dims, output)
-    if places is None:
-        raise ValueError(
-            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
-            "with the structure of `outputs`. out_dims has structure "
-            f"{spell(flatten(out_dims)[1])} but outputs has structure {spell(structure)}."
-        )
-    return places
 
 
 def _chunk_sizes(size: int, chunk: int) -> list[int]:
@@ -296,7 +195,7 @@ def _chunks(
         found.append(call(part, n))
     flat = [flatten(f)[0] for f in found]
     structure = flatten(found[0])[1]
-    places = _out_dims(func, out_dims, found[0], structure)
+    places = result_dims(func, out_dims, found[0], structure)
     joined = [
         pieces[0] if d is None else apply(TABLE["cat"], tuple(pieces), d)
         for pieces, d in zip(zip(*flat, strict=True), places, strict=True)

@@ -17,6 +17,7 @@ from ..._core.handle import Handle
 from ..._core.transforms_running import allowed
 from ..._ops.creation.from_data import tensor
 from ..._tracing.record import apply
+from ...func._vmap import mapped
 from .. import forward_ad
 from .._function import Function
 from .jacobians import Mismatch, array_of, needs, outputs_of
@@ -53,8 +54,6 @@ def _same_batch(output: int, i: int, advice: str, got: Any, each: list[Any]) -> 
 
 def check_batched_forward(func: Any, args: Any) -> None:
     """Whether tangents of several directions at once are those of one at a time."""
-    from ...func._vmap import mapped
-
     rng = np.random.default_rng(0)
     for i, x in enumerate(args):
         if not needs(x):
