@@ -17,7 +17,8 @@ import numpy as np
 
 from leafax.functional.program.transformation import transformation
 
-from .._autograd.graph import keep_over_cut
+from .._autograd.graph.residual_plan import residual_plan
+from .._autograd.graph.saved_residuals import save_residuals
 from .._core.faults import Pending, check_faults
 from .._core.host_transfer import placed
 from .._core.locks import ended, running, sharing
@@ -187,7 +188,7 @@ def _begin(trace: Trace, want: tuple[Any, ...]) -> Any:
             keep = walk.keep  # type: ignore[union-attr]
         if keep is None:
             asked = count_traced()
-            keep = keep_over_cut.to_keep(trace, graph)
+            keep = residual_plan(trace, graph)
             if count_traced() != asked:  # other threads may have taken tensors meanwhile
                 return _begin(trace, want)
             if untouched:
@@ -241,7 +242,7 @@ def _end(
         if t._trace is trace and (place := places.get(t._v.index)) is not None:
             t._array = outputs[place]  # else another thread gave it a value meanwhile
     if recipe.saves:
-        keep_over_cut.keep(trace, recipe, outcome, live)
+        save_residuals(trace, recipe, outcome, live)
     _leave(trace, live)
 
 

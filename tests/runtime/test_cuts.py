@@ -453,7 +453,7 @@ def test_what_cannot_be_run_fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
     w = leafax.ones(3, requires_grad=True)
     y = w * 2
     with monkeypatch.context() as patch:
-        patch.setattr(leafax._autograd.graph.keep_over_cut, "to_keep", fail)
+        patch.setattr(leafax._runtime.cut, "residual_plan", fail)
         with pytest.raises(TypeError, match="no such gradient"):
             y.tolist()
     assert (w + 1).tolist() == [2.0, 2.0, 2.0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from leafax.functional.ops.shape.strides import VIEW_RULES, Layout, contiguous_strides
+from leafax.functional.ops.shape.strides import Layout, contiguous_strides
+from leafax.functional.ops.shape.view_rules import VIEW_RULES
 from leafax.functional.program.program import Slot
 
 from ..strides.channels_last import strides_in, suggested

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leafax.functional.ops.shape.strides import VIEW_RULES, Layout, contiguous_strides
+from leafax.functional.ops.shape.strides import Layout, contiguous_strides
+from leafax.functional.ops.shape.view_rules import VIEW_RULES
 from leafax.functional.program.op import TABLE, Op
 from leafax.functional.program.program import Slot
 
