@@ -18,7 +18,7 @@ BY_USERS: list[int] = []  # the levels that `autograd.forward_ad` opened
 
 
 class Duals(dict[int, Any]):
-    """A tensor's tangents by level."""
+    """Hold a tensor's tangents by level."""
 
     __slots__ = ("__weakref__",)
 

@@ -24,7 +24,7 @@ from ..func._running import debug_unwrap
 
 
 class _State:
-    """The mode, which is the process's: this thread has it from now on, others as they start."""
+    """Hold the process's mode: this thread has it from now on, others as they start."""
 
     enabled = False
     check_nan = True
@@ -43,7 +43,7 @@ _makers: WeakKeyDictionary[State, Any] = WeakKeyDictionary()  # `_made_by`, of s
 
 
 class Watch:
-    """Looks for NaN in what nodes pass on."""
+    """Look for NaN in what nodes pass on."""
 
     def see(self, node: Any, passed: Any) -> None:
         """Raise PyTorch's error if a gradient that `node` passes on holds a NaN."""
@@ -62,7 +62,7 @@ class Watch:
 
 
 def _all_examples(grad: Any) -> Any:
-    """The gradient; inside a `vmap` that of all examples."""
+    """Return the gradient; inside a `vmap` that of all examples."""
     if local.vmap is None:
         return grad
     return debug_unwrap(grad)
@@ -83,7 +83,7 @@ def warn(node: Any) -> None:
 
 
 def _made_by(node: Any) -> tuple[tuple[str, str | None], ...]:
-    """The name and lines of a node, of the node whose backward made it, and so on."""
+    """List the name and lines of a node, of the node whose backward made it, and so on."""
     if node is None:
         return ()
     state = getattr(node, "state", None)
@@ -110,7 +110,7 @@ def _tell(text: str) -> None:
 
 
 def forward_stack(node: Any) -> str | None:
-    """The lines that recorded the op of `node`; None where anomaly detection was off."""
+    """Return the lines that recorded the op of `node`; None where anomaly detection was off."""
     made = getattr(node, "_stack", None)
     if made is not None:
         return str(made)
@@ -126,7 +126,7 @@ def note_stack(state: State) -> None:
 
 
 def stack_now() -> str | None:
-    """The user's stack, for a node that is made now; None where anomaly detection is off."""
+    """Return the user's stack for a node that is made now; None where the detection is off."""
     if not state.enabled:
         return None
     frames = [f for f in traceback.extract_stack() if not is_library_file(f.filename)]
@@ -134,7 +134,7 @@ def stack_now() -> str | None:
 
 
 def parent_now() -> Any:
-    """What the backward pass of this thread is running, for a node that is made now; or None."""
+    """Return the node that this thread's backward pass runs, for one that is made now; or None."""
     return current_node() if state.enabled else None
 
 
@@ -158,7 +158,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Within the block, a NaN that appears in backward raises and names the op that made it.
+    """Raise within the block for a NaN that appears in backward, and name the op that made it.
 
     >>> import warnings, leafax
     >>> x = leafax.tensor([0.0], requires_grad=True)
@@ -187,12 +187,12 @@ class detect_anomaly:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on in this thread."""
+    """Tell if anomaly detection is on in this thread."""
     return bool(state.enabled)
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether it looks for NaN."""
+    """Tell if anomaly detection looks for NaN."""
     return bool(state.check_nan)
 
 

@@ -1,4 +1,4 @@
-"""The context of an `autograd.Function` call: what `ctx` offers, and the graph node it is."""
+"""The context of an `autograd.Function` call: the user's `ctx`, and a node of the graph."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PURE_VIEW = (
 
 
 class FunctionCtx(ContextInBackward):
-    """Passed to `forward` and `backward` as `ctx`; it is the outputs' `grad_fn`.
+    """Serve `forward` and `backward` as `ctx`, and the outputs as their `grad_fn`.
 
     Attributes:
       needs_input_grad: for each argument of forward, whether a gradient for it is needed.
@@ -74,7 +74,7 @@ class FunctionCtx(ContextInBackward):
         self.non_differentiable = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
-        """Nothing: memory that tensors share is known."""
+        """Do nothing but warn: memory that tensors share is known."""
         warnings.warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically "
             "tracked. Note that calls to `set_()` are not tracked",
@@ -83,7 +83,7 @@ class FunctionCtx(ContextInBackward):
         )
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether missing gradients reach backward as zeros (the default) or as None.
+        """Set if missing gradients reach backward as zeros, the default, or as None.
 
         Raises:
           TypeError: for what is no bool.
@@ -148,7 +148,7 @@ class FunctionCtx(ContextInBackward):
         return marked
 
     def refuse_inputs_saved(self, outputs: tuple[Any, ...], tensors: list[Any]) -> None:
-        """With a `setup_context`, an input that is an output must not be saved.
+        """Raise if an input that is an output is saved by a `setup_context`.
 
         Unless it was written to, or is cut off as an output.
         """
@@ -165,7 +165,7 @@ class FunctionCtx(ContextInBackward):
             )
 
     def _prepare(self, outputs: tuple[Any, ...], tensors: list[Any]) -> list[Any]:
-        """The outputs, none of them an untouched input: those are viewed."""
+        """Return the outputs, with views in place of untouched inputs."""
         inputs = {id(t) for t in tensors}
         dirty = {id(t) for t in self.dirty_tensors or ()}
         plain = {id(t) for t in self.non_differentiable or ()}
@@ -274,7 +274,7 @@ def _tracked(t: Any) -> bool:
 
 
 def _is_leaf(t: Any) -> bool:
-    """Whether `t` requires grad and had no history when it was last asked for it."""
+    """Tell if `t` requires grad and had no history when it was last asked for it."""
     if t._stale is not None and t._store is not None:
         return bool(t._tracked and was_leaf(t))
     return bool(t._tracked and t._v.role <= LEAF)

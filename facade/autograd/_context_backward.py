@@ -97,6 +97,6 @@ class ContextInBackward(SavesTensors):
         return fit(self.name(), i, grad, kind)
 
     def free(self) -> None:
-        """Let go of the saved tensors: a backward pass has run."""
+        """Drop the saved tensors, since a backward pass has run."""
         if self._saved:
             self.freed, self._saved = True, None

@@ -15,7 +15,7 @@ from ._context import FunctionCtx
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """The edge at which gradients for `tensor` arrive; `autograd.grad` takes it as an input."""
+    """Return the edge at which gradients for `tensor` arrive, an input of `autograd.grad`."""
     if not tensor.requires_grad:
         raise RuntimeError(
             "It is not possible to get the gradient edge for a Tensor that does not require "

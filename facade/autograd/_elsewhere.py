@@ -1,4 +1,4 @@
-"""What `torch.autograd.graph` offers for PyTorch's compiler and for CUDA's streams."""
+"""Functions of `torch.autograd.graph` for PyTorch's compiler and for CUDA's streams."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def region_activation_memory_budget(budget: float) -> AbstractContextManager[Non
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Nothing: XLA orders what runs, so gradients are never of another stream."""
+    """Do nothing: XLA orders what runs, so gradients are never of another stream."""
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Nothing: XLA orders what runs, so no stream of a capture can be stale."""
+    """Do nothing: XLA orders what runs, so no stream of a capture can be stale."""

@@ -24,7 +24,7 @@ from ._function_vmap import any_differs, apply_in_vmap, check_mappable
 
 
 class FunctionMeta(type):
-    """Makes the context class `<Name>Backward` of each Function."""
+    """Make the context class `<Name>Backward` of each Function."""
 
     def __init__(cls, name: str, bases: Any, attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
@@ -71,7 +71,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     def __getattr__(self, attribute: str) -> Any:
-        """What a context has: to PyTorch an instance is one, of a call that never takes place."""
+        """Look an attribute up in a context: to PyTorch an instance is one, of no call."""
         if not attribute.startswith("__"):
             if "_ctx" not in self.__dict__:
                 self._ctx = self._backward_cls()  # type: ignore[attr-defined]
@@ -84,11 +84,11 @@ class Function(metaclass=FunctionMeta):
         )
 
     def name(self) -> str:
-        """The class's name."""
+        """Return the class's name."""
         return type(self).__name__
 
     def _register_hook_dict(self, tensor: Any) -> None:
-        """Nothing: no gradient will arrive here."""
+        """Do nothing: no gradient will arrive here."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
@@ -111,7 +111,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Gradients of the inputs from those of the outputs; override it."""
+        """Compute gradients of the inputs from those of the outputs; override it."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
             "autograd.Function to use it with backward mode AD."
@@ -121,7 +121,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Tangents of the outputs from those of forward's arguments; override it."""
+        """Compute tangents of the outputs from those of forward's arguments; override it."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
             "forward mode AD."
@@ -129,7 +129,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Outputs and their batch dimensions from batches (`in_dims`: theirs); override it."""
+        """Compute outputs and their batch dims from batches (`in_dims`: theirs); override it."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod "
             "or set generate_vmap_rule=True."
@@ -200,12 +200,12 @@ class Function(metaclass=FunctionMeta):
 
 @functools.cache
 def _generated(cls: Any) -> Any:
-    """The class of a Function's nodes inside transforms: PyTorch makes another Function there."""
+    """Make the class of a Function's nodes inside transforms, where PyTorch makes a Function."""
     return type(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), {})
 
 
 def _bind(forward: Any, ctx: Any, args: Any, kwargs: Any) -> Any:
-    """Arguments of `forward` with those given by name in their places.
+    """Put arguments of `forward` that are given by name in their places.
 
     Raises:
       TypeError: as a call of `forward` would, for a name that has no place among them.
@@ -224,7 +224,7 @@ def _bind(forward: Any, ctx: Any, args: Any, kwargs: Any) -> Any:
 
 
 def once_differentiable(fn: Any) -> Any:
-    """Decorator of a `backward` that cannot be differentiated: doing so raises."""
+    """Decorate a `backward` that cannot be differentiated, so that doing so raises."""
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
@@ -257,7 +257,7 @@ def _fake(x: Any) -> Any:
 
 
 class _OnceError(Function):
-    """The identity; its backward raises."""
+    """Return the inputs; backward raises."""
 
     @staticmethod
     def forward(*xs: Any) -> Any:
@@ -275,7 +275,7 @@ class _OnceError(Function):
 
 
 class InplaceFunction(Function):
-    """A Function from before `mark_dirty`; new code subclasses `Function`."""
+    """Keep the name of Functions from before `mark_dirty`; new code subclasses `Function`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from .._storage.tangents import dual_base, get_tangent
 
 
 def carry(cls: Any, ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:
-    """Let the outputs carry the tangents that the Function's rule gives them, level by level."""
+    """Give the outputs the tangents that the Function's rule makes, level by level."""
     for level in local.mode.dual:
         given = [get_tangent(a, level) if isinstance(a, Handle) else None for a in args]
         if any(t is not None for t in given):
@@ -114,7 +114,7 @@ _OTHER = "A custom Function is returning a view but the jvp is not returning a v
 
 
 def _check_view(out: Any, args: tuple[Any, ...], level: int, along: Any) -> None:
-    """A view of an input must have a view of its tangent."""
+    """Raise if a view of an input has no view of its tangent."""
     base, _ = dual_base(out)
     if base is None:
         return

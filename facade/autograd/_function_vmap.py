@@ -19,7 +19,7 @@ _NOTES = "https://pytorch.org/docs/main/notes/extending.func.html"
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's `vmap` rule is told of the running vmap."""
+    """Tell a Function's `vmap` rule about the running vmap."""
 
     batch_size: int
     randomness: str
@@ -78,7 +78,7 @@ def _place(out: Any, dim: int) -> int:
 
 
 def _batch(level: Level, a: Any) -> tuple[Any, int | None]:
-    """`Level.batch_of`, also where only a tangent of `a` differs from example to example."""
+    """Return the batch of `a`, also where only a tangent differs from example to example."""
     if level.batched(a) or not any(level.batched(t) for t in tower(a)):
         return level.batch_of(a)
     return level.whole(a), 0
@@ -118,7 +118,7 @@ def _two(result: Any) -> tuple[Any, Any]:
 
 
 def _history(cls: Any, args: tuple[Any, ...], output: Any) -> Any:
-    """Let gradients inside the vmap go through the Function's `backward`."""
+    """Route gradients inside the vmap through the Function's `backward`."""
     if not local.mode.grad or not any(isinstance(a, Handle) and a._tracked for a in args):  # type: ignore[attr-defined]
         return output
     ctx = cls._backward_cls()
@@ -136,7 +136,7 @@ def _history(cls: Any, args: tuple[Any, ...], output: Any) -> Any:
 
 
 class _Saved:
-    """Stands for the context in one example's `backward` or `jvp`."""
+    """Stand for the context in one example's `backward` or `jvp`."""
 
     def __init__(self, inner: Any, saved: list[Any]) -> None:
         self.__dict__.update({k: v for k, v in inner.__dict__.items() if not k.startswith("_")})

@@ -16,7 +16,7 @@ from .._tracing.record import apply
 def reached(
     outputs: Any, inputs: Any, grads: Any = None, create_graph: bool = False, keep: Any = None
 ) -> Any:
-    """`autograd.grad` that leaves out outputs without gradient, None for what is not reached."""
+    """Take gradients of those outputs that have one; None for inputs that are not reached."""
     given = (None,) * len(outputs) if grads is None else grads
     pairs = [
         (o, g) for o, g in zip(outputs, given, strict=True) if o is not None and o.requires_grad
@@ -32,7 +32,7 @@ def reached(
 def one_by_one(
     outputs: Any, inputs: Any, create_graph: bool, strict: bool
 ) -> tuple[tuple[Any, ...], ...]:
-    """For each output its Jacobians by the inputs."""
+    """Compute each output's Jacobians by the inputs, row by row."""
     found = []
     for i, out in enumerate(outputs):
         rows: list[list[Any]] = [[] for _ in inputs]
@@ -61,7 +61,7 @@ def one_by_one(
 
 
 def at_once(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Any, ...], ...]:
-    """The same as pieces of one tensor for each input, as PyTorch's `vectorize` has them."""
+    """Compute Jacobians as pieces of one tensor an input, as PyTorch's `vectorize` does."""
     if not outputs:
         raise AssertionError("Expected at least one tensor")
     sizes = [o.numel() for o in outputs]
@@ -81,7 +81,7 @@ def at_once(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Any, .
 
 
 def _elements(out: Any) -> Iterator[tuple[Any, Any]]:
-    """For each element all of them in a row, and a gradient that is 1 there.
+    """Yield for each element all of them in a row, and a gradient that is 1 there.
 
     The same calls for each: to take the element itself is another for each number of elements,
     whose gradient is to be traced.
@@ -97,7 +97,7 @@ def _stack(rows: list[Any]) -> Any:
 
 
 def _construct_standard_basis_for(tensors: Any, tensor_numels: Any) -> tuple[Any, ...]:
-    """For each tensor its columns of the identity matrix on all elements of all tensors."""
+    """Make each tensor's columns of the identity matrix on all elements of all tensors."""
     if not tensors:
         raise AssertionError("Expected at least one tensor")
     total, start, found = sum(tensor_numels), 0, []

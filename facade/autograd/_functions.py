@@ -9,7 +9,7 @@ from ._function import Function
 
 
 class Resize(Function):
-    """`Resize.apply(x, sizes)`: a copy of `x` in another shape of as many elements."""
+    """Copy a tensor into another shape of as many elements: `Resize.apply(x, sizes)`."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Any, sizes: tuple[int, ...]) -> Any:

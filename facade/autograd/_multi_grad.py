@@ -14,7 +14,7 @@ from .._core.trie import local
 
 
 class _MultiHandle:
-    """Removes the hooks of one `register_multi_grad_hook`."""
+    """Remove the hooks of one `register_multi_grad_hook`."""
 
     def __init__(self, handles: Sequence[Any]) -> None:
         self.handles = tuple(handles)
@@ -95,5 +95,5 @@ def register_multi_grad_hook(
 
 
 def current_task() -> Any:
-    """The backward pass that is walking in this thread."""
+    """Return the backward pass that is walking in this thread."""
     return local.tasks[-1]

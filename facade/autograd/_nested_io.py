@@ -1,4 +1,4 @@
-"""`NestedIOFunction`: what PyTorch keeps of functions with lists of tensors from before `apply`."""
+"""`NestedIOFunction`: functions with lists of tensors, from before PyTorch had `apply`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _unknown(x: Any, accepted: str) -> ValueError:
 
 
 def _tensors(x: Any, or_none: bool = False) -> Iterator[Any]:
-    """The tensors of a structure in order; None among them if that counts as one."""
+    """Yield the tensors of a structure in order, with None if that counts as one."""
     if isinstance(x, Handle) or (x is None and or_none):
         yield x
     elif isinstance(x, (list, tuple)):
@@ -35,7 +35,7 @@ def _tensors(x: Any, or_none: bool = False) -> Iterator[Any]:
 
 
 def _mapped(x: Any, fn: Callable[[Any], Any]) -> Any:
-    """The structure with `fn` of each tensor."""
+    """Return the structure with `fn` of each tensor."""
     if isinstance(x, Handle):
         return fn(x)
     if x is None:
@@ -49,7 +49,7 @@ def _mapped(x: Any, fn: Callable[[Any], Any]) -> Any:
 
 
 def _nested(flat: Any, like: Any) -> Any:
-    """Tensors in a row as lists and tuples nested as `like`."""
+    """Nest tensors in a row as `like` is nested."""
 
     def take(rest: Any, proto: Any) -> tuple[Any, Any]:
         if not isinstance(proto, (list, tuple)):
@@ -66,7 +66,7 @@ def _nested(flat: Any, like: Any) -> Any:
 
 
 class NestedIOFunction(Function):
-    """A `Function` of nested lists and tuples of tensors, as PyTorch had them before `apply`.
+    """Keep the name of Functions of nested lists and tuples of tensors, from before `apply`.
 
     Kept for its name: PyTorch has no engine for such functions any more, so calling one raises
     `AttributeError` there and here. Use `Function`.
@@ -93,14 +93,14 @@ class NestedIOFunction(Function):
     __call__ = _do_forward
 
     def forward(self, *args: Any) -> Any:  # type: ignore[override]
-        """What `forward_extended` returns for the inputs without their history, in a row."""
+        """Return in a row what `forward_extended` does for the inputs without their history."""
         result = self.forward_extended(*_mapped(self._nested_input, lambda t: t.data))  # type: ignore[func-returns-value]
         del self._nested_input
         self._nested_output = result
         return tuple(_tensors(result))
 
     def backward(self, *gradients: Any) -> Any:  # type: ignore[override]
-        """What `backward_extended` returns, in a row."""
+        """Return in a row what `backward_extended` does."""
         nested = _nested(gradients, self._nested_output)
         return tuple(_tensors(self.backward_extended(*nested), or_none=True))  # type: ignore[func-returns-value]
 
@@ -111,7 +111,7 @@ class NestedIOFunction(Function):
 
     @property
     def saved_tensors(self) -> Any:
-        """What was saved, nested as it was."""
+        """Return the saved tensors, nested as they were."""
         return _nested(super().__getattr__("saved_tensors"), self._to_save_nested)
 
     def mark_dirty(self, *args: Any, **kwargs: Any) -> None:
@@ -123,11 +123,11 @@ class NestedIOFunction(Function):
         self.non_differentiable = tuple(_tensors((args, kwargs)))
 
     def forward_extended(self, *input: Any) -> None:
-        """The user's forward, of nested tensors."""
+        """Compute the nested outputs; override it."""
         raise NotImplementedError
 
     def backward_extended(self, *grad_output: Any) -> None:
-        """The user's backward, of nested gradients."""
+        """Compute the nested gradients; override it."""
         raise NotImplementedError
 
 

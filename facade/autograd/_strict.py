@@ -1,4 +1,4 @@
-"""What strict mode of `autograd.functional` refuses, in PyTorch's words."""
+"""Checks of strict mode in `autograd.functional`, in PyTorch's words."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _STAGE = {
 
 
 def check_requires_grad(tensors: Any, kind: str, strict: bool) -> None:
-    """In strict mode, raise for a tensor that nothing can be differentiated through."""
+    """Raise in strict mode for a tensor that nothing can be differentiated through."""
     if not strict:
         return
     for i, t in enumerate(tensors):
@@ -62,7 +62,7 @@ def check_requires_grad(tensors: Any, kind: str, strict: bool) -> None:
 
 
 def fill_in_zeros(grads: Any, like: Any, strict: bool, create_graph: bool, stage: str) -> Any:
-    """Zeros for the gradients that are None; in strict mode an error for them."""
+    """Fill in zeros for the gradients that are None; raise in strict mode."""
     found = []
     for i, (g, t) in enumerate(zip(grads, like, strict=True)):
         if g is None:

@@ -18,7 +18,7 @@ from .._tracing.inputs import from_array
 
 
 class ImperativeEngine:
-    """What code written for PyTorch asks of its engine, `Variable._execution_engine`."""
+    """Answer what code for PyTorch asks of its engine, `Variable._execution_engine`."""
 
     def queue_callback(self, callback: Callable[[], Any], /) -> None:
         """Call `callback` when the innermost backward pass of this thread is over.
@@ -31,7 +31,7 @@ class ImperativeEngine:
         local.tasks[-1].callbacks.append(callback)
 
     def is_checkpoint_valid(self) -> bool:
-        """Whether a reentrant checkpoint may run: not within `grad` or `backward(inputs=...)`."""
+        """Tell if a reentrant checkpoint may run: not within `grad` or `backward(inputs=...)`."""
         return all(task.captures is None for task in local.tasks)
 
 
@@ -41,7 +41,7 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """Returns a tensor on the same data; `volatile` is ignored with a warning, as in PyTorch."""
+    """Return a tensor on the same data; `volatile` is ignored with a warning, as in PyTorch."""
 
     _execution_engine = ImperativeEngine()
 

@@ -16,7 +16,7 @@ _current_level = -1
 
 
 class UnpackedDualTensor(NamedTuple):
-    """The value of a dual tensor, and its tangent or None."""
+    """Hold the value of a dual tensor, and its tangent or None."""
 
     primal: Any
     tangent: Any
@@ -54,7 +54,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """A tensor with the values of `tensor` that carries `tangent` through what follows.
+    """Make a tensor with the values of `tensor` that carries `tangent` through what follows.
 
     Args:
       tensor, tangent: floating point or complex, of the same shape. The result shares the
@@ -86,7 +86,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 
 def made_dual(tensor: Any, tangent: Any, level: int | None = None) -> Any:
-    """`make_dual` of what is known to fit, also inside `vmap`."""
+    """Make a dual tensor of what is known to fit, also inside `vmap`."""
     if level is None:
         level = _current_level
     if level and level >= len(_levels.BY_USERS):
@@ -95,7 +95,7 @@ def made_dual(tensor: Any, tangent: Any, level: int | None = None) -> Any:
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value of a dual tensor (sharing its storage), and its tangent, None if it has none."""
+    """Return the value of a dual tensor, which shares its storage, and its tangent or None."""
     if level is None:
         level = _current_level
     if level < 0:
@@ -119,7 +119,7 @@ def _number(level: int) -> int:
 
 
 class dual_level(_Scope):
-    """A level for a block or a function: where it ends, tangents end.
+    """Open a level for a block or a function: where it ends, tangents end.
 
     >>> import leafax.autograd.forward_ad as fwAD
     >>> with fwAD.dual_level() as level:
@@ -135,7 +135,7 @@ class dual_level(_Scope):
 
 
 def _is_fwd_grad_enabled() -> bool:
-    """Whether ops carry tangents on; within `_set_fwd_grad_enabled(False)` they do not."""
+    """Tell if ops carry tangents on; within `_set_fwd_grad_enabled(False)` they do not."""
     return _levels.opened.enabled and not local.mode.inference
 
 

@@ -37,7 +37,7 @@ def _as_tuple(x: Any, arg: str, fn: str | None) -> tuple[bool, tuple[Any, ...]]:
 
 
 def _fresh(inputs: Any, create_graph: bool, need_graph: bool) -> tuple[Any, ...]:
-    """New tensors, so that those given are told from those that the function captured."""
+    """Make new tensors, so that those given are told from those that the function captured."""
     return tuple(
         t.view_as(t) if create_graph and t.requires_grad
         else t.detach().requires_grad_() if need_graph else t.detach()
@@ -92,7 +92,7 @@ def vjp(
     func: Callable[..., Any], inputs: _Tensors, v: Any = None, create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """`func(*inputs)`, and the product of `v` with its Jacobian."""
+    """Compute `func(*inputs)`, and the product of `v` with its Jacobian."""
     with enable_grad():
         many_in, inputs = _as_tuple(inputs, "inputs", "vjp")
         inputs = _fresh(inputs, create_graph, True)
@@ -114,7 +114,7 @@ def jvp(
     func: Callable[..., Any], inputs: _Tensors, v: Any = None, create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """`func(*inputs)`, and the product of its Jacobian with `v`."""
+    """Compute `func(*inputs)`, and the product of its Jacobian with `v`."""
     with enable_grad():
         many_in, inputs = _as_tuple(inputs, "inputs", "jvp")
         inputs = _fresh(inputs, create_graph, True)
@@ -139,7 +139,7 @@ def jacobian(
     func: Callable[..., Any], inputs: _Tensors, create_graph: bool = False, strict: bool = False,
     vectorize: bool = False, strategy: str = "reverse-mode",
 ) -> Any:  # fmt: skip
-    """The Jacobian of `func`: one tensor of shape `output.shape + input.shape` a pair.
+    """Compute the Jacobian of `func`: a tensor of shape `output.shape + input.shape` a pair.
 
     Args:
       strict: raise where an output does not depend on an input, instead of returning zeros.
@@ -180,7 +180,7 @@ def jacobian(
 
 
 def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> Any:
-    """The Jacobian by forward mode, all columns at once; lists where PyTorch has lists."""
+    """Compute the Jacobian by forward mode, all columns at once; lists where PyTorch has lists."""
     if strict:
         raise RuntimeError(
             'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are '
@@ -228,7 +228,7 @@ def hessian(
     func: Callable[..., Any], inputs: _Tensors, create_graph: bool = False, strict: bool = False,
     vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:  # fmt: skip
-    """The Hessian of `func`, which returns a tensor of one element."""
+    """Compute the Hessian of `func`, which returns a tensor of one element."""
     many, inputs = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
@@ -264,7 +264,7 @@ def vhp(
     func: Callable[..., Any], inputs: _Tensors, v: Any = None, create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """`func(*inputs)`, and the product of `v` with its Hessian."""
+    """Compute `func(*inputs)`, and the product of `v` with its Hessian."""
     with enable_grad():
         many, inputs, v, out, jac = _first(func, inputs, v, create_graph, strict, "vhp")
     with set_grad_enabled(create_graph or local.mode.enabled):
@@ -277,7 +277,7 @@ def hvp(
     func: Callable[..., Any], inputs: _Tensors, v: Any = None, create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """`func(*inputs)`, and the product of its Hessian with `v`."""
+    """Compute `func(*inputs)`, and the product of its Hessian with `v`."""
     with enable_grad():
         many, inputs, v, out, jac = _first(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(zeros(t._v).requires_grad_() for t in inputs)

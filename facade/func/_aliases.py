@@ -1,4 +1,4 @@
-"""What a mapped function returns of its arguments: views of the batch, not copies.
+"""Views of the batch in place of results that are views of an example.
 
 An argument that comes back is the batch itself, a view of it is the same view of the batch, one
 dimension up, and what all examples share is expanded. So writes to a result reach the argument,
@@ -28,7 +28,7 @@ _NARROW = TABLE["narrow"].fn
 
 
 class Alias(NamedTuple):
-    """A result that reads the memory of an example: `lens` leads to it.
+    """Describe a result that reads the memory of an example: `lens` leads to it.
 
     Attributes:
       dim: the mapped dimension of the batch; None if it is the same for all examples.
@@ -45,7 +45,7 @@ class Alias(NamedTuple):
 
 
 def alias(out: Any, examples: list[Example]) -> Alias | None:
-    """How `out` is one of these examples, or a view of one.
+    """Tell how `out` is one of these examples, or a view of one.
 
     None if it is not, or if that view cannot be told of the batch.
     """
@@ -75,7 +75,7 @@ def alias(out: Any, examples: list[Example]) -> Alias | None:
 
 
 def tied(outs: list[Any], own: list[int]) -> dict[int, tuple[int, Alias]]:
-    """Which of these results can be had from another one: that one's place, and how.
+    """Find the results that are another one or a view of it, with its place and the way to it.
 
     Args:
       own: the places of those that are no views of the arguments.
@@ -96,13 +96,13 @@ def tied(outs: list[Any], own: list[int]) -> dict[int, tuple[int, Alias]]:
 
 
 class Views:
-    """Makes views of batches; several results of one `split` come from one call."""
+    """Make views of batches; several results of one `split` come from one call."""
 
     def __init__(self) -> None:
         self._many: dict[Any, Any] = {}
 
     def view(self, found: Alias, out_dim: int, size: int) -> Any:
-        """The view of the whole batch, of this many examples along `out_dim`."""
+        """Return the view of the whole batch, of this many examples along `out_dim`."""
         x = found.batch
         if found.dim is None:
             return x.expand(size, *x.shape)
@@ -132,12 +132,12 @@ class Views:
 
 
 def _name(op: Op) -> str:
-    """The rule's name: a slice of step 1 is taken as `narrow` is."""
+    """Return the rule's name: a slice of step 1 is taken as `narrow` is."""
     return "narrow" if op.fn is _NARROW else op.name
 
 
 def _up(d: Any) -> Any:
-    """A dimension of an example, as one of the batch; or several."""
+    """Return a dimension of an example as one of the batch; or several."""
     if isinstance(d, int):
         return d + 1 if d >= 0 else d
     return tuple(_up(x) for x in d)
@@ -154,7 +154,7 @@ def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
 
 
 def _whole(x: Any, size: Any) -> list[int]:
-    """A size without -1."""
+    """Return a size with the length that -1 stands for."""
     rest = math.prod(s for s in size if s != -1)
     return [math.prod(x.shape[1:]) // rest if s == -1 and rest else s for s in size]
 
@@ -187,7 +187,7 @@ def _diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 
 def _reshape(x: Any, shape: Any) -> Any:
-    """A view, where there is one; its node says so."""
+    """Return a view where there is one, so that its node says so."""
     size = (x.shape[0], *_whole(x, shape))
     if after(TABLE["view"], layout(x), (size,), {}) is None:
         return x.reshape(size)

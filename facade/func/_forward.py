@@ -49,7 +49,7 @@ def _check(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
 
 
 def tangents_of(outs: list[Any], ins: list[Any], given: list[Any]) -> list[Any]:
-    """The derivative of `outs` along `given`, a tangent for each of `ins`."""
+    """Differentiate `outs` along `given`, a tangent for each of `ins`."""
     dummies = [_stand_in(o) if o._tracked else None for o in outs]
     live = [(o, u) for o, u in zip(outs, dummies, strict=True) if u is not None]
     if not live:
@@ -69,7 +69,7 @@ def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False,
     has_aux: bool = False,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """`func`'s value at `primals`, and its derivative along `tangents`.
+    """Compute `func`'s value at `primals`, and its derivative along `tangents`.
 
     Args:
       func: a function of tensors that returns a tree of tensors; with `has_aux`, a pair of it
@@ -144,7 +144,7 @@ def _settle(x: Any, private: list[Any]) -> Any:
 
 
 def _zero_leaves(x: Any) -> list[Any]:
-    """The leaves that `tangents_of` made: nobody but the graph holds them."""
+    """Find the leaves that `tangents_of` made: nobody but the graph holds them."""
     return [t for t in _leaves(x) if getattr(t, "_stand_in", False)]
 
 
@@ -176,7 +176,7 @@ def _check_point(func: Callable[..., Any], primals: Any, flat: list[Any]) -> Non
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """`func`'s value at `primals`, and the linear function of tangents there.
+    """Compute `func`'s value at `primals`, and the linear function of tangents there.
 
     `func` is recorded once; each call of the linear function records its derivative.
     """

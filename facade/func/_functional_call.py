@@ -59,7 +59,7 @@ def functional_call(
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the buffers of models of one class, stacked for `vmap`.
+    """Stack the parameters and the buffers of models of one class, for `vmap`.
 
     Args:
       models: anything with PyTorch's `named_parameters()` and `named_buffers()`.
@@ -133,7 +133,7 @@ def _named(module: Any, method: str) -> Any:
 
 
 def _tied(own: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
-    """`tensors` with the value of one path given to all paths of the same tensor."""
+    """Give the value of one path to all paths of the same tensor."""
     names: dict[int, list[str]] = {}
     for name, t in own.items():
         names.setdefault(id(t), []).append(name)

@@ -17,7 +17,7 @@ from ._trees import flatten, unflatten
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """`func` without writes to its arguments, but for one at its end to each that it wrote to.
+    """Make a `func` that writes to its arguments only at its end, once to each that it wrote to.
 
     Recorded programs have no writes anyway, so this changes what a program is in nothing; it is
     here for those who compose it with other transforms.
@@ -81,7 +81,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
 
 def _of_argument(out: Any, back: list[tuple[Any, Any]]) -> Any:
-    """A result; one that is, or views, the stand-in of an unwritten argument is so of that.
+    """Return a result; what is, or views, the stand-in of an unwritten argument is so of that.
 
     Args:
       back: those stand-ins, each with its argument.
@@ -114,5 +114,5 @@ def _reshape(x: Any, written: Any, strides: tuple[int, ...]) -> None:
 
 
 def _copy(x: Any) -> Any:
-    """The same value in a storage of its own; nothing is copied."""
+    """Return the same value in a storage of its own; nothing is copied."""
     return x.clone() if x._tracked else copy_tangents(x, snapshot(x))

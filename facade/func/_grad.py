@@ -30,7 +30,7 @@ NO_HOOKS = (
 def gradients(
     outs: Any, ins: Any, cotangents: Any, retain_graph: bool = True, create_graph: bool = True
 ) -> list[Any]:
-    """Gradients, zeros where there is no way from `ins` to `outs`."""
+    """Take gradients, zeros where there is no way from `ins` to `outs`."""
     pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o._tracked]
     if not pairs:
         return [zeros_of(t) for t in ins]
@@ -66,7 +66,7 @@ def _choose(args: tuple[Any, ...], argnums: Any) -> tuple[Any, ...]:
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns `func`'s gradient and its value.
+    """Make a function that returns `func`'s gradient and its value.
 
     Args:
       func: returns a tensor of one element; with `has_aux`, a pair of it and anything.
@@ -119,7 +119,7 @@ def grad_and_value(
 def grad(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns `func`'s gradient with respect to the arguments `argnums`.
+    """Make a function that returns `func`'s gradient with respect to the arguments `argnums`.
 
     >>> import leafax
     >>> leafax.func.grad(leafax.sin)(leafax.tensor(0.0))
@@ -136,7 +136,7 @@ def grad(
 
 
 def _cotangent(g: Any, out: Any) -> Any:
-    """What `vjp_fn` was given for an output: None stands for 1 where that is of one element."""
+    """Return the gradient of an output; None stands for 1 where that has one element."""
     if g is None:
         if out.numel() != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -147,7 +147,7 @@ def _cotangent(g: Any, out: Any) -> Any:
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """`func`'s value, and the function that pulls cotangents of it back.
+    """Compute `func`'s value, and the function that pulls cotangents of it back.
 
     Returns:
       `(output, vjp_fn)`, with `has_aux` `(output, vjp_fn, aux)`. `vjp_fn(*cotangents)` takes

@@ -22,7 +22,7 @@ from ._vmap import vmap
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
-    """For each tensor its part of the identity matrix on all elements of all tensors.
+    """Make each tensor's part of the identity matrix on all elements of all tensors.
 
     Inside an outer `vmap` it is batched as the tensor is, so that its rows may be written to.
     """
@@ -50,7 +50,7 @@ def jacrev(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False,
     chunk_size: int | None = None, _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
-    """The Jacobian of `func` by reverse mode: one pull a row, all rows at once.
+    """Make the Jacobian of `func` by reverse mode: one pull a row, all rows at once.
 
     Returns:
       A function that returns a tree like `func`'s output, each tensor of it replaced by one
@@ -94,7 +94,7 @@ def jacrev(
 
 
 def _pulled(pull: Callable[..., Any], outs: list[Any], chunk_size: int | None) -> Any:
-    """The rows for all elements of `outs`, as a list of tensors and the tree that they make up.
+    """Pull a row for each element of `outs`; return tensors and the tree that they make up.
 
     One at a time they need no `vmap`, and are held by none of its rules.
     """
@@ -110,7 +110,7 @@ def jacfwd(
     func: Callable[..., Any], argnums: int | tuple[int, ...] | None = 0, has_aux: bool = False, *,
     randomness: str = "error",
 ) -> Callable[..., Any]:  # fmt: skip
-    """The Jacobian of `func` by forward mode: one push a column, all columns at once.
+    """Make the Jacobian of `func` by forward mode: one push a column, all columns at once.
 
     Args:
       argnums: which arguments to differentiate; None is all of them, as a tuple.
@@ -158,7 +158,7 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """The Hessian of `func`: forward mode over reverse mode.
+    """Make the Hessian of `func`: forward mode over reverse mode.
 
     >>> import leafax
     >>> leafax.func.hessian(lambda x: (x**3).sum())(leafax.tensor([1.0, 2.0]))

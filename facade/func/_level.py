@@ -1,4 +1,4 @@
-"""What a running `vmap` knows: its examples, what depends on them, and how to map steps.
+"""One running `vmap`: its examples, the values that depend on them, and the mapping of steps.
 
 The function is recorded on the first example of each argument. What it recorded so far can be
 mapped over all examples at any time (`whole`): that gives the batch that an intermediate result
@@ -49,7 +49,7 @@ _BY_PARAMETERS = frozenset({"bernoulli", "normal", "binomial", "poisson", "multi
 
 
 class Example(NamedTuple):
-    """The first example of a batch, whose mapped dimension is `dim`.
+    """Hold the first example of a batch, whose mapped dimension is `dim`.
 
     Attributes:
       version: that of the example at first.
@@ -64,12 +64,12 @@ class Example(NamedTuple):
 
     @property
     def writes(self) -> int:
-        """How many writes to the example there were."""
+        """Count the writes to the example."""
         return 0 if self.version is None else self.first._version - self.version
 
 
 class Level:
-    """One running vmap.
+    """Hold the examples of one running vmap and map its steps over the batches.
 
     Attributes:
       size: how many examples there are.
@@ -95,16 +95,16 @@ class Level:
 
     @property
     def refusal_of_random(self) -> str:
-        """What is said of random ops in randomness error mode."""
+        """Return the message for random ops in randomness error mode."""
         return RANDOM_IN_OLDER if self.older else RANDOM
 
     def begin(self) -> None:
-        """From here on, steps belong to the mapped function."""
+        """Count the steps from here on as those of the mapped function."""
         self.region = Region()
         self._seen = local.trace.state
 
     def example(self, batch: Any, dim: int) -> Any:
-        """The first example of a batch: it stands for all while the function is recorded."""
+        """Take the first example of a batch: it stands for all while the function is recorded."""
         with enable_grad():  # the function may record gradients where its caller does not
             first = apply(_first(dim), batch)
         for whole, part in zip(tower(batch), tower(first), strict=True):
@@ -123,11 +123,11 @@ class Level:
         self._batched.add(value.index)
 
     def batched(self, t: Any) -> bool:
-        """Whether a tensor differs from example to example."""
+        """Tell if a tensor differs from example to example."""
         return self.differs(enter(t, local.trace))
 
     def differs(self, value: Value) -> bool:
-        """Whether a value of the trace does."""
+        """Tell if a value of the trace differs from example to example."""
         states: list[State] = []
         state: State | None = local.trace.state
         while state is not None and state is not self._seen and state is not self.region.start:
@@ -148,7 +148,7 @@ class Level:
         return value.index in self._batched
 
     def batch_of(self, t: Any) -> tuple[Any, int | None]:
-        """The batch that `t` stands for and its mapped dimension; `t` and None if it is none."""
+        """Return the batch that `t` stands for and its mapped dimension; else `t` and None."""
         if not self.batched(t):
             return t, None
         value = enter(t, local.trace)
@@ -158,7 +158,7 @@ class Level:
         return self.whole(t), 0
 
     def whole(self, t: Any, dim: int = 0) -> Any:
-        """The batch that `t` stands for, with the examples along `dim`."""
+        """Record the batch that `t` stands for, with the examples along `dim`."""
         parts = list(tower(t))
         return rebuild(t, iter(self.map(parts, [dim] * len(parts))))
 
@@ -216,7 +216,7 @@ class Level:
         return [r if v.requires_grad else bare(r) for r, v in zip(results, values, strict=True)]
 
     def _splitting(self) -> Any:
-        """What evaluates a step: one that draws does so by a key of each example's own."""
+        """Make the function that evaluates a step; it draws by a key of each example's own."""
         steps = self.region.steps()
         keys = {s.values[0].index for s in steps if _op_name(s) == "next_key"}
 
@@ -242,7 +242,7 @@ class Level:
 
 
 def _lie_as(first: Any, batch: Any, dim: int) -> None:
-    """Let an example have the strides of its batch."""
+    """Give an example the strides of its batch."""
     strides = stride(batch)
     strides = strides[:dim] + strides[dim + 1 :]
     if strides != tuple(contiguous_strides(tuple(first._v.shape))):
@@ -261,7 +261,7 @@ def _first(dim: int) -> Op:
 
 
 def _reads(state: Any, varies: set[int]) -> Any:
-    """Which operands each of a step's values is computed from; None where that may be all.
+    """Tell which operands each of a step's values is computed from; None stands for all.
 
     A tangent of what is linear does not depend on the values, and may be written where they differ.
     """
@@ -273,7 +273,7 @@ def _reads(state: Any, varies: set[int]) -> Any:
 
 
 def draws(state: Any) -> bool:
-    """Whether a step draws random numbers."""
+    """Tell if a step draws random numbers."""
     op = getattr(state.call, "op", None)
     return op is not None and (op.random or getattr(op.fn, "draws", False))
 

@@ -47,7 +47,7 @@ class LevelStack(threading.local, VmapStack):
             local.vmap, local.aside = self, before
 
     def _show(self) -> None:
-        """Let the layers below see the stack where it has a level."""
+        """Show the stack to the layers below where it has a level."""
         local.vmap = self if self.levels else None
 
     def innermost(self, t: Any) -> Level | None:

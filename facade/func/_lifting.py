@@ -21,13 +21,13 @@ from ._trees import flatten, unflatten
 
 @contextmanager
 def tracked(grad: bool = True) -> Iterator[None]:
-    """Inference mode does not reach into a transform; gradients are recorded if `grad` says so."""
+    """Record the block outside of inference mode, with gradients if `grad` says so."""
     with within(Mode.of(grad, False, local.mode.autocast)):
         yield
 
 
 def lift(x: Any) -> Any:
-    """The same value as a tensor whose gradient can be asked for."""
+    """Return the same value as a tensor whose gradient can be asked for."""
     x = normal(x)
     if not x._tracked:
         return leaf(bare(x))
@@ -38,12 +38,12 @@ def lift(x: Any) -> Any:
 
 
 def normal(x: Any) -> Any:
-    """`x`, or a copy where it is an inference tensor, of which autograd is never asked."""
+    """Return `x`, or a copy of an inference tensor, of which autograd is never asked."""
     return bare(x.clone()) if x._v.inference else x
 
 
 def leaf(x: Any) -> Any:
-    """`x` as a leaf that requires grad, inside transforms too; returns it."""
+    """Make `x` a leaf that requires grad, inside transforms too, and return it."""
     if x.is_floating_point() or x.is_complex():
         x._set_role(True)
         return x
@@ -51,12 +51,12 @@ def leaf(x: Any) -> Any:
 
 
 def bare(x: Any) -> Any:
-    """`x` without its graph; tangents of forward mode stay."""
+    """Return `x` without its graph; tangents of forward mode stay."""
     return copy_tangents(x, x.detach())
 
 
 def lift_tree(tree: Any) -> tuple[Any, list[Any]]:
-    """`tree` with lifted tensors, and those tensors."""
+    """Lift all tensors of a tree; return the tree, and those tensors."""
     leaves, treedef = flatten(tree)
     for x in leaves:
         if not isinstance(x, Handle):
@@ -66,7 +66,7 @@ def lift_tree(tree: Any) -> tuple[Any, list[Any]]:
 
 
 def lower(x: Any, private: list[Any]) -> Any:
-    """`x` for the caller: without a graph, if nothing but the `private` leaves is in it."""
+    """Return `x` for the caller: without a graph if only `private` leaves are in it."""
     if not isinstance(x, Handle):
         return x
     out = _lower(x, private)
@@ -98,14 +98,14 @@ def _lower(x: Any, private: list[Any]) -> Any:
 
 
 def end_leaves(leaves: list[Any]) -> list[Any]:
-    """Leaves of a function that has returned: constants to the transforms around it."""
+    """Mark leaves of a function that has returned: transforms around it take them for constants."""
     for t in leaves:
         t._ended = True
     return leaves
 
 
 def lower_tree(tree: Any, private: list[Any]) -> Any:
-    """`lower` for each tensor of what a function returned beside its output."""
+    """Lower each tensor of what a function returned beside its output."""
     leaves, treedef = flatten(tree)
     for x in leaves:
         if not isinstance(x, Handle):

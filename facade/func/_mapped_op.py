@@ -1,4 +1,4 @@
-"""What a `vmap` recorded as one op: the steps of an example, mapped over the batches."""
+"""The op that a `vmap` records: the steps of an example, mapped over the batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AXIS = "leafax_vmap"
 def check_of(
     region: Region, outs: list[Any], level: Level, given: list[Value], dims: tuple[int, ...]
 ) -> Any:
-    """The data-dependent checks of the mapped steps, as one check on the batches; or None."""
+    """Make one check on the batches of the mapped steps' data-dependent checks; or None."""
     if not any(getattr(getattr(s.call, "op", None), "check", None) for s in region.steps()):
         return None
     sites: list[Fault] = []

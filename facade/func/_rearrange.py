@@ -19,11 +19,11 @@ _DOTS = "\u2026"  # an ellipsis as one character
 
 
 class DimensionBindError(Exception):
-    """Sizes of dims that a pattern does not fit."""
+    """Report sizes of dims that a pattern does not fit."""
 
 
 class _Side(NamedTuple):
-    """One side of a pattern.
+    """Hold one side of a parsed pattern.
 
     Attributes:
       groups: the names that each dim is merged of, none for a dim of size 1; or the ellipsis.
@@ -39,7 +39,7 @@ class _Side(NamedTuple):
 
 
 def _name_fault(name: str) -> str:
-    """Why this is no name of a dim, or ""."""
+    """Explain why this is no name of a dim; "" if it is one."""
     if not name.isidentifier():
         return "not a valid python identifier"
     if name.startswith("_") or name.endswith("_"):
@@ -57,7 +57,7 @@ def _name_fault(name: str) -> str:
 
 
 def _words(expression: str) -> list[str]:
-    """Names, numbers, ellipses and parentheses, in order."""
+    """Split an expression into names, numbers, ellipses and parentheses."""
     words, word = [], ""
     for char in expression + " ":
         if char in "() ":
@@ -128,7 +128,7 @@ def _parse(expression: str) -> _Side:
 
 @functools.lru_cache(256)
 def _sides(pattern: str, sized: tuple[str, ...]) -> tuple[_Side, _Side]:
-    """Both sides of a pattern, which fit together."""
+    """Parse both sides of a pattern and check that they fit together."""
     parts = pattern.split("->")
     if len(parts) != 2:
         raise ValueError("Pattern must contain a single '->' separator")
@@ -154,7 +154,7 @@ def _sides(pattern: str, sized: tuple[str, ...]) -> tuple[_Side, _Side]:
 
 
 def _sizes(left: _Side, shape: Sequence[int], lengths: dict[str, int]) -> dict[str, list[int]]:
-    """The size of each name; of the ellipsis those of all the dims that it stands for."""
+    """Find the size of each name, and of all the dims that the ellipsis stands for."""
     flat = sum(1 for g in left.groups if not g) + len(left.names - {_DOTS})
     rest = len(shape) - (len(left.groups) - 1)
     if _DOTS in left.names and flat > len(shape):
@@ -184,7 +184,7 @@ def _sizes(left: _Side, shape: Sequence[int], lengths: dict[str, int]) -> dict[s
 
 
 def _fitted(whole: int, given: list[int], told: list[str]) -> list[int]:
-    """Sizes whose product is `whole`, one of them inferred where it is -1.
+    """Return sizes whose product is `whole`, one of them inferred where it is -1.
 
     Args:
       told: what PyTorch calls the dims in its errors.

@@ -1,4 +1,4 @@
-"""`running`: what `vmap` answers to the layers below it."""
+"""`running`: the `vmap`s of this thread, as the layers below see them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ running = RunningVmaps()
 
 
 def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
-    """The batch that a tensor stands for inside `vmap`; to be looked at, not to compute with.
+    """Return the batch that a tensor stands for inside `vmap`, to be looked at only.
 
     Args:
       recurse: out of all the running `vmap`s, not the innermost only.

@@ -23,12 +23,12 @@ class _Star:
 
 
 def starred(spec: TreeSpec) -> str:
-    """The structure as its own literal, with stars for leaves."""
+    """Spell the structure as its own literal, with stars for leaves."""
     return repr(unflatten(spec, [_Star()] * spec.num_leaves))
 
 
 def split_aux(prefix: str, output: Any) -> tuple[Any, Any]:
-    """What a function with `has_aux=True` returned, as the pair that it must be.
+    """Split what a function with `has_aux=True` returned into output and aux.
 
     Args:
       prefix: of the message, which names the transform.

@@ -69,7 +69,7 @@ def mapped(
     func: Callable[..., Any], in_dims: Any, out_dims: Any = 0, randomness: str = "error",
     chunk_size: int | None = None, older: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
-    """`vmap`, or PyTorch's older one."""
+    """Map `func` as `vmap` does, or PyTorch's older one."""
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
             "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
@@ -144,12 +144,12 @@ def _map(
 
 
 def _placed(result: Any, dim: int | None) -> Any:
-    """A result whose examples are moved from dimension 0 to where they go: a view."""
+    """Move the examples of a result from dimension 0 to where they go: a view."""
     return result if dim is None or dim % result.dim() == 0 else result.movedim(0, dim)
 
 
 def _alias(out: Any, dim: int, level: Level) -> Alias | None:
-    """How a result can be had from the batches without computing it."""
+    """Tell how a result can be had from the batches without computing it."""
     if not -out.dim() - 1 <= dim <= out.dim():
         return None  # `Level.map` raises
     found = alias(out, level.examples)

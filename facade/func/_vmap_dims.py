@@ -18,7 +18,7 @@ def function_name(fn: Any) -> str:
 
 
 def mapped_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], Any]:
-    """The arguments' leaves, the mapped dimension (or None) of each, and their structure."""
+    """Return the arguments' leaves, the mapped dimension (or None) of each, and their structure."""
     name = function_name(fn)
     head = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
@@ -64,7 +64,7 @@ def mapped_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
 
 
 def broadcast(dims: Any, tree: Any) -> list[Any] | None:
-    """`dims`, a prefix of `tree`, one a leaf; None if it does not fit."""
+    """Spread `dims`, a prefix of `tree`, over its leaves; None if it does not fit."""
     given, prefix = flatten(dims)
     try:
         parts = flatten_up_to(prefix, tree)

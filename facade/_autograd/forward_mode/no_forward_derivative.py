@@ -61,7 +61,7 @@ def _unsupported(name: str) -> NotImplementedError:
 
 
 def missing(name: str, in_place: bool = False) -> NotImplementedError:
-    """What PyTorch raises of an op that has no forward derivative yet."""
+    """Make PyTorch's error for an op that has no forward derivative yet."""
     more = " or submit a PR adding the implementation to derivatives.yaml"
     return NotImplementedError(
         f"Trying to use forward AD with {name} that does not support it because it has not been "

@@ -27,14 +27,14 @@ from .no_forward_derivative import refuse
 
 
 class _Call(NamedTuple):
-    """Looks to `_record.apply` like the call of a step that is over: `wrap` has its result."""
+    """Stand for the call of a step that is over: `wrap` has its result."""
 
     wrap: Any
     many: bool = True
 
 
 class Finished(NamedTuple):
-    """What `_record.record` returns for an op whose results are made already."""
+    """Stand for the state of an op whose results are made already, as `record` returns one."""
 
     call: _Call
     values: tuple[Value, ...] = ()
@@ -71,14 +71,14 @@ _WRAPPING = frozenset({"add", "sub", "subtract", "rsub", "mul", "multiply", "div
 
 
 def _skips_autograd(op: Op, tensors: list[Any], args: Any) -> bool:
-    """Whether the op is none of autograd's: all that it takes are inference tensors."""
+    """Tell if autograd is not asked of the op: all that it takes are inference tensors."""
     return all(t.is_inference() for t in tensors) and (
         op.name not in _WRAPPING or len(tensors) == len(args)
     )
 
 
 def tensors_among(args: Any) -> list[Any]:
-    """The tensors among arguments, in the order in which a call takes them."""
+    """Find the tensors among arguments, in the order in which a call takes them."""
     found: list[Any] = []
     for a in args:
         if isinstance(a, Handle):
@@ -91,7 +91,7 @@ def tensors_among(args: Any) -> list[Any]:
 
 
 def operands_of(state: Any, tensors: list[Any]) -> list[Any]:
-    """A state's operands as tensors; numbers that became inputs stay values."""
+    """Return a state's operands as tensors; numbers that became inputs stay values."""
     supply = iter(tensors)
     return [v if v.weak else next(supply) for v in state.operands]
 
@@ -108,7 +108,7 @@ def _view_tangents(op: Op, args: Any, kwargs: Any, outs: list[Any]) -> None:
 
 
 def _nextafter(args: Any, outs: list[Any]) -> None:
-    """The one op with a tangent and no gradient: JAX has no rule, this is PyTorch's."""
+    """Give `nextafter` its tangent, for which JAX has no rule: this is PyTorch's."""
     a, b = args
     for level in local.mode.dual:
         with recording_levels(levels_below(level)):
@@ -162,7 +162,7 @@ def _tangent_of(x: Any, level: int) -> Any:
 def derivative(
     call: Any, operands: Sequence[Any], wanted: tuple[int, ...], level: int
 ) -> dict[int, Any]:
-    """Tangents of the wanted results of a call, those that depend on an operand with one."""
+    """Record tangents of a call's wanted results, those that depend on an operand with one."""
     given = [(i, t) for i, x in enumerate(operands) if (t := _tangent_of(x, level)) is not None]
     if not given:
         return {}

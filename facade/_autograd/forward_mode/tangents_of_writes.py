@@ -1,4 +1,4 @@
-"""Tangents of what is written in place."""
+"""Tangents of tensors that are written to in place."""
 
 from __future__ import annotations
 

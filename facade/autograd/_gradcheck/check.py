@@ -33,7 +33,7 @@ from .others import (
 
 
 class GradcheckError(RuntimeError):
-    """What `gradcheck` raises when gradients are wrong."""
+    """Report gradients that are wrong."""
 
 
 def gradcheck(
@@ -203,7 +203,7 @@ def _forward(
 
 
 class _Prefix(NamedTuple):
-    """The words that go before a mismatch, by the number of the output or the input."""
+    """Write the words that go before a mismatch, by the number of the output or the input."""
 
     part: str | None
     element: str
@@ -275,5 +275,5 @@ def gradgradcheck(
 
 
 def _again(x: Any, wanted: bool) -> Any:
-    """Forward mode is given tensors without gradients: they need one again."""
+    """Require a gradient again of a tensor that forward mode is given without."""
     return x.requires_grad_() if wanted and not x.requires_grad else x

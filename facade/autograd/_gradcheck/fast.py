@@ -92,7 +92,7 @@ def _rows(wanted: list[Any], out: Any, given: Any) -> list[list[Any]]:
 
 
 def differ(prefix: str, mode: str, o: int, i: int, n: Any, a: Any) -> str:
-    """The message for the Jacobian of output `o` by input `i`: `n` by differences, `a` by ours."""
+    """Write the message for output `o` and input `i`: `n` is by differences, `a` is ours."""
     return (
         f"{prefix}Jacobian {mode}mismatch for output {o} with respect to input {i},\n"
         f"numerical:{tensor(n)}\nanalytical:{tensor(a)}\n"
@@ -100,7 +100,7 @@ def differ(prefix: str, mode: str, o: int, i: int, n: Any, a: Any) -> str:
 
 
 def _directions(args: Any, outs: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """The inputs that require grad, for each a real and an imaginary `u`, for each output a `v`."""
+    """Draw a real and an imaginary `u` for each input that requires grad, a `v` for each output."""
     rng = np.random.default_rng(0)
 
     def drawn(t: Any) -> Any:

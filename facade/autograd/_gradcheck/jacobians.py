@@ -25,27 +25,27 @@ from .messages import NOT_REENTRANT
 
 
 class Mismatch(Exception):
-    """A check failed."""
+    """Report a check that failed."""
 
 
 def needs(x: Any) -> bool:
-    """Whether `x` is a tensor that requires grad."""
+    """Tell if `x` is a tensor that requires grad."""
     return isinstance(x, Handle) and bool(x.requires_grad)  # type: ignore[attr-defined]
 
 
 def outputs_of(out: Any) -> list[Any]:
-    """What a function returned, as a list."""
+    """Return a function's outputs as a list."""
     return list(out) if isinstance(out, (tuple, list)) else [out]
 
 
 def array_of(t: Any) -> Any:
-    """The numpy array of a tensor."""
+    """Return the NumPy array of a tensor."""
     with no_grad():
         return t.detach().numpy()
 
 
 def parts_of_outputs(func: Any, part: str) -> Callable[..., Any]:
-    """`func` with complex outputs replaced by their real or imaginary parts."""
+    """Make a `func` whose complex outputs are replaced by their real or imaginary parts."""
 
     def fn(*args: Any) -> tuple[Any, ...]:
         return tuple(
@@ -57,7 +57,7 @@ def parts_of_outputs(func: Any, part: str) -> Callable[..., Any]:
 
 
 def parts_of_inputs(func: Any, args: Any, part: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """`func` as a function of the real or imaginary parts of its complex inputs, and those."""
+    """Make a `func` of the real or imaginary parts of its complex inputs, and those."""
     complexes = [isinstance(a, Handle) and a.is_complex() for a in args]
     given = tuple(
         (a.real if part == "real" else a.imag).detach().clone().requires_grad_(a.requires_grad)
@@ -79,7 +79,7 @@ def parts_of_inputs(func: Any, args: Any, part: str) -> tuple[Callable[..., Any]
 
 
 def numerical(call: Callable[[], Any], targets: Any, eps: float) -> list[list[Any]]:
-    """For each target that requires grad, for each output, the Jacobian by differences.
+    """Compute Jacobians by differences, for each target that requires grad and each output.
 
     The targets' memory is written to while `call` runs, so it need not be given them. For a
     complex input and a real output the Jacobian is `d/dRe + i d/dIm`, PyTorch's gradient.
@@ -105,7 +105,7 @@ def numerical(call: Callable[[], Any], targets: Any, eps: float) -> list[list[An
 def difference(
     call: Callable[[], Any], x: Any, u: tuple[Any, Any], eps: float, where: str = ""
 ) -> list[Any]:
-    """How each output, flat, moves as `x` moves along `u`: its real and, if any, imaginary part."""
+    """Differentiate each output, flat, along `u`, the real and imaginary part of a step of `x`."""
     row = _ends(call, x, u[0], eps, where)
     if x.is_complex():
         row = [r + 1j * s for r, s in zip(row, _ends(call, x, u[1] * 1j, eps, where), strict=True)]
@@ -148,14 +148,14 @@ def _put(x: Any, array: Any) -> None:
 
 
 def analytical(args: Any, out: Any, nondet_tol: float, dtypes: bool) -> list[Any]:
-    """The Jacobian of one output by backward mode, for each input that requires grad."""
+    """Compute the Jacobian of one output by backward mode, for each input that requires grad."""
     return checked(args, partial(vjp_rows, args, out), nondet_tol, dtypes)
 
 
 def checked(
     args: Any, rows: Callable[[], list[list[Any]]], nondet_tol: float, dtypes: bool
 ) -> list[Any]:
-    """The Jacobians whose columns backward gives, once it is known that they are sound."""
+    """Stack the columns that backward gives to Jacobians, and check that they are sound."""
     found, reentrant, sizes, types = stacked(args, rows, nondet_tol)
     if not types and dtypes:
         raise Mismatch("Gradient has dtype mismatch")
@@ -174,7 +174,7 @@ def checked(
 def stacked(
     args: Any, rows: Callable[[], list[list[Any]]], nondet_tol: float
 ) -> tuple[list[Any], bool, bool, bool]:
-    """The Jacobians; whether a second backward agrees; whether sizes and dtypes are right."""
+    """Return Jacobians, if a second backward agrees, and if sizes and dtypes are right."""
     wanted = [t for t in args if needs(t)]
     # Each pass is a program of its own, after the one that makes what they read: of one program
     # XLA rounds the parts as it fuses them, and the two would differ in the last digit.
@@ -199,7 +199,7 @@ def stacked(
 
 
 def vjp_rows(args: Any, out: Any) -> list[list[Any]]:
-    """The gradients of each element of `out` alone, for each input that requires grad."""
+    """Compute gradients of each element of `out` alone, for each input that requires grad."""
     wanted = [t for t in args if needs(t)]
     found: list[list[Any]] = [[] for _ in wanted]
     for place in np.ndindex(tuple(out.shape)):
@@ -221,7 +221,7 @@ def _stack(t: Any, rows: list[Any]) -> Any:
 
 
 def forward(fn: Any, args: Any, dtypes: bool) -> list[list[Any]]:
-    """For each input that requires grad, for each output, the Jacobian by forward mode."""
+    """Compute Jacobians by forward mode, for each input that requires grad and each output."""
     found = []
     for i in [i for i, t in enumerate(args) if needs(t)]:
         rows: list[list[Any]] = []
@@ -239,7 +239,7 @@ def forward(fn: Any, args: Any, dtypes: bool) -> list[list[Any]]:
 
 
 def tangents(fn: Any, args: Any, i: int, along: Any, dtypes: bool) -> list[Any]:
-    """The tangent of each output, flat, as the input `i` moves along `along`."""
+    """Compute the tangent of each output, flat, as the input `i` moves along `along`."""
     row = []
     with forward_ad.dual_level():
         duals = list(args)

@@ -1,4 +1,4 @@
-"""What `torch.autograd.gradcheck` keeps of its old functions: Jacobians that it computes."""
+"""Old functions of `torch.autograd.gradcheck` that compute Jacobians."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def get_numerical_jacobian(
     fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3,
     grad_out: float = 1.0,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """The Jacobians of the first output of `fn` by differences, for each target. Deprecated.
+    """Compute Jacobians of the first output of `fn` by differences, a target each. Deprecated.
 
     Args:
       fn: a function of the tuple of inputs.
@@ -79,7 +79,7 @@ def get_numerical_jacobian_wrt_specific_input(
     fn: Callable[..., Any], input_idx: int, inputs: Any, outputs: Any, eps: float,
     input: Any = None, is_forward_ad: bool = False,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """The Jacobians of all outputs of `fn` by differences for one input; see the above."""
+    """Compute the Jacobians of all outputs of `fn` by differences for one input. Deprecated."""
     moved = inputs[input_idx] if input is None else input
     if not needs(moved):
         raise AssertionError("Expected input to have requires_grad=True")
@@ -90,7 +90,7 @@ def get_numerical_jacobian_wrt_specific_input(
 def get_analytical_jacobian(
     inputs: Any, output: Any, nondet_tol: float = 0.0, grad_out: float = 1.0
 ) -> tuple[Any, bool, bool, bool]:
-    """The Jacobian of a real output by backward mode for each input. Deprecated.
+    """Compute the Jacobian of a real output by backward mode for each input. Deprecated.
 
     Returns:
       The Jacobians; whether two backwards agree; whether the gradients have the inputs' sizes;

@@ -1,4 +1,4 @@
-"""What `gradcheck` says beside the numbers: PyTorch's advice to whoever wrote the op."""
+"""PyTorch's advice to whoever wrote an op, which `gradcheck` gives beside the numbers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ If the test
 
 
 def differs(output: int, index: int, advice: str, got: Any, expected: Any) -> str:
-    """The message for gradients of several directions at once that are not those one by one."""
+    """Write the message for gradients of several directions at once that differ one by one."""
     return (
         f"For output {output} and input {index}:\n\n{advice}\n\nGot:\n{got}\n\n"
         f"Expected:\n{expected}"

@@ -1,4 +1,4 @@
-"""What `gradcheck` checks beside Jacobians: batches, missing gradients, zero gradients."""
+"""Checks of `gradcheck` beside Jacobians: batches, missing gradients, zero gradients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNDEFINED = (
 
 
 def check_batched(args: Any, out: Any, output: int) -> None:
-    """Whether gradients of several output gradients at once are those of one at a time."""
+    """Check that gradients of several output gradients at once are those of one at a time."""
     wanted = [t for t in args if needs(t)]
     rng = np.random.default_rng(0)
     cts = [tensor(rng.normal(size=tuple(out.shape)), dtype=out.dtype) for _ in range(2)]
@@ -53,7 +53,7 @@ def _same_batch(output: int, i: int, advice: str, got: Any, each: list[Any]) -> 
 
 
 def check_batched_forward(func: Any, args: Any) -> None:
-    """Whether tangents of several directions at once are those of one at a time."""
+    """Check that tangents of several directions at once are those of one at a time."""
     rng = np.random.default_rng(0)
     for i, x in enumerate(args):
         if not needs(x):
@@ -79,7 +79,7 @@ def check_batched_forward(func: Any, args: Any) -> None:
 
 
 def check_undefined_forward(func: Any, args: Any) -> None:
-    """Whether an input without a tangent counts as one whose tangent is zero."""
+    """Check that an input without a tangent counts as one whose tangent is zero."""
     rng = np.random.default_rng(0)
     wanted = [i for i, x in enumerate(args) if needs(x)]
     with forward_ad.dual_level():
@@ -106,7 +106,7 @@ def check_undefined_forward(func: Any, args: Any) -> None:
 
 
 def check_multiplied(outs: list[Any], args: Any) -> None:
-    """Whether zero gradients of the outputs give zeros."""
+    """Check that zero gradients of the outputs give zeros."""
     wanted = [t for t in args if needs(t)]
     if not outs:
         return
@@ -123,7 +123,7 @@ def check_multiplied(outs: list[Any], args: Any) -> None:
 
 
 class _Undefined(Function):
-    """The identity without a gradient."""
+    """Return copies that pass no gradient on."""
 
     @staticmethod
     def forward(ctx: Any, *xs: Any) -> Any:
@@ -144,7 +144,7 @@ def _warn_undefined() -> None:
 
 
 def check_undefined(outputs: Callable[[], list[Any]], args: Any) -> None:
-    """Whether missing gradients of the outputs are taken for zeros."""
+    """Check that missing gradients of the outputs are taken for zeros."""
     wanted = [t for t in args if needs(t)]
     first = outputs()
     if not first:
