@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._ops.composites.data_dependent_sizes import _integers
-from ._ops.composites.data_dependent_sizes import _unique2 as _distinct
-from ._ops.composites.data_dependent_sizes import unique_consecutive as _unique_consecutive
+from ._ops.composites.unique import _integers
+from ._ops.composites.unique import _unique2 as _distinct
+from ._ops.composites.unique import unique_consecutive as _unique_consecutive
 
 
 def unique_dim(

@@ -123,7 +123,7 @@ from ._ops.composites.asserts import sym_min as sym_min
 from ._ops.composites.asserts import sym_not as sym_not
 from ._ops.composites.asserts import sym_sqrt as sym_sqrt
 from ._ops.composites.asserts import sym_sum as sym_sum
-from ._ops.composites.data_dependent_sizes import _unique as _unique
+from ._ops.composites.unique import _unique as _unique
 from ._ops.creation.factories import arange as arange
 from ._ops.creation.factories import empty as empty
 from ._ops.creation.factories import empty_like as empty_like

@@ -115,7 +115,7 @@ from ._ops.composites.asserts import sym_min as sym_min
 from ._ops.composites.asserts import sym_not as sym_not
 from ._ops.composites.asserts import sym_sqrt as sym_sqrt
 from ._ops.composites.asserts import sym_sum as sym_sum
-from ._ops.composites.data_dependent_sizes import _unique as _unique
+from ._ops.composites.unique import _unique as _unique
 from ._ops.creation.from_arrays import from_numpy as from_numpy
 from ._ops.creation.generator import Generator as Generator
 from ._ops.creation.generator import default_generator as default_generator

@@ -24,6 +24,8 @@ from .._ops.composites.complex_parts import outer as ger  # noqa: F401
 from .._ops.composites.complex_parts import outer as outer
 from .._ops.composites.complex_parts import positive as positive
 from .._ops.composites.complex_parts import real as real
+from .._ops.composites.covariance import corrcoef as corrcoef
+from .._ops.composites.covariance import cov as cov
 from .._ops.composites.data_dependent_sizes import argwhere as argwhere
 from .._ops.composites.data_dependent_sizes import bincount as bincount
 from .._ops.composites.data_dependent_sizes import histc as histc
@@ -32,10 +34,10 @@ from .._ops.composites.data_dependent_sizes import nonzero_static as nonzero_sta
 from .._ops.composites.data_dependent_sizes import (
     repeat_interleave as repeat_interleave,
 )
-from .._ops.composites.data_dependent_sizes import unique as unique
-from .._ops.composites.data_dependent_sizes import (
-    unique_consecutive as unique_consecutive,
-)
+from .._ops.composites.differences import cumulative_trapezoid as cumulative_trapezoid
+from .._ops.composites.differences import diff as diff
+from .._ops.composites.differences import trapezoid as trapezoid
+from .._ops.composites.differences import trapezoid as trapz
 from .._ops.composites.einsum import einsum as einsum
 from .._ops.composites.fill_methods import index_put as index_put
 from .._ops.composites.fill_methods import index_put_ as index_put_
@@ -61,12 +63,6 @@ from .._ops.composites.kron import kron as kron
 from .._ops.composites.low_rank import pca_lowrank as pca_lowrank
 from .._ops.composites.low_rank import svd_lowrank as svd_lowrank
 from .._ops.composites.matmul import matmul as matmul
-from .._ops.composites.reductions_with_forms import corrcoef as corrcoef
-from .._ops.composites.reductions_with_forms import cov as cov
-from .._ops.composites.reductions_with_forms import (
-    cumulative_trapezoid as cumulative_trapezoid,
-)
-from .._ops.composites.reductions_with_forms import diff as diff
 from .._ops.composites.reductions_with_forms import isin as isin
 from .._ops.composites.reductions_with_forms import max as max
 from .._ops.composites.reductions_with_forms import median as median
@@ -74,8 +70,6 @@ from .._ops.composites.reductions_with_forms import min as min
 from .._ops.composites.reductions_with_forms import msort as msort
 from .._ops.composites.reductions_with_forms import nanmedian as nanmedian
 from .._ops.composites.reductions_with_forms import norm as norm
-from .._ops.composites.reductions_with_forms import trapezoid as trapezoid
-from .._ops.composites.reductions_with_forms import trapezoid as trapz
 from .._ops.composites.reductions_with_forms import where as where
 from .._ops.composites.shapes import atleast_1d as atleast_1d
 from .._ops.composites.shapes import atleast_2d as atleast_2d
@@ -90,6 +84,8 @@ from .._ops.composites.shapes import unravel_index as unravel_index
 from .._ops.composites.shapes import vsplit as vsplit
 from .._ops.composites.split import split as split
 from .._ops.composites.tensordot import tensordot as tensordot
+from .._ops.composites.unique import unique as unique
+from .._ops.composites.unique import unique_consecutive as unique_consecutive
 from .._ops.creation.dlpack import FUNCTIONS as _BUFFERS
 from .._ops.creation.factory_tools import placed as _placed
 from .._ops.creation.make_strided import empty_permuted as empty_permuted

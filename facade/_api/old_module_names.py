@@ -97,6 +97,7 @@ _MOVED = {
     "nn.modules._rnn_base": "nn.modules._layers.rnn_base",
     "optim._adadelta": "optim._rules.adadelta",
     "optim._adagrad": "optim._rules.adagrad",
+    "func._levels": "func._running",
     "optim._adam": "optim._rules.adam",
     "optim._adamax": "optim._rules.adamax",
     "optim._asgd": "optim._rules.asgd",
@@ -113,11 +114,14 @@ _MOVED = {
     "optim._schedule": "optim._schedules.schedule",
     "optim._sgd": "optim._rules.sgd",
 }
-# Names of these stand in a second module, too.
-_MORE = {"_from_data": "_ops.creation.from_arrays"}
+# Names of these stand in further modules, too.
+_MORE = {
+    "_counting": ("_ops.composites.unique",),
+    "_from_data": ("_ops.creation.from_arrays",),
+}
 # These are packages now, so they are found: the old names are given to them.
 _PACKAGES = {
-    "_tensor": ("_tensor.tensor", ("_rebuild",)),
+    "_tensor": ("_tensor.copying", ("_rebuild",)),
     "autograd._gradcheck": (
         "autograd._gradcheck.check", ("GradcheckError", "gradcheck", "gradgradcheck"),
     ),
@@ -142,7 +146,7 @@ class _OldNames(MetaPathFinder, Loader):
         """Fill in the names."""
         name = module.__name__.partition(".")[2]
         own = ("__name__", "__spec__", "__loader__", "__package__")
-        for present in filter(None, (_MORE.get(name), _MOVED[name])):
+        for present in (*_MORE.get(name, ()), _MOVED[name]):
             names = vars(import_module(f"leafax.{present}")).items()
             vars(module).update({k: v for k, v in names if k not in own})
 

@@ -11,7 +11,9 @@ from .._ops.calls import methods, removed_names
 from .._ops.calls.functions import by_name
 from .._ops.composites import (
     complex_parts,
+    covariance,
     data_dependent_sizes,
+    differences,
     fill_methods,
     finite_differences,
     histogram,
@@ -21,6 +23,7 @@ from .._ops.composites import (
     reductions_with_forms,
     shapes,
     split,
+    unique,
 )
 from .._ops.creation import storage_objects
 from .._ops.views import inplace_views, unsafe_split, view_copies, view_dtype, view_func
@@ -38,13 +41,15 @@ _METHODS = {
         "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided", "tensor_split",
     ),
     reductions_with_forms: (
-        "max", "min", "median", "nanmedian", "norm", "diff", "cov", "corrcoef", "msort",
+        "max", "min", "median", "nanmedian", "norm", "msort",
     ),
+    differences: ("diff",),
+    covariance: ("cov", "corrcoef"),
+    unique: ("unique", "unique_consecutive"),
     finite_differences: ("index_reduce", "index_reduce_", "as_strided_scatter", "lu"),
     histogram: ("histogram",),
     data_dependent_sizes: (
-        "masked_select", "argwhere", "unique", "unique_consecutive", "bincount", "histc",
-        "repeat_interleave", "nonzero_static",
+        "masked_select", "argwhere", "bincount", "histc", "repeat_interleave", "nonzero_static",
     ),
     set_tensor: ("set_",),
     conj_neg_bits: ("is_conj", "is_neg", "resolve_conj", "resolve_neg", "_neg_view"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Number
 from typing import Any
 
@@ -11,37 +10,31 @@ import numpy as np
 from leafax.functional.program.dtypes import default_float
 from leafax.functional.program.op import TABLE
 
-from .._autograd.graph.edges import gradient_edge, has_no_history
 from .._core.faults import check_faults
-from .._core.handle import Handle, users_attributes
+from .._core.handle import Handle
 from .._core.host_transfer import on_host, raw
 from .._core.trie import local
-from .._core.vmap_checks import hides_grad, refuse_in_vmap
+from .._core.vmap_checks import hides_grad
 from .._core.warn_once import warn_once
 from .._ops.creation.dlpack import exported
-from .._ops.creation.from_arrays import from_numpy
 from .._ops.creation.from_data import tensor
 from .._ops.creation.legacy_constructors import legacy_tensor
 from .._ops.creation.to import to
 from .._ops.indexing import getitem
-from .._ops.views.deepcopy import copied
 from .._ops.writes.apply_inplace import apply_inplace
-from .._rules.strides.layouts import is_dense
 from .._runtime.cut import observe
 from .._runtime.host import host_views
 from .._runtime.host.host_integers import INTEGER
 from .._runtime.host.loop_over_integers import items_of
 from .._signatures.numeric_warnings import drops_imaginary
 from .._storage.conj_neg_bits import check_numpy
-from .._storage.lay_out import lay_out
-from .._storage.shared_storage import of_mode, share_views
+from .._storage.shared_storage import share_views
 from .._storage.tangents import get_tangent
-from .._storage.write import written_once
 from .._tracing import record
 from .._tracing.export import function_of
 from .._tracing.record import register
 from .._tracing.tracer_checks import refuse_constant
-from . import as_jax
+from . import as_jax, copying
 from .autograd_methods import AutogradMixin
 from .device_methods import DeviceMixin
 from .operators import install
@@ -206,43 +199,8 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         """The protocol of `leafax.functional.lower`."""
         return function_of(outs, ins)
 
-    def __deepcopy__(self, memo: Any) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                "protocol at the moment.  If you were attempting to deepcopy a module, this may "
-                "be because of a torch.nn.utils.weight_norm usage, see "
-                "https://github.com/pytorch/pytorch/pull/103001"
-            )
-        if id(self) in memo:
-            return memo[id(self)]
-        refuse_in_vmap("storage", self)
-        out = copied(self, memo)
-        if type(self) is not Tensor:
-            out.__class__ = type(self)
-        memo[id(self)] = out
-        out.__dict__.update(copy.deepcopy(users_attributes(self), memo))
-        if self.requires_grad:  # else not even asked for: inside transforms that raises
-            out.requires_grad_()
-        if self._grad is not None:
-            out._grad = copy.deepcopy(self._grad, memo)
-            out._note_given(self._given)
-        return out
-
-    def __copy__(self) -> Any:
-        refuse_in_vmap("storage", self)
-        _warn_of_hooks(self)
-        out = written_once(of_mode(self.data))
-        if type(self) is not Tensor:
-            out.__class__ = type(self)
-        out.__dict__.update(users_attributes(self))
-        return out.requires_grad_() if self.requires_grad else out
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        _warn_of_hooks(self)
-        array = self._value("pickling")
-        strides = None if self.is_contiguous() else self.stride()
-        return (_rebuild, (array, self.requires_grad, strides), users_attributes(self) or None)
+    __deepcopy__, __copy__ = copying.__deepcopy__, copying.__copy__
+    __reduce_ex__ = copying.__reduce_ex__
 
     def copy_(self, other: Any, non_blocking: bool = False) -> Any:
         """Copy the values of `other` (a tensor, broadcast and cast, or a number) into this one."""
@@ -270,27 +228,6 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
 
     def __dir__(self) -> Any:
         return [n for n in super().__dir__() if not n.startswith("_v") and n != "volatile"]
-
-
-def _warn_of_hooks(t: Any) -> None:
-    """Warn of the tensor's hooks: a copy does not have them."""
-    import warnings
-
-    if t._stale is not None and has_no_history(t):
-        return
-    if t.is_leaf:
-        hooks = list((t._hooks or {}).values())
-    else:
-        node, out = gradient_edge(t)
-        hooks = [hook for k, hook in node.tensor_hooks.values() if k == out]
-    for hook in hooks:
-        if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
-                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
-                "you can decorate the function with @torch.utils.hooks.unserializable_hook to "
-                "suppress this warning",
-                stacklevel=3,
-            )
 
 
 def _real(x: Any, kind: str) -> Any:
@@ -329,15 +266,6 @@ def _repr(t: Tensor) -> str:
 
 def _default_np() -> np.dtype:
     return default_float()
-
-
-def _rebuild(array: np.ndarray, requires_grad: bool, strides: tuple[int, ...] | None = None) -> Any:
-    """A tensor that was pickled; with gaps in its memory or elements that coincide, row by row."""
-    out = from_numpy(np.array(array, order="C"))
-    if strides is not None and is_dense(array.shape, strides):
-        lay_out(out, strides)
-    written_once(out)
-    return out.requires_grad_() if requires_grad else out
 
 
 register(Tensor, share_views)

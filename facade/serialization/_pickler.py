@@ -17,7 +17,8 @@ from .._core.handle import Handle, users_attributes
 from .._core.memory_format import layout
 from .._ops.creation.storage_objects import TypedStorage, UntypedStorage
 from .._rules.strides.layouts import is_dense
-from .._tensor.tensor import Tensor, _warn_of_hooks
+from .._tensor.copying import _warn_of_hooks
+from .._tensor.tensor import Tensor
 from ..nn.parameter import Parameter
 from . import _rebuild
 from ._kinds import TYPES, StorageType, type_of

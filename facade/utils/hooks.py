@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._autograd.graph.hook_handle import RemovableHandle as RemovableHandle
-from .._tensor.tensor import _warn_of_hooks
+from .._tensor.copying import _warn_of_hooks
 from ._backward_hook import BackwardHook as BackwardHook
 
 

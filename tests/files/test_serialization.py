@@ -365,7 +365,7 @@ def test_plain_pickles_and_copies_go_on_working() -> None:
     w = leafax.ones(2, requires_grad=True)
     for read in (pickle.loads(pickle.dumps(w)), copy.deepcopy(w)):
         assert read.requires_grad and read.tolist() == [1, 1]
-    from leafax._tensor.tensor import _rebuild
+    from leafax._tensor.copying import _rebuild
 
     assert _rebuild(np.ones(2), True).requires_grad
 

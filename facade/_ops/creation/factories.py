@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from leafax.functional.program.dtypes import default_float
-from leafax.functional.program.number_fits import need_int64
 from leafax.functional.program.op import TABLE
 
 from ..._autograd.extensions import extensions
@@ -27,6 +26,7 @@ from ..._signatures.check_arguments import refuse_wide
 from ..._signatures.wrap_composites import parsed
 from ..._storage.lay_out import lay_out, lay_out_as
 from ..._tracing.record import apply
+from .factory_bounds import _index, _scalars
 from .factory_tools import takes_out
 from .fill_deterministic import filler, fills
 from .from_arrays import finish, numpy_dtype
@@ -122,27 +122,6 @@ def arange(
     else:
         np_dtype = numpy_dtype(dtype, "arange")
     return finish(apply(TABLE["arange"], *numbers, np_dtype), requires_grad, device)
-
-
-def _scalars(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
-    """The ends and the number of steps of `linspace` and `logspace`."""
-    dims = [x.dim() if isinstance(x, Handle) else None for x in (start, end)]
-    if any(dims):
-        told = [
-            f"{which} with {n} dimension(s)"
-            for which, n in zip(("start", "end"), dims, strict=True)
-            if n is not None
-        ]
-        raise RuntimeError(
-            f"{name} only supports 0-dimensional start and end tensors, but got "
-            f"{' and '.join(told)}."
-        )
-    return _scalar(start), _scalar(end), operator.index(None if steps is True else steps)  # type: ignore[arg-type]
-
-
-def _scalar(x: Any) -> Any:
-    number = x.item() if isinstance(x, Handle) else x  # type: ignore[attr-defined]
-    return number if isinstance(number, complex) else float(number)
 
 
 def _wrapped(x: Any) -> Any:
@@ -256,13 +235,6 @@ def randint(
         TABLE["randint"], random_key(generator), low, high, size_of((size,), "randint"), np_dtype
     )
     return finish(made, requires_grad, device)
-
-
-def _index(x: Any) -> int:
-    """An int of 64 bits, for which a tensor may stand."""
-    found = operator.index(x)
-    need_int64(found)
-    return found
 
 
 @takes_out()

@@ -15,13 +15,8 @@ from ._layers.parameter_containers import ParameterList as ParameterList
 from .module import Module
 
 __all__ = [
-    "Container",
-    "Sequential",
-    "ModuleList",
-    "ModuleDict",
-    "ParameterList",
-    "ParameterDict",
-]
+    "Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict",
+]  # fmt: skip
 
 _DEPRECATED = (
     "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. "

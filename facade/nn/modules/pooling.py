@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import functional as F
+from ._layers.adaptive_pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from ._layers.adaptive_pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from ._layers.adaptive_pooling import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from ._layers.adaptive_pooling import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from ._layers.adaptive_pooling import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from ._layers.adaptive_pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from ._layers.adaptive_pooling import _AdaptiveAvgPoolNd as _AdaptiveAvgPoolNd
+from ._layers.adaptive_pooling import _AdaptiveMaxPoolNd as _AdaptiveMaxPoolNd
 from ._layers.fractional_pooling import FractionalMaxPool2d as FractionalMaxPool2d
 from ._layers.fractional_pooling import FractionalMaxPool3d as FractionalMaxPool3d
 from .module import Module
@@ -235,77 +243,3 @@ class LPPool3d(_LPPoolNd):
     def forward(self, input: Any) -> Any:
         """Compute the layer."""
         return F.lp_pool3d(input, *self._given())
-
-
-class _AdaptiveMaxPoolNd(Module):
-    __constants__ = ["output_size", "return_indices"]
-    return_indices: bool
-
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.return_indices = return_indices
-
-    def extra_repr(self) -> str:
-        """Tell the size."""
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Take the largest number of each of `output_size` windows of `(N, C, L)` or `(C, L)`."""
-
-    def forward(self, input: Any) -> Any:
-        """Compute the layer."""
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Take the largest numbers of `(N, C, H, W)` or `(C, H, W)`, as many as `output_size`."""
-
-    def forward(self, input: Any) -> Any:
-        """Compute the layer."""
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
-
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Take the largest numbers of `(N, C, D, H, W)` or without N, as many as `output_size`."""
-
-    def forward(self, input: Any) -> Any:
-        """Compute the layer."""
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
-
-
-class _AdaptiveAvgPoolNd(Module):
-    __constants__ = ["output_size"]
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        """Tell the size."""
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Take the means of `output_size` windows of `(N, C, L)` or `(C, L)`."""
-
-    def forward(self, input: Any) -> Any:
-        """Compute the layer."""
-        return F.adaptive_avg_pool1d(input, self.output_size)
-
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Take the means of windows of `(N, C, H, W)` or `(C, H, W)`, as many as `output_size`."""
-
-    def forward(self, input: Any) -> Any:
-        """Compute the layer."""
-        return F.adaptive_avg_pool2d(input, self.output_size)
-
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Take the means of windows of `(N, C, D, H, W)` or without N, as many as `output_size`."""
-
-    def forward(self, input: Any) -> Any:
-        """Compute the layer."""
-        return F.adaptive_avg_pool3d(input, self.output_size)
