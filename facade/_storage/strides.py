@@ -7,7 +7,8 @@ from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
-from leafax.functional.ops.shape.strides import NOT_VIEWABLE, VIEW_RULES, Layout, contiguous_strides
+from leafax.functional.ops.shape.strides import NOT_VIEWABLE, Layout, contiguous_strides
+from leafax.functional.ops.shape.view_rules import VIEW_RULES
 from leafax.functional.program.op import TABLE, Op
 
 from .._core.dual_levels import levels_below, recording_levels, set_tangent

@@ -11,7 +11,7 @@ from helpers.sameness import Log, same
 
 import leafax
 from leafax.functional import TABLE
-from leafax.functional.ops.shape.strides import VIEW_RULES
+from leafax.functional.ops.shape.view_rules import VIEW_RULES
 
 OPERANDS = (
     lambda x: x.t(),

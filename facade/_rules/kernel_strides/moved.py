@@ -15,7 +15,7 @@ from ..strides.of_results import ALWAYS, OF_STRIDED, strides_unless_rows
 
 
 def _joined(shape: tuple[int, ...], parts: list[Layout]) -> Layout:
-    """How `cat` lays out its result: in the memory format that all parts suggest."""
+    """Lay out the result of `cat`: in the memory format that all parts suggest."""
     formats = {suggested(x) for x in parts}
     wanted = formats.pop() if len(formats) == 1 else None
     return Layout(shape, (wanted and strides_in(shape, wanted)) or contiguous_strides(shape))
@@ -67,7 +67,7 @@ def _stack(parts: list[Layout], dim: int = 0) -> Layout | None:
 
 
 def _index(operands: list[Layout], indices: Any) -> list[Layout]:
-    """What ATen iterates over: the source with strides 0 for what is indexed, and the indices."""
+    """List what ATen iterates over: the source, strides 0 for what is indexed, and the indices."""
     source, places = operands[0], [k for k, i in enumerate(indices) if isinstance(i, Slot)]
     left = [k for k in range(len(source.shape)) if k not in places]
     together = places == list(range(places[0], places[-1] + 1))

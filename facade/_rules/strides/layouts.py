@@ -41,7 +41,7 @@ _REDUCING = frozenset({"max", "min"})
 
 
 def laid(value: Any) -> Layout:
-    """The layout of a value, from the first of its elements on."""
+    """Give the layout of a value, from the first of its elements on."""
     shape = tuple(value.shape)
     strides = value.strides
     return Layout(shape, contiguous_strides(shape) if strides is None else strides)
@@ -56,7 +56,7 @@ def elementwise(op: Op, inputs: list[Any]) -> bool:
 
 
 def followed(op: Op, base: Layout, args: Any, kwargs: Any) -> Any:
-    """The layout of a view, by the rule of its op or of each op of a lens."""
+    """Find the layout of a view, by the rule of its op or of each op of a lens."""
     path = path_of(op, args)
     if path is not None:
         found: Any = base
@@ -77,17 +77,17 @@ def followed(op: Op, base: Layout, args: Any, kwargs: Any) -> Any:
 
 
 def _plain(a: Any) -> Any:
-    """A number that became an input says where a view begins: any will do."""
+    """Replace a number that became an input: it says where a view begins, so any will do."""
     return 0 if isinstance(a, Slot) else a
 
 
 def copied(found: Layout) -> Strides:
-    """The strides of a copy of what lies like this."""
+    """Find the strides of a copy of what lies like this."""
     return found.strides if dense(found) else iterated(found.shape, [found])
 
 
 def iterated(shape: tuple[int, ...], operands: list[Layout]) -> Strides:
-    """The strides that ATen's `TensorIterator` gives a result of this shape.
+    """Find the strides that ATen's `TensorIterator` gives a result of this shape.
 
     Its dims are sorted as the operands' strides are, the first operand that tells deciding.
     """
@@ -131,7 +131,7 @@ def iterated(shape: tuple[int, ...], operands: list[Layout]) -> Strides:
 
 
 def _spread(x: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of an operand that is broadcast to `shape`: 0 where it repeats."""
+    """Broadcast the strides of an operand to `shape`: 0 where it repeats."""
     lead = len(shape) - len(x.shape)
     own = [
         0 if n == 1 and m != 1 else s
@@ -141,7 +141,7 @@ def _spread(x: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def is_contiguous(x: Layout) -> bool:
-    """Whether elements lie row by row; strides of dims of one element do not matter."""
+    """Tell whether elements lie row by row; strides of dims of one element do not matter."""
     if 0 in x.shape:
         return True
     expected = 1
@@ -153,7 +153,7 @@ def is_contiguous(x: Layout) -> bool:
 
 
 def dense(x: Layout) -> bool:
-    """Whether each place of a range is held exactly once; so it is where there is none."""
+    """Tell whether each place of a range is held exactly once; so it is where there is none."""
     if 0 in x.shape:
         return True
     expected = 1
@@ -165,5 +165,5 @@ def dense(x: Layout) -> bool:
 
 
 def is_dense(shape: Any, strides: Strides) -> bool:
-    """Whether a tensor of these strides has neither gaps nor elements that share memory."""
+    """Tell whether a tensor of these strides has neither gaps nor elements that share memory."""
     return strides is None or dense(Layout(tuple(shape), strides))

@@ -181,3 +181,10 @@ _magnitude = with_jvp(lambda x: lax.abs(x), _magnitude_tangent)
 def magnitude(x: Array) -> Array:
     """Compute the absolute value with gradient 0 at 0, where JAX's is 1."""
     return _magnitude(x) if category(x.dtype) == 2 else jnp.abs(x)
+
+
+def two_floats(kernel: str, a: Any, b: Any) -> list[Any]:
+    """Return two real operands in their common dtype; refuse others in the words of `kernel`."""
+    a, b = aligned(a, b)
+    refuse(kernel, a.dtype, 0, 1, 3)
+    return [a, b]

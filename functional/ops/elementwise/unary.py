@@ -14,7 +14,7 @@ from jax.scipy import special
 from ...program.dtypes import cast, finfo, is_complex, promote
 from ...program.op import Decorator, ops_with
 from ..nn.checks import wide
-from ..special.special import trigamma
+from ..special.polygamma import trigamma
 from . import complex_numbers
 from .operands import BOOL, refuse, unmoved, with_jvp
 

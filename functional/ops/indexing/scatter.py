@@ -14,7 +14,8 @@ from ...program.dtypes import cast, iinfo, is_integral
 from ...program.op import Fault, op
 from ..elementwise.operands import refuse
 from ..shape import dimensions
-from .indexing import IN_BOUNDS, INT32_INT64, gather_along, outside, put_at
+from .gather import gather_along
+from .indexing import IN_BOUNDS, INT32_INT64, outside, put_at
 
 Array = jax.Array
 

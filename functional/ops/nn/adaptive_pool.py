@@ -11,9 +11,10 @@ import numpy as np
 
 from ...program.dtypes import cast, is_floating, scalar_name
 from ...program.op import op
+from .adaptive_shapes import adaptive_sizes, all_ones
 from .checks import wide
 from .pool import F, Pooled, _maxima, _maxima_indexed
-from .pool_shapes import Windows, adaptive_sizes, all_ones
+from .pool_shapes import Windows
 from .taps import make, weighted
 
 Array = jax.Array

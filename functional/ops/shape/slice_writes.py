@@ -12,7 +12,7 @@ from ...program.dtypes import cast, is_complex, scalar_name
 from ...program.op import Decorator, Fault, ops_with
 from ..elementwise.operands import category_of
 from ..indexing.indexing import IN_BOUNDS, INT32_INT64, outside, outside_wrapped, put_at
-from . import dimensions, slices
+from . import dimensions, slice_sizes, slices
 
 op: Decorator = ops_with(moves=True)
 
@@ -245,7 +245,7 @@ def _need_index(input: Array, src: Array, dim: int, index: Any) -> None:
 def select_scatter(input: Array, src: Array, dim: int, index: Any) -> Array:
     """Copy of `input` with one index of a dim replaced."""
     static = index if isinstance(index, int) else None
-    dimensions.select_index(input.shape, dim, static)
+    slice_sizes.select_index(input.shape, dim, static)
     dim = dimensions.wrap_dim(dim, input.ndim)
     need_slice_shape(src, input.shape[:dim] + input.shape[dim + 1 :])
     return lax.dynamic_update_index_in_dim(input, cast(src, input.dtype), index, dim)
@@ -258,7 +258,7 @@ def slice_scatter(
 ) -> Array:  # fmt: skip
     """Copy of `input` with a slice of a dim replaced."""
     dim = dimensions.wrap_dim(dim, input.ndim)
-    _, count = dimensions.slice_bounds(input.shape[dim], start, end, step)
+    _, count = slice_sizes.slice_bounds(input.shape[dim], start, end, step)
     need_slice_shape(src, (*input.shape[:dim], count, *input.shape[dim + 1 :]))
     return slices.write_slice(input, cast(src, input.dtype), dim, start, end, step)
 
@@ -268,7 +268,7 @@ def diagonal_scatter(
     input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Array:
     """Copy of `input` with a diagonal replaced."""
-    first, second, length = dimensions.diagonal_dims(input.shape, offset, dim1, dim2)
+    first, second, length = slice_sizes.diagonal_dims(input.shape, offset, dim1, dim2)
     rest = [n for axis, n in enumerate(input.shape) if axis not in (first, second)]
     need_slice_shape(src, (*rest, length))
     return slices.write_diagonal(input, cast(src, input.dtype), offset, dim1, dim2)

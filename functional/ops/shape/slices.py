@@ -13,10 +13,9 @@ from jax import lax
 from ...program.dtypes import is_integral, scalar_name
 from ...program.op import Decorator, Fault, ops_with
 from ..nn.checks import repeated
-from . import dimensions
+from . import dimensions, slice_sizes
 
 op: Decorator = ops_with(moves=True)
-
 Array = jax.Array
 
 
@@ -38,7 +37,7 @@ def _write_select(base: Array, new: Array, dim: int, index: Any) -> Array:
 def need_index(input: Array, dim: int, index: Any) -> None:
     """Raise for a number that is no index of the dim."""
     if isinstance(index, int):
-        dimensions.select_index(input.shape, dim, index)
+        slice_sizes.select_index(input.shape, dim, index)
 
 
 @op(
@@ -48,7 +47,7 @@ def need_index(input: Array, dim: int, index: Any) -> None:
 def select(input: Array, dim: int, index: Any) -> Array:
     """Take one index of a dim and drop the dim, `x[index]`."""
     is_number = not hasattr(index, "dtype")  # or a symbol for one
-    static = dimensions.select_index(input.shape, dim, index if is_number else None)
+    static = slice_sizes.select_index(input.shape, dim, index if is_number else None)
     if is_number:
         return lax.index_in_dim(input, static, dim, keepdims=False)
     return lax.dynamic_index_in_dim(input, index, dim, keepdims=False)
@@ -75,7 +74,7 @@ def _write_narrow(base: Array, new: Array, dim: int, start: Any, length: int) ->
 
 def _need_start(input: Array, dim: int, start: Any, length: int) -> None:
     if isinstance(start, int):
-        dimensions.narrow_start(input.shape, dim, start, length)
+        slice_sizes.narrow_start(input.shape, dim, start, length)
 
 
 @op(
@@ -85,7 +84,7 @@ def _need_start(input: Array, dim: int, start: Any, length: int) -> None:
 def narrow(input: Array, dim: int, start: Any, length: int) -> Array:
     """Take `length` indices of a dim from `start`."""
     is_number = not hasattr(start, "dtype")  # or a symbol for one
-    static = dimensions.narrow_start(input.shape, dim, start if is_number else None, length)
+    static = slice_sizes.narrow_start(input.shape, dim, start if is_number else None, length)
     if is_number:
         return lax.slice_in_dim(input, static, static + length, axis=dim)
     if start.ndim or not is_integral(start.dtype) or start.dtype == np.dtype(bool):
@@ -101,7 +100,7 @@ def write_slice(
     base: Array, new: Array, dim: int = 0, start: int | None = None, end: int | None = None,
     step: int = 1,
 ) -> Array:  # fmt: skip
-    first, count = dimensions.slice_bounds(base.shape[dim], start, end, step)
+    first, count = slice_sizes.slice_bounds(base.shape[dim], start, end, step)
     if count == base.shape[dim]:
         return new
     if step == 1:
@@ -121,13 +120,13 @@ def slice_(
     if not input.ndim:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
     dim = dimensions.wrap_dim(dim, input.ndim)
-    first, count = dimensions.slice_bounds(input.shape[dim], start, end, step)
+    first, count = slice_sizes.slice_bounds(input.shape[dim], start, end, step)
     last = first + (count - 1) * step + 1 if count else first
     return lax.slice_in_dim(input, first, last, step, axis=dim)
 
 
 def _diagonal_index(shape: dimensions.Shape, offset: int, dim1: int, dim2: int) -> tuple[Any, ...]:
-    dim1, dim2, length = dimensions.diagonal_dims(shape, offset, dim1, dim2)
+    dim1, dim2, length = slice_sizes.diagonal_dims(shape, offset, dim1, dim2)
     index: list[Any] = [slice(None)] * len(shape)
     steps: Any = np.arange(length) if type(length) is int else jnp.arange(length)
     index[dim1], index[dim2] = steps + max(-offset, 0), steps + max(offset, 0)
@@ -148,85 +147,6 @@ def diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
     source = 0 if abs(dim1 - dim2) != 1 else min(dim1, dim2)
     taken = input.at[index].get(unique_indices=True, mode="promise_in_bounds")
     return jnp.moveaxis(taken, source, -1)
-
-
-# Several results -----------------------------------------------------------------------------
-# No `write`: which of the results was written to is for the caller to say; each is a `narrow`
-# or `select` of the base.
-
-
-@op(view=True)
-def unbind(input: Array, dim: int = 0) -> tuple[Array, ...]:
-    """Take every index of a dim."""
-    if not input.ndim and dim in (-1, 0):
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    # One equation for all: slices took as many, and their gradients the square of it.
-    return tuple(jnp.unstack(input, axis=dimensions.wrap_dim(dim, input.ndim)))
-
-
-def _pieces(input: Array, sizes: Sequence[int], dim: int) -> tuple[Array, ...]:
-    return tuple(lax.split(input, sizes, axis=dim % input.ndim))
-
-
-@op(view=True, sizes=("split_size_or_sections",))
-def split(
-    input: Array, split_size_or_sections: int | Sequence[int], dim: int = 0
-) -> tuple[Array, ...]:
-    """Cut a dim into pieces of one length (the last may be shorter), or of the lengths given."""
-    return _pieces(input, dimensions.split_sizes(input.shape, split_size_or_sections, dim), dim)
-
-
-@op(view=True, sizes=("split_sizes",))
-def split_with_sizes(input: Array, split_sizes: Sequence[int], dim: int = 0) -> tuple[Array, ...]:
-    """Cut a dim into pieces of the lengths given."""
-    return _pieces(input, dimensions.split_sizes(input.shape, split_sizes, dim), dim)
-
-
-@op(view=True, backward="SplitBackward0")
-def chunk(input: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
-    """Cut a dim into at most `chunks` pieces of one length, the last may be shorter."""
-    return _pieces(input, dimensions.chunk_sizes(input.shape, chunks, dim), dim)
-
-
-@op(backward="UnsafeSplitBackward0", sizes=("split_size",))
-def unsafe_split(input: Array, split_size: int, dim: int = 0) -> tuple[Array, ...]:
-    """Cut a dim into pieces of one length that share no storage as far as autograd knows."""
-    return _pieces(input, dimensions.split_sizes(input.shape, split_size, dim), dim)
-
-
-@op(backward="UnsafeSplitWithSizesBackward0", sizes=("split_sizes",))
-def unsafe_split_with_sizes(
-    input: Array, split_sizes: Sequence[int], dim: int = 0
-) -> tuple[Array, ...]:
-    """Cut a dim into pieces of the lengths given, which share no storage."""
-    return _pieces(input, dimensions.split_sizes(input.shape, split_sizes, dim), dim)
-
-
-@op(backward="UnsafeSplitBackward0")
-def unsafe_chunk(input: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
-    """Cut a dim into at most `chunks` pieces, which share no storage."""
-    return _pieces(input, dimensions.chunk_sizes(input.shape, chunks, dim), dim)
-
-
-@op(view=True, backward="SliceBackward0")
-def tensor_split(
-    input: Array, indices_or_sections: int | Sequence[int], dim: int = 0
-) -> tuple[Array, ...]:
-    """Cut a dim into exactly so many pieces, or before the indices given."""
-    if not input.ndim:
-        raise RuntimeError(
-            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
-        )
-    size = input.shape[dimensions.wrap_dim(dim, input.ndim)]
-    if isinstance(indices_or_sections, int):
-        sections = indices_or_sections
-        if sections <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
-        long, rest = divmod(size, sections)
-        sizes = [long + (i < rest) for i in range(sections)]
-        return _pieces(input, sizes, dim)
-    cuts = [None, *indices_or_sections, None]
-    return tuple(slice_(input, dim, a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
 
 
 # Some elements several times -----------------------------------------------------------------
@@ -270,7 +190,7 @@ def _window_index(dim: int, windows: int, size: int, step: int) -> tuple[Any, ..
 
 
 def _write_unfold(base: Array, new: Array, dimension: int, size: int, step: int) -> Array:
-    dim, windows = dimensions.unfold_windows(base.shape, dimension, size, step)
+    dim, windows = slice_sizes.unfold_windows(base.shape, dimension, size, step)
     if not base.ndim:
         return new.reshape(()) if size else base
     index = _window_index(dim, windows, size, step)
@@ -282,7 +202,7 @@ def _write_unfold(base: Array, new: Array, dimension: int, size: int, step: int)
 @op(view=True, function=False, write=_write_unfold)
 def unfold(input: Array, dimension: int, size: int, step: int) -> Array:
     """Slide a window along a dim; the window's elements become the last dim."""
-    dim, windows = dimensions.unfold_windows(input.shape, dimension, size, step)
+    dim, windows = slice_sizes.unfold_windows(input.shape, dimension, size, step)
     if not input.ndim:
         return lax.reshape(input, (1,))[:size]
     if step == size:

@@ -1,13 +1,16 @@
 """Activations and softmax against live PyTorch."""
 
+from types import SimpleNamespace
+
 import jax
 import pytest
 import torch
 import torch.nn.functional as F
 from helpers.ops_nn import compare, same_error, to_jax
 
-from leafax.functional.ops.nn import activation as ours
-from leafax.functional.ops.nn import softmax
+from leafax.functional.ops.nn import activation, shrinkage, softmax
+
+ours = SimpleNamespace(**{**vars(shrinkage), **vars(activation)})
 
 # Kinks of every function here, their neighbours, and large values.
 X = torch.tensor(

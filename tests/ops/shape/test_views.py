@@ -16,12 +16,12 @@ import leafax
 from leafax.functional.ops.shape import slices, views
 from leafax.functional.ops.shape.strides import (
     NOT_VIEWABLE,
-    VIEW_RULES,
     Layout,
     contiguous,
     contiguous_strides,
     is_contiguous,
 )
+from leafax.functional.ops.shape.view_rules import VIEW_RULES
 from leafax.functional.program.op import TABLE
 
 assert slices and views  # imported to enter their ops into the table
