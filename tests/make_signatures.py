@@ -72,7 +72,7 @@ def parameter(argument: str) -> str | None:
     if not sized and kind not in _KINDS:
         return None
     text = "tuple of ints" + "+" * bool(sized[2]) if sized else _KINDS[kind]
-    name = "input" if name == "self" else name
+    name = "input" if name == "self" and kind == "Tensor" else name
     default = "None" if default == "[]" else default.replace(", ", ",")
     return f"{text}{'?' * none} {name}" + (f" = {default}" if default else "")
 
@@ -279,7 +279,7 @@ def source() -> str:
         lines = [
             f"{name}({line})\n"
             for name in sorted(names)
-            if name not in _HIDDEN and not name.startswith("_foreach")
+            if name not in _HIDDEN
             for line in signatures(name, name in in_full)
         ]
     return HEADER + "".join(lines)

@@ -15,6 +15,7 @@ from .._core.handle import Handle
 from .._ops.calls.functions import function
 from .._ops.writes.apply_inplace import apply_inplace
 from .._signatures.parser import bind, explain_refusal
+from .._signatures.table import known_signatures
 from .._tracing.record import apply
 
 _UNARY = (
@@ -22,30 +23,10 @@ _UNARY = (
     "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt",
     "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )  # fmt: skip
-_NUMBER, _NUMBERS, _LIST = "Number scalar", "tuple of Scalars scalars", "tuple of Tensors other"
-_SCALED = f"{_LIST}, *, Number alpha = 1"
-_TWO = "tuple of Tensors tensor1, tuple of Tensors tensor2, "
-_TO = "tuple of Tensors tensors1, "
-# What PyTorch's parser takes behind the list, in its order.
-_BINARY: dict[str, tuple[str, ...]] = {
-    "add": (_NUMBER, _NUMBERS, "Tensor other, *, Number alpha = 1", _SCALED),
-    "sub": (_NUMBER, _NUMBERS, _SCALED),
-    **dict.fromkeys(("mul", "div"), (_NUMBERS, "Tensor other", _LIST, _NUMBER)),
-    "pow": ("Number exponent", "tuple of Scalars exponent", "tuple of Tensors exponent"),
-    "lerp": tuple(
-        _TO + x for x in ("Number weight", "tuple of Scalars weight", "tuple of Tensors weights")
-    ),
-    **dict.fromkeys(
-        ("addcmul", "addcdiv"),
-        tuple(_TWO + x for x in (_NUMBERS, "Tensor scalars", "Number value = 1")),
-    ),
-    **dict.fromkeys(("maximum", "minimum", "clamp_min", "clamp_max"), (_NUMBER, _NUMBERS, _LIST)),
-}
-_ALONE = {
-    "clone": ("*, torch.memory_format memory_format = None",), "max": ("",),
-    "norm": ("Number ord = 2, torch.dtype dtype = None",), "mm": ("tuple of Tensors mat2",),
-}  # fmt: skip
-_IN_PLACE = {"copy": ("tuple of Tensors src, bool non_blocking = False",), "zero": ("",)}
+_BINARY = (
+    "add", "sub", "mul", "div", "pow", "lerp", "addcmul", "addcdiv", "maximum", "minimum",
+    "clamp_min", "clamp_max",
+)  # fmt: skip
 _vector_norm = function(TABLE["linalg.vector_norm"])
 _EXTREMA = {name: TABLE[name] for name in ("maximum", "minimum")}
 # What PyTorch calls with a number; the gradient is that of an extremum all the same.
@@ -54,15 +35,9 @@ _BOUNDS = {"maximum": "clamp_min", "minimum": "clamp_max"}
 _BY_NUMBER = {op.name: op for op in (ADD, SUB, MUL, DIV)}
 
 
-def _lines(op: str, inplace: bool) -> tuple[str, ...]:
-    found = {**_BINARY, **_ALONE, **_IN_PLACE}.get(op, ("",))
-    lines = [f"tuple of Tensors self{', ' * bool(x)}{x}" for x in found]
-    if op == "pow" and not inplace:
-        lines.insert(0, "Number self, tuple of Tensors exponent")
-    return tuple(lines)
-
-
-def _parsed(name: str, lines: tuple[str, ...], args: Any, kwargs: Any) -> dict[str, Any]:
+def _bound(name: str, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Return the arguments by the names of the parameters that they are for."""
+    lines = known_signatures(name)
     bound = bind(lines, args, kwargs, name)
     if bound is None:
         raise TypeError(explain_refusal(lines, args, kwargs, name))
@@ -144,10 +119,9 @@ def _norm(t: Any, ord: Any = 2, dtype: Any = None) -> Any:
 
 def _over_lists(op: str, inplace: bool) -> Callable[..., Any]:
     name = f"_foreach_{op}" + "_" * inplace
-    lines = _lines(op, inplace)
 
     def foreach(*args: Any, **kwargs: Any) -> Any:
-        given = _parsed(name, lines, args, kwargs)
+        given = _bound(name, args, kwargs)
         first = given.pop("self")
         if not isinstance(first, (tuple, list)):
             exponents = list(given["exponent"])
@@ -172,7 +146,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 for _op in (*_UNARY, *_BINARY):
     FUNCTIONS[f"_foreach_{_op}"] = _over_lists(_op, False)
     FUNCTIONS[f"_foreach_{_op}_"] = _over_lists(_op, True)
-for _op in _ALONE:
+for _op in ("clone", "max", "norm", "mm"):
     FUNCTIONS[f"_foreach_{_op}"] = _over_lists(_op, False)
-for _op in _IN_PLACE:
+for _op in ("copy", "zero"):
     FUNCTIONS[f"_foreach_{_op}_"] = _over_lists(_op, True)

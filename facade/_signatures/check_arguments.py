@@ -83,29 +83,20 @@ def find_error(
     Args: as of `precheck`.
     """
     lines = method_signatures(name) if method else known_signatures(name)
-    if not lines:
-        return None if method else find_error_in_required(name, args, kwargs, shown)
     args = args[method:]
-    if lines != ("",):
+    text = None
+    if not lines:
+        try:
+            check_signatures(() if method else required_signatures(name), args, kwargs, shown)
+        except TypeError as error:
+            return error
+    elif lines != ("",):
         text = explain_refusal(lines, args, kwargs, shown, more=name.rstrip("_") in OLDER)
     elif method and kwargs:
         text = f"TensorBase.{shown}() takes no keyword arguments"
     elif method and args:
         text = f"TensorBase.{shown}() takes no arguments ({len(args)} given)"
-    else:
-        text = None
     return None if text is None else TypeError(text)
-
-
-def find_error_in_required(
-    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], shown: str
-) -> TypeError | None:
-    """Return PyTorch's error where only a function's required arguments are known."""
-    try:
-        check_signatures(required_signatures(name), args, kwargs, shown)
-    except TypeError as error:
-        return error
-    return None
 
 
 def find_op_error(

@@ -21,17 +21,19 @@ _WHEN_WRONG = frozenset("where fill_ normal_ bernoulli_ size stride".split())
 
 
 def parsed(
-    fn: Callable[..., Any], name: str = "", method: bool = False, first: bool = True
-) -> Callable[..., Any]:
+    fn: Callable[..., Any], name: str = "", method: bool = False, first: bool = True,
+    shown: str = "",
+) -> Callable[..., Any]:  # fmt: skip
     """Return a function composed of ops that refuses arguments in PyTorch's words.
 
     Args:
       name: of the function, where it has another.
       method: `fn` is the method of that function, or the one that writes in place.
       first: look at the arguments before, for what `fn` would take in silence.
+      shown: its name in messages.
     """
     name = name or fn.__name__
-    shown = fn.__name__ if method else name.replace(".", "_")
+    shown = shown or (fn.__name__ if method else name.replace(".", "_"))
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -69,6 +71,8 @@ def wrap_functions(namespace: dict[str, Any], names: list[str]) -> None:
     """Put the functions of those names in a namespace behind the parser."""
     for name in names:
         f: Any = namespace.get(name)
+        if name.startswith("_foreach"):  # these bind their arguments themselves
+            continue
         if name not in _BARE and _stands_alone(f) and required_signatures(name):
             namespace[name] = parsed(f, name, first=name not in _WHEN_WRONG)
 

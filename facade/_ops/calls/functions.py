@@ -22,8 +22,9 @@ from ..._core.trie import local
 from ..._rules.strides.layouts import elementwise
 from ..._runtime.host.duplicate_inputs import apart
 from ..._runtime.host.host_gather import joined
-from ..._signatures.check_arguments import find_error, find_op_error, precheck, with_numbers
+from ..._signatures.check_arguments import find_op_error, precheck, with_numbers
 from ..._signatures.deprecated_forms import OLDER, newer
+from ..._signatures.wrap_composites import parsed
 from ..._storage.overlap import JOINS, by_kernel, check_overlap
 from ..._tracing.no_grad_views import AmbiguousView
 from ..._tracing.record import apply, known
@@ -248,28 +249,14 @@ def named(fn: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
 def by_name(
     fn: Callable[..., Any], op: Op, name: str, end: str = "", method: bool = False
 ) -> Callable[..., Any]:
-    """The function or method `fn` of an op by one of its names, which is what its errors tell.
+    """Return the function or method `fn` of an op by one of its names, which its errors tell.
 
     Args:
       end: "_" of methods that write in place.
     """
     if name == op.name:
         return fn
-    own, other = op.name + end, name + end
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return fn(*args, **kwargs)
-        except TypeError as error:
-            wrong = find_error(name, args, kwargs, other, method)
-            if wrong is not None:
-                raise wrong from None
-            said = str(error)
-            if said.startswith((f"{own}(", f"TensorBase.{own}(")):
-                error.args = (said.replace(own, other, 1),)
-            raise
-
-    return named(called, op, other)
+    return named(parsed(fn, name, method, first=False, shown=name + end), op, name + end)
 
 
 def top_level() -> dict[str, Callable[..., Any]]:

@@ -12,7 +12,7 @@ from leafax.functional.program.op import Op
 from ..._core.handle import Handle
 from ..._core.trie import local
 from ..._rules.inplace_activation_slopes import SLOPED, sloped
-from ..._signatures.check_arguments import find_op_error, precheck
+from ..._signatures.check_arguments import precheck
 from ..._signatures.numeric_warnings import ANSWERS, answers
 from ..._signatures.table import known_signatures
 from ..._storage.pending_views import view
@@ -38,29 +38,23 @@ def method(op: Op) -> Callable[..., Any]:
     variadic, several, plain = op.name in VARIADIC, op.name in _SEVERAL, not op.random
 
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
-        said = args
-        if several and len(args) > 1:
-            args = (args,)
-        if variadic:
-            try:
-                args = _one_size(op, args, kwargs)
-            except Exception:
-                wrong = find_op_error(op, (self, *said), kwargs, op.name)
-                if wrong is None:
-                    raise
-                raise wrong from None
-        if plain:
-            try:
-                out = known(op, (self, *args), kwargs)
-            except AmbiguousView:
-                out = None
-            if out is not None:
-                return out
+        given = args
         try:
-            precheck(op.qualified, (self, *said), kwargs, op.name, True)
+            if several and len(args) > 1:
+                args = (args,)
+            if variadic:
+                args = _one_size(op, args, kwargs)
+            if plain:
+                try:
+                    out = known(op, (self, *args), kwargs)
+                except AmbiguousView:
+                    out = None
+                if out is not None:
+                    return out
+            precheck(op.qualified, (self, *given), kwargs, op.name, True)
             return call(op, (self, *args), kwargs)
         except Exception as error:
-            written = (self, *said)
+            written = (self, *given)
             meant = meant_call(op, error, (self, *args), kwargs, op.name, written=written)
             if meant is None:
                 raise
