@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,11 +29,50 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return max(1, min(4, os.cpu_count() or 1, memory // (8 << 30)))  # compiled programs stay
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part", metavar="SEED/N", help="one N-th of the tests: which one, SEED (any word) says"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` reads the marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what the quick suite leaves out, and keep the chosen part.
+
+    `@pytest.mark.quick(n)` keeps `n` cases of a parametrised test in the quick suite;
+    `quick(n, each="name")` keeps `n` for each value of an argument. Which ones their ids say, so
+    a new case changes nothing of the others. All other cases become exhaustive.
+    """
+    families: dict[tuple[str, ...], list[pytest.Item]] = {}
+    for item in items:
+        if (mark := item.get_closest_marker("quick")) is not None:
+            each = mark.kwargs.get("each")
+            value = repr(item.callspec.params[each]) if each else ""  # type: ignore[attr-defined]
+            families.setdefault((item.nodeid.partition("[")[0], value), []).append(item)
+    for family in families.values():
+        mark = family[0].get_closest_marker("quick")
+        assert mark is not None
+        for item in sorted(family, key=_number)[mark.args[0] :]:
+            item.add_marker(pytest.mark.exhaustive)
+    if config.option.part:
+        seed, _, count = config.option.part.rpartition("/")
+        kept = [item for item in items if _number(item, seed) % int(count) == 0]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+def _number(item: pytest.Item, seed: str = "") -> int:
+    """Make a number of a test's id, the same in every process."""
+    return zlib.crc32(f"{seed} {item.nodeid}".encode())
+
+
 _COMPILED = "LEAFAX_TESTS_COMPILED"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What one process compiled the others read: they meet many of the same little programs."""
+    """Have what one process compiled read by others: they meet many of the same little programs."""
+    if any("::" in arg for arg in config.args) and config.option.markexpr == "not exhaustive":
+        config.option.markexpr = ""  # tests that are named run
     if not hasattr(config, "workerinput"):
         os.environ[_COMPILED] = tempfile.mkdtemp(prefix="leafax-tests-")
     jax.config.update("jax_compilation_cache_dir", os.environ[_COMPILED])
@@ -70,7 +110,7 @@ def strict_promotion() -> Iterator[None]:
         yield
 
 
-# What they compare does not depend on how much XLA optimizes; to do so takes half of their time.
+# Of these XLA computes each op, whatever NumPy could do.
 _OF_VALUES = (
     "ops/test_error_inputs", "ops/test_halves", "ops/test_op_db", "ops/creation/test_creation",
     "ops/elementwise/test_elementwise", "ops/fft/test_spectral",
@@ -82,19 +122,21 @@ _OF_VALUES = (
     "ops/shape/test_views", "ops/special/test_special", "storage/test_layout_of_gradients",
 )  # fmt: skip
 
-# Of these NumPy computes what it can: they compare graphs, flags and errors of many little
-# programs, which differ in all but their ops; what XLA makes of the ops is compared elsewhere.
-_BY_NUMPY = (
-    "autograd/", "examples/test_torch_scripts", "func/", "ops/", "sessions/", "storage/",
+# What these ask depends on what XLA makes of a program: its memory, or numbers to the last bit.
+_OPTIMIZED = (
+    "docs/", "examples/test_benchmark_programs", "examples/test_efficientnet_lite", "ops/random/",
+    "runtime/", "tracing/", "utils/test_checkpoint",
 )  # fmt: skip
-_OPTIMIZED = ("ops/random/",)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled_cheaply(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests that compare the values of single ops compile without optimizing."""
+    """Most tests compile without optimizing; NumPy computes what it can but for those of values.
+
+    What they compare are graphs, flags, errors and numbers of many little programs.
+    """
     name = request.path.relative_to(Path(__file__).parent).as_posix()
-    if not name.startswith(_OF_VALUES + _BY_NUMPY) or name.startswith(_OPTIMIZED):
+    if name.startswith(_OPTIMIZED):
         yield
         return
     from helpers.op_runs import compiled_cheaply  # which imports torch

@@ -234,6 +234,7 @@ def carried(steps: int, thaw: int) -> list[float]:
     return losses
 
 
+@pytest.mark.exhaustive
 def test_thawing_resets_or_corrupts_the_optimizer() -> None:
     """A new `init` forgets the head's moments; one that is made for all from the start has an old
     step count for the thawed part's fresh moments."""

@@ -134,6 +134,7 @@ class Lifted(nn.Module):
         return heads(2, name="heads")(x)
 
 
+@pytest.mark.exhaustive
 def test_lifted_linen_modules() -> None:
     variables = Lifted().init(jax.random.key(0), X)
     model = linen.Model(Lifted(), variables, rngs=["dropout"])

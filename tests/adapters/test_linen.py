@@ -425,6 +425,7 @@ class Dropping(nn.Module):
         return nn.Dense(64, name="head")(nn.Dropout(0.5, deterministic=not train, name="d")(x))
 
 
+@pytest.mark.exhaustive
 def test_dropout_of_a_frozen_part_stops_with_its_statistics() -> None:
     x = jnp.ones((1, 4))
     model = Model(Dropping(), Dropping().init({"params": jax.random.key(0)}, x, train=False))

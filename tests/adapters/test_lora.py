@@ -80,6 +80,7 @@ def step(model: Any, optimizer: Any) -> float:
     return loss.item()
 
 
+@pytest.mark.quick(1)
 def test_it_starts_as_the_base_and_trains_the_factors_alone(model: Any) -> None:
     base = model(images()).detach()
     before = model.state_dict()
@@ -113,6 +114,7 @@ def filled(model: Any, **options: Any) -> lora.Lora:
     return adapter
 
 
+@pytest.mark.quick(1)
 def test_outputs_and_gradients_are_those_of_the_sum(model: Any) -> None:
     """`w + 1.5 a b` in each kernel, differentiated by JAX."""
     kernels = {n: model.get_parameter(n).jax() for n in SHAPES}
@@ -245,6 +247,7 @@ SUMMED: dict[str, tuple[Any, Any, int]] = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", [*LAYERS, *SUMMED])
 def test_linear_layers_never_build_the_sum(name: str) -> None:
     """Neither the kernel's sum nor its gradient is in the program; the numbers are the sum's."""
@@ -302,6 +305,7 @@ class Stacked(nn.Module):
         return layers(name="layers")(x, None)[0]
 
 
+@pytest.mark.exhaustive
 def test_layers_of_a_scan_have_factors_of_their_own() -> None:
     x = WIDE[0, 0]
     model = linen.Model(Stacked(), Stacked().init(jax.random.key(0), x))
@@ -343,6 +347,7 @@ def test_submodules_are_adapted_on_their_own_and_can_be_watched() -> None:
     assert not np.allclose(model.dense(x).detach(), adapted)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies_have_adapters_of_their_own(model: Any, copied: Any) -> None:
     torch.manual_seed(0)  # adapters that are drawn large round by more than is allowed here

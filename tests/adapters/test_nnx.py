@@ -599,6 +599,7 @@ class Attending(nnx.Module):
         return self.out(self.attention(x))
 
 
+@pytest.mark.exhaustive
 def test_attention_that_was_told_nothing_trains_at_once() -> None:
     model = Model(Attending())
     x = torch.ones(1, 3, 4)

@@ -75,6 +75,7 @@ def assert_equal(a: Tree, b: Tree, **tolerance: float) -> None:
 # --- the traps, on the plain recipes ---
 
 
+@pytest.mark.exhaustive
 def test_bare_masked_climbs() -> None:
     tx = optax.masked(optax.sgd(LR), FULL)
     before, after = parameters(), train(tx, steps=1)
@@ -116,6 +117,7 @@ def test_the_popular_recipe_is_right_but_holds_state() -> None:
     check(tx, parameters(), MASK)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize(
     ("tx", "expected"),
     [
@@ -218,6 +220,7 @@ OPTIMIZERS: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.quick(7)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("gradient", ["of all", "of the head"])
 def test_freeze_is_training_the_head_alone(name: str, gradient: str) -> None:

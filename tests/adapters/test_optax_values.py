@@ -37,6 +37,7 @@ def _plain(transform: Any, steps: int) -> list[Any]:
     return seen
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("how", ["pending", "known", "a number"])
 @pytest.mark.parametrize("name", _TRANSFORMS)
 def test_a_transformation_sees_the_loss(name: str, how: str) -> None:

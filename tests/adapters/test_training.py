@@ -100,6 +100,7 @@ OPTIMIZERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_thawing_at_10_of_20_equals_a_reference_that_carries_the_state(name: str) -> None:
     model = net().freeze().unfreeze("head")
@@ -110,6 +111,7 @@ def test_thawing_at_10_of_20_equals_a_reference_that_carries_the_state(name: str
     np.testing.assert_allclose(losses, wanted, rtol=2e-5)
 
 
+@pytest.mark.exhaustive
 def test_a_norm_inside_the_transformation_is_of_all_that_train() -> None:
     model = net().freeze().unfreeze("head")
     tx = optax.chain(optax.clip_by_global_norm(0.1), optax.adam(1e-2))
@@ -267,6 +269,7 @@ def test_groups_of_optax_have_rates_and_transformations() -> None:
 # ---------------------------------------------------------------- accumulation
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("observe", [False, True])
 def test_accumulation_equals_the_whole_batch_and_holds_one_gradient(observe: bool) -> None:
     shape = (6, 6)

@@ -345,6 +345,7 @@ class Layer(nnx.Module):
         return self.a(x)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["linen", "nnx"])
 def test_flax_models_compute_in_autocasts_dtype(kind: str) -> None:
     x = leafax.tensor(X.tolist())

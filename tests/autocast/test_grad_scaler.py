@@ -53,6 +53,7 @@ def plain(seen: list[Any]) -> list[Any]:
     return [(a.expected, b, c) for a, b, c in seen]
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("unscale", [False, True])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_step_equals_torchs(name: str, unscale: bool) -> None:

@@ -37,6 +37,7 @@ def numbers(torch: Any) -> tuple[Any, Any]:
     return x, z
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_right(name: str) -> None:
     def program(torch: Any, log: Log) -> Any:

@@ -202,6 +202,7 @@ def test_writes_to_a_part_of_overlapping_windows() -> None:
         log(z)
 
 
+@pytest.mark.exhaustive
 def test_complex_numbers_are_divided_as_numpy_does() -> None:
     @same
     def program(lib: Any, log: Log) -> Any:
@@ -225,6 +226,7 @@ def test_a_gradient_with_a_graph_lies_as_its_leaf_does() -> None:
                 log(x.grad.stride(), x.grad.grad_fn)
 
 
+@pytest.mark.exhaustive
 def test_what_backward_says_of_places_and_of_what_has_no_derivative() -> None:
     """Indices that were written to are no node's output; without a gradient, too, it refuses."""
 

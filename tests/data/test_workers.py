@@ -399,6 +399,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.exhaustive
 def test_other_ways_to_start_processes(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -431,6 +432,7 @@ for k, batch in enumerate(torch.utils.data.DataLoader(Slow(), num_workers=1)):
 """
 
 
+@pytest.mark.exhaustive
 @fork
 @pytest.mark.parametrize("how", ["interrupted", "killed"])
 def test_workers_end_with_the_main_process(how: str) -> None:

@@ -47,6 +47,7 @@ BY_MOMENTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
 def test_samples_follow_the_law(name: str) -> None:
     leafax.manual_seed(1)
@@ -67,6 +68,7 @@ def test_samples_follow_the_law(name: str) -> None:
         assert stats.chisquare(np.append(found, rest[1]), expected).pvalue > 1e-4
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", BY_MOMENTS)
 def test_samples_have_the_moments(name: str) -> None:
     # `Wishart` draws a singular sample again where `df` makes one likely, at most three times;
@@ -81,6 +83,7 @@ def test_samples_have_the_moments(name: str) -> None:
     d.log_prob(leafax.tensor(drawn[:5])).numpy()  # they are in the support
 
 
+@pytest.mark.exhaustive
 def test_samples_of_correlations_and_mixtures() -> None:
     leafax.manual_seed(3)
     d = build(leafax, "LKJCholesky")
@@ -107,6 +110,7 @@ def test_relaxed_samples_round_to_the_law(name: str) -> None:
     assert (abs(hard.mean(0).numpy() - probs) < 5 * np.sqrt(probs * (1 - probs) / N)).all()
 
 
+@pytest.mark.quick(2)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", ["Gamma", "Beta", "Dirichlet"])
 def test_gradients_of_draws_are_torchs(name: str) -> None:

@@ -109,6 +109,7 @@ def transformed(t: Any, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transform(name: str) -> None:
     ours, theirs = transformed(leafax, name), transformed(torch, name)

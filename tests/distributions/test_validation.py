@@ -169,6 +169,7 @@ def test_what_says_nothing_of_its_arguments_is_warned_of() -> None:
         _ = bare.mode
 
 
+@pytest.mark.quick(8)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_expanded_and_copied(name: str) -> None:

@@ -23,6 +23,7 @@ def _losses(program: Any, steps: int = 5) -> list[float]:
     return losses
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("make", ["make_mlp", "make_gpt"])
 def test_jit_and_torch_have_the_same_losses(make: str) -> None:
     pytest.importorskip("torch")
@@ -41,6 +42,7 @@ def test_the_batches_of_a_step_are_always_the_same(make: str) -> None:
         np.testing.assert_array_equal(again, first)
 
 
+@pytest.mark.exhaustive
 def test_fine_tuning_the_head_leaves_the_backbone_out_of_everything() -> None:
     pytest.importorskip("flax")
     try:

@@ -38,6 +38,7 @@ def photographs() -> Any:
     return np.stack([lite.preprocess(image) for image in images])
 
 
+@pytest.mark.exhaustive
 def test_china_is_a_palace_and_flower_a_daisy(variables: Any, photographs: Any) -> None:
     probabilities = np.asarray(lite.classify(variables, photographs))
     assert probabilities.argmax(1).tolist() == [PALACE, DAISY]
@@ -57,6 +58,7 @@ def test_every_variable_is_loaded_and_has_its_shape(variables: Any) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("size", [224, 97])
 @pytest.mark.parametrize("by_products", [True, False], ids=["products", "xla"])
 def test_logits_equal_an_independent_torch_forward(
@@ -75,6 +77,7 @@ def _linen_logits(variables: Any, images: Any, conv: Any) -> Any:
     return jax.jit(lite.EfficientNetLite0(conv=conv).apply)(variables, images)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kernel", [3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("side", [6, 7])
@@ -134,6 +137,7 @@ def _torch_forward(state: Any, x: Any) -> Any:
         return F.linear(x, state["_fc.weight"], state["_fc.bias"])
 
 
+@pytest.mark.exhaustive
 def test_the_nnx_network_is_the_same_function(variables: Any, photographs: Any) -> None:
     nnx = importlib.import_module("models.efficientnet_lite_nnx")
     images = photographs[:, ::2, ::2]
@@ -142,6 +146,7 @@ def test_the_nnx_network_is_the_same_function(variables: Any, photographs: Any) 
     np.testing.assert_allclose(ours, linen, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.exhaustive
 def test_training_updates_the_statistics_and_dropout_needs_a_key(variables: Any) -> None:
     model = lite.EfficientNetLite0(num_classes=10, dropout=0.2)
     params = {**variables["params"], "classifier": lite.new_classifier(10)}
@@ -156,6 +161,7 @@ def test_training_updates_the_statistics_and_dropout_needs_a_key(variables: Any)
     assert 0 < np.abs(new - old).max() < np.abs(old).max()
 
 
+@pytest.mark.exhaustive
 def test_a_new_classifier_has_its_classes_and_starts_from_its_seed(variables: Any) -> None:
     first, again, other = (lite.load_pretrained(10, seed)["params"] for seed in (0, 0, 1))
     assert first["classifier"]["kernel"].shape == (1280, 10)

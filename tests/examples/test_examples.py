@@ -63,6 +63,7 @@ def test_readme_code_runs_and_prints_what_it_says(
 # ---------------------------------------------------------------- the main example
 
 
+@pytest.mark.exhaustive
 def test_default_run_reaches_90_percent(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, str(ROOT / "examples/finetune_image.py"), "--out", str(tmp_path)],
@@ -79,6 +80,7 @@ def test_default_run_reaches_90_percent(tmp_path: Path) -> None:
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("what", ["gradual", "all"])
 def test_other_trainings_save_what_trained(what: str, tmp_path: Path) -> None:
     small = ["--limit", "64", "--size", "32", "--epochs", "1", "--out", str(tmp_path)]
@@ -99,6 +101,7 @@ def test_a_file_of_another_network_is_refused(tmp_path: Path) -> None:
         finetune.load(path)
 
 
+@pytest.mark.exhaustive
 def test_the_norm_of_the_gradients_is_free() -> None:
     """Logging it neither differentiates what is frozen nor keeps anything more."""
     plain, logged = one_step(norm=False), one_step(norm=True)

@@ -25,6 +25,7 @@ def test_the_stories_are_the_usual_split() -> None:
     assert not any(text.endswith("reuter") for text in test.texts)
 
 
+@pytest.mark.exhaustive
 def test_the_head_alone_passes_90_percent(tmp_path: Path) -> None:
     small = ["--length", "32", "--steps", "40", "--test", "400"]
     (result,) = finetune.main(["--recipes", "head", *small, "--out", str(tmp_path)])
@@ -33,6 +34,7 @@ def test_the_head_alone_passes_90_percent(tmp_path: Path) -> None:
     assert (tmp_path / "text.png").stat().st_size > 10_000
 
 
+@pytest.mark.exhaustive
 def test_low_rank_adapters_train_alone_with_the_head(tmp_path: Path) -> None:
     small = ["--length", "8", "--batch", "4", "--steps", "3", "--test", "8"]
     (result,) = finetune.main(["--recipes", "lora", *small, "--out", str(tmp_path)])

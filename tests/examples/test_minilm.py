@@ -84,6 +84,7 @@ def test_embeddings_agree_with_torchs_forward_and_rank_what_is_related(ids: Any)
     assert similar[2, 3] > 0.5 > 0.3 > similar[2, 4]
 
 
+@pytest.mark.exhaustive
 def test_padding_changes_nothing(ids: Any) -> None:
     apply = jax.jit(minilm.MiniLM().apply)
     variables = minilm.load_pretrained()

@@ -39,6 +39,7 @@ def test_all_scripts_are_tested() -> None:
     assert {p.stem for p in FOLDER.glob("*.py") if "def main(" in p.read_text()} == SMALL.keys()
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", SMALL)
 def test_losses_are_pytorchs_and_steps_are_programs(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -71,6 +72,7 @@ def test_losses_are_pytorchs_and_steps_are_programs(
     assert [run.how for run in last] == 3 * len(programs) * ["cached"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("arguments", [[], ["--torch"]])
 def test_a_script_runs_from_the_command_line(arguments: list[str]) -> None:
     command = [sys.executable, str(FOLDER / "vae.py"), "--check", "--steps", "2", *arguments]

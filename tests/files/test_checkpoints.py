@@ -63,6 +63,7 @@ def test_numbers_without_dimensions_keep_their_shape(tmp_path: Path) -> None:
     assert values(mine)["layers.1.rngs.count"] == 1
 
 
+@pytest.mark.exhaustive
 def test_the_trainable_part_goes_back_to_the_same_base(tmp_path: Path) -> None:
     model, other = model_of(), model_of()
     model.freeze().unfreeze("head")
@@ -176,6 +177,7 @@ def losses(start: int, stop: int, made: dict[str, Any]) -> list[float]:
     return [resumable.step(i, **made) for i in range(start, stop)]
 
 
+@pytest.mark.exhaustive
 def test_a_killed_run_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     """SIGKILL at any moment; what is there then is complete, and gives the same losses."""
     made = resumable.parts()
@@ -253,6 +255,7 @@ def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
         orbax.Run(tmp_path, part=Part()).save(1)
 
 
+@pytest.mark.exhaustive
 def test_an_optax_state_with_thawed_parameters_is_restored(tmp_path: Path) -> None:
     import optax
 

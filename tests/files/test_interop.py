@@ -180,6 +180,7 @@ def test_pythons_types_stand_for_dtypes() -> None:
 _INDICES: list[Any] = [0, slice(1, None), [0], ..., None, True]
 
 
+@pytest.mark.quick(18)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "complex64", "bool", "int8"])
 @pytest.mark.parametrize(
     "value",

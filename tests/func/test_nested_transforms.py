@@ -33,6 +33,7 @@ def _given(torch: Any) -> Any:
     return torch.tensor([[1.5, -0.5, 2.0, 0.25], [0.75, 3.0, -1.0, 0.5]])
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("call", NESTED)
 @pytest.mark.parametrize("body", WRITING)
 def test_jacobians_of_functions_that_write(body: str, call: str) -> None:

@@ -223,6 +223,7 @@ WITH_GAPS: list[Any] = [
 ]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("in_dim", [0, 1, 2])
 @pytest.mark.parametrize("fn", WITH_GAPS, ids=range(len(WITH_GAPS)))
 def test_writes_through_as_strided_of_an_example_with_gaps(fn: Any, in_dim: int) -> None:

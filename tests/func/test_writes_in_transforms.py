@@ -49,6 +49,7 @@ def _function(body: str, result: str) -> str:
     return f"def f(p):\n    {body}\n    return {result}"
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("mode", ["torch.no_grad()", "torch.enable_grad()"])
 @pytest.mark.parametrize("write", WRITES)
 def test_what_is_written_to_an_example(write: str, mode: str) -> None:
@@ -70,6 +71,7 @@ def test_what_is_written_to_an_example(write: str, mode: str) -> None:
         )
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("dim", [0, 1])
 def test_an_example_turned_in_place_turns_its_batch(turn: str, dim: int) -> None:
@@ -82,6 +84,7 @@ def test_an_example_turned_in_place_turns_its_batch(turn: str, dim: int) -> None
         )
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("to", ["x.requires_grad_()", "x.requires_grad_() * 1", "x"])
 def test_arguments_are_leaves_to_their_transform(write: str, to: str) -> None:
@@ -108,6 +111,7 @@ def test_what_is_written_behind_a_view_of_an_argument() -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_writes_to_what_outer_maps_do_not_map() -> None:
     """Beside results that they do."""
     compare(
@@ -121,6 +125,7 @@ def test_writes_to_what_outer_maps_do_not_map() -> None:
     )
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "f",
     [
@@ -161,6 +166,7 @@ def test_pairwise_distance_of_numbers(p: float) -> None:
 NESTED = "h = lambda a: func.jvp(lambda p: (p**4).mean(), (a,), (a.cos(),))[1]"
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "call",
     [

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from helpers.op_runs import Case, batch
+from helpers.op_runs import Case, Job, batch_jobs
 from helpers.op_samples import every_sample, variants
 
 with warnings.catch_warnings():
@@ -62,22 +62,26 @@ ENTRIES = {
 }
 
 
-def failures(name: str, chosen: list[tuple[str, int]]) -> list[str]:
-    """What is wrong with these samples of an entry."""
-    entry, bad = ENTRIES[name], []
-    if not chosen:
-        return []
-    forms = list(variants(entry))
-    if not forms:
-        return ["missing"]
-    cases = []
+def failures(chosen: dict[str, list[tuple[str, int]]]) -> list[str]:
+    """Run samples of entries, all as one program, and return what is wrong with them.
+
+    Args:
+      chosen: for each entry by name the dtypes and numbers of its samples.
+    """
+    jobs, bad = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for d in dict.fromkeys(d for d, _ in chosen):
-            numbers = {n for kind, n in chosen if kind == d}
-            dtype = getattr(torch, d)
-            every = itertools.islice(every_sample(entry, dtype), max(numbers) + 1)
-            cases += [Case(dtype, n, sample) for n, sample in enumerate(every) if n in numbers]
-        for case, here in batch(entry, forms, cases, together=False):
-            bad += [f"{case.dtype} {what}" for what in here]
+        for name, samples in chosen.items():
+            entry = ENTRIES[name]
+            forms = list(variants(entry))
+            if not forms:
+                bad.append(f"{name} is missing")
+            for d in dict.fromkeys(d for d, _ in samples):
+                numbers = {n for kind, n in samples if kind == d}
+                dtype = getattr(torch, d)
+                every = itertools.islice(every_sample(entry, dtype), max(numbers) + 1)
+                cases = [Case(dtype, n, s) for n, s in enumerate(every) if n in numbers]
+                jobs += [Job(entry, forms, case) for case in cases]
+        for job, here in batch_jobs(jobs, together=False):
+            bad += [f"{key(job.entry)}, {job.case.dtype} {what}" for what in here]
     return bad

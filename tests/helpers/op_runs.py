@@ -235,19 +235,35 @@ class Case(NamedTuple):
     sample: Any
 
 
+class Job(NamedTuple):
+    """A case, and the entry and its forms that it is run in."""
+
+    entry: Any
+    forms: list[Form]
+    case: Case
+
+
 def batch(
     entry: Any, forms: list[Form], cases: list[Case], together: bool = True
 ) -> Iterator[tuple[Case, list[str]]]:
-    """What is wrong with each sample; what leafax computes of all of them is one program.
+    """Yield each sample of an entry and what is wrong with it, see `batch_jobs`."""
+    for job, bad in batch_jobs([Job(entry, forms, case) for case in cases], together):
+        yield job.case, bad
+
+
+def batch_jobs(jobs: list[Job], together: bool = True) -> Iterator[tuple[Job, list[str]]]:
+    """Yield each job and what is wrong with it; leafax computes all of them as one program.
 
     What only goes wrong in company is wrong too.
 
     Args:
+      jobs: what to run.
       together: values and gradients are one program; else values are the first and gradients,
         from what the first kept, the second.
     """
-    doubtful = _doubtful(entry, forms, cases, together)
-    for n, case in enumerate(cases):
+    doubtful = _doubtful(jobs, together)
+    for n, job in enumerate(jobs):
+        entry, forms, case = job
         bad = []
         for form in forms:
             if (n, form[0]) not in doubtful:
@@ -255,17 +271,15 @@ def batch(
             alone = list(wrong(entry, [form], case.number, case.sample, case.dtype, together))
             before = doubtful[n, form[0]]
             bad += alone or ([f"only together: {before}"] if before else [])
-        yield case, bad
+        yield job, bad
 
 
-def _doubtful(
-    entry: Any, forms: list[Form], cases: list[Case], together: bool
-) -> dict[tuple[int, str], str]:
+def _doubtful(jobs: list[Job], together: bool) -> dict[tuple[int, str], str]:
     """The forms of samples to look at one by one, and what their values had wrong, if anything."""
     doubtful: dict[tuple[int, str], str] = {}
     pairs: list[tuple[int, Pair]] = []
     try:
-        for n, case in enumerate(cases):
+        for n, (entry, forms, case) in enumerate(jobs):
             for form in forms:
                 try:
                     pairs.append((n, record(entry, form, case.sample, case.dtype, together)))
@@ -278,10 +292,11 @@ def _doubtful(
     except Exception:  # it may be another sample's fault that came up here
         with contextlib.suppress(Exception):
             leafax.synchronize()
-        return {(n, form[0]): "" for n in range(len(cases)) for form in forms}
+        return {(n, form[0]): "" for n, job in enumerate(jobs) for form in job.forms}
     for n, pair in pairs:
+        case = jobs[n].case
         try:
             pair.check()
         except Exception as error:
-            doubtful[n, pair.form[0]] = told(pair.form, error, cases[n].number, pair.sample)
+            doubtful[n, pair.form[0]] = told(pair.form, error, case.number, pair.sample)
     return doubtful

@@ -36,6 +36,7 @@ def near(b: Any, h: Any, q: Any, kv: Any) -> Any:
     return (q - kv <= 2) & (b + h < 4)  # the last head of the last example attends to nothing
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("with_mask", [False, True])
 @pytest.mark.parametrize("heads", [H, 2])
 def test_flex_attention(with_mask: bool, heads: int) -> None:

@@ -196,6 +196,7 @@ def test_copies_share_nothing_and_weights_are_drawn_as_pytorchs() -> None:
     assert repr(copy.deepcopy(model)) == repr(theirs)
 
 
+@pytest.mark.exhaustive
 def test_a_step_is_one_program_whatever_is_dropped() -> None:
     leafax.manual_seed(0)
     layer = leafax.nn.TransformerEncoderLayer(E, HEADS, 8, dropout=0.5)

@@ -249,6 +249,7 @@ SUMMED: dict[str, tuple[Any, Any, dict[str, tuple[int, int]]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", [*LAYERS, *SUMMED])
 def test_outputs_and_gradients_are_those_of_the_sum(name: str) -> None:
     make, array, shapes = (LAYERS | SUMMED)[name]

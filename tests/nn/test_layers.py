@@ -16,6 +16,7 @@ NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(1, each="name")
 @pytest.mark.parametrize(("name", "dtype", "training", "number"), cases(NAMES))
 def test_a_layer_computes_what_pytorchs_does(name, dtype, training, number):
     check(name, dtype, training, number)

@@ -14,6 +14,7 @@ FILES = ("activation", "distance", "loss", "rnn", "sparse", "transformer")
 NAMES = [n for n, e in ENTRIES.items() if e.module_cls.__module__.rpartition(".")[2] in FILES]
 
 
+@pytest.mark.quick(1, each="name")
 @pytest.mark.parametrize(("name", "dtype", "training", "number"), cases(NAMES))
 def test_a_layer_computes_what_pytorchs_does(name, dtype, training, number):
     with warnings.catch_warnings():

@@ -256,6 +256,7 @@ SHAPES = {  # the exponential takes long to compile
 }  # fmt: skip
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("kind", list(SHAPES))
 def test_orthogonal(kind: str) -> None:
     draw = np.random.default_rng(1)

@@ -143,6 +143,7 @@ def test_weights_are_drawn_within_their_bound() -> None:
             assert abs(p.std().item() - 0.125 / 3**0.5) < 0.01
 
 
+@pytest.mark.exhaustive
 def test_a_step_is_one_program_whatever_is_dropped() -> None:
     leafax.manual_seed(0)
     model = leafax.nn.LSTM(IN, H, 2, dropout=0.5)

@@ -41,6 +41,7 @@ def restored() -> Iterator[None]:
     lowerings(convolution="auto", products="auto")
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("shape, weight, kwargs, by_products", CASES)
 def test_every_way_gives_the_same(
     shape: tuple[int, ...], weight: tuple[int, ...], kwargs: Any, by_products: bool

@@ -46,6 +46,7 @@ def compare(call: Callable[..., Any], kinds: Iterable[str], numbers: Iterable[fl
                 log.attempt(call, t, x, n)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_that_change(name: str) -> None:
@@ -69,6 +70,7 @@ WIDE = {k: call for k, call in CALLS.items() if k not in ("alpha", "isin", "pow"
 }
 
 
+@pytest.mark.quick(8)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", WIDE)
 def test_ints_of_more_than_63_bits(name: str) -> None:
@@ -103,6 +105,7 @@ def test_ranges_of_numbers_that_change(name: str) -> None:
             log.attempt(RANGES[name], t, x, n)
 
 
+@pytest.mark.exhaustive
 def test_powers_of_integers_wrap() -> None:
     @same
     def program(t: Any, log: Log) -> None:

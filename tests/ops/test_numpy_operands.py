@@ -36,6 +36,7 @@ def _run(lib: Any, log: Log, line: str) -> None:
     log([(w.category.__name__, str(w.message)) for w in said])
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_operators_leave_arrays_to_numpy(operator: str) -> None:
     @same

@@ -154,6 +154,7 @@ SESSIONS = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", SESSIONS)
 def test_out(name: str) -> None:
     compare(SESSIONS[name])

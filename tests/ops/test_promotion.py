@@ -49,6 +49,7 @@ def outcome(lib: Any, op: Callable[[Any, Any, Any], Any], a: Any, b: Any) -> str
     return str(made.dtype if isinstance(made, lib.Tensor) else made)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.filterwarnings("ignore:Casting complex values to real")
 @pytest.mark.parametrize("name", OPS)
 def test_every_pair(name: str) -> None:

@@ -72,6 +72,7 @@ def _agree(fn: Callable[..., Any], *points: Any, dtype: str = "float64") -> None
         np.testing.assert_allclose(ours, theirs, 1e-7, 1e-15, equal_nan=True, err_msg=what)
 
 
+@pytest.mark.quick(17)
 @pytest.mark.parametrize("name", UNARY)
 def test_functions_of_one(name: str) -> None:
     # At the poles of digamma rounding decides.
@@ -108,6 +109,7 @@ COMPLEX: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_functions_on_their_branch_cuts(name: str) -> None:
     _agree(COMPLEX[name], PLANE, dtype="complex128")

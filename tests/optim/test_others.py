@@ -65,6 +65,7 @@ def stepped(t: Any, name: str, kwargs: dict[str, Any]) -> list[list[Any]]:
     return seen
 
 
+@pytest.mark.quick(10)
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_every_step_of_pytorchs_samples_equals_torchs(sample: str) -> None:
     ours, theirs = (stepped(t, *SAMPLES[sample]) for t in (leafax, torch))
@@ -126,6 +127,7 @@ def test_signatures_and_groups_are_torchs(name: str) -> None:
     assert made(leafax) == made(torch)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_rate_that_changes_compiles_nothing_and_all_other_numbers_once(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -152,6 +154,7 @@ def test_a_rate_that_changes_compiles_nothing_and_all_other_numbers_once(
     assert leafax.explain(clear=True).compiles <= 2
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", OTHERS)
 def test_groups_frozen_and_thawed_parameters(name: str) -> None:
     @same
@@ -175,6 +178,7 @@ def moved_to(t: Any, x: Any) -> Any:
     return t.tensor(x.numpy()) if hasattr(x, "numpy") else x
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_state_dicts_go_from_one_library_to_the_other(name: str) -> None:
     def trained(t: Any) -> Any:
@@ -221,6 +225,7 @@ def test_kernels_that_pytorch_lacks_are_refused_at_the_step(name: str) -> None:
             log(z * 1)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_switches_of_groups_may_be_turned(name: str) -> None:
     @same
@@ -265,6 +270,7 @@ def test_adagrad_has_a_state_before_its_first_step() -> None:
         log([s["step"] * 1 for s in other.state.values()])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["asgd", "nadam"])
 def test_single_numbers_of_a_state_have_the_default_dtype_until_they_are_loaded(name: str) -> None:
     @same
@@ -286,6 +292,7 @@ def test_single_numbers_of_a_state_have_the_default_dtype_until_they_are_loaded(
                 t.set_default_dtype(t.float32)
 
 
+@pytest.mark.exhaustive
 def test_adamax_and_rprop_where_nothing_or_nan_comes() -> None:
     @same
     def program(t: Any, log: Log) -> None:

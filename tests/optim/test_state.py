@@ -38,6 +38,7 @@ def seen(x: Any) -> Any:
     return x.detach().clone() if hasattr(x, "detach") else x
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", MAKE)
 def test_state_dicts_are_torchs(name: str) -> None:
     @same
@@ -173,6 +174,7 @@ def test_schedulers_say_where_they_are_found() -> None:
     assert leafax.optim.lr_scheduler.__all__ == torch.optim.lr_scheduler.__all__
 
 
+@pytest.mark.exhaustive
 def test_complex_parameters_move_by_their_parts() -> None:
     @same
     def program(t: Any, log: Log) -> None:
@@ -198,6 +200,7 @@ def test_step_counts_have_the_default_dtype() -> None:
             t.set_default_dtype(t.float32)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -234,6 +237,7 @@ def test_steps_are_differentiated(options: tuple[str, dict[str, Any]]) -> None:
                 log.gradients(*t.autograd.grad(p.pow(3).sum(), [w, g]))
 
 
+@pytest.mark.exhaustive
 def test_hyperparameters_have_gradients_too() -> None:
     @same
     def program(t: Any, log: Log) -> None:
@@ -268,6 +272,7 @@ def reordered(t: Any, name: str) -> list[list[float]]:
     return seen
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
 def test_the_parameters_of_a_group_may_come_in_another_order_or_be_others(name: str) -> None:
     import torch

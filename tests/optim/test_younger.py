@@ -59,6 +59,7 @@ def stepped(t: Any, name: str, kwargs: dict[str, Any], dtype: str) -> list[list[
     return seen
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize(
     ("sample", "dtype"),
     [(s, d) for s in [*SAMPLES, *MORE] for d in ("float64", "float32")[: 1 + ("default" in s)]],

@@ -319,6 +319,7 @@ def test_text_that_is_sampled_is_not_compiled_for_each_length() -> None:
     assert max(run.nodes for run in leafax.explain()) > 1900
 
 
+@pytest.mark.exhaustive
 def test_episodes_that_ask_a_small_model_are_not_compiled_for_each_length() -> None:
     """An observation a turn, a loss over the episode: its gradients of the model run alone."""
     w = leafax.full((3, 2), 0.5, requires_grad=True)

@@ -42,6 +42,7 @@ def overwritten_behind(x: Any, w: Any) -> Any:
     return (y * y.detach()).sum() * w.sum()
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("program", [plain, detached, under_no_grad, written, overwritten_behind])
 def test_jax_grad_of_the_export_is_backward(program: Any) -> None:
     rng = np.random.default_rng(0)

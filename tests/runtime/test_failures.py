@@ -151,6 +151,7 @@ FAILURES: dict[str, tuple[Callable[[Plain, int], None], type[Exception], str]] =
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("optimizer,micro", [("SGD", 1), ("Adam", 2), ("Optax", 1)])
 @pytest.mark.parametrize("kind", [Plain, Frozen])
 @pytest.mark.parametrize("failure", ["label", "callback"])
@@ -165,6 +166,7 @@ def test_a_step_that_fails_gives_its_random_numbers_back(failure: str) -> None:
     check_that_nothing_changes(failure, Dropping("SGD"), 1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
 @pytest.mark.parametrize("kind", [Plain, Frozen])
 def test_a_step_that_takes_too_much_memory_changes_nothing(kind: type[Plain]) -> None:
@@ -287,6 +289,7 @@ def losses_of(kind: type[Plain], steps: int = 6) -> list[float]:
     return [step(it).item() for _ in range(steps)]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("how", ["exception", "interrupt"])
 @pytest.mark.parametrize("kind", [Dropping, Frozen])
 def test_a_loop_that_was_hurt_anywhere_goes_on_as_if_it_was_not(

@@ -54,6 +54,7 @@ def M(t: Any) -> Any:
     return t.tensor([True])
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("case", BY_DATA)
 def test_raised_at_the_observation_in_torchs_words(case: str) -> None:
     with pytest.raises((IndexError, RuntimeError)) as theirs:

@@ -63,6 +63,7 @@ def test_gradients_add_up_and_graphs_are_kept() -> None:
                 w.grad = None
 
 
+@pytest.mark.exhaustive
 def test_writes_and_hooks_are_seen() -> None:
     @same
     def program(torch: Any, log: Log) -> None:
@@ -113,6 +114,7 @@ def test_a_loss_of_many_turns() -> None:
             log.gradients(v.grad, b.grad)
 
 
+@pytest.mark.exhaustive
 def test_a_state_that_is_carried_on() -> None:
     """Through time, cut at each look, with the same tensor in several places."""
 

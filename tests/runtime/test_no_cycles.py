@@ -193,6 +193,7 @@ def collector_off() -> Iterator[None]:
     gc.enable()
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_cycle_holds_tensors_or_nodes(name: str, collector_off: None) -> None:
     w = (leafax.eye(8) / 2).requires_grad_()

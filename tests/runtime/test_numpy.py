@@ -121,6 +121,7 @@ def same(fn: Callable[..., Any], *arrays: Any, atol: float = 1e-6) -> None:
         np.testing.assert_array_equal(np.signbit(mine)[zero], np.signbit(xla)[zero])
 
 
+@pytest.mark.quick(36)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("x", [FLOATS, INTS], ids=["float32", "int32"])
 def test_numbers(name: str, x: Any) -> None:
@@ -144,6 +145,7 @@ def test_floats_that_do_not_fit_an_integer(dtype: str) -> None:
         same(lambda x: x.astype(dtype), x)
 
 
+@pytest.mark.quick(26)
 @pytest.mark.parametrize("name", INDEXED)
 @pytest.mark.parametrize("x", [FLOATS, INTS, INTS > 0], ids=["float32", "int32", "bool"])
 def test_indices(name: str, x: Any) -> None:
@@ -436,6 +438,7 @@ def mixture(torch: Any) -> Callable[..., float]:
     return step
 
 
+@pytest.mark.exhaustive
 def test_experts_of_other_sizes_compile_nothing() -> None:
     """Each expert of a mixture gets other rows at each step; sizes seldom meet twice."""
     mine, theirs = mixture(leafax), mixture(torch)

@@ -157,6 +157,7 @@ def test_sets_are_forgotten_oldest_first() -> None:
     _close(_train(models[0], 2))
 
 
+@pytest.mark.exhaustive
 def test_what_its_text_and_memory_are_asked_of() -> None:
     model = Model(width=7)
     _train(model, 3)

@@ -55,6 +55,7 @@ def _looking(x: Any, k: int) -> None:
     part.tolist()
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("looked_at", [False, True])
 @pytest.mark.parametrize("write", [_item, _view, _mask, _detached, _looking])
 def test_each_writes_its_part_of_one_memory(write: Any, looked_at: bool) -> None:

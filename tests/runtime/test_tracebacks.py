@@ -82,6 +82,7 @@ def test_each_mistake_ends_at_the_users_line() -> None:
 UNCAUGHT = START + "def user():\n    return x @ torch.ones(2, 3)\nuser()\n"
 
 
+@pytest.mark.exhaustive
 def test_an_uncaught_error_ends_at_the_users_line_but_where_all_frames_are_asked_for() -> None:
     for mode, own in (("", 0), ("full", 5)):
         ran = subprocess.run(

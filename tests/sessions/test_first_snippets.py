@@ -464,6 +464,7 @@ def run(code: str, lib: Any) -> tuple[str, list[tuple[str, str]], tuple[str, str
     return text, warned, raised
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", SNIPPETS)
 def test_snippet(name: str) -> None:
     expected = run(SNIPPETS[name], torch)
@@ -471,6 +472,7 @@ def test_snippet(name: str) -> None:
         assert run(SNIPPETS[name], leafax) == expected
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("code", [RESNET, MOBILENET], ids=["resnet", "mobilenet"])
 def test_frozen_model(code: str) -> None:
     said, warned, raised = run(code, leafax)

@@ -28,6 +28,7 @@ ONCE = (
 )  # fmt: skip
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("first", range(0, PROGRAMS, BLOCK))
 def test_programs(first: int) -> None:
     for seed in range(first, first + BLOCK):

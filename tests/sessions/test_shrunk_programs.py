@@ -1045,6 +1045,7 @@ FOUND = {
 }  # fmt: skip
 
 
+@pytest.mark.quick(26)
 @pytest.mark.parametrize("what", FOUND)
 def test_found(what: str) -> None:
     for lines in FOUND[what]:

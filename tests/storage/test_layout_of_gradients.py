@@ -65,6 +65,7 @@ OPS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.quick(49)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("how", ["", "cut", "checkpoint"])
 def test_strides_of_gradients(op: str, how: str) -> None:

@@ -13,6 +13,7 @@ import leafax
 NAMES = ["uint8", "bool", "int16", "int32", "float16", "float32", "float64", "complex64"]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_bytes_as_another_dtype(name: str) -> None:
     @same

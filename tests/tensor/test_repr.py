@@ -156,6 +156,7 @@ def test_prefix_and_device() -> None:
 ARRAYS = st.sampled_from(["float32", "float64", "float16", "int64", "int8", "bool", "complex64"])
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=300, deadline=None)
 @given(hnp.arrays(ARRAYS, hnp.array_shapes(min_dims=0, max_side=9, max_dims=4)))
 def test_any_array(array: Array) -> None:

@@ -12,6 +12,7 @@ from helpers.sameness import Log, same
 import leafax
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
 def test_gradients_assigned_to_what_requires_none_are_used(name: str) -> None:
     """Evolution strategies and `func.grad` make gradients without a graph."""

@@ -101,6 +101,7 @@ DRAWS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("drawn", DRAWS)
 @pytest.mark.parametrize("name", GETS)

@@ -61,6 +61,7 @@ def saved(node: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", OPS)
 def test_gradients_are_of_this_turns_number(name: str) -> None:
     op = OPS[name]
@@ -75,6 +76,7 @@ def test_gradients_are_of_this_turns_number(name: str) -> None:
             see.gradients(g, h, b.grad)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", OPS)
 def test_a_graph_knows_its_number_after_a_look_and_after_it_was_freed(name: str) -> None:
     op = OPS[name]

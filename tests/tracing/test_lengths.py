@@ -116,6 +116,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.usefixtures("op_by_op")
 def test_any_length_gives_torch_s_values_and_gradients(name: str) -> None:
@@ -150,6 +151,7 @@ IMAGES: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", IMAGES)
 @pytest.mark.usefixtures("op_by_op")
 def test_images_of_any_size(name: str) -> None:
@@ -508,6 +510,7 @@ def written_part(lib: Any, x: Any, n: int) -> Any:
     return out
 
 
+@pytest.mark.quick(4)
 @pytest.mark.usefixtures("op_by_op")
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_lengths_that_are_less_than_others_or_products_trace_nothing(name: str) -> None:

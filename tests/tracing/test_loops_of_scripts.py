@@ -12,6 +12,7 @@ from helpers.sameness import Log, same
 import leafax
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("inside", [False, True])
 def test_checkpoints_autocast_again_with_the_weights_of_today(
@@ -65,6 +66,7 @@ def _unobserved(lib: Any, turns: int) -> Any:
     return loss, w
 
 
+@pytest.mark.exhaustive
 def test_numbers_that_change_in_a_loop_that_nobody_looks_into() -> None:
     leafax.explain(clear=True)
     turns = 600
@@ -90,6 +92,7 @@ def _predicted_variance(lib: Any, log: Any) -> None:
         log(loss, w)
 
 
+@pytest.mark.exhaustive
 def test_a_predicted_variance_is_no_reason_to_run() -> None:
     same(_predicted_variance)
     leafax.explain(clear=True)
@@ -148,6 +151,7 @@ def test_integers_are_close_as_numbers_not_as_bytes(dtype: str) -> None:
                 log(lib.isclose(x, y, rtol, atol), lib.allclose(x, y, rtol, atol))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("p", [float("inf"), 1.0, 2.5])
 def test_each_of_the_largest_differences_has_the_whole_gradient(p: float) -> None:
     @same

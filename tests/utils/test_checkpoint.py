@@ -194,6 +194,7 @@ def test_the_graph_is_that_of_the_function() -> None:
         log.gradients(x.grad, w.grad)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("preserve", [True, False])
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_random_state(reentrant: bool, preserve: bool) -> None:
@@ -463,6 +464,7 @@ def _temporaries(kind: str, reentrant: bool | None) -> float:
     return compiled.memory_analysis().temp_size_in_bytes / (4 * SIZE * SIZE)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("kind", "reentrant"),
     [("argument", True), ("argument", False), ("closure", False), ("opaque", False)],

@@ -201,6 +201,7 @@ def _walked(fn: Any, depth: int = 0) -> list[tuple[int, str]]:
     return found
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize(
     "name", ["exp", "square", "product", "norm", "index", "view", "in_place", "layer_norm"]

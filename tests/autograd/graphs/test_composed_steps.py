@@ -36,6 +36,7 @@ LINES = (
 )  # fmt: skip
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("line", LINES)
 def test_what_happens_on_the_way(line: str) -> None:
     @same

@@ -180,6 +180,7 @@ PLAIN |= {
 }  # fmt: skip
 
 
+@pytest.mark.quick(9)
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 @pytest.mark.filterwarnings("ignore:Using torch.cross without")
 @pytest.mark.parametrize("name", PLAIN)
@@ -231,6 +232,7 @@ ORDERED: dict[str, Program] = {
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ORDERED)
 def test_the_order_that_backward_takes(name: str) -> None:
     def order(lib: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from helpers.sameness import same
 from helpers.tensors import numbers
 
@@ -56,6 +57,7 @@ def test_as_strided_of_a_view_counts_in_its_storage() -> None:
     same(program)
 
 
+@pytest.mark.exhaustive
 def test_gradients_of_gradients_go_through_what_was_saved() -> None:
     """PyTorch differentiates `tanh` by its result: so does the gradient at that result."""
 

@@ -137,6 +137,7 @@ def described(node: Any) -> str:
     return f"{type(node).__name__}({', '.join(described(n) for n, _ in node.next_functions)})"
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_graph_of_a_gradient(name: str) -> None:
     def program(lib: Any, log: Log) -> Any:
@@ -212,6 +213,7 @@ COMPLEX: tuple[Callable[[Any, Any, Any], Any], ...] = (
 )
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("k", range(len(COMPLEX)))
 @pytest.mark.parametrize("real", [False, True])
 def test_gradients_of_complex_gradients(k: int, real: bool) -> None:

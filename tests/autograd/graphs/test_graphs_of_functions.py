@@ -48,6 +48,7 @@ def test_graph_of_powers(source: str) -> None:
     same(program)
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("source", SOURCES)
 def test_graph(source: str) -> None:
     """Names and edges, strides, flags, what hooks of the node see, and the gradients."""

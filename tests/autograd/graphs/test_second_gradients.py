@@ -33,6 +33,7 @@ MATRICES: dict[str, Callable[[Any, Any], Any]] = {
 SPECIAL = "erfcx i0e i1 i1e ndtri log_ndtr".split()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("zeros", [0, 1, 2])
 def test_products(zeros: int) -> None:
     @same
@@ -50,6 +51,7 @@ def test_products(zeros: int) -> None:
                 log(torch.view_as_real(of_y.to(torch.complex128)).abs())  # whatever zeros' signs
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices(name: str) -> None:
     @same
@@ -61,6 +63,7 @@ def test_matrices(name: str) -> None:
         log([x + 0 for x in (g.detach(), *torch.autograd.grad((g * g).sum(), [a, y]))])
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_functions(name: str) -> None:
     @same

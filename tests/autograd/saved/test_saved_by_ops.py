@@ -41,6 +41,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.quick(11)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("call", "written"), [(call, w) for call, names in WRITES for w in names.split()]
@@ -71,6 +72,7 @@ BY_RESULT = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(7)
 @pytest.mark.parametrize("changed", ["t", "t * 1.25", "t.tril() + 0.5"])
 @pytest.mark.parametrize("call", BY_RESULT)
 def test_gradients_of_what_hooks_unpack(call: str, changed: str) -> None:
@@ -88,6 +90,7 @@ def test_gradients_of_what_hooks_unpack(call: str, changed: str) -> None:
         log(operand.grad.clone())
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("hooked", [False, True])
 @pytest.mark.parametrize("call", ["x.logcumsumexp(1)", *BY_RESULT])
 def test_second_derivatives_under_hooks(call: str, hooked: bool) -> None:
@@ -165,6 +168,7 @@ UNGIVEN = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("hooked", [False, True])
 @pytest.mark.parametrize("call", UNGIVEN)
 def test_what_gets_no_gradient(call: str, hooked: bool) -> None:

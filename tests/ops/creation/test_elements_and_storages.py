@@ -6,6 +6,7 @@ import copy
 import warnings
 from typing import Any
 
+import pytest
 from helpers.sameness import Log, same
 
 
@@ -75,6 +76,7 @@ def test_storages_that_no_tensor_had() -> None:
                 make(wrong).tolist()
 
 
+@pytest.mark.exhaustive
 def test_memory_that_lies_by_columns_is_read_and_written_as_it_lies() -> None:
     """Deep copies of tensors that share it mixed up its elements."""
 

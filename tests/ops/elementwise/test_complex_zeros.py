@@ -22,6 +22,7 @@ def parts(z: np.ndarray) -> np.ndarray:
     return np.stack([z.real, z.imag])
 
 
+@pytest.mark.quick(13)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -40,6 +41,7 @@ def test_values_and_the_signs_of_their_zeros(name: str, dtype: str, compiled: bo
     assert not other.any(), PLANE[other.any(0)]
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_off_the_axes(name: str) -> None:
     """The derivatives are written out for complex numbers."""

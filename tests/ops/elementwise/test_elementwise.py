@@ -132,6 +132,7 @@ def _label(case: Any) -> str:
     return f"{case[0].__name__}-{rest}"
 
 
+@pytest.mark.quick(16)
 @pytest.mark.parametrize("case", SMOOTH, ids=_label)
 def test_values_and_gradients(case: Any) -> None:
     body, reference, args, kwargs = case
@@ -246,6 +247,7 @@ EXACT: list[tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], dict[
 ]  # fmt: skip
 
 
+@pytest.mark.quick(73)
 @pytest.mark.parametrize("case", EXACT, ids=_label)
 def test_dtypes_and_special_values(case: Any) -> None:
     body, reference, args, kwargs = case

@@ -122,6 +122,7 @@ def derivatives(t: Any, case: str) -> list[Any]:
     return found
 
 
+@pytest.mark.quick(16)
 @pytest.mark.parametrize("case", CASES)
 def test_derivatives_at_the_border(case: str) -> None:
     want, got = derivatives(torch, case), derivatives(leafax, case)
@@ -173,6 +174,7 @@ TANGENTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.quick(70)
 @pytest.mark.parametrize("order", TANGENTS)
 @pytest.mark.parametrize("case", CASES)
 def test_tangents_at_the_border(case: str, order: str) -> None:

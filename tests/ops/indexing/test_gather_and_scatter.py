@@ -115,11 +115,13 @@ CALLS: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(42)
 @pytest.mark.parametrize("call", CALLS, ids=lambda c: c[0])
 def test_call(call: tuple[Any, ...]) -> None:
     agree(*call)
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
 @pytest.mark.parametrize(

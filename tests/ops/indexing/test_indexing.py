@@ -71,6 +71,7 @@ INDICES: list[Any] = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(26)
 @pytest.mark.parametrize("index", INDICES, ids=lambda index: re.sub(r"\s+", "", str(index))[:40])
 def test_read_and_assign(index: Any) -> None:
     agree(lambda lib: numbers(lib, 4, 8, 5)[index])
@@ -134,6 +135,7 @@ def test_tensors_as_indices(case: str) -> None:
     agree(TENSORS[case])
 
 
+@pytest.mark.exhaustive
 def test_gradients_reach_through_every_index() -> None:
     readable = [
         i
@@ -165,6 +167,7 @@ ARRAYS: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("case", ARRAYS)
 def test_arrays_as_indices(case: str) -> None:
     agree(lambda t: numbers(t, 2, 3, 4)[ARRAYS[case]])

@@ -44,6 +44,7 @@ def shown(see: Any, lib: Any, made: Any, *leaves: Any) -> None:
     see.gradients(*grads)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("half", [0, 1])
 def test_the_graph_of_an_einstein_sum(half: int) -> None:
     def program(lib: Any, see: Any) -> None:
@@ -90,6 +91,7 @@ IMPOSSIBLE: list[tuple[tuple[int, ...], tuple[int, ...], Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_the_graph_of_a_contraction() -> None:
     def program(lib: Any, see: Any) -> None:
         for left, right, dims in CONTRACTIONS:
@@ -126,6 +128,7 @@ def test_contractions_of_other_kinds() -> None:
             see(made is out, made is not None and made.grad_fn)
 
 
+@pytest.mark.exhaustive
 def test_contractions_under_autocast_and_vmap() -> None:
     @same
     def program(lib: Any, see: Any) -> None:

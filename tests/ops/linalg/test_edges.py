@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from helpers.sameness import Log, same
 
 import leafax
@@ -15,6 +16,7 @@ def _rounded(t: Any) -> Any:
     return np.round(np.array(t.detach().tolist()), 8).tolist()
 
 
+@pytest.mark.exhaustive
 def test_tolerances_of_pinv() -> None:
     @same
     def program(lib: Any, log: Log) -> None:
@@ -39,6 +41,7 @@ def test_tolerances_of_pinv() -> None:
         log(_rounded(wide.grad))
 
 
+@pytest.mark.exhaustive
 def test_norms_of_nothing() -> None:
     @same
     def program(lib: Any, log: Log) -> None:

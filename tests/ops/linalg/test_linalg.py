@@ -65,12 +65,14 @@ CALLS: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(12)
 @pytest.mark.parametrize("call", CALLS, ids=lambda c: c[0])
 @pytest.mark.filterwarnings("ignore:torch.cholesky is deprecated")
 def test_call(call: tuple[Any, ...]) -> None:
     agree(*call, tol=1e-4 if getattr(call[1], "dtype", None) == torch.float32 else 1e-8)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, -1, -2, math.inf, -math.inf])
 def test_vector_norm(order: float) -> None:
     ties = torch.tensor([[2.0, -2, 1], [2, 2, 1]], dtype=torch.float64)

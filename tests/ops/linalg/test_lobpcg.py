@@ -40,6 +40,7 @@ def test_pairs() -> None:
             log([t.shape for t in torch.lobpcg(a.float(), k, n=n)])
 
 
+@pytest.mark.exhaustive
 def test_gradients_and_theirs() -> None:
     """The eigenvalues that nobody asked for are repeated here: they give no NaN."""
 

@@ -72,6 +72,7 @@ CALLS: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(45)
 @pytest.mark.parametrize("call", CALLS, ids=lambda c: c[0])
 def test_call(call: tuple[Any, ...]) -> None:
     agree(*call, tol=2e-3 if getattr(call[1], "dtype", None) == torch.float16 else None)

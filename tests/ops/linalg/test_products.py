@@ -86,6 +86,7 @@ def shown(lib: Any, see: Any, out: Any, *leaves: Any) -> None:
         see.gradients(*lib.autograd.grad(total, (*wanted, along), allow_unused=True))
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("shapes", SHAPES + EMPTY, ids=str)
 def test_the_graph_of_a_product(shapes: Any) -> None:
     def program(lib: Any, see: Any) -> None:
@@ -121,6 +122,7 @@ def test_products_depend_on_strides(names: Any) -> None:
     assert_equal(run(program, leafax), expected, "as it is known")
 
 
+@pytest.mark.exhaustive
 def test_known_products_have_the_place_in_memory_of_new_ones() -> None:
     """Views of what was written to, of pieces, and of what was settled, in any order."""
 
@@ -181,6 +183,7 @@ def test_operands_that_are_none() -> None:
         see(x)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("dtype", ["complex128", "int64", "int32", "uint8", "float32"])
 def test_dtypes_of_products(dtype: str) -> None:
     def program(lib: Any, see: Any) -> None:
@@ -241,6 +244,7 @@ def test_products_in_modes_and_transforms() -> None:
                 see.gradients(*lib.autograd.forward_ad.unpack_dual(dual @ y.requires_grad_()))
 
 
+@pytest.mark.exhaustive
 def test_products_under_autocast() -> None:
     @same
     def program(lib: Any, see: Any) -> None:
@@ -287,6 +291,7 @@ def test_hooks_and_writes_see_the_nodes_of_a_product() -> None:
 LINEAR = ["rows", "columns", "batch inside"]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (5, 2, 3), (2, 5, 2, 3), (0, 2, 3)], ids=str)
 def test_linear_is_a_product_with_the_transposed_weight(shape: Any) -> None:
     def program(lib: Any, see: Any) -> None:
@@ -343,6 +348,7 @@ def test_what_a_gone_view_is_called_when_its_base_was_written_to() -> None:
                     out.sum().backward()
 
 
+@pytest.mark.exhaustive
 def test_bools_have_products_of_nothing() -> None:
     @same
     def program(lib: Any, see: Any) -> None:

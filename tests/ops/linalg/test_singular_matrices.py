@@ -118,6 +118,7 @@ SESSIONS = {
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", SESSIONS)
 def test_found(name: str) -> None:
     compare(dedent(START) + dedent(SESSIONS[name]))

@@ -22,6 +22,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(4)
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 @pytest.mark.parametrize("kwargs", CASES, ids=str)
 @pytest.mark.parametrize("dims", [1, 2, 3])
@@ -40,6 +41,7 @@ TRANSPOSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kwargs", TRANSPOSED, ids=str)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_conv_transpose(dims, kwargs):

@@ -10,6 +10,7 @@ from leafax.functional.ops.nn import grid as ours
 G = torch.Generator().manual_seed(0)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("align", [True, False])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize(

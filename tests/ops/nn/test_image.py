@@ -21,6 +21,7 @@ def randn(*shape):
 X3, X4, X5 = randn(2, 3, 6), randn(2, 3, 6, 5), randn(1, 2, 4, 5, 3)
 
 
+@pytest.mark.quick(10)
 @pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
 @pytest.mark.parametrize(
     ("x", "pad"),
@@ -59,6 +60,7 @@ def test_pad_errors(args):
     same_error(lambda: nn_pad.pad(*map(to_jax, args)), lambda: F.pad(*args))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("x", "mode", "align"),
     [

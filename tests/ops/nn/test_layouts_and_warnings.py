@@ -33,6 +33,7 @@ def _heads(lib: Any, kind: str) -> Any:
     return x, takes[kind](lib.nn.functional.scaled_dot_product_attention)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "kind",
     ["causal", "mask", "mask that learns", "columns", "other order", "wide values",
@@ -49,6 +50,7 @@ def test_attention_lies_as_its_queries_do(kind: str) -> None:
     same(program)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "make",
     [
@@ -139,6 +141,7 @@ for w in found:
 """
 
 
+@pytest.mark.exhaustive
 def test_warnings_name_the_users_line_and_older_forms_warn_once() -> None:
     said = [
         subprocess.run(

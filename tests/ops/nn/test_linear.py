@@ -161,6 +161,7 @@ S = attention.scaled_dot_product_attention
 Q, K, V = (torch.randn(2, 4, n, e, generator=G) for n, e in ((5, 8), (6, 8), (6, 3)))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("kwargs", [{}, {"is_causal": True}, {"scale": 0.3}], ids=str)
 @pytest.mark.parametrize("rank", [2, 3, 4])
 def test_attention(kwargs, rank):

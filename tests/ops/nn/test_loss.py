@@ -24,6 +24,7 @@ def reference(input, target, weight=None, reduction="mean", ignore_index=-100):
     return F.nll_loss(input, target, weight, reduction=reduction, ignore_index=ignore_index)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_nll(reduction):
     for target in (T, T.abs().clamp(max=3).byte()):
@@ -90,6 +91,7 @@ A = torch.tensor([[0.0, 1.0, -1.0, 0.5], [2.0, -3.0, 0.3, 0.0]])
 B = torch.tensor([[0.0, 0.0, 0.0, 1.0], [1.5, 1.0, 0.1, -0.5]])
 
 
+@pytest.mark.quick(5)
 @pytest.mark.filterwarnings("ignore:Using a target size")
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize(

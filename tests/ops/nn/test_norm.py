@@ -59,6 +59,7 @@ def theirs_batch_norm(x, w, b, m, v, training, momentum, eps):
     return (y, m, v) if training and m is not None else y
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("shape", [(5, 6), (3, 6, 4), (2, 6, 3, 4)], ids=str)
 def test_batch_norm(training, shape):

@@ -25,6 +25,7 @@ MAX = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kwargs", MAX, ids=str)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_max_pool(dims, kwargs):
@@ -64,6 +65,7 @@ AVG = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("kwargs", AVG, ids=str)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_avg_pool(dims, kwargs):
@@ -78,6 +80,7 @@ def test_avg_pool(dims, kwargs):
         compare(getattr(pool, name), getattr(F, name), [made(dims)], half, grad=False, **kwargs)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_adaptive(dims, size):

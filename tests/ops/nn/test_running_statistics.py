@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pytest
 from helpers.sameness import Log, same
 
 
@@ -48,6 +49,7 @@ def test_instance_norm_counts_its_writes() -> None:
         log(mean._version, var._version, _rounded(mean))
 
 
+@pytest.mark.exhaustive
 def test_a_batch_of_statistics() -> None:
     @same
     def program(lib: Any, log: Log) -> Any:

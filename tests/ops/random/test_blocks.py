@@ -13,6 +13,7 @@ from leafax.functional.execution.drawn_in_blocks import in_blocks
 from leafax.functional.program.program import Aval, Node, Slot, call_of
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("shape", [(7,), (64, 33, 3, 3), (1 << 15,), (0, 3), ()])
 @pytest.mark.parametrize(
     ("name", "bounds"),

@@ -87,6 +87,7 @@ def test_continuous(name):
         assert abs(x.mean() - mean) < 4 * np.sqrt(var / len(x))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete(name):
     make, law = DISCRETE[name]
@@ -103,6 +104,7 @@ def test_discrete(name):
     assert abs(x.mean() - law.mean()) < 4 * law.std() / np.sqrt(len(x))
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
 def test_reproducible(name):
     make = (CONTINUOUS | DISCRETE)[name][0]

@@ -117,6 +117,7 @@ def _label(case: Any) -> str:
     return "-".join([case[0].__name__, *parts])
 
 
+@pytest.mark.quick(28)
 @pytest.mark.parametrize("case", SMOOTH, ids=_label)
 def test_values_and_gradients(case: Any) -> None:
     body, reference, args, kwargs = case
@@ -177,6 +178,7 @@ EXACT: list[Case] = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(14)
 @pytest.mark.filterwarnings("ignore:var.*degrees of freedom")
 @pytest.mark.parametrize("case", EXACT, ids=_label)
 def test_dtypes_and_special_values(case: Any) -> None:

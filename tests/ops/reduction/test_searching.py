@@ -13,6 +13,7 @@ from helpers.sameness import Log, run, same
 import leafax
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
 @pytest.mark.parametrize("name", ["gcd", "lcm"])
 def test_divisors_of_the_least_integers(name: str, dtype: str) -> None:
@@ -37,6 +38,7 @@ def test_what_does_not_compare_is_searched_for_as_by_torchs_binary_search() -> N
         log(t.searchsorted(t.tensor([1, 2]), t.tensor([1.5])), t.bucketize(2, t.tensor([1, 2, 3])))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("number", [2.5, 2, True, math.nan, 1 + 2j, 0.1])
 def test_a_number_is_searched_for_in_the_dtype_that_it_has_with_the_row(number: Any) -> None:
@@ -70,6 +72,7 @@ def test_sorters_are_checked() -> None:
     assert run(observed, leafax) == run(observed, torch)
 
 
+@pytest.mark.exhaustive
 def test_quantiles_beyond_0_and_1_are_refused() -> None:
     def program(t: Any, log: Log) -> None:
         x = t.tensor([1.0, 2.0, 4.0])

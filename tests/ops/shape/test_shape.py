@@ -51,6 +51,7 @@ CALLS: list[tuple[Any, ...]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.quick(35)
 @pytest.mark.parametrize("call", CALLS, ids=lambda c: c[0])
 def test_call(call: tuple[Any, ...]) -> None:
     agree(*call)

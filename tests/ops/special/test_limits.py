@@ -99,6 +99,7 @@ SESSIONS = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", SESSIONS)
 def test_found(name: str) -> None:
     compare(dedent(START) + dedent(SESSIONS[name]))
