@@ -122,21 +122,22 @@ _OF_VALUES = (
     "ops/shape/test_views", "ops/special/test_special", "storage/test_layout_of_gradients",
 )  # fmt: skip
 
-# What these ask depends on what XLA makes of a program: its memory, or numbers to the last bit.
-_OPTIMIZED = (
-    "docs/", "examples/test_benchmark_programs", "examples/test_efficientnet_lite", "ops/random/",
-    "runtime/", "tracing/", "utils/test_checkpoint",
+# Of these NumPy computes what it can: they compare graphs, flags, errors and numbers of many little
+# programs, which differ in all but their ops.
+_BY_NUMPY = (
+    "autograd/", "examples/test_torch_scripts", "func/", "ops/", "sessions/", "storage/",
 )  # fmt: skip
+_OPTIMIZED = ("ops/random/",)  # numbers to the last bit
 
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled_cheaply(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Most tests compile without optimizing; NumPy computes what it can but for those of values.
+    """Tests of many little programs compile without optimizing, which would take half their time.
 
-    What they compare are graphs, flags, errors and numbers of many little programs.
+    The others ask for what XLA makes of a program, its memory above all.
     """
     name = request.path.relative_to(Path(__file__).parent).as_posix()
-    if name.startswith(_OPTIMIZED):
+    if not name.startswith(_OF_VALUES + _BY_NUMPY) or name.startswith(_OPTIMIZED):
         yield
         return
     from helpers.op_runs import compiled_cheaply  # which imports torch
