@@ -1,4 +1,4 @@
-"""List the files that one line of training enters, in order: `python tests/layers/files_entered.py`.
+"""List the files that a line of training enters: `python tests/layers/files_entered.py`.
 
 Prints the list for the first turn of `y = x * w; y.sum().backward(); opt.step()`, and for the
 turn when nothing is learnt any more. `docs/design.md` shows it.
