@@ -133,6 +133,7 @@ def _label(case: Any) -> str:
 
 
 @pytest.mark.quick(16)
+@pytest.mark.quick(16)
 @pytest.mark.parametrize("case", SMOOTH, ids=_label)
 def test_values_and_gradients(case: Any) -> None:
     body, reference, args, kwargs = case
@@ -247,6 +248,7 @@ EXACT: list[tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...], dict[
 ]  # fmt: skip
 
 
+@pytest.mark.quick(73)
 @pytest.mark.quick(73)
 @pytest.mark.parametrize("case", EXACT, ids=_label)
 def test_dtypes_and_special_values(case: Any) -> None:

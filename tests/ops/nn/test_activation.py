@@ -31,6 +31,7 @@ CASES = [
 
 
 @pytest.mark.quick(5)
+@pytest.mark.quick(5)
 @pytest.mark.parametrize(("name", "kwargs"), CASES, ids=str)
 def test_activation(name, kwargs):
     # PyTorch's backward takes 1 / alpha and 1 / 6 in float32.

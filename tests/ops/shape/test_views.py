@@ -86,6 +86,7 @@ CALLS: list[tuple[Any, ...]] = [
 
 
 @pytest.mark.quick(44)
+@pytest.mark.quick(44)
 @pytest.mark.parametrize("call", CALLS, ids=lambda c: c[0])
 def test_values_gradients_and_errors(call: tuple[Any, ...]) -> None:
     name, *args = call
