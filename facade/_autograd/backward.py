@@ -106,7 +106,7 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
-    """The gradients of the sum of `outputs` with respect to `inputs`, returned.
+    """Return the gradients of the sum of `outputs` with respect to `inputs`.
 
     Args:
       outputs, inputs: tensors or edges; what is differentiated, and with respect to what; a
@@ -163,7 +163,7 @@ def _zeros(t: Any, requires_grad: bool) -> Any:
 def _one(
     outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
 ) -> list[Any]:
-    """One walk that returns the gradients of `ins`."""
+    """Walk once; returns the gradients of `ins`."""
 
     def ends() -> tuple[list[Any], list[Any]]:
         roots = [(edge_to(t, i), g) for i, (t, g) in enumerate(zip(outs, grads, strict=True))]
@@ -194,7 +194,7 @@ def _one(
 def _batched(
     outs: Any, ins: Any, grads: list[Any], keep: bool, create_graph: bool, allow_unused: bool
 ) -> list[Any]:
-    """One walk, mapped over the rows of `grads`: hooks are called once, as in PyTorch."""
+    """Walk once, mapped over the rows of `grads`: hooks are called once, as in PyTorch."""
     tensors = [g for g in grads if g is not None]
 
     for g in tensors:

@@ -44,7 +44,7 @@ class Fresh:
 
 
 def rewritten(node: Any) -> dict[int, Fresh]:
-    """What the node saved and such writes have changed since, by operand or -1 - output."""
+    """Find what the node saved and such writes have changed since, by operand or -1 - output."""
     trace = local.trace
     state: State = node.state
     if node.trace is not trace:
@@ -71,7 +71,7 @@ def rewritten(node: Any) -> dict[int, Fresh]:
 
 
 def kept_result(node: Any) -> dict[int, Fresh]:
-    """The result that a gradient of a gradient goes through, where the node saved that."""
+    """Find the result that a gradient of a gradient goes through, where the node saved that."""
     op = getattr(node.state.call, "op", None)
     if op is None or op.name not in RESULT_RULES or op.overwrites:
         return {}
@@ -88,7 +88,7 @@ def _linked(trace: Trace, fresh: Value, value: Value) -> Value:
 
 
 def _now(trace: Trace, silent: DataWrite, value: Value) -> Value | None:
-    """What `value` would be if it were read from the storage now."""
+    """Read from the storage what `value` would be now."""
     if silent.held is not None:
         return without_grad(lambda: _fitting(enter(silent.source, trace), value))
     return without_grad(lambda: _read(trace, silent, value))
@@ -105,7 +105,7 @@ def _read(trace: Trace, silent: DataWrite, value: Value) -> Value | None:
 
 
 def _fitting(now: Value, value: Value) -> Value | None:
-    """What stands for `value`, in its dtype; None if the shape is another."""
+    """Give what stands for `value`, in its dtype; None if the shape is another."""
     if tuple(value.shape) != tuple(now.shape):
         return None
     if now.dtype == value.dtype or value.dtype.kind not in "fcV":  # no index is cast
@@ -149,7 +149,7 @@ def _kept(node: Any) -> dict[int, Fresh]:
 
 
 def _indices(node: Any) -> dict[int, Fresh]:
-    """The indices that a node saved instead of its operand, if that was written to since."""
+    """Find the indices that a node saved instead of its operand, if that was written to since."""
     op, kept = getattr(node.state.call, "op", None), node.saved or {}
     if op is None or op.qualified not in INDEXED:
         return {}
@@ -161,7 +161,7 @@ def _indices(node: Any) -> dict[int, Fresh]:
 
 
 def _of_memory(node: Any, index: int, saved: Any) -> Any:
-    """What a view or detached tensor that only the node had would hold now, if that changed."""
+    """Read what a view or detached tensor that only the node had holds now, if that changed."""
     base = saved.of() if saved.of is not None else None
     if base is None or index < 0 or is_moved(base) or not is_written(base):
         return None
@@ -173,7 +173,7 @@ def _of_memory(node: Any, index: int, saved: Any) -> Any:
 
 
 def _with_history(fresh: Any, tensor: Any) -> Any:
-    """`fresh` with the gradient's way of `tensor`."""
+    """Give `fresh` the gradient's way of `tensor`."""
     if tensor._tracked:
         edge = edge_from(tensor)
         if edge is not None:

@@ -35,7 +35,7 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
 
 
 def inputs_of(inputs: Any, caller: str) -> tuple[Any, ...]:
-    """The tensors and edges of an `inputs` argument; of a dict its values."""
+    """List the tensors and edges of an `inputs` argument; of a dict its values."""
     if type(inputs) is dict:
         found = tuple(inputs.values())
     elif isinstance(inputs, Mapping):
@@ -59,12 +59,12 @@ def check_input(t: Any) -> None:
 
 
 def _kind(out: Any) -> Any:
-    """What is known of an output or of the gradient at an edge: shape and dtype."""
+    """Give what is known of an output or of the gradient at an edge: shape and dtype."""
     return out.node.output_kinds()[out.output_nr] if isinstance(out, GradientEdge) else out._v
 
 
 def make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = False) -> list[Any]:
-    """One gradient an output; ones for scalars without; more of them are left out, as PyTorch does.
+    """Make one gradient an output; ones for scalars without; more are left out, as PyTorch does.
 
     Raises:
       RuntimeError: for too few, after those that are there have been looked at.
@@ -100,7 +100,7 @@ def make_grads(outputs: Sequence[Any], grads: Sequence[Any], batched: bool = Fal
 
 
 def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Size, Size]:
-    """The shapes of `output` and of `grad`, without its batch dimension, which are compared."""
+    """Give the shapes of `output` and of `grad`, without its batch dimension."""
     if isinstance(output, GradientEdge) and is_grads_batched:
         raise RuntimeError("Batched grads are not supported with GradientEdge")
     shape = grad._v.shape
@@ -108,7 +108,7 @@ def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Si
 
 
 def _place(among: Sequence[Any], x: Any) -> int:
-    """Where `x` is, as PyTorch asks: at the first that equals it, if they can say so."""
+    """Find `x`, as PyTorch does: the first that equals it, if they can say so."""
     return list(among).index(x)
 
 
@@ -129,7 +129,7 @@ def _mismatch(i: int, k: int, grad: Any, out: Any, batched: bool) -> None:
 
 
 def _implicit(out: Any) -> Any:
-    """The gradient of a scalar that the user left out; None if it needs none."""
+    """Make the gradient of a scalar that the user left out; None if it needs none."""
     if not isinstance(out, GradientEdge) and not out.requires_grad:
         return None
     kind = _kind(out)

@@ -11,7 +11,7 @@ from .saved_columns import argument, slots_of
 
 
 def depends(call: Any, values: Sequence[Any], cts: list[Any]) -> bool:
-    """Whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
+    """Tell whether a gradient of `values` (operands, then cotangents) reads what requires grad."""
     if is_zero(call, values):
         return False
     if any(c._tracked for c in cts):
@@ -57,7 +57,7 @@ _STEPS = frozenset({"round", "floor", "ceil", "trunc", "fix", "sign", "bernoulli
 
 
 def is_zero(call: Any, values: Sequence[Any]) -> bool:
-    """Whether PyTorch's gradient is new zeros, which depend on nothing."""
+    """Tell whether PyTorch's gradient is new zeros, which depend on nothing."""
     op = getattr(getattr(call, "call", None), "op", None)
     if op is None or op.backward == "CopySlices":
         return False
@@ -73,7 +73,7 @@ def is_zero(call: Any, values: Sequence[Any]) -> bool:
 
 
 def linear(call: Any) -> bool:
-    """Whether PyTorch's gradient reads no values: of what it saves, at most places."""
+    """Tell whether PyTorch's gradient reads no values: of what it saves, at most places."""
     op = getattr(getattr(call, "call", None), "op", None)
     if op is None or op.namespace in ("opaque", "linalg") or op.name in _COMPOSED:
         return False

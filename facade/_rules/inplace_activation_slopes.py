@@ -30,7 +30,7 @@ SLOPED = {  # what is said of these
 
 
 def sloped(op: Op, *args: Any, **kwargs: Any) -> Op:
-    """The op to write in place with: one without a gradient where the slope is negative.
+    """Choose the op to write in place with: one without a gradient where the slope is negative.
 
     Args:
       args, kwargs: the call's, as the op's parameters have them (without a random op's key).

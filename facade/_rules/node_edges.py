@@ -55,7 +55,7 @@ WRAPS = frozenset({"add", "sub", "mul", "div", "where", "true_divide", "fill_"})
 
 
 def wraps_number(call: Any, inputs: Sequence[Value]) -> bool:
-    """Whether a number among the arguments, or one that became an input, is made a tensor."""
+    """Tell whether a number among the arguments, or one that became an input, is made a tensor."""
     op = getattr(call, "op", None)
     if op is None or op.name not in WRAPS:
         return False
@@ -64,7 +64,7 @@ def wraps_number(call: Any, inputs: Sequence[Value]) -> bool:
 
 
 def asks_nobody(call: Any, inputs: Sequence[Value]) -> bool:
-    """Whether no operand asks autograd, since all were made in inference mode.
+    """Tell whether no operand asks autograd, since all were made in inference mode.
 
     What PyTorch makes first, and computes or writes with, does; numbers may have become inputs.
     """
@@ -78,7 +78,7 @@ _TOGETHER = {"atan2": ("self", "other"), "solve": ("B", "A"), "solve_ex": ("B", 
 
 
 def by_name(call: Any, operands: Sequence[int]) -> list[int]:
-    """These operands in the order in which PyTorch's nodes take their gradients: by name."""
+    """Sort operands as PyTorch's nodes take their gradients: by name."""
     slots = [*zip(call.op.parameters, call.args, strict=False), *call.kwargs.items()]
     names = {a.index: "self" if p == "input" else p for p, a in slots if isinstance(a, Slot)}
     own = _TOGETHER.get(call.op.name)
@@ -88,7 +88,7 @@ def by_name(call: Any, operands: Sequence[int]) -> list[int]:
 
 
 def places(state: State) -> tuple[int | None, ...]:
-    """For each of the node's next functions the operand it belongs to, None for a number."""
+    """Find the operand that each of a node's next functions belongs to, None for a number."""
     call = state.call
     if isinstance(call, VjpCall):
         return gradient_places(state)
@@ -129,7 +129,7 @@ def places(state: State) -> tuple[int | None, ...]:
 def _in_argument(
     state: State, template: Any, name: str, wraps: bool, clamp: bool
 ) -> Iterator[int | None]:
-    """`places` of what one parameter was given: its operands, None for a number with an edge."""
+    """Yield the `places` of one parameter's argument: operands, None for a number with an edge."""
     if isinstance(template, Slot):
         if wraps or not state.operands[template.index].weak:
             yield template.index
@@ -150,7 +150,7 @@ def _order(op: Any) -> Callable[[str], int]:
 
 
 def gradient_places(state: State) -> tuple[int, ...]:
-    """The operands of a gradient node that lead on: incoming gradients, then what it reads."""
+    """List the operands of a gradient node that lead on: incoming gradients, then what it reads."""
     call = state.call
     first = call.n - len(call.missing)
     read = reads(call, tuple(v.aval for v in state.operands))

@@ -31,7 +31,7 @@ def _given(name: str, no: str, yes: str) -> Callable[[Arguments], str]:
 
 
 def _said(op: str, *names: str) -> Callable[[Arguments], str]:
-    """Of two signatures the second has these arguments; they may be None."""
+    """Name the node of two signatures: the second has these arguments; they may be None."""
     return lambda a: f"{op}Backward{int(any(name in a for name in names))}"
 
 
@@ -47,7 +47,7 @@ def _pow(a: Arguments) -> str:
 
 
 def _of_two(op: str) -> Callable[[Arguments], str]:
-    """Of three signatures the second takes a number first, the third a number last."""
+    """Name the node of three signatures: the second has a number first, the third one last."""
 
     def name(a: Arguments) -> str:
         first, last = (isinstance(x, Slot) for x in list(a.values())[:2])
@@ -76,7 +76,7 @@ def _split(a: Arguments) -> str:
 
 
 def _chunk(state: State) -> str:
-    """PyTorch splits an empty dim by sizes, all of them 0."""
+    """Name the node of `chunk`: PyTorch splits an empty dim by sizes, all of them 0."""
     given, shape = arguments(state), state.operands[0].shape
     empty = shape[given.get("dim", 0)] == 0
     unsafe = "Unsafe" if state.call.op.name.startswith("unsafe") else ""
@@ -128,7 +128,7 @@ _RULES: dict[str, Callable[[Arguments], str]] = {
 
 
 def _interpolate(state: State) -> str:
-    """PyTorch has a node for each mode and number of dimensions."""
+    """Name the node of an interpolation: PyTorch has one for each mode and number of dimensions."""
     given = arguments(state)
     dims, mode = len(state.operands[0].shape) - 2, given.get("mode", "nearest")
     if mode == "area":
@@ -138,7 +138,7 @@ def _interpolate(state: State) -> str:
 
 
 def arguments(state: State) -> Arguments:
-    """The call's arguments by parameter; numbers that became inputs count as numbers."""
+    """Map the call's arguments by parameter; numbers that became inputs count as numbers."""
     call = state.call
 
     def number(a: Any) -> Any:
@@ -149,13 +149,13 @@ def arguments(state: State) -> Arguments:
 
 
 def copies(call: Any) -> bool:
-    """Whether PyTorch writes the operand into a new tensor: that is a `copy_`, and has its node."""
+    """Tell whether PyTorch writes the operand into a new tensor, which has a `copy_`'s node."""
     op = getattr(call, "op", None)
     return op is not None and op.name in ("clone", "_to_copy")
 
 
 def node_name(state: State) -> str:
-    """The name of a state's node, `"AddBackward0"`."""
+    """Name a state's node, `"AddBackward0"`."""
     call = state.call
     if isinstance(call, Call):
         op = call.op
@@ -221,7 +221,7 @@ _DIFFERENTIATED_BY = {"Celu": "Elu", "Embedding": "EmbeddingDense"}
 
 
 class _Differentiated(NamedTuple):
-    """What was differentiated: as much of its state as its node's name follows from."""
+    """A differentiated step, as much of it as its node's name follows from."""
 
     call: Any
     operands: tuple[Any, ...]
@@ -235,5 +235,5 @@ def differentiated(state: State) -> Any:
 
 
 def qualified(name: str) -> str:
-    """What `grad_fn.name()` says of a node class."""
+    """Spell a node's class as `grad_fn.name()` does."""
     return f"torch::autograd::{name}" if name in _ALWAYS_WRITTEN_OUT else name

@@ -25,7 +25,7 @@ _needed: dict[Any, frozenset[int]] = {}
 
 
 def needed(state: State, wanted: tuple[int, ...] | None = None) -> frozenset[int]:
-    """Which operands the gradient of this state reads.
+    """Find the operands that the gradient of a state reads.
 
     Args:
       wanted: the operands whose gradients are asked for; by default all that require grad.
@@ -41,8 +41,7 @@ def needed(state: State, wanted: tuple[int, ...] | None = None) -> frozenset[int
 
 
 def takes_input(call: Any) -> bool:
-    """Whether PyTorch's gradient is an op of the gradient and of the input, whose values it does
-    not read."""
+    """Tell whether PyTorch's gradient takes the input without reading its values."""
     inner = getattr(call, "call", None)
     op = getattr(inner, "op", None)
     if inner is None or op is None:
@@ -59,7 +58,7 @@ _OF_INPUT = frozenset({
 
 
 def reads(vjp: Any, avals: tuple[Any, ...]) -> frozenset[int]:
-    """Which of the differentiated call's inputs that it is given a gradient reads."""
+    """Find which of the differentiated call's inputs a gradient reads, among those it is given."""
     if vjp.missing:  # those that it does not read were left out when it was recorded
         return frozenset(range(vjp.n - len(vjp.missing)))
     key = (vjp, avals)
@@ -71,5 +70,5 @@ def reads(vjp: Any, avals: tuple[Any, ...]) -> frozenset[int]:
 
 
 def count_traced() -> int:
-    """How many gradients were traced to know what they read, which no lock is held for."""
+    """Count the gradients that were traced to know what they read, which no lock is held for."""
     return len(_needed)

@@ -12,7 +12,7 @@ from .missing_formulas import has_no_formula
 
 
 def saved_places(state: State) -> tuple[tuple[str, int], ...]:
-    """`(saved name, operand index or -1 - output)` for what PyTorch would save here."""
+    """List what PyTorch would save of a step: `(saved name, operand index or -1 - output)`."""
     if state.saves is None:
         state.saves = _saved_places(state)
     return state.saves
@@ -57,12 +57,12 @@ _RESULTS = frozenset({"inverse", "L", "S", "eigenvalues"})
 
 
 def _has_edge(value: Value) -> bool:
-    """Whether a gradient goes there; none goes to views that were made in `no_grad`."""
+    """Tell whether a gradient goes there; none goes to views that were made in `no_grad`."""
     return value.requires_grad and value.role != NOWHERE
 
 
 def slots_of(call: Call) -> dict[str, list[int]]:
-    """Parameter name -> the operand indices that it took."""
+    """Map each parameter's name to the operand indices that it took."""
     slots: dict[str, list[int]] = {}
     given = (*zip(call.op.parameters, call.args, strict=False), *call.kwargs.items())
     for name, template in given:
@@ -80,14 +80,14 @@ def _indices(template: Any) -> Iterator[int]:
 
 
 def argument(call: Call, name: str) -> Any:
-    """What a parameter was given, which may be a `Slot`; None if there is no such parameter."""
+    """Give a parameter's argument, which may be a `Slot`; None if there is no such parameter."""
     if name == "self":
         name = call.op.parameters[1 if call.op.random else 0]
     return static_argument(call, name) if name in call.op.parameters else None
 
 
 def is_number(state: State, name: str) -> bool:
-    """Whether an op that may take a tensor for this was given a number."""
+    """Tell whether an op that may take a tensor for this was given a number."""
     given = argument(state.call, name)
     if isinstance(given, Slot):
         return state.operands[given.index].weak
@@ -95,7 +95,7 @@ def is_number(state: State, name: str) -> bool:
 
 
 def static_argument(call: Call, name: str) -> Any:
-    """A static argument under its parameter's name: `grad_fn._saved_dim`."""
+    """Give a static argument by its parameter's name: `grad_fn._saved_dim`."""
     names = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
     if name in names:
         return names[name]
@@ -103,7 +103,7 @@ def static_argument(call: Call, name: str) -> Any:
 
 
 def active_saves(state: State) -> bool:
-    """Whether the node has anything that a backward without `retain_graph` frees."""
+    """Tell whether the node has anything that a backward without `retain_graph` frees."""
     op = getattr(state.call, "op", None)
     if op is None or not op.saves and op.namespace == "opaque":
         return True
@@ -117,7 +117,7 @@ WRAPPING = frozenset({"mul", "div", "true_divide"})
 
 
 def wraps(call: Call, given: Any) -> bool:
-    """Whether a number that was given is saved as a tensor."""
+    """Tell whether a number that was given is saved as a tensor."""
     return call.op.name in WRAPPING and type(given) in (int, float, complex, bool)
 
 

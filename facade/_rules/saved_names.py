@@ -1,4 +1,4 @@
-"""Which attributes `_saved_*` PyTorch's nodes have.
+"""Names of the attributes `_saved_*` that PyTorch's nodes have.
 
 What its formulas read, beside tensors: its nodes have nothing of what they do not need.
 """
@@ -198,13 +198,13 @@ def _kept() -> dict[str, frozenset[str]]:
 
 
 def names_of(node: str) -> frozenset[str] | None:
-    """The names that nodes of this name save; None if PyTorch has no such node."""
+    """Give the names that nodes of this name save; None if PyTorch has no such node."""
     node = node.rpartition(":")[2].removesuffix("_copy")
     head, found, number = node.rpartition("Backward")
     return _kept().get(head + ("" if number == "0" else number) if found else node)
 
 
 def may_have(node: str, name: str) -> bool:
-    """Whether a node of this name has `_saved_<name>`; yes if PyTorch has no such node."""
+    """Tell whether a node of this name has `_saved_<name>`; yes if PyTorch has no such node."""
     names = names_of(node)
     return names is None or name in names

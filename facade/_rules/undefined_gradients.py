@@ -21,7 +21,7 @@ _REFLECTIONS = frozenset({"linalg.householder_product", "householder_product", "
 
 
 def drop_ungiven(call: Any, operands: Sequence[Any], passed: list[Any]) -> list[Any]:
-    """`passed`, one gradient an operand, with None for those that get none; see `_ungiven`."""
+    """Drop gradients of operands that get none: `passed`, one an operand, with None for those."""
     wanted = [k for k, grad in enumerate(passed) if grad is not None]
     for k in _ungiven(call, operands, wanted):
         passed[k] = None
@@ -29,7 +29,7 @@ def drop_ungiven(call: Any, operands: Sequence[Any], passed: list[Any]) -> list[
 
 
 def _ungiven(call: Any, operands: Sequence[Any], wanted: Sequence[int]) -> Sequence[int]:
-    """Those of the `wanted` operands of a call that get no gradient.
+    """Pick those of the `wanted` operands of a call that get no gradient.
 
     Args:
       operands: what is known of them: values or abstract values.

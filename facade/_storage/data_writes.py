@@ -37,7 +37,7 @@ class DataWrite(NamedTuple):
     flagged: bool = False
 
     def changes(self, value: Value, index: int) -> bool:
-        """Whether what was saved as `value`, operand `index` or result, is another now."""
+        """Tell whether what was saved as `value`, operand `index` or result, is another now."""
         if value.storage not in self.lenses:
             return False
         held = self.held
@@ -51,12 +51,12 @@ class DataWrite(NamedTuple):
 
 
 def is_the_tensor(value: Value, index: int) -> bool:
-    """Whether the tensor itself was saved: an operand, or a result without a gradient."""
+    """Tell whether the tensor itself was saved: an operand, or a result without a gradient."""
     return index >= 0 or not value.requires_grad
 
 
-def note(trace: Trace, store: Any, members: list[Any]) -> None:
-    """A write to `store` that some of its members' version counters did not see."""
+def note_data_write(trace: Trace, store: Any, members: list[Any]) -> None:
+    """Note a write to `store` that some of its members' version counters did not see."""
     store.silent = True
     lenses: dict[int, Lens] = {store.cell._v.storage: ()}
     for m in members:
@@ -83,8 +83,8 @@ def is_view(value: Value) -> bool:
     return op is not None and op.view
 
 
-def replaced(trace: Trace, t: Any, held: Value) -> None:
-    """`t.data` is set: who saved `t`, which held this, reads the new one.
+def note_replaced_data(trace: Trace, t: Any, held: Value) -> None:
+    """Note that `t.data` is set: who saved `t`, which held this, reads the new one.
 
     What shares its counter has its old memory, and still counts the writes to `t`.
     """
@@ -100,8 +100,8 @@ def replaced(trace: Trace, t: Any, held: Value) -> None:
         _add(trace, t, {held.storage: ()}, held)
 
 
-def flagged(trace: Trace, t: Any, held: Value) -> None:
-    """`requires_grad` of `t`, which held this, is another now: who saved `t` sees it too."""
+def note_flag(trace: Trace, t: Any, held: Value) -> None:
+    """Note another `requires_grad` of `t`, which held this: who saved `t` sees it too."""
     at: State | None = trace.state if held.index >= 0 and t._trace is trace else None
     while at is not None and at is not held.state:
         if held in at.operands:
@@ -110,14 +110,14 @@ def flagged(trace: Trace, t: Any, held: Value) -> None:
         at = at.parent
 
 
-def moved(t: Any) -> None:
-    """`t.data` was set: so do nodes of earlier programs."""
+def note_new_data(t: Any) -> None:
+    """Note for nodes of earlier programs that `t.data` was set."""
     _last_move[0] = between_traces()
     _remember(_moved, t)
 
 
-def alone(t: Any) -> None:
-    """`t` has its memory to itself from now on, which such a write went to."""
+def note_own_memory(t: Any) -> None:
+    """Note that `t` has memory to itself from now on, which such a write went to."""
     _remember(_written, t)
 
 
@@ -133,12 +133,12 @@ def is_moved(t: Any) -> bool:
 
 
 def is_written(t: Any) -> bool:
-    """Whether memory of `t` was written to without its version counter, ever."""
+    """Tell whether memory of `t` was written to without its version counter, ever."""
     return id(t) in _written or (t._store is not None and t._store.silent)
 
 
 def has_been_rewritten(t: Any) -> bool:
-    """Whether the memory that `t` always had was written to behind its version counter."""
+    """Tell whether the memory that `t` always had was written to behind its version counter."""
     return id(t) not in _moved and is_written(t)
 
 

@@ -27,6 +27,7 @@ from .._core.view_ops import PICKED, Lens, Replayed, pick
 from .._tracing.inputs import enter, from_array, make, note_entry, renew_entry
 from .._tracing.jax_transforms import at_home, is_foreign
 from .autograd_roles import alias, apart, keep_edge, tag
+from .data_writes import note_flag, note_own_memory
 from .pending_views import detached
 from .read import plain_kind, without_grad
 from .write import make_stale
@@ -109,9 +110,7 @@ def unshare(t: Any) -> None:
     if all(m() is None or m() is t for m in store.members):
         t._array, t._shares = store.cell._array, False
         if store.silent:
-            from .data_writes import alone
-
-            alone(t)
+            note_own_memory(t)
         del t._store
 
 
@@ -234,9 +233,7 @@ def flag_views(base: Any) -> None:
                 if m._behind and base._tracked:
                     make_stale(m)
                 else:
-                    from .data_writes import flagged
-
-                    flagged(local.trace, m, m._v)
+                    note_flag(local.trace, m, m._v)
                     flag(m, base._tracked)
 
 

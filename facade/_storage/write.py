@@ -12,6 +12,7 @@ from .._tracing.inputs import enter, renew_entry
 from .._tracing.record import record
 from .._tracing.undo import note_write
 from .autograd_roles import alias, keep_edge, tag
+from .data_writes import note_data_write
 from .read import drop_grad_fn, move_retain, plain_kind, through, without_grad
 
 if TYPE_CHECKING:
@@ -129,9 +130,7 @@ def _outdate(store: Storage, writer: Any) -> None:
                 make_stale(m)
     store.members[:] = alive
     if unseen:
-        from .data_writes import note
-
-        note(local.trace, store, [m for m in (r() for r in alive) if m is not None])
+        note_data_write(local.trace, store, [m for m in (r() for r in alive) if m is not None])
 
 
 def _reread(t: Any) -> None:

@@ -11,7 +11,7 @@ from .._core.trie import LEAF, NODE, NOWHERE, local, resting
 from .._core.vmap_checks import hides_grad
 from .._runtime.side_programs import compute_elsewhere
 from .._storage.autograd_roles import alias
-from .._storage.data_writes import flagged
+from .._storage.data_writes import note_flag
 from .._storage.read import drop_grad_fn, was_leaf
 from .._storage.shared_storage import detach as _detach
 from .._storage.shared_storage import flag, flag_views
@@ -111,7 +111,7 @@ class AutogradMixin(GradMixin):
         elif away:  # another thread has it pending
             self._array = compute_elsewhere(self)
         if self._v.index >= 0 and self._trace is trace:
-            flagged(trace, self, self._v)
+            note_flag(trace, self, self._v)
             value = _with_role(trace, self._v, kind)
             if leaf:
                 trace.sources[value] = self

@@ -13,7 +13,7 @@ from .._core.python_data import name_of_type
 from .._core.trie import LEAF, NOWHERE, local, resting
 from .._core.vmap_checks import refuse_in_vmap
 from .._storage.autograd_roles import alias, keep_edge, tag
-from .._storage.data_writes import moved, replaced
+from .._storage.data_writes import note_new_data, note_replaced_data
 from .._storage.read import was_leaf
 from .._storage.shared_storage import adopt, detach
 from .._storage.write import rebind
@@ -95,8 +95,8 @@ class DataMixin(Handle):
         here = self._trace is trace and old.index >= 0
         if not here and old.role > LEAF and self._node is None:
             self._node, self._out = edges.gradient_edge(self)
-        moved(self)
-        replaced(trace, self, self._known())
+        note_new_data(self)
+        note_replaced_data(trace, self, self._known())
         aval, strides = other._v.aval, other._v.strides
         kind = resting(aval, old.requires_grad, old.role, other._v.inference, strides)
         if here and old.role > LEAF:
@@ -130,7 +130,7 @@ class DataMixin(Handle):
         """Hold the value of `other`, and still refuse to tell a history."""
         old, has = self._v, other._v
         local.turned |= old.shape != has.shape
-        moved(self)
+        note_new_data(self)
         self._store.let_go(self)
         adopt(other, self)
         self._v = resting(has.aval, old.requires_grad, old.role, has.inference, has.strides)

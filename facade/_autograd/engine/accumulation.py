@@ -16,7 +16,7 @@ from ..graph.grad_dtype import wanted
 
 
 def in_shape_of(leaf: Any, grad: Any) -> Any:
-    """The first gradient of a leaf that has got another shape since, copied if strides differ.
+    """Bring the first gradient into the shape of a leaf that changed, copied if strides differ.
 
     Raises:
       RuntimeError: if it cannot be.
@@ -25,12 +25,12 @@ def in_shape_of(leaf: Any, grad: Any) -> Any:
 
 
 def copied_like(leaf: Any, grad: Any) -> Any:
-    """`grad` in memory that lies as the leaf does."""
+    """Copy `grad` into memory that lies as the leaf does."""
     return leaf.detach().to(grad.dtype, copy=True).copy_(grad)
 
 
 def in_grad_dtype(leaf: Any, grad: Any, left: Any) -> Any:
-    """`grad` in the dtype that the leaf's `grad_dtype` asks for, or in what the leaf was."""
+    """Cast `grad` to the dtype that the leaf's `grad_dtype` asks for, or to what the leaf was."""
     want = wanted(leaf) if left is None else left.dtype
     if want is None or grad._v.dtype == want:
         return grad
@@ -38,7 +38,7 @@ def in_grad_dtype(leaf: Any, grad: Any, left: Any) -> Any:
 
 
 def first_gradient(grad: Any, create_graph: bool, share: bool, strides: Any) -> Any:
-    """What a leaf's `.grad` becomes; with a graph a copy, as `CopyBackwards` says."""
+    """Make a leaf's `.grad` of its first gradient; with a graph a copy, as `CopyBackwards` says."""
     if share and not create_graph:
         return detach(grad)
     if create_graph and grad._tracked:
@@ -49,7 +49,7 @@ def first_gradient(grad: Any, create_graph: bool, share: bool, strides: Any) -> 
 
 
 def as_own_tensor(grad: Any, create_graph: bool, strides: Any = None) -> Any:
-    """A tensor of its own with the value of `grad`, as `.grad` holds it.
+    """Make a tensor of its own with the value of `grad`, as `.grad` holds it.
 
     Args:
       strides: how it lies in memory; None is row by row.

@@ -105,7 +105,7 @@ def _apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[An
 
 
 def idle(task: Any, node: Any, last: bool) -> None:
-    """What running a node asks of it where it has nothing to pass on.
+    """Run the checks of a node that has nothing to pass on.
 
     Args:
       last: nobody needs what it would pass on; else no gradient came to it.
@@ -125,7 +125,7 @@ def idle(task: Any, node: Any, last: bool) -> None:
 
 
 def _apply_again(task: Any, node: Any, wanted: Any, given: Any, cts: list[Any]) -> list[Any]:
-    """A node of a checkpointed call: from operands that are computed again."""
+    """Differentiate a node of a checkpointed call from operands that are computed again."""
     trace = local.trace
     values = [*node.operands, *[enter(c, trace) for c in cts]]
     call = vjp_of(node.state.call, len(node.operands), wanted, given)
@@ -134,7 +134,7 @@ def _apply_again(task: Any, node: Any, wanted: Any, given: Any, cts: list[Any]) 
 
 
 def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any]) -> list[Any]:
-    """A node of an earlier program: from its residuals, or from the inputs it kept."""
+    """Differentiate a node of an earlier program from its residuals, or from the inputs it kept."""
     state = node.state
     trace = local.trace
     cts = [_fit(grads[k], state.values[k]) for k in given]
@@ -158,7 +158,7 @@ def _apply_saved(task: Any, node: Node, wanted: Any, given: Any, grads: list[Any
 
 
 def _strides_of_all(state: State, wanted: Any, given: Any, cts: list[Value]) -> Any:
-    """The strides of gradients as all operands tell them: what was kept of these may not."""
+    """Find the strides of gradients as all operands tell them: what was kept of these may not."""
     values = [*state.operands, *cts]
     if all(v.strides is None for v in values):
         return None
@@ -167,7 +167,7 @@ def _strides_of_all(state: State, wanted: Any, given: Any, cts: list[Value]) -> 
 
 
 def fitted(node: Any, passed: list[Any]) -> list[Any]:
-    """What a node passes on in the shapes of what it goes to.
+    """Bring what a node passes on into the shapes of what it goes to.
 
     `t_()` in `no_grad` leaves the history that a tensor had in its old shape.
 
@@ -182,7 +182,7 @@ def fitted(node: Any, passed: list[Any]) -> list[Any]:
 
 
 def fitted_roots(roots: Sequence[Any]) -> list[Any]:
-    """What a backward pass was given, `(edge, gradient)`, in the shapes of what it goes to."""
+    """Bring what a pass was given, `(edge, gradient)`, into the shapes of what it goes to."""
     return [(edge, _fitted("", i, grad, edge)) for i, (edge, grad) in enumerate(roots)]
 
 
@@ -198,7 +198,7 @@ def _fitted(name: str, number: int, grad: Any, edge: Any) -> Any:
 
 
 def _fit(grad: Any, value: Value) -> Any:
-    """`grad` in the shape and dtype of the output that it belongs to."""
+    """Bring `grad` into the shape and dtype of the output that it belongs to."""
     if tuple(grad.shape) != tuple(value.shape):
         grad = grad.expand(value.shape) if grad.dim() <= len(value.shape) else grad
     if grad._v.dtype != value.dtype:

@@ -11,7 +11,7 @@ Grads = list[Any]
 
 
 def tensor_hooks(node: Any, grads: Grads) -> Grads:
-    """What the hooks of `node`'s outputs (or of its leaf) make of the gradients.
+    """Call the hooks of `node`'s outputs (or of its leaf) on the gradients; returns what they make.
 
     They are called with None where no gradient arrived.
     """
@@ -30,7 +30,7 @@ def tensor_hooks(node: Any, grads: Grads) -> Grads:
 
 
 def pre_hooks(node: Any, grads: Grads) -> Grads:
-    """What the node's own prehooks make of the gradients of all its outputs."""
+    """Call the node's own prehooks on the gradients of all its outputs."""
     grads = padded(node, grads)
     for hook in list(node.pre_hooks.values()):
         grads = _all_replaced(hook, hook(tuple(grads)), grads)
@@ -38,7 +38,7 @@ def pre_hooks(node: Any, grads: Grads) -> Grads:
 
 
 def post_hooks(node: Any, passed: Grads, grads: Grads | None) -> Grads:
-    """What the node's hooks make of the gradients that it passes on, one an edge.
+    """Call the node's hooks on the gradients that it passes on, one an edge.
 
     Hooks see one gradient for each of the node's `next_functions`, so None for a number; and what
     the node was given, `grads`, of which nothing is left if it had no hooks then.
@@ -56,7 +56,7 @@ def post_hooks(node: Any, passed: Grads, grads: Grads | None) -> Grads:
 
 
 def after_accumulation(node: Any, grads: Grads) -> None:
-    """The hooks of a leaf whose gradient was accumulated, then those of its node.
+    """Call the hooks of a leaf whose gradient was accumulated, then those of its node.
 
     Raises:
       RuntimeError: if one of the leaf's returns another tensor.
@@ -67,7 +67,7 @@ def after_accumulation(node: Any, grads: Grads) -> None:
 
 
 def leaf_hooks(node: Any) -> None:
-    """The hooks of a leaf whose gradient was accumulated.
+    """Call the hooks of a leaf whose gradient was accumulated.
 
     Raises:
       RuntimeError: if one returns another tensor; the next sees that one.
@@ -82,7 +82,7 @@ def leaf_hooks(node: Any) -> None:
 
 
 def padded(node: Any, grads: Grads) -> Grads:
-    """One gradient (or None) for each output of `node`."""
+    """Pad to one gradient (or None) for each output of `node`."""
     count = len(node.output_kinds())
     return list(grads) + [None] * (count - len(grads))
 
@@ -104,7 +104,7 @@ def _all_replaced(hook: Any, result: Any, grads: Grads) -> Grads:
 
 
 def replaced(hook: Any, grad: Any) -> Any:
-    """What a tensor's hook makes of its gradient; None keeps it."""
+    """Call a tensor's hook on its gradient; None keeps it."""
     result = hook(grad)
     if result is None:
         return grad

@@ -20,7 +20,7 @@ _TOLERANCE = 1e-2  # PyTorch's
 
 
 def _turns(vectors: Any, gradient: Any) -> Any:
-    """How the loss changes with the phase of each vector, a column."""
+    """Compute how the loss changes with the phase of each vector, a column."""
     return jnp.imag((vectors.conj() * gradient).sum(-2))
 
 

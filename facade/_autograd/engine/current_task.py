@@ -15,7 +15,7 @@ from .task import GraphTask
 
 
 def run_node(node: Any, grads: tuple[Any, ...]) -> Any:
-    """What `grad_fn(*grads)` returns: the gradients that one node passes on."""
+    """Run one node, as `grad_fn(*grads)` does; returns the gradients that it passes on."""
     count = len(node.output_kinds())
     if len(grads) != count:
         raise TypeError(f"expected {count} arguments, got {len(grads)} instead")
@@ -44,17 +44,17 @@ extensions.run_node = run_node
 
 
 def current_node() -> Any:
-    """The node that the innermost backward pass of this thread is visiting, or None."""
+    """Get the node that the innermost backward pass of this thread is visiting, or None."""
     return local.tasks[-1].current if local.tasks else None
 
 
 def task_number() -> int:
-    """The number of the backward pass that walks in this thread, -1 outside of one."""
+    """Get the number of the backward pass that walks in this thread, -1 outside of one."""
     return local.tasks[-1].number if local.tasks else -1
 
 
 def execution_order() -> list[Any]:
-    """The nodes of the backward pass that walks in this thread, in the order in which they run.
+    """List the nodes of the pass that walks in this thread, in the order in which they run.
 
     Raises:
       RuntimeError: outside of a backward pass, or while `set_multithreading_enabled` says True.
@@ -90,7 +90,7 @@ def execution_order() -> list[Any]:
 
 
 def will_execute(node: Any) -> bool:
-    """Whether the backward pass that is walking now will run `node`.
+    """Tell whether the backward pass that is walking now will run `node`.
 
     PyTorch does not count the node at which a pass begins if it is the only one.
 

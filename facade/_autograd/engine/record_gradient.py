@@ -52,7 +52,7 @@ def record_gradient(
     trace: Trace, call: Any, values: list[Value], primal: State | None, differentiable: bool,
     strides: Any = None,
 ) -> list[Any]:  # fmt: skip
-    """Record a gradient call; its results as tensors.
+    """Record a gradient call; returns its results as tensors.
 
     Args:
       strides: of the results, where `values` does not tell.
@@ -68,7 +68,7 @@ def record_gradient(
 
 
 def splits(state: State) -> bool:
-    """Whether gradients that are differentiated again are one node an input, as in PyTorch."""
+    """Tell whether gradients that are differentiated again are one node an input, as in PyTorch."""
     if sum(v.requires_grad for v in state.operands) < 2:
         return False
     op = getattr(state.call, "op", None)
@@ -78,7 +78,7 @@ def splits(state: State) -> bool:
 def record_each(
     trace: Trace, state: State, wanted: Any, given: Any, cts: list[Any], operands: Any
 ) -> list[Any]:
-    """The gradients of the `wanted` operands, a node each."""
+    """Record the gradients of the `wanted` operands, a node each."""
     order = by_name(state.call, wanted) if isinstance(state.call, Call) else wanted
     made = {k: _record_one(trace, state, k, given, cts, operands) for k in order}
     return [made[k] for k in wanted]
@@ -87,7 +87,7 @@ def record_each(
 def _record_one(
     trace: Trace, state: State, k: int, given: Any, cts: list[Any], operands: Any
 ) -> Any:
-    """The gradient of operand `k`, with edges to what it depends on and to nothing else.
+    """Record the gradient of operand `k`, with edges to what it depends on and to nothing else.
 
     Args:
       operands: by number, those that are known: all of a step of this trace, or saved tensors.

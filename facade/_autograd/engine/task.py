@@ -72,7 +72,7 @@ class GraphTask:
         self.warnings: list[tuple[str, str]] = []  # given then, as PyTorch gives its own
 
     def run(self) -> dict[Edge, Any]:
-        """Walk; returns the captured gradients by edge."""
+        """Walk the graph; returns the captured gradients by edge."""
         mode, hooks = local.mode, local.pack_hooks
         limit = make_room(len(local.tasks))
         local.set_mode(Mode.of(self.create_graph, mode.inference, mode.autocast))
@@ -123,7 +123,7 @@ class GraphTask:
             passed = None  # what took a gradient may be the last to hold it
 
     def explore(self) -> tuple[dict[Any, int], set[Any]]:
-        """How many gradients each node waits for, and which nodes lead to what is wanted."""
+        """Count the gradients that nodes wait for, and find those that lead to what is wanted."""
         waiting: dict[Any, int] = {}
         seen: set[Any] = set()
         order: list[Any] = []
@@ -276,5 +276,5 @@ class GraphTask:
 
 
 def _shown(node: Any) -> bool:
-    """Whether the user sees the gradients that reach a node."""
+    """Tell whether the user sees the gradients that reach a node."""
     return node.hooked() or node.apply_custom is not None

@@ -35,7 +35,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
 
 
 class Saved:
-    """What a formula reads: the gradient `g`, operands by parameter, shapes, the result.
+    """A node as a formula reads it: the gradient `g`, operands by parameter, shapes, the result.
 
     Attributes:
       grads: the gradients of all results, None where there is none; `g` is the first.
@@ -50,7 +50,7 @@ class Saved:
         self.given = dict(zip(call.op.parameters, call.args, strict=False)) | call.kwargs
 
     def __getitem__(self, name: str) -> Any:
-        """An operand as it was saved, or a number."""
+        """Get an operand as it was saved, or a number."""
         a = self.given[name]
         if not isinstance(a, Slot):
             return a
@@ -63,15 +63,15 @@ class Saved:
         return self.node.unpack(a.index)
 
     def static(self, name: str, default: Any = None) -> Any:
-        """An argument that is no tensor."""
+        """Get an argument that is no tensor."""
         return self.given.get(name, default)
 
     def shape(self, name: str = "input") -> tuple[int, ...]:
-        """The shape of an operand."""
+        """Get the shape of an operand."""
         return tuple(self.node.state.operands[self.given[name].index].shape)
 
     def once(self, make: Formula) -> Any:
-        """What the gradients of several operands are taken from, made once."""
+        """Make once what the gradients of several operands are taken from."""
         if make not in self._made:
             self._made[make] = make(self)
         return self._made[make]
@@ -82,13 +82,13 @@ class Saved:
         return self.output(0)
 
     def output(self, k: int) -> Any:
-        """The op's `k`-th result, counted from 0."""
+        """Get the op's `k`-th result, counted from 0."""
         node = self.node
         # The recorded value itself: sharing memory would give it a history that `vmap` cannot map.
         return node.unpack(-1 - k, share=False) if isinstance(node, Node) else node.unpack(-1 - k)
 
     def scaled(self, grad: Any, name: str) -> Any:
-        """`grad` times the number that the op was given by that name."""
+        """Multiply `grad` by the number that the op was given by that name."""
         factor = self.static(name, 1)
         if isinstance(factor, Slot):
             return grad * conj(self[name])
@@ -96,7 +96,7 @@ class Saved:
 
 
 def number(node: Any, index: int) -> Any:
-    """The Python number that became a runtime input of the node's op.
+    """Get the Python number that became a runtime input of the node's op.
 
     What a pass records with it is right for this number only.
     """
@@ -113,7 +113,7 @@ def differentiate(
     node: Any, grads: list[Any], needed: set[Any], views: bool = False,
     table: dict[str, dict[str, Formula]] | None = None,
 ) -> list[Any] | None:  # fmt: skip
-    """The gradients that `node` passes on, by its formula; None if it has none.
+    """Take the gradients that `node` passes on from its formula; None if it has none.
 
     Args:
       grads: one an output.
@@ -173,7 +173,7 @@ def differentiate(
 
 
 def _forth(node: Any, call: Any, grads: list[Any], needed: set[Any]) -> list[Any] | None:
-    """The gradient of a view's gradient, which is linear: the view of what arrives."""
+    """Differentiate a view's gradient, which is linear: the view of what arrives."""
     inner, edges = call.call, node.next_edges()
     if not isinstance(inner, Call) or not inner.op.view or inner.op.overwrites:
         return None

@@ -17,7 +17,7 @@ from .tools import Formula, NoFormula, conj
 
 
 def _of_result(name: str, fn: Callable[..., Any]) -> Op:
-    """The gradient of an op as an op of the incoming gradient and the result."""
+    """Compute the gradient of an op as an op of the incoming gradient and the result."""
     return Op(fn, name=name, saves={"result": "grad_output", "grad_output": "result"})
 
 
@@ -79,14 +79,14 @@ def _pow_exponent(s: Any) -> Any:
 
 
 def _log(base: complex, into_complex: bool) -> complex:
-    """The logarithm that C has of a number: NaN of what is negative, unless it is complex."""
+    """Take the logarithm as C does: NaN of what is negative, unless it is complex."""
     if isinstance(base, complex) or into_complex:
         return cmath.log(base) if base else complex(-math.inf, 0)
     return math.log(base) if base > 0 else -math.inf if base == 0 else math.nan
 
 
 def _grows(exponent: Any) -> Any:
-    """Where a power of 0 is no infinity."""
+    """Mark where a power of 0 is no infinity."""
     if exponent.is_complex():
         return (exponent.imag == 0) & (exponent.real >= 0)
     return exponent >= 0
@@ -138,14 +138,14 @@ def _xlogy(s: Any) -> Any:
 
 
 def _chosen(s: Any, mine: str, other: str, ordered: str) -> Any:
-    """The gradient of `maximum` or `minimum`: equal elements share it."""
+    """Compute the gradient of `maximum` or `minimum`: equal elements share it."""
     a, b = s[mine], s[other]
     share = over(s.g, 2).where(a == b, s.g)
     return share.masked_fill(a < b if ordered == "lt" else a > b, 0)
 
 
 def _weighed(s: Any, start: bool) -> Any:
-    """The gradient of one of the two that `lerp` is between."""
+    """Compute the gradient of one of the two that `lerp` is between."""
     weight = s["weight"]
     if isinstance(weight, (int, float, complex)):
         return times(s.g, conj(1 - weight if start else weight))
@@ -153,7 +153,7 @@ def _weighed(s: Any, start: bool) -> Any:
 
 
 def _again(s: Any, by_number: Op) -> Any:
-    """The gradient multiplied, or divided, by what the op had; by a number as a formula has it."""
+    """Multiply, or divide, the gradient by what the op had; by a number as a formula has it."""
     made = s.node.state.call.op.backward == by_number.backward
     return apply(by_number if made else TABLE[by_number.name], s.g, conj(s["other"]))
 

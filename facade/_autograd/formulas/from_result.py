@@ -45,7 +45,7 @@ def from_result(
 
 
 def _whole(s: Saved, name: str = "input") -> tuple[Any, Any, list[int]]:
-    """The gradient and the result with the dims that were reduced, and which those are."""
+    """Compute the gradient and the result with the dims that were reduced, and which those are."""
     grad, result, dim = s.g, s.result, s.static("dim")
     ndim = len(s.shape(name))
     if dim is None or isinstance(dim, bool):
@@ -105,7 +105,7 @@ def _cumprod(s: Saved) -> Any:
 
 
 def _by_operand(s: Saved) -> Any:
-    """The gradient of an op's first operand, the only one, without what its result was."""
+    """Compute the gradient of an op's first operand, the only one, without what its result was."""
     return record_saved(s.node.state, (0,), (0,), [s.g], {0: s.node.unpack(0)}, True)[0]
 
 
@@ -123,7 +123,7 @@ def _norm(s: Saved, name: str = "input") -> Any:
 
 
 def _of_norm(x: Any, grad: Any, result: Any, dims: list[int], p: float) -> Any:
-    """The gradient of the p-norm of `x` over `dims`, which `grad` and `result` still have."""
+    """Differentiate the p-norm of `x` over `dims`, which `grad` and `result` still have."""
     if p == 2:
         return grad * (x / result).masked_fill_(result == 0, 0)
     if p == 0:
@@ -156,7 +156,7 @@ def _std_mean(s: Saved) -> Any:
 
 
 def _of_a_matrix(s: Saved) -> bool:
-    """Whether `linalg.norm` took the norm of matrices."""
+    """Tell whether `linalg.norm` took the norm of matrices."""
     dim, given = s.static("dim"), s.static("ord")
     if given is None:
         return False
@@ -211,7 +211,7 @@ def _erfcx(s: Saved) -> Any:
 
 
 def _bessel(s: Saved, zeroth: str, below: Any) -> Any:
-    """Of the modified Bessel functions of order 1: I0(x) - I1(x) / x, and 1/2 at 0."""
+    """Differentiate the modified Bessel functions of order 1: I0(x) - I1(x) / x, and 1/2 at 0."""
     x = s["input"]
     tiny = x.abs() <= finfo(x.dtype).eps
     safe = x.where(~tiny, finfo(x.dtype).eps)

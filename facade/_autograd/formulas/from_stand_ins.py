@@ -85,7 +85,7 @@ def from_stand_ins(
 
 
 def _of_part(node: Any, rule: Any, result: Any, grad: Any) -> Any:
-    """The gradient of a base after a write to a view: `rule` holds for what was written."""
+    """Take the gradient of a base after a write to a view: `rule` holds for what was written."""
     call = node.state.call
     given = [number(node, a.index) if isinstance(a, Slot) else a for a in call.args[1:]]
     structure, flat = spell(path_of(call.op, given) or ())

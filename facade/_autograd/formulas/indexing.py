@@ -30,7 +30,7 @@ def _zeros(s: Any) -> Any:
 
 
 def _selected(s: Any) -> Any:
-    """Of `max(dim)`, `sort` and whatever else says where its values were."""
+    """Differentiate `max(dim)`, `sort` and whatever else says where its values were."""
     dim, indices, g = s.static("dim", -1), s.output(1), s.g
     whole = s.node.state.call.op.name in ("sort", "topk")  # the dimension is still there
     if s.shape() and not whole and not s.static("keepdim", False):
@@ -39,7 +39,7 @@ def _selected(s: Any) -> Any:
 
 
 def _running(s: Any) -> Any:
-    """Of `cummax` and `cummin`, which name a place several times."""
+    """Differentiate `cummax` and `cummin`, which name a place several times."""
     return _zeros(s).scatter_add(s.static("dim"), s.output(1), s.g)
 
 
@@ -51,7 +51,7 @@ def _gathered(s: Any) -> Any:
 
 
 def _rows(s: Any) -> Any:
-    """The gradient of `source`: the rows that it went to."""
+    """Compute the gradient of `source`: the rows that it went to."""
     source = s.shape("source")
     if not source:
         return s.g.index_select(s.static("dim"), s["index"].squeeze(0))
@@ -68,19 +68,22 @@ def _filled_rows(s: Any) -> Any:
 
 
 def _keys(s: Any) -> tuple[Any, ...]:
-    """The indices of `x[...]`: tensors, and None where a dimension is taken whole."""
+    """Get the indices of `x[...]`: tensors, and None where a dimension is taken whole."""
     return tuple([s.node.unpack(k.index) if isinstance(k, Slot) else k for k in s["indices"]])
 
 
 def _has(node: Node, places: Any) -> bool:
-    """Whether a node kept these operands: one of a program that ran has those alone whose values
-    its gradient reads, and where a mask is True nowhere that is none."""
+    """Tell whether a node kept these operands.
+
+    One of a program that ran has those alone whose values its gradient reads, and where a mask is
+    True nowhere that is none.
+    """
     kept = node.saved
     return kept is None or all(k.index in kept for k in places if isinstance(k, Slot))
 
 
 def _where(s: Any, like: Any) -> tuple[Any, ...]:
-    """Which places masks among the indices are; () if there are none.
+    """Find the positions that masks among the indices stand for; () if there are none.
 
     Args:
       like: of the shape of what was indexed.
@@ -118,7 +121,7 @@ def _put_at(s: Any) -> Any:
 
 
 def _extreme(s: Any) -> Any:
-    """Of `amax` and `amin`: shared out among those that are equal."""
+    """Differentiate `amax` and `amin`: shared out among those that are equal."""
     dims, shape, keepdim = s.static("dim", ()), s.shape(), s.static("keepdim", False)
     dims = [dims] if isinstance(dims, int) else list(dims)
     gone = {d % len(shape) for d in dims} if shape else set()
@@ -131,7 +134,7 @@ def _extreme(s: Any) -> Any:
 
 
 def _unmasked(s: Any) -> Any:
-    """Of `masked_select`: what was taken goes back in order."""
+    """Differentiate `masked_select`: what was taken goes back in order."""
     mask = s["mask"]
     shape = np.broadcast_shapes(s.shape(), tuple(mask.shape))
     return s.g.new_zeros(shape).masked_scatter(mask, s.g)

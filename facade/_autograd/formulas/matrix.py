@@ -16,7 +16,7 @@ def _turned(t: Any) -> Any:
 
 
 def _by_columns(s: Any, name: str) -> bool:
-    """Whether a matrix lies in memory column after column."""
+    """Tell whether a matrix lies in memory column after column."""
     kind = s.node.state.operands[s.given[name].index]
     strides = getattr(kind, "strides", None)
     return bool((strides or (kind.shape[1], 1)) == (1, kind.shape[0]))
@@ -44,7 +44,7 @@ def _of_inverse(s: Any) -> Any:
 
 
 def _solution(s: Any) -> tuple[Any, Any, Any]:
-    """What came for the right-hand side of linear equations, and the solution; as matrices."""
+    """Give what came for the right-hand side of linear equations, and the solution; as matrices."""
     a, b = s.shape("A"), s.shape("B")
     is_vector = len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b)
     g, x = (s.g.unsqueeze(-1), s.result.unsqueeze(-1)) if is_vector else (s.g, s.result)
@@ -74,7 +74,7 @@ def _coefficients(s: Any) -> Any:
 
 
 def _of_pseudoinverse(s: Any, name: str = "A") -> Any:
-    """PyTorch's `pinv_backward`: products go by the shorter side."""
+    """Differentiate a pseudoinverse as `pinv_backward` does: products go by the shorter side."""
     a, inverse, turned = s[name], s.result, s.g.mH
     inverse_h = inverse.mH
     if a.shape[-2] <= a.shape[-1]:
@@ -89,8 +89,10 @@ def _of_pseudoinverse(s: Any, name: str = "A") -> Any:
 
 
 def _cholesky(s: Any) -> Any:
-    """PyTorch's `cholesky_backward`; with the factor L it is L^-H h(tril(L^H g)) L^-1 / 2, where h
-    mirrors a triangle."""
+    """Differentiate a factorization as `cholesky_backward` does.
+
+    With the factor L it is L^-H h(tril(L^H g)) L^-1 / 2, where h mirrors a triangle.
+    """
     solve, upper = TABLE["linalg.solve_triangular"], bool(s.static("upper", False))
     factor, g = (s.result.mH, s.g.mH) if upper else (s.result, s.g)
     lower = factor.mH.matmul(g).tril()
@@ -100,7 +102,7 @@ def _cholesky(s: Any) -> Any:
 
 
 def _of_factor(s: Any, factor: Any, symmetric: Any) -> Any:
-    """The gradient of a triangular factor, of all of its elements as PyTorch has it.
+    """Compute the gradient of a triangular factor, of all of its elements as PyTorch has it.
 
     Args:
       symmetric: that of the product of the factors, but for its sign.

@@ -65,7 +65,7 @@ def _unpadded(s: Any) -> Any:
 
 
 def _bounded(s: Any) -> Any:
-    """Of `clamp`: what lies between the bounds gets its gradient."""
+    """Differentiate `clamp`: what lies between the bounds gets its gradient."""
     x, there = s["input"], None
     for name in ("min", "max"):
         bound = s[name] if s.static(name) is not None else None
@@ -76,7 +76,7 @@ def _bounded(s: Any) -> Any:
 
 
 def _bound(s: Any, mine: str, other: str) -> Any:
-    """Of a bound that is a tensor: what lies beyond it gives it its gradient."""
+    """Differentiate by a bound that is a tensor: what lies beyond it gives it its gradient."""
     x, bound = s["input"], s[mine]
     beyond = x < bound if mine == "min" else x > bound
     if s.static(other) is not None:
@@ -87,12 +87,12 @@ def _bound(s: Any, mine: str, other: str) -> Any:
 
 
 def _where_numbers(s: Any) -> Any:
-    """Of `nansum`: what was counted as 0 gets no gradient."""
+    """Differentiate `nansum`: what was counted as 0 gets no gradient."""
     return spread(s) * s["input"].isnan().logical_not()
 
 
 def of_variance(s: Any, grad: Any) -> Any:
-    """The gradient of what `grad`, the variance's, is taken of."""
+    """Compute the gradient of what `grad`, the variance's, is taken of."""
     x, dim = s["input"], s.static("dim")
     whole = dim is None or isinstance(dim, bool) or not x.dim()
     dims = list(range(x.dim())) if whole else dims_of(dim, x.dim())
@@ -108,7 +108,7 @@ def of_variance(s: Any, grad: Any) -> Any:
 
 
 def with_mean(s: Any, of_first: Any) -> Any:
-    """The gradient of what gives a mean after its first result, which has this gradient."""
+    """Compute the gradient of what gives a mean after its first result, which has this gradient."""
     grad = s.grads[1] if len(s.grads) > 1 else None
     if grad is None:
         return of_first()
@@ -143,7 +143,7 @@ def _silu(s: Any) -> Any:
 
 
 def _scattered(view: str, *names: str) -> dict[str, Formula]:
-    """Of `select_scatter` and its kin, by the view that was written to."""
+    """Differentiate `select_scatter` and its kin, by the view that was written to."""
 
     def rest(s: Any) -> list[Any]:
         return [s.static(n, default) for n, default in zip(names, _DEFAULTS[view], strict=True)]

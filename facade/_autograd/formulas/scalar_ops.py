@@ -24,20 +24,20 @@ MUL, ADD, SUB, DIV = map(_op, ("mul", "add", "sub", "div"))
 
 
 def plus(input: Any, number: Any) -> Any:
-    """`input + number`."""
+    """Compute `input + number`."""
     return apply(ADD, input, number)
 
 
 def minus(input: Any, number: Any) -> Any:
-    """`input - number`."""
+    """Compute `input - number`."""
     return apply(SUB, input, number)
 
 
 def times(input: Any, number: Any) -> Any:
-    """`input * number`."""
+    """Compute `input * number`."""
     return apply(MUL, input, number)
 
 
 def over(input: Any, number: Any) -> Any:
-    """`input / number`."""
+    """Compute `input / number`."""
     return apply(DIV, input, number)

@@ -22,7 +22,7 @@ _TWICE = (
 
 
 class _Places:
-    """Where an op puts what it reduces: one by one, or whole rows."""
+    """Positions at which an op puts what it reduces: one by one, or whole rows."""
 
     def __init__(self, s: Any) -> None:
         self.rows = s.node.state.call.op.name == "index_reduce"
@@ -32,7 +32,7 @@ class _Places:
             self.index = _of_rows(self.index, self.dim)
 
     def taken(self, x: Any) -> Any:
-        """What lies there."""
+        """Read what lies there."""
         if self.rows:
             return x.index_select(self.dim, self.index)
         return x.gather(self.dim, self.index)
@@ -61,13 +61,13 @@ def _of_rows(index: Any, dim: int) -> Any:
 
 
 def _for_input(s: Any) -> Any:
-    """The gradient of what is scattered into."""
+    """Compute the gradient of what is scattered into."""
     grad = _INPUT[_reduction(s)](s)
     return grad if s.static("include_self", True) else _Places(s).cleared(grad)
 
 
 def _for_source(s: Any) -> Any:
-    """The gradient of what is scattered."""
+    """Compute the gradient of what is scattered."""
     return _SOURCE[_reduction(s)](s)
 
 
@@ -77,7 +77,7 @@ def _reduction(s: Any) -> str:
 
 
 def _counts(s: Any) -> Any:
-    """How many each mean was taken of."""
+    """Count what each mean was taken of."""
     places, shape = _Places(s), s.shape()
     ones = s.g.new_ones(shape) if s.static("include_self", True) else s.g.new_zeros(shape)
     count = places.added(s.g.new_ones(s.shape(places.name)), ones)
@@ -90,7 +90,7 @@ def _mean_of_source(s: Any) -> Any:
 
 
 def _extremes(s: Any) -> tuple[Any, Any, Any]:
-    """Which of both are what was found, and each one's share of the gradient."""
+    """Mark which of both are what was found, with each one's share of the gradient."""
     places, result = _Places(s), s.result
     mine = (s["input"] == result).to(s.g.dtype)
     theirs = (s[places.name] == places.taken(result)).to(s.g.dtype)

@@ -14,7 +14,7 @@ from .tools import Formula, NoFormula, dims_of
 
 
 def spread(s: Any, grad: Any = None) -> Any:
-    """The gradient of a sum: the same number wherever one was summed.
+    """Compute the gradient of a sum: the same number wherever one was summed.
 
     Args:
       grad: of the sum, where it is not the op's first result.
@@ -28,7 +28,7 @@ def spread(s: Any, grad: Any = None) -> Any:
 
 
 def of_mean(s: Any, grad: Any = None) -> Any:
-    """The gradient of a mean, or of what has one among its results."""
+    """Compute the gradient of a mean, or of what has one among its results."""
     shape, dim = s.shape(), s.static("dim")
     whole = dim is None or isinstance(dim, bool)
     dims = range(len(shape)) if whole else dims_of(dim, len(shape))
@@ -52,7 +52,7 @@ def _permuted(s: Any) -> Any:
 
 
 def _pieces(s: Any) -> list[Any]:
-    """The gradient of `cat`, cut into its operands'."""
+    """Compute the gradient of `cat`, cut into its operands'."""
     dim, start, found = s.static("dim", 0), 0, []
     for a in s.given["tensors"]:
         shape = s.node.state.operands[a.index].shape
@@ -65,7 +65,7 @@ def _pieces(s: Any) -> list[Any]:
 
 
 def _blocks(s: Any) -> list[Any]:
-    """The gradient of `block_diag`, cut into its operands'."""
+    """Compute the gradient of `block_diag`, cut into its operands'."""
     row, column, found = 0, 0, []
     for a in s.given["tensors"]:
         shape = s.node.state.operands[a.index].shape
@@ -85,7 +85,7 @@ LISTS: dict[str, Formula] = {
 
 
 def _joined(s: Any) -> Any:
-    """Of what cuts a tensor up: the gradients side by side, zeros where there is none."""
+    """Join the gradients of what cuts a tensor up, zeros where there is none."""
     dim, kinds = s.static("dim", 0), s.node.state.values
     whole = next(g for g in s.grads if g is not None)
     grads = [whole.new_zeros(tuple(k.shape)) if g is None else g for k, g in _each(kinds, s.grads)]

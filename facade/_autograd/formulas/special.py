@@ -35,14 +35,14 @@ def _atan2(s: Any, mine: str, other: str) -> Any:
 
 
 def _of_sum_of_powers(s: Any, mine: str, other: str, base: int | None) -> Any:
-    """Of `logaddexp` and its kin: one term's share of the sum."""
+    """Compute one term's share of the sum of `logaddexp` and its kin."""
     apart = s[other] - s[mine]
     power = apart.exp() if base is None else apply(TABLE["pow"], base, apart)
     return s.g / conj(plus(power, 1))
 
 
 def _larger(s: Any, first: bool, name: str) -> Any:
-    """Of `fmax` and `fmin`: to the one that was taken, a number rather than NaN."""
+    """Give the gradient of `fmax` and `fmin` to what was taken, a number rather than NaN."""
     x, other = s["input"], s["other"]
     mine = (x >= other if name == "fmax" else x <= other).logical_or_(other.isnan())
     return s.g.masked_fill(mine.logical_not_() if first else mine, 0)
@@ -72,7 +72,7 @@ def _mish(s: Any) -> Any:
 
 
 def _of_logits(s: Any, mine: str) -> Any:
-    """Of `binary_cross_entropy_with_logits`."""
+    """Differentiate `binary_cross_entropy_with_logits`."""
     if s.static("pos_weight") is not None:
         raise NoFormula("weights of what is positive")
     x = s["input"]

@@ -1,4 +1,4 @@
-"""What formulas of gradients are written with: conjugates and dims."""
+"""Tools of gradient formulas: conjugates and dims."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class NoFormula(Exception):
 
 
 def conj(t: Any) -> Any:
-    """The conjugate of a number or a complex tensor; a real tensor itself."""
+    """Compute the conjugate of a number or a complex tensor; a real tensor itself."""
     if isinstance(t, (int, float, complex)):
         return t.conjugate()
     return t.conj() if t.is_complex() else t
 
 
 def dims_of(dim: Any, ndim: int) -> list[int]:
-    """The dims that a reduction was given, from 0 on and in order; of an empty list all."""
+    """Find the dims that a reduction was given, from 0 on and in order; of an empty list all."""
     dims = [dim] if isinstance(dim, int) else list(dim) or list(range(ndim))
     return sorted(d % ndim for d in dims) if ndim else []

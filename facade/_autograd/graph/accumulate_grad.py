@@ -53,7 +53,7 @@ class AccumulateGrad:
         return []
 
     def output_kinds(self) -> list[Any]:
-        """What is known of the leaf."""
+        """Give what is known of the leaf."""
         return [self.variable._v if self.left is None else self.left]
 
     def _sequence_nr(self) -> int:
@@ -63,7 +63,7 @@ class AccumulateGrad:
         return seen(self, "variable")
 
     def hooked(self) -> bool:
-        """Whether a hook waits here, the leaf's own included."""
+        """Tell whether a hook waits here, the leaf's own included."""
         leaf = self.variable
         waiting = leaf._hooks or leaf._post_accumulate_hooks
         return bool(waiting or self.pre_hooks or self.post_hooks)

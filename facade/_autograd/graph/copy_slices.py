@@ -36,14 +36,14 @@ class CopySlices(CustomNode):
         self._kind = base._v.resting
 
     def name(self) -> str:
-        """The node's name."""
+        """Get the node's name."""
         return "torch::autograd::CopySlices"
 
     def __repr__(self) -> str:
         return f"<CopySlices object at {hex(id(self))}>"
 
     def output_kinds(self) -> list[Any]:
-        """What is known of the base."""
+        """Give what is known of the base."""
         return [self._kind]
 
     def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:

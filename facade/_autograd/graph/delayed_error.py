@@ -31,7 +31,7 @@ class _Passing(CustomNode):
         return self._kinds
 
     def pass_through(self, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The data of `tensors` (or None), with this node as their history.
+        """Get the data of `tensors` (or None), with this node as their history.
 
         Where nothing is recorded it leads nowhere, as in PyTorch.
         """

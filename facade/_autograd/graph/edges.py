@@ -21,7 +21,7 @@ from .node import Node
 
 
 def accumulator(t: Any) -> AccumulateGrad:
-    """The one `AccumulateGrad` of a leaf."""
+    """Get the one `AccumulateGrad` of a leaf."""
     node = t._accumulator() if t._accumulator is not None else None
     if node is None:
         with sharing:  # two threads that walk one graph must find the same nodes
@@ -33,7 +33,7 @@ def accumulator(t: Any) -> AccumulateGrad:
 
 
 def part(leaf: Any) -> None:
-    """Let `leaf`, about to get other memory, have another `AccumulateGrad` from now on.
+    """Give `leaf`, which is about to get other memory, another `AccumulateGrad` from now on.
 
     Graphs that were recorded before keep the one that they have. Their program runs first: its
     values know their leaf as the tensor only.
@@ -49,7 +49,7 @@ def part(leaf: Any) -> None:
 
 
 def edge_of(trace: Trace, value: Value) -> Any:
-    """Where the gradient of `value` goes: `(node, output number)`, or None."""
+    """Find where the gradient of `value` goes: `(node, output number)`, or None."""
     if not value.requires_grad:
         return None
     edge = value.edge
@@ -66,7 +66,7 @@ def edge_of(trace: Trace, value: Value) -> Any:
 
 
 def node_of(trace: Trace, state: State) -> Node:
-    """The node of a state of `trace`; the same object as long as somebody holds it."""
+    """Get the node of a state of `trace`; the same object as long as somebody holds it."""
     node = trace.node(state)
     if node is None:
         made = state.node_class
@@ -82,13 +82,13 @@ def node_of(trace: Trace, state: State) -> Node:
 
 @cache
 def node_class(name: str) -> type[Node]:
-    """The class of nodes of this name."""
+    """Get the class of nodes of this name."""
     members = {"__slots__": (), "__module__": "torch.autograd", "_name": qualified(name)}
     return type(name, (Node,), members)
 
 
 def grad_fn(t: Any) -> Any:
-    """The graph node that made `t`, None for leaves."""
+    """Get the graph node that made `t`, None for leaves."""
     if t._stale is not None:
         renew(t)
     value = t._v
@@ -114,13 +114,13 @@ def renew(t: Any) -> None:
 
 
 def has_no_history(t: Any) -> bool:
-    """Whether nobody can tell the history of a stale view, since of how it was made."""
+    """Tell whether nobody can tell the history of a stale view, since of how it was made."""
     base = t._base_
     return bool(t._creation) and base is not None and (base._tracked or t._stale.role > LEAF)
 
 
 def gradient_edge(t: Any) -> tuple[Any, int]:
-    """`(node, output number)` at which gradients for `t` arrive."""
+    """Find `(node, output number)` at which gradients for `t` arrive."""
     fn = grad_fn(t)
     if fn is None:
         return accumulator(t), 0
@@ -131,7 +131,7 @@ def gradient_edge(t: Any) -> tuple[Any, int]:
 
 
 def true_edge(t: Any) -> tuple[Any, int]:
-    """`gradient_edge(t)` of a tensor that gradients reach.
+    """Give `gradient_edge(t)` of a tensor that gradients reach.
 
     Raises:
       AssertionError: for a view that was made without grad mode.
@@ -146,7 +146,7 @@ def true_edge(t: Any) -> tuple[Any, int]:
 
 
 def retain(t: Any, edge: Value, trace: Trace) -> None:
-    """Let `t` hold the gradient that reaches `edge`, a value of the running trace."""
+    """Make `t` hold the gradient that reaches `edge`, a value of the running trace."""
     key = ("retain", edge)
     after = trace.state.next.get(key)
     if after is None:
@@ -170,19 +170,19 @@ def unretain(t: Any) -> None:
 
 
 def retain_at(t: Any, node: Any, out: int) -> None:
-    """Let `t` retain the gradient of this node's output from now on."""
+    """Make `t` retain the gradient of this node's output from now on."""
     unretain(t)
     node.retains = [*node.retains_of(), (out, ref(t))]
 
 
 def later(trace: Trace, value: Value) -> Node:
-    """The node for a tensor that leaves the trace."""
+    """Get the node for a tensor that leaves the trace."""
     assert value.edge is not None
     return node_of(trace, value.edge.state)
 
 
 def edge_from(t: Any) -> Any:
-    """`(node, output number)` for gradients of `t`; None if it needs none."""
+    """Find `(node, output number)` for gradients of `t`; None if it needs none."""
     if not t._tracked or t._leaf and t._v.role == NOWHERE:  # a view without a history
         return None
     return gradient_edge(t)

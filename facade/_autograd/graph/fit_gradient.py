@@ -1,4 +1,4 @@
-"""What a gradient must look like: the shape and dtype of what it is the gradient of."""
+"""Gradients in the shape and dtype of what they are gradients of."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Kind(NamedTuple):
 
 
 def fit(name: str, i: int, grad: Any, kind: Any) -> Any:
-    """`grad` summed and cast to an input's shape and dtype; PyTorch's error if it cannot be."""
+    """Sum and cast `grad` to an input's shape and dtype; PyTorch's error if it cannot be."""
     have, want = tuple(grad.shape), tuple(kind.shape)
     if have != want:
         lead = len(have) - len(want)
@@ -38,12 +38,12 @@ def fit(name: str, i: int, grad: Any, kind: Any) -> Any:
 
 
 def zeros(kind: Any) -> Any:
-    """A tensor of zeros of a value's shape and dtype."""
+    """Make a tensor of zeros of a value's shape and dtype."""
     with jax.enable_x64(True):
         return of_mode(from_array(jnp.zeros(tuple(kind.shape), kind.dtype)))
 
 
 def materialized(kind: Any) -> Any:
-    """Zeros for a gradient that did not arrive, which PyTorch writes into new memory."""
+    """Make zeros for a gradient that did not arrive, which PyTorch writes into new memory."""
     made = zeros(kind)
     return made if made._v.inference else written_once(made)

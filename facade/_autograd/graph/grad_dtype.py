@@ -1,4 +1,4 @@
-"""What may be assigned to a leaf's `.grad` and `.grad_dtype`, in PyTorch's words."""
+"""Checks of what is assigned to a leaf's `.grad` and `.grad_dtype`, in PyTorch's words."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NAMES = {
 
 
 def wanted(leaf: Any) -> Any:
-    """NumPy's dtype of gradients of `leaf`; None for any."""
+    """Get NumPy's dtype of gradients of `leaf`; None for any."""
     return leaf._v.dtype if leaf._grad_dtype is None else leaf._grad_dtype[0]
 
 
 def get(leaf: Any) -> Any:
-    """`leaf.grad_dtype`."""
+    """Get `leaf.grad_dtype`."""
     if not leaf._leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
     want = wanted(leaf)
@@ -35,7 +35,7 @@ def get(leaf: Any) -> Any:
 
 
 def put(leaf: Any, value: Any) -> None:
-    """`leaf.grad_dtype = value`."""
+    """Set `leaf.grad_dtype = value`."""
     if value is not None and not isinstance(value, dtype):
         raise RuntimeError(
             f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}"

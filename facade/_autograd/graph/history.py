@@ -10,7 +10,7 @@ from ..._tracing.inputs import Source, enter, renew_entry
 
 
 def external(value: Value, node: Any, out: int) -> Value:
-    """`value` of the running trace with its gradient going to output `out` of `node`."""
+    """Send the gradient of `value`, of the running trace, to output `out` of `node`."""
     trace = local.trace
     made = alias(trace, value, resting(value.aval, True, EXTERNAL, value.inference))
     trace.sources[made] = Source(node, out)
@@ -19,7 +19,7 @@ def external(value: Value, node: Any, out: int) -> Value:
 
 
 def set_history(t: Any, node: Any, out: int) -> Any:
-    """Let gradients for `t` go to output `out` of `node`, from now on; returns `t`.
+    """Send gradients for `t` to output `out` of `node`, from now on; returns `t`.
 
     With the end of a leaf's path as `node`, `t` becomes a second handle on that leaf.
     """

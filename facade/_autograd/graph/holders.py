@@ -1,4 +1,4 @@
-"""Which tensor holds a value of the running trace, or holds what writes made of it."""
+"""Tensors that hold a value of the running trace, or what writes made of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Holders:
         self.made: dict[Value, Any] | None = None
 
     def of(self, value: Value) -> Any:
-        """The first of the tensors that fits, None if none does."""
+        """Get the first of the tensors that fits, None if none does."""
         if self.made is None:
             self.made = self._look()
         found = self.made.get(value)
@@ -54,12 +54,12 @@ class Holders:
 
 
 def holder_of(value: Value) -> Any:
-    """The living tensor that held `value`."""
+    """Find the living tensor that held `value`."""
     return Holders(r() for r in local.trace.refs).of(value)
 
 
 def _made_of(value: Value) -> Iterator[Value]:
-    """The value, and what writes and views in place made it of, the last one first."""
+    """Yield the value, and what writes and views in place made it of, the last one first."""
     storage = value.storage
     while value.storage == storage:
         yield value

@@ -1,4 +1,4 @@
-"""What registering a hook returns."""
+"""Handles that remove hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node tells of the gradients that it takes, and its edges."""
+"""Descriptions of the gradients that a node takes, and its edges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..._core.dtypes import device, of
 
 
 class InputMetadata:
-    """What the engine knows of one gradient that a node takes.
+    """One gradient that a node takes, as the engine knows it.
 
     Attributes:
       shape (a list), dtype, device: of the output that it belongs to; no dims and the default

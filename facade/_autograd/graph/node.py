@@ -36,12 +36,12 @@ _SEEN = (
 
 
 def not_pickled(node: Any, protocol: Any) -> Any:
-    """`__reduce_ex__` of nodes: a graph cannot be copied or pickled."""
+    """Refuse to copy or pickle a node: its `__reduce_ex__`."""
     raise TypeError(f"cannot pickle '{type(node).__name__}' object")
 
 
 def seen(node: Any, *more: str) -> list[str]:
-    """What `dir` tells of a node: PyTorch's attributes, not the engine's."""
+    """List what `dir` tells of a node: PyTorch's attributes, not the engine's."""
     return [name for name in object.__dir__(node) if name.startswith("__")] + [*_SEEN, *more]
 
 
@@ -77,7 +77,7 @@ class Node:
         self._number: int | None = None  # set by hand, in place of the state's depth
 
     def retains_of(self) -> list[tuple[int, Any]]:
-        """`(output, weak reference)` of the tensors that retain their gradient here."""
+        """List `(output, weak reference)` of the tensors that retain their gradient here."""
         if self.retains is not None:
             return self.retains
         if self.trace is None or not self.trace.retains:
@@ -88,7 +88,7 @@ class Node:
         return [(k, r) for k, r in found if r is not None]
 
     def name(self) -> str:
-        """The node's name, `"AddBackward0"`."""
+        """Get the node's name, `"AddBackward0"`."""
         return self._name
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class Node:
         return self.state.depth if self._number is None else self._number
 
     def _set_sequence_nr(self, number: int) -> None:
-        """Of the nodes that are ready, backward runs those of higher numbers first."""
+        """Set the node's number: of nodes that are ready, those of higher numbers run first."""
         self._number = int(number)
         self.mark_hooked()
 
@@ -149,7 +149,7 @@ class Node:
         return frames.get(self.state) if frames else self.frame
 
     def next_edges(self) -> list[Any]:
-        """For each operand of the op: `(node, output number)`, or None without gradient."""
+        """List `(node, output number)` for each operand of the op, None without gradient."""
         if self._edges is None:
             with sharing:  # other threads that walk the graph find the same nodes
                 return self._make_edges()
@@ -175,11 +175,11 @@ class Node:
         return tuple(e if e is not None else (None, 0) for e in found)
 
     def next_places(self) -> tuple[int | None, ...]:
-        """Which of `next_edges()` each of the `next_functions` is, None for a number."""
+        """Map each of the `next_functions` to its place in `next_edges()`, None for a number."""
         return places(self.state)
 
     def output_kinds(self) -> list[Any]:
-        """What is known of the outputs that take a gradient."""
+        """Give what is known of the outputs that take a gradient."""
         values = list(self.state.values)
         constant = getattr(getattr(self.state.call, "op", None), "constant_outputs", ())
         while values and (not is_differentiable(values[-1].dtype) or len(values) - 1 in constant):
@@ -194,7 +194,7 @@ class Node:
         return partial(extensions.from_stand_ins, self, self.packed)
 
     def hooked(self) -> bool:
-        """Whether a hook waits here."""
+        """Tell whether a hook waits here."""
         return bool(self.tensor_hooks or self.pre_hooks or self.post_hooks)
 
     @property
@@ -222,7 +222,7 @@ class Node:
         return handle
 
     def mark_hooked(self) -> None:
-        """The trace's remembered gradient plans do not hold for hooked nodes."""
+        """Tell the trace that its remembered passes do not hold for a hooked node."""
         if self.trace is not None:
             self.trace.hooked += 1
             self.trace.hold(self.state, self)
@@ -241,7 +241,7 @@ class Node:
         return seen(self, *raw, *(f"_saved_{name}" for name in every))
 
     def unpack(self, index: int, share: bool = True) -> Any:
-        """The tensor of operand `index` (or of result `-1 - index`), as it was saved.
+        """Get the tensor of operand `index` (or of result `-1 - index`), as it was saved.
 
         Args:
           share: a result lies where the tensor that the op made does, if somebody has it.

@@ -15,7 +15,7 @@ from .reachable import onward
 
 
 def note(trace: Trace, state: State) -> None:
-    """The node of `state` carries notes from now on."""
+    """Note that the node of `state` carries notes from now on."""
     if trace.weak:  # it holds no nodes any more
         return
     if trace.noted is None:
@@ -62,7 +62,7 @@ def _ended(trace: Trace) -> Any:
 
 
 def _reached(trace: Trace, value: Any, seen: set[State]) -> set[State]:
-    """The states that gradients of `value` come through, but those `seen`; they are added."""
+    """Find the states that gradients of `value` come through, but those `seen`; they are added."""
     new: set[State] = set()
     stack = [value]
     while stack:

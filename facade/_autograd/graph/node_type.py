@@ -21,7 +21,7 @@ class Node(abc.ABC):
 
     @abc.abstractmethod
     def name(self) -> str:
-        """The node's name, `"AddBackward0"`."""
+        """Get the node's name, `"AddBackward0"`."""
 
     @property
     @abc.abstractmethod

@@ -14,7 +14,7 @@ from .node import SET_BY_HAND, Node, not_pickled
 
 
 class CustomNode:
-    """What the engine needs of a node; subclasses define `apply_custom`."""
+    """A node as the engine needs it; subclasses define `apply_custom`."""
 
     accumulates = False
     trace = None
@@ -32,11 +32,11 @@ class CustomNode:
         self.freed = False
 
     def apply_custom(self, grads: list[Any], needed: set[Any]) -> list[Any]:
-        """One gradient (or None) an edge, from one (or None) an output."""
+        """Take one gradient (or None) an output to one (or None) an edge."""
         raise NotImplementedError
 
     def name(self) -> str:
-        """The node's name."""
+        """Get the node's name."""
         return type(self).__name__
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ class CustomNode:
         return int(self.graph_order[1])
 
     def _set_sequence_nr(self, number: int) -> None:
-        """Of the nodes that are ready, backward runs those of higher numbers first."""
+        """Set the node's number: of nodes that are ready, those of higher numbers run first."""
         self.graph_order = (SET_BY_HAND, int(number))
 
     def next_edges(self) -> list[Any]:
@@ -68,11 +68,11 @@ class CustomNode:
     _input_metadata = Node._input_metadata
 
     def next_places(self) -> tuple[int | None, ...]:
-        """Which of `next_edges()` each of the `next_functions` is: each itself."""
+        """Map each of the `next_functions` to its place in `next_edges()`: each to its own."""
         return tuple(range(len(self._edges)))
 
     def output_kinds(self) -> list[Any]:
-        """What is known of the outputs; None for one that is no tensor."""
+        """Give what is known of the outputs; None for one that is no tensor."""
         raise NotImplementedError
 
     def retains_of(self) -> list[tuple[int, Any]]:

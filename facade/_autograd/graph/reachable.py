@@ -1,4 +1,4 @@
-"""Which part of the graph the tensors that are alive lead to."""
+"""The part of the graph that living tensors lead to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..._core.trie import EXTERNAL, NODE, State, Trace, Value
 
 
 def onward(trace: Trace, edge: Value) -> list[State]:
-    """The states of `trace` that the gradient at an edge goes on to."""
+    """List the states of `trace` that the gradient at an edge goes on to."""
     if edge.role == NODE:
         return [edge.state]
     node = trace.sources[edge]._node if edge in trace.sources else None
@@ -18,7 +18,7 @@ def onward(trace: Trace, edge: Value) -> list[State]:
 
 
 def forget_dead(trace: Trace) -> None:
-    """Let go of nodes that live outside the trace and that no living tensor leads to.
+    """Release nodes that live outside the trace and that no living tensor leads to.
 
     The trace holds them until it is cut, for it does not know when a tensor dies.
     """
@@ -41,7 +41,7 @@ def forget_dead(trace: Trace) -> None:
 
 
 def living(trace: Trace) -> Any:
-    """The tensors in the trace that somebody holds."""
+    """Yield the tensors in the trace that somebody holds."""
     for r in trace.refs:
         t = r()
         if t is not None and t._trace is trace:

@@ -1,4 +1,4 @@
-"""Which node made a saved tensor that was written to: what PyTorch's error tells of it.
+"""Origins of saved tensors that were written to, as PyTorch's error tells them.
 
 PyTorch asks the tensor that was saved, which for a view means that it makes its history anew. Here
 the tensor may be gone; then its edge tells, and a view's new history is known by name.
@@ -22,7 +22,7 @@ from .holders import holder_of
 
 
 def origin_of(value: Value, node: Any, index: int, saved: Any = None) -> str:
-    """The words for `value`, operand `index` of `node` (or -1 - an output), as it is now.
+    """Word the origin of `value`, operand `index` of `node` (or -1 - an output), as it is now.
 
     Raises:
       RuntimeError: for one of several views, whose history cannot be made anew.
@@ -69,7 +69,7 @@ def _told(out: int, name: str) -> str:
 
 
 def _view_op(edge: Any) -> Any:
-    """The op of the node that an edge leads to, if its result is a view."""
+    """Get the op of the node that an edge leads to, if its result is a view."""
     call = getattr(getattr(edge[0], "state", None), "call", None) if edge is not None else None
     op = getattr(call, "op", None)
     return op if op is not None and op.view else None
@@ -86,7 +86,7 @@ def _refuse_unseen(value: Value) -> None:
 
 
 def _creation(edge: Any) -> str | None:
-    """What forbids to write to the view that an edge leads to; None for what is no view."""
+    """Find what forbids to write to the view that an edge leads to; None for what is no view."""
     found = None
     while edge is not None:
         views = getattr(edge[0], "_views", None)
@@ -114,7 +114,7 @@ def _of_result(node: Any, out: int, saved: Any) -> str:
 
 
 def written_through(state: Any, out: int, tensors: Iterable[Any]) -> Any:
-    """The view among `tensors` that a write made this result through, or None."""
+    """Find the view among `tensors` that a write made this result through, or None."""
     op = getattr(state.call, "op", None)
     if op is None or inner_of(op) is None:
         return None
@@ -127,7 +127,7 @@ def written_through(state: Any, out: int, tensors: Iterable[Any]) -> Any:
 
 
 def shape_of(state: Any, index: int) -> tuple[int, ...]:
-    """The shape of what a node saved: for a write through a view, that of the view."""
+    """Get the shape of what a node saved: for a write through a view, that of the view."""
     if index >= 0:
         return tuple(state.operands[index].shape)
     op = getattr(state.call, "op", None)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def tensor_of(trace: Trace, value: Any) -> Any:
-    """The tensor of a value of the running trace; a new one if nobody holds one."""
+    """Get the tensor of a value of the running trace; a new one if nobody holds one."""
     found = find(trace, value)
     if found is not None:
         return found
@@ -26,7 +26,7 @@ def tensor_of(trace: Trace, value: Any) -> Any:
 
 
 def find(trace: Trace, value: Any) -> Any:
-    """The tensor that holds a value of the running trace, if somebody has it."""
+    """Find the tensor that holds a value of the running trace, if somebody has it."""
     source = trace.sources.get(value)
     if source is not None and source._v is value:
         return source
@@ -39,7 +39,7 @@ def find(trace: Trace, value: Any) -> Any:
 
 
 def same(saved: Saved) -> Any:
-    """The tensor that was saved: the user's own, if it is still there and holds what it held."""
+    """Get the tensor that was saved: the user's own, if it still holds what it held."""
     t: Any = None if saved.holder is None else saved.holder()
     kept = saved.tensor
     if t is None or t._stale is not None or saved.now != saved.version:
@@ -50,5 +50,5 @@ def same(saved: Saved) -> Any:
 
 
 def is_result(t: Any, node: Node, out: int) -> bool:
-    """Whether `t` still is what the node made."""
+    """Tell whether `t` still is what the node made."""
     return t._node is node and t._out == out and t._stale is None

@@ -11,7 +11,7 @@ from ..._core.view_ops import pick
 
 
 def is_view(value: Value) -> bool:
-    """Whether a step made it that views its first operand, with arguments that are no tensors."""
+    """Tell whether a step made a value that views its first operand, given no other tensors."""
     state = value.state
     call = getattr(state, "call", None)
     if not isinstance(call, Call) or not call.op.view or state.values[value.out] is not value:
@@ -20,7 +20,7 @@ def is_view(value: Value) -> bool:
 
 
 def lens_of(value: Value) -> tuple[Any, Value]:
-    """How a view among the values of a program is seen, and of which value."""
+    """Find how a view among the values of a program is seen, and of which value."""
     lens: Any = ()
     while is_view(value):
         call = value.state.call

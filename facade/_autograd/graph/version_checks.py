@@ -17,7 +17,7 @@ from .saved_value import Saved
 
 
 def modified(value: Value, expected: int, now: int, origin: str, shape: Any = None) -> RuntimeError:
-    """PyTorch's error for a saved tensor that was written to."""
+    """Make PyTorch's error for a saved tensor that was written to."""
     if local.anomaly is not None:
         hint = (
             "the backtrace further above shows the operation that failed to compute its gradient. "
@@ -36,12 +36,12 @@ def modified(value: Value, expected: int, now: int, origin: str, shape: Any = No
 
 
 def _shape_now(held: Any) -> Any:
-    """The shape that a saved tensor has by now: `t_()` may have changed it."""
+    """Get the shape that a saved tensor has by now: `t_()` may have changed it."""
     return None if held is None or held._v is None else held._v.shape
 
 
 def latest_versions(state: State) -> dict[int, int]:
-    """The version of each storage of the trace that is at `state`; not to be changed.
+    """Map each storage of the trace that is at `state` to its version; not to be changed.
 
     It follows from the path to `state` alone, so it is worked out from where it was asked last: a
     backward pass with hooks asks at each node.
@@ -106,7 +106,7 @@ def check_versions(node: Node, latest: dict[int, int], only: int | None = None) 
 
 
 def _held(trace: Any, value: Value) -> Any:
-    """The tensor that the running trace knows as this value, None if it is gone."""
+    """Find the tensor that the running trace knows as this value, None if it is gone."""
     if value.role == LEAF:
         return trace.sources.get(value)
     holder = holder_of(value) if value.role != NOWHERE else None
@@ -127,7 +127,7 @@ def _held(trace: Any, value: Value) -> Any:
 
 
 def _known(trace: Any) -> list[tuple[Any, Value]]:
-    """The tensors of the running trace with their values; not the cells of storages."""
+    """List the tensors of the running trace with their values; not the cells of storages."""
     found = [(t, value) for r, value, _ in trace.entered.values() if (t := r()) is not None]
     rest = [t for r in trace.refs if (t := r()) is not None and t._trace is trace]
     found += [(t, t._stale if t._stale is not None else t._v) for t in rest]
@@ -136,6 +136,6 @@ def _known(trace: Any) -> list[tuple[Any, Value]]:
 
 
 def _cut_off(value: Value, saved: Saved) -> bool:
-    """Whether the tensor that was saved has lost its history since."""
+    """Tell whether the tensor that was saved has lost its history since."""
     holder = saved.holder() if saved.holder is not None else None
     return saved.detached or (value.role > LEAF and holder is not None and not holder._tracked)

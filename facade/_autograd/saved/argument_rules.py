@@ -34,7 +34,7 @@ def _output_size(kept: RecordedCall) -> tuple[int, ...]:
 
 
 def _start(kept: RecordedCall) -> int:
-    """Where a slice begins: as it was said, but `narrow` counts from the front."""
+    """Give where a slice begins: as it was said, but `narrow` counts from the front."""
     start = int(kept.static("start") or 0)
     if start < 0 and kept.op == "narrow":
         return start + (kept.shape("self") or ())[kept.static("dim")]
@@ -58,7 +58,7 @@ def _cross_dim(kept: RecordedCall) -> Any:
 
 
 def _moved(kept: RecordedCall) -> tuple[int, ...]:
-    """The permutation that `movedim` is."""
+    """Find the permutation that `movedim` is."""
     count = len(kept.shape("self") or ())
     pairs = [kept.static(name) for name in ("source", "destination")]
     source, destination = (
@@ -133,7 +133,7 @@ def _split_size(kept: RecordedCall) -> int:
 
 
 def _order(kept: RecordedCall) -> Any:
-    """Of a norm, by whichever name its order has."""
+    """Get the order of a norm, by whichever name it has."""
     order = kept.static("p" if "p" in kept.call.op.parameters else "ord")
     return 2 if order in ("fro", None) else order
 

@@ -48,14 +48,14 @@ class RecordedCall:
         self.slots = slots_of(call)
 
     def parameter(self, name: str) -> str | None:
-        """The op's own name for what PyTorch calls `name`."""
+        """Get the op's own name for PyTorch's `name`."""
         name = ALIASES.get((self.op, name), name)
         if name == "self":
             return self.call.op.parameters[1 if self.call.op.random else 0]  # type: ignore[no-any-return]
         return name if name in self.call.op.parameters else None
 
     def static(self, name: str) -> Any:
-        """An argument as it was given; a number that became an input is a number again."""
+        """Get an argument as given; a number that became an input is a number again."""
         value = static_argument(self.call, name)
         if isinstance(value, Slot):
             if self.shapes[value.index] or name == self.call.op.parameters[0] != "exponent":
@@ -77,7 +77,7 @@ def unpacked_stride(kept: RecordedCall, name: str) -> tuple[int, ...]:
 
 
 def as_kept(kept: RecordedCall, name: str, value: Any) -> Any:
-    """An argument in the form that PyTorch's node has it in."""
+    """Convert an argument to the form that PyTorch's node has it in."""
     if name == "reduction" and isinstance(value, str):
         return _REDUCTIONS[value]
     if name in _SPATIAL and (spatial := count_spatial_dims(kept.op, kept)):
@@ -98,7 +98,7 @@ def as_kept(kept: RecordedCall, name: str, value: Any) -> Any:
 
 
 def unsigned(value: Any) -> Any:
-    """A negative number as C++ prints it without its sign; sequences by element."""
+    """Convert a negative number as C++ prints it without its sign; sequences by element."""
     if isinstance(value, (tuple, list)):
         return tuple(unsigned(v) for v in value)
     if isinstance(value, int) and not isinstance(value, bool) and value < 0:
@@ -107,7 +107,7 @@ def unsigned(value: Any) -> Any:
 
 
 def count_spatial_dims(op: str, kept: RecordedCall) -> int:
-    """How many spatial dimensions the op has, 0 for ops without."""
+    """Count the spatial dimensions of an op, 0 for ops without."""
     digit = re.search(r"(\d)d", op)
     if digit is not None:
         return int(digit[1])

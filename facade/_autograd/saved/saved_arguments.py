@@ -1,4 +1,4 @@
-"""What graph nodes keep beside tensors: `grad_fn._saved_dim`, `_saved_self_sym_sizes` and so on.
+"""Arguments that graph nodes keep beside tensors: `grad_fn._saved_dim`, `_saved_self_sym_sizes`.
 
 PyTorch's generated nodes have an attribute for each argument that their formula reads, in the form
 in which C++ holds it: dims as unsigned numbers, one number for each spatial dimension, a reduction
@@ -23,7 +23,7 @@ def saved_argument(
     name: str, call: Any, shapes: Sequence[Any], unpack: Callable[[int], Any],
     strides: Sequence[Any] | None = None,
 ) -> Any:  # fmt: skip
-    """The value of `grad_fn._saved_<name>` where it is no saved tensor.
+    """Give `grad_fn._saved_<name>` where it is no saved tensor.
 
     Raises:
       KeyError: if the node has none of that name.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def saved_attribute(node: Node, name: str) -> Any:
-    """What `grad_fn._saved_<name>` is.
+    """Give `grad_fn._saved_<name>`.
 
     Raises:
       RuntimeError: once a backward pass freed it, or if it was written to since.
@@ -72,7 +72,7 @@ def _tensor(node: Node, index: int) -> Any:
 
 
 def copied(t: Any) -> Any:
-    """What an in-place op overwrites is saved as a copy, which has a node of its own."""
+    """Copy what an in-place op overwrites, as PyTorch saves it; the copy has a node of its own."""
     if not t.requires_grad:
         return t
     with within(Mode.of(True, False, local.mode.autocast)):  # it was copied when it was saved
@@ -97,7 +97,7 @@ def _kept(node: Node, name: str) -> Any:
 
 
 def wrapped(number: Any) -> Any:
-    """A Python number as the tensor that PyTorch makes of it: of the widest dtype of its kind."""
+    """Wrap a Python number as PyTorch does: in a tensor of the widest dtype of its kind."""
     with jax.enable_x64(True):
         return from_array(jnp.asarray(number))
 

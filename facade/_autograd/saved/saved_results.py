@@ -1,4 +1,4 @@
-"""What PyTorch's kernels compute on the way and its nodes save: `grad_fn._saved_result1`.
+"""Results that PyTorch's kernels compute on the way and its nodes save: `grad_fn._saved_result1`.
 
 Gradients do not read these here, so they are worked out from what is saved when someone asks.
 """
@@ -15,7 +15,7 @@ from ..._tracing.record import apply
 
 
 def hidden_result(name: str, kept: Any) -> Any:
-    """The tensor `grad_fn._saved_<name>` of a recorded call (a `_saved_arguments._Kept`).
+    """Compute the tensor `grad_fn._saved_<name>` of a recorded call.
 
     Raises:
       KeyError: if the node has none of that name.
@@ -26,13 +26,13 @@ def hidden_result(name: str, kept: Any) -> Any:
 
 
 def _operand(kept: Any, name: str) -> Any:
-    """A saved operand without its history, None where it was not given."""
+    """Get a saved operand without its history, None where it was not given."""
     places = kept.slots.get(name)
     return kept.unpack(places[0]).detach() if places else None
 
 
 def _indices(function: str) -> Callable[[Any], Any]:
-    """Where the maxima of a pooling lie."""
+    """Compute where the maxima of a pooling lie."""
 
     def rule(kept: Any) -> Any:
         rest = {name: kept.static(name) for name in kept.call.op.parameters[1:]}
@@ -43,7 +43,7 @@ def _indices(function: str) -> Callable[[Any], Any]:
 
 
 def _factors(k: int, turned: bool = False) -> Callable[[Any], Any]:
-    """The LU factors of a matrix, or its pivots.
+    """Get the LU factors of a matrix, or its pivots.
 
     Args:
       turned: of its transpose, which PyTorch takes where that needs no copy.
@@ -58,7 +58,7 @@ def _factors(k: int, turned: bool = False) -> Callable[[Any], Any]:
 
 
 def _statistic(dims: Callable[[Any, Any], Any], k: int) -> Callable[[Any], Any]:
-    """The mean over some dims, or one over the standard deviation: Ioffe & Szegedy (2015), alg. 1.
+    """Compute a mean over dims, or one over the deviation: Ioffe & Szegedy (2015), alg. 1.
 
     Args:
       dims: gives the input in the shape that is reduced, the dims, and whether they stay; None
@@ -92,7 +92,7 @@ def _channels(kept: Any, x: Any) -> Any:
 
 
 def _total_weight(kept: Any) -> Any:
-    """The sum of the weights of all labels that count."""
+    """Compute the sum of the weights of all labels that count."""
     labels, weight = _operand(kept, "target"), _operand(kept, "weight")
     counts = labels != kept.static("ignore_index")
     if weight is None:
@@ -109,7 +109,7 @@ def _is_target(kept: Any) -> Any:
 
 
 def _logsumexp(kept: Any) -> Any:
-    """Of the scores of all keys, for each query."""
+    """Compute the log of the sum of exponentials of each query's scores."""
     query, key, mask = (_operand(kept, name) for name in ("query", "key", "attn_mask"))
     given = kept.static("scale")
     scores = query @ key.mT * (query.shape[-1] ** -0.5 if given is None else given)

@@ -22,7 +22,7 @@ from ..graph.value_views import is_view, lens_of
 
 
 def as_view(node: Any, index: int, tensor: Any) -> Any:
-    """`tensor`, which a node saved as its operand `index`, or a view in its place if it was one."""
+    """Give `tensor`, a node's saved operand `index`, or a view in its place if it was one."""
     if index < 0 or tensor._base_ is not None or tensor._v.inference:
         return tensor
     value = node.state.operands[index]
@@ -39,7 +39,7 @@ def as_view(node: Any, index: int, tensor: Any) -> Any:
 
 
 def _again(trace: Trace, value: Value) -> Any:
-    """The view that is this value of the running trace, made anew from its base."""
+    """Make the view that is this value of the running trace anew from its base."""
     state = value.state
     above = state.operands[0]
     known = not is_view(above) or find(trace, above) is not None
@@ -50,7 +50,7 @@ def _again(trace: Trace, value: Value) -> Any:
 
 
 def _of_the_past(value: Value, edge: Any, tensor: Any) -> Any:
-    """A view whose program has run: of the leaf that it leads to, or of what it shows in full."""
+    """Make a view whose program has run: of the leaf it leads to, or of what it shows in full."""
     lens, value = lens_of(value)
     for _ in lens:
         edge = None if edge is None else edge[0].next_edges()[0]
@@ -63,7 +63,7 @@ def _of_the_past(value: Value, edge: Any, tensor: Any) -> Any:
 
 
 def _base(value: Value, lens: Lens, tensor: Any) -> Any:
-    """What a lens sees as `tensor`, if it sees all of it."""
+    """Make the base that a lens sees as `tensor`, if it sees all of it."""
     if any(op.name in ("conj", "real", "imag") or "view_" in op.name for op, _, _ in lens):
         return None  # other numbers than the base's
     count = value.numel

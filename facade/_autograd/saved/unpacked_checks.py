@@ -1,4 +1,4 @@
-"""What PyTorch's gradients say of indices and masks that an unpack hook gave back as floats."""
+"""PyTorch's refusals of indices and masks that an unpack hook gave back as floats."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class _Key:
 
 
 class _AllowMutationOnSavedContext:
-    """What the context manager gives: its tables, for debugging.
+    """Tables of the context manager, for debugging.
 
     Attributes:
       original: key -> the saved tensor while nobody has written to it.
@@ -61,7 +61,7 @@ class _AllowMutationOnSavedContext:
         return key  # type: ignore[no-any-return]
 
     def unpack(self, key: _Key) -> Any:
-        """The tensor as it was when it was saved."""
+        """Get the tensor as it was when it was saved."""
         message = (
             "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
             "in which the graph was originally recorded."
@@ -93,7 +93,7 @@ def _storage(t: Any) -> tuple[int, int]:
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
-    """Let saved tensors be written to in place: backward uses what they held when saved.
+    """Allow in-place writes to saved tensors: backward uses what they held when saved.
 
     Forward and backward must both run inside the block.
 

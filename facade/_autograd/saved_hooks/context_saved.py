@@ -1,4 +1,4 @@
-"""What a `ctx` saves for backward and for `jvp`, and how it gives that back."""
+"""Tensors that a `ctx` saves for backward and for `jvp`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SavesTensors(CustomNode):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` was given; in `jvp`, what `save_for_forward` was.
+        """The tensors given to `save_for_backward`; in `jvp`, those given to `save_for_forward`.
 
         Raises:
           RuntimeError: once backward freed them, or if one was written to since.
@@ -134,21 +134,21 @@ class SavesTensors(CustomNode):
         return set_history(copy_tangents(t, snapshot(t)), self, out[0])
 
     def keep_tangents(self, outs: list[Any]) -> None:
-        """Let the outputs that were saved carry the tangents that `outs` have been given."""
+        """Give the outputs that were saved the tangents that `outs` have been given."""
         for saved in self._saved or ():
             if isinstance(saved, tuple) and saved[1] is not None:
                 copy_tangents(outs[saved[1][0]], saved[0][0])
 
 
 def snapshot(t: Any) -> Any:
-    """A tensor of its own with what `t` holds now, without history."""
+    """Make a tensor of its own with what `t` holds now, without history."""
     trace = local.trace
     value = enter(t, trace)
     return make(alias(trace, value, resting(value.aval, False, NOWHERE), fresh=True), trace)
 
 
 def rewritten(t: Any, before: Any) -> Any:
-    """`before`, what the output `t` held, or what a write through `.data` made of it since."""
+    """Give `before`, what the output `t` held, or what a write through `.data` made of it since."""
     if t is None or not has_been_rewritten(t) or tuple(t._v.shape) != tuple(before._v.shape):
         return before
     return copy_tangents(before, snapshot(t.detach()))

@@ -76,7 +76,7 @@ class HookedNode(CustomNode):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _saved(self, name: str) -> Any:
-        """`_attributes.saved_attribute` of this node."""
+        """Give `_saved_<name>` of this node."""
         op = self.call.op
         found = [index for saved, index in self.saves if saved == name]
         given: Any = argument(self.call, name) if name in op.saves else None
@@ -99,7 +99,7 @@ class HookedNode(CustomNode):
         return None if given is None or isinstance(given, Slot) else self._argument(name)
 
     def _argument(self, name: str) -> Any:
-        """What the node keeps beside tensors."""
+        """Give what the node keeps beside tensors."""
 
         def unpack(i: int) -> Any:
             return self.kept[i] if i in self.kept else self.packed[i].unpack(self)
@@ -111,7 +111,7 @@ class HookedNode(CustomNode):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '_saved_{name}'")
 
     def operand(self, i: int) -> Any:
-        """Saved operand `i`, in the dtype that the op had it in."""
+        """Unpack operand `i`, in the dtype that the op had it in."""
         t, want = self.packed[i].unpack(self), self.avals[i].dtype
         check_unpacked(self.call.op, want, t)
         return t if t._v.dtype == want else t.to(of(want))
@@ -175,7 +175,7 @@ class HookedNode(CustomNode):
         return passed
 
     def _by_formula(self, grads: list[Any], needed_nodes: set[Any]) -> list[Any] | None:
-        """The gradients by PyTorch's formula, whose ops save what they read through hooks."""
+        """Take the gradients from PyTorch's formula; its ops save what they read through hooks."""
         try:
             return differentiate(NodeView(self), grads, needed_nodes)
         except KeyError:  # the formula reads what was not kept
@@ -190,7 +190,7 @@ def _class(name: str) -> type[HookedNode]:
 
 
 def hooked_node(state: State, trace: Any) -> HookedNode:
-    """The node of a step that was recorded without gradients."""
+    """Make the node of a step that was recorded without gradients."""
     node = _class(node_name(state))(state)
     node._edges = [edge_of(trace, v) for v in state.operands]
     return node

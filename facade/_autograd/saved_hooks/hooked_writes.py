@@ -62,7 +62,7 @@ def write_through(
 
 
 class _Again:
-    """Where the gradient of the unpacked result goes: the base's node, which holds the result."""
+    """The edge of the unpacked result: to the base's node, which holds the result."""
 
     def __init__(self, slices: CopySlices, lens: Lens) -> None:
         self._slices, self._lens = ref(slices), lens
@@ -82,7 +82,7 @@ class _Part(CustomNode):
         self._edges, self._lens = [(slices, 0)], lens
 
     def name(self) -> str:
-        """The node's name."""
+        """Get the node's name."""
         return "AsStridedBackward0"
 
     def output_kinds(self) -> list[Any]:

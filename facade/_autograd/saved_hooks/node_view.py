@@ -18,7 +18,7 @@ class _Operand(NamedTuple):
 
 
 class NodeFacts:
-    """What a node tells of the step that it differentiates."""
+    """The step that a node differentiates, as far as the node knows it."""
 
     def __init__(self, node: HookedNode) -> None:
         self.call, self.autocast = node.call, node.autocast

@@ -1,4 +1,4 @@
-"""What saved-tensor hooks get to see of a step, and what they keep of it."""
+"""Operands and results that saved-tensor hooks see, and packing them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .saved_tensors_hooks import Packed, hooks_now
 
 
 def _handles(state: State, args: Any, kwargs: Any, trace: Any) -> dict[Value, Any]:
-    """The caller's tensors by their values, without the one that an in-place op overwrites.
+    """Map the caller's tensors by their values, without the one that an in-place op overwrites.
 
     That is saved as a copy; where it is another operand too (`x.mul_(x)`), there it is itself.
     """
@@ -34,12 +34,12 @@ def _handles(state: State, args: Any, kwargs: Any, trace: Any) -> dict[Value, An
 
 
 def overwritten(op: Any) -> int:
-    """Which operand an op writes to, -1 if none."""
+    """Find the operand that an op writes to, -1 if none."""
     return -1 if not op.overwrites else 1 if op.random else 0
 
 
 def operands(node: Any, state: State, args: Any, kwargs: Any, trace: Any) -> list[tuple[int, Any]]:
-    """The operands that hooks get to see, with their places; what else is read, the node keeps."""
+    """List the operands that hooks see, with their places; the node keeps what else is read."""
     places = [i for _, i in node.saves if i >= 0]
     op = state.call.op
     by_result = op.name in RESULT_RULES or op.qualified in OF_RESULT
@@ -65,7 +65,7 @@ def operands(node: Any, state: State, args: Any, kwargs: Any, trace: Any) -> lis
 
 
 def results(node: Any, outs: list[Any]) -> list[tuple[int, Any]]:
-    """The results that hooks get to see, as the places -1, -2, ..."""
+    """List the results that hooks get to see, as the places -1, -2, ..."""
     return [(i, outs[-1 - i]) for i in dict.fromkeys(i for _, i in node.saves) if i < 0]
 
 
@@ -86,7 +86,7 @@ def _plain(trace: Any, value: Value) -> Value:
 
 
 def is_held(t: Any) -> bool:
-    """Whether a hook kept `t`, or a tensor that shares its memory."""
+    """Tell whether a hook kept `t`, or a tensor that shares its memory."""
     return bool(t._shares) or getrefcount(t) > _UNHELD
 
 

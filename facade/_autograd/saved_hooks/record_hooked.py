@@ -21,7 +21,7 @@ from .packing import is_held, operands, overwritten, pack, results
 
 
 class Recorded(NamedTuple):
-    """What the recorder's door needs of a state."""
+    """A recorded op, as much as the recorder needs of a state."""
 
     call: Any
     values: tuple[Value, ...]
@@ -30,13 +30,13 @@ class Recorded(NamedTuple):
     packed: tuple[Any, ...] = ()  # for each result the tensor that hooks saw and hold, or None
 
     def tie(self, outs: list[Any]) -> None:
-        """Let results share memory with what hooks hold of them: writes are seen there."""
+        """Make results share memory with what hooks hold of them: writes are seen there."""
         for out, held in zip(outs, self.packed, strict=False):
             if held is not None:
                 share(held, out, (), view=False)
 
     def tie_written(self, t: Any) -> None:
-        """Let what hooks hold of the new value of `t` see the writes that follow."""
+        """Make what hooks hold of the new value of `t` see the writes that follow."""
         for held in self.packed[:1]:
             if held is None or held is t:
                 continue
@@ -81,7 +81,7 @@ def record_hooked(op: Any, args: Any, kwargs: Any, key: Any, may_cut: bool) -> A
 
 @contextmanager
 def _counted(op: Any, args: Any, outs: list[Any]) -> Iterator[None]:
-    """Let hooks see the result of a write with the counter of what is written to, as after it."""
+    """Show hooks the result of a write with the counter of what is written to, as after it."""
     place = overwritten(op)
     target = args[place] if place >= 0 else None
     if not isinstance(target, Handle) or target._v.inference:  # type: ignore[attr-defined]

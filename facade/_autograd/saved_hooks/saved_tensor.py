@@ -38,7 +38,7 @@ class SavedTensor:
 
     @staticmethod
     def at(place: Any) -> SavedTensor:
-        """The saved tensor at a place."""
+        """Make the saved tensor at a place."""
         made = object.__new__(SavedTensor)
         made._place = place
         return made
@@ -90,7 +90,7 @@ class SavedTensor:
         return None if packed is None else packed.hook
 
     def unpack(self) -> Any:
-        """The tensor with its place in the graph, None if None was saved.
+        """Unpack the tensor with its place in the graph, None if None was saved.
 
         Raises:
           RuntimeError: once it is freed, or if it was written to since.
@@ -236,7 +236,7 @@ class Loose:
 
 
 def made_packed(t: Any, pair: Any, own: tuple[int, bool] | None) -> Packed:
-    """`t` packed by a pair of hooks, which see it without its history.
+    """Pack `t` by a pair of hooks, which see it without its history.
 
     Args:
       own: which output of the saving node `t` is, and whether that requires grad; None if it
@@ -247,7 +247,7 @@ def made_packed(t: Any, pair: Any, own: tuple[int, bool] | None) -> Packed:
 
 
 def make_saved_tensor(*args: Any, **kwargs: Any) -> SavedTensor:
-    """`torch._C._autograd._make_saved_tensor(tensor, is_output)`: save a tensor, hooks included."""
+    """Save a tensor, hooks included: `torch._C._autograd._make_saved_tensor`."""
     names = ("tensor", "is_output", "is_inplace_on_view")
     given = dict(zip(names, args, strict=False)) | kwargs
     wrong = not isinstance(given.get("tensor"), Handle) or not isinstance(

@@ -36,7 +36,7 @@ _active = _Active()
 
 
 def _switch() -> None:
-    """Let the recorder call us exactly while a pair of hooks is in force."""
+    """Make the recorder ask for hooks exactly while a pair of them is in force."""
     mode = local.mode
     local.set_mode(Mode.of(mode.enabled, mode.inference, mode.autocast, bool(local.pack_hooks)))
 
@@ -127,7 +127,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 @contextmanager
 def disabled_in_transform(error_message: str) -> Iterator[None]:
-    """`disable_saved_tensors_hooks` for a function that may call checkpoints."""
+    """Disable saved-tensor hooks for a function that may call checkpoints."""
     with disable_saved_tensors_hooks(error_message):
         _active.for_checkpoints = False
         yield
@@ -145,7 +145,7 @@ def hooks_are_enabled() -> bool:
 
 
 class Packed:
-    """What a pack hook made of one saved tensor.
+    """One saved tensor as a pack hook left it.
 
     Attributes:
       value: what it returned.
@@ -167,7 +167,7 @@ class Packed:
         self.node: Any = None
 
     def unpack(self, node: Any) -> Any:
-        """The saved tensor again, with its place in the graph."""
+        """Unpack the saved tensor, with its place in the graph."""
         t = self.hook(self.value)
         if not isinstance(t, Handle):
             raise TypeError(
@@ -193,7 +193,7 @@ def saving(frame: Any) -> Iterator[None]:
 
 
 def pack_one(t: Any, own: int | None) -> Any:
-    """What a Function saves in place of `t`: what hooks or a checkpoint make of it; None for `t`.
+    """Pack a tensor that a Function saves, by hooks or a checkpoint; None to save it itself.
 
     Args:
       own: which output of the saving node `t` is, None if it is not one.
@@ -205,7 +205,7 @@ def pack_one(t: Any, own: int | None) -> Any:
 
 
 def pack_argument(a: Any) -> Any:
-    """What the hooks in force make of an argument of a checkpointed function."""
+    """Pack an argument of a checkpointed function by the hooks in force."""
     if not local.pack_hooks or not isinstance(a, Handle):
         return a
     return Packed(a, local.pack_hooks[-1], edge_from(a))
@@ -213,7 +213,7 @@ def pack_argument(a: Any) -> Any:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """What a pack hook records needs no gradients, and so saves nothing."""
+    """Record without gradients within the block, as a pack hook does: it saves nothing so."""
     mode = local.mode
     local.set_mode(Mode.of(False, mode.inference, mode.autocast))
     try:

@@ -49,7 +49,7 @@ def _sorted(base: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _laid(base: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides of the dims that stay, in the order in which they lie, then of `dims`."""
+    """Lay out row by row the dims that stay, in the order in which they lie, then `dims`."""
     stay = tuple(d for d in range(len(shape)) if d not in dims)
     order = (*_sorted(base, stay), *dims)
     strides = [0] * len(shape)

@@ -77,7 +77,7 @@ def _like_base(call: VjpCall, operands: list[Any], avals: Any) -> tuple[Strides,
 
 
 def _of_product(call: VjpCall, inputs: list[Any], k: int) -> Strides:
-    """The gradient of a matrix that lies by columns does so too."""
+    """Lay out the gradient of a matrix: by columns if the matrix lies so."""
     if call.missing or len(inputs[k].shape) != 2:
         return None
     rows, columns = inputs[k].shape

@@ -94,7 +94,7 @@ def _index(operands: list[Layout], indices: Any) -> list[Layout]:
 
 
 def _expanded(x: Layout, size: tuple[int, ...]) -> Layout:
-    """The layout of `expand`."""
+    """Find the layout of `expand`."""
     lead = len(size) - len(x.shape)
     pairs = zip(x.shape, x.strides, size[lead:], strict=True)
     return Layout(size, (*[0] * lead, *[s if n == m else 0 for n, s, m in pairs]))

@@ -1,1 +1,1 @@
-"""How results lie in memory."""
+"""Strides of results: how they lie in memory."""

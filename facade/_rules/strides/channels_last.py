@@ -33,7 +33,7 @@ ON_IMAGES = _2D | _BOTH | ELSEWHERE
 
 
 def strides_in(shape: Any, wanted: Any) -> Strides:
-    """The strides of a tensor in a memory format, None if it is row-major.
+    """Find the strides of a tensor in a memory format, None if it is row-major.
 
     Raises:
       RuntimeError: the tensor has too few or too many dims for it, in PyTorch's words.
@@ -51,7 +51,7 @@ def strides_in(shape: Any, wanted: Any) -> Strides:
 
 
 def suggested(found: Layout) -> Any:
-    """The memory format that strides suggest, None for row-major; as PyTorch guesses it."""
+    """Find the memory format that strides suggest, None for row-major; as PyTorch guesses it."""
     wanted = {4: channels_last, 5: channels_last_3d}.get(len(found.shape))
     if wanted is None or 0 in found.shape or found.strides[1] == 0:
         return None
@@ -65,13 +65,13 @@ def suggested(found: Layout) -> Any:
 
 
 def memory_format_of(op: Any, call: Any) -> Any:
-    """The memory format that a copy is asked for, None if it is not."""
+    """Find the memory format that a copy is asked for, None if it is not."""
     at = op.parameters.index("memory_format")
     return call.args[at] if len(call.args) > at else call.kwargs.get("memory_format")
 
 
 def kept(op: Any, call: Any, operands: list[Layout], avals: Any) -> tuple[Strides, ...] | None:
-    """The strides of the results of an op on images, None if all are row-major."""
+    """Find the strides of the results of an op on images, None if all are row-major."""
     name = op.name
     if name in _COPIES:
         wanted = memory_format_of(op, call)
@@ -85,7 +85,7 @@ def kept(op: Any, call: Any, operands: list[Layout], avals: Any) -> tuple[Stride
 
 
 def in_format_of(op: Any, operands: list[Layout], avals: Any) -> tuple[Strides, ...] | None:
-    """The strides of results, or of gradients, in the memory format of an op's first operand."""
+    """Find strides of results or gradients in the memory format of an op's first operand."""
     if op.name in _2D and len(operands[0].shape) != 4:
         return None
     wanted = suggested(operands[0])
@@ -102,7 +102,7 @@ def _all_in(wanted: Any, avals: Any) -> tuple[Strides, ...] | None:
 
 
 def is_in(found: Layout, wanted: Any) -> bool:
-    """Whether a tensor lies as `to` is asked to lay it out: what its strides suggest decides."""
+    """Tell whether a tensor lies as `to` is asked to, by what its strides suggest."""
     if wanted in (None, preserve_format):
         return True
     return suggested(found) is (wanted if wanted in RANKS else None)

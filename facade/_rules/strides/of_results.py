@@ -34,7 +34,7 @@ _INTO_A_COPY = frozenset({
 
 
 def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] | None:
-    """The strides of a call's results, None if all are row-major.
+    """Find the strides of a call's results, None if all are row-major.
 
     Args:
       inputs: the values that it takes.
@@ -90,7 +90,7 @@ def strides_of(call: Any, inputs: list[Any], avals: Any) -> tuple[Strides, ...] 
 
 
 def _in_rows(op: Op, call: Any) -> bool:
-    """Whether a copy is asked to be row-major."""
+    """Tell whether a copy is asked to be row-major."""
     return (memory_format_of(op, call) or preserve_format) is not preserve_format
 
 
