@@ -58,7 +58,7 @@ class Packing:
 
     @classmethod
     def of(cls, program: Program, still: Sequence[int], donate: Sequence[int]) -> Packing | None:
-        """How the inputs that are said to be `still` are packed; None if that is not worth it."""
+        """Pack the inputs that are said to be `still`; None if that is not worth it."""
         avals = [e.avals[0] for e in program.entries if isinstance(e, Input)]
         places = [i for i in still if i not in donate and _is_little(avals[i])]
         return cls(avals, places) if len(places) >= _FEWEST else None
@@ -132,7 +132,7 @@ def _picking(places: list[int]) -> Any:
 
 
 def _is_little(aval: Aval) -> bool:
-    """Whether it is a short vector: XLA reads one where it lies, and would copy a kernel."""
+    """Return True for a short vector: XLA reads one where it lies, and would copy a kernel."""
     size = math.prod(aval.shape) * aval.dtype.itemsize
     return not aval.weak and len(aval.shape) == 1 and 0 < size <= _LITTLE
 
