@@ -13,7 +13,7 @@ def unique_dim(
     input: Any, dim: int, sorted: bool = True, return_inverse: bool = False,
     return_counts: bool = False,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    """The distinct slices along `dim`, with inverse and counts, whether or not they are asked for.
+    """Return the distinct slices along `dim`, with inverse and counts, asked for or not.
 
     So it is on PyTorch's CPUs, too.
     """
@@ -23,7 +23,7 @@ def unique_dim(
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[Any, Any, Any]:
-    """The elements without immediate repetitions, with inverse and counts (empty if not asked)."""
+    """Return the elements without repetitions, with inverse and counts (empty if not asked)."""
     found = _unique_consecutive(input, True, True, dim)
     return _all(found, return_inverse, return_counts)
 
@@ -31,7 +31,7 @@ def unique_consecutive(
 def _unique2(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Any, Any, Any]:
-    """The distinct elements, with inverse and counts (empty if not asked)."""
+    """Return the distinct elements, with inverse and counts (empty if not asked)."""
     return _all(_distinct(input, sorted), return_inverse, return_counts)
 
 

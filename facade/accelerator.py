@@ -23,17 +23,17 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Whether JAX has a GPU in this process."""
+    """Tell whether JAX has a GPU in this process."""
     return _cuda.is_available()
 
 
 def device_count() -> int:
-    """How many GPUs JAX has in this process."""
+    """Count the GPUs that JAX has in this process."""
     return _cuda.device_count()
 
 
 def current_accelerator(check_available: bool = False) -> Any:
-    """The accelerator as a `device` without a number; None if there is none.
+    """Return the accelerator as a `device` without a number; None if there is none.
 
     Args:
       check_available: accepted for PyTorch's sake: JAX only tells of devices that are there.
@@ -47,7 +47,7 @@ def _need() -> None:
 
 
 def current_device_index() -> int:
-    """The number of the GPU that new tensors are made on.
+    """Return the number of the GPU that new tensors are made on.
 
     Raises:
       RuntimeError: if there is none, as all that follows.
@@ -93,24 +93,24 @@ def empty_cache() -> None:
 
 
 def get_device_capability(device: Any = None, /) -> dict[str, Any]:
-    """What the GPU can compute with: all dtypes that leafax has."""
+    """Return what the GPU can compute with: all dtypes that leafax has."""
     _need()
     return {"supported_dtypes": set(_ALL)}
 
 
 def memory_allocated(device: Any = None, /) -> int:
-    """Bytes that arrays take on a GPU now."""
+    """Return the bytes that arrays take on a GPU now."""
     _need()
     return _cuda.memory_allocated(device)
 
 
 def max_memory_allocated(device: Any = None, /) -> int:
-    """Bytes that arrays took at most since the process started."""
+    """Return the bytes that arrays took at most since the process started."""
     _need()
     return _cuda.max_memory_allocated(device)
 
 
 def memory_reserved(device: Any = None, /) -> int:
-    """Bytes that XLA took from the GPU."""
+    """Return the bytes that XLA took from the GPU."""
     _need()
     return _cuda.memory_reserved(device)

@@ -127,7 +127,7 @@ def mean(
     input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None,
     mask: Any = None,
 ) -> Any:  # fmt: skip
-    """The mean of the elements where `mask` is True; NaN where there is none."""
+    """Return the mean of the elements where `mask` is True; NaN where there is none."""
     keep = builtins.bool(keepdim)
     x = _cast(input, dtype)
     dims = _dims(x, dim)
@@ -137,7 +137,7 @@ def mean(
 def median(
     input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> Any:
-    """The lower median of the elements where `mask` is True; NaN where there is none."""
+    """Return the lower median of the elements where `mask` is True; NaN where there is none."""
     x = _cast(input, dtype)
     if not x.is_floating_point():
         raise ValueError(f"input must be a tensor of floating point dtype (got {x.dtype})")
@@ -150,7 +150,7 @@ def norm(
     input: Any, ord: Any = 2.0, dim: Any = None, *, keepdim: bool | None = False,
     dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
-    """The vector norm of the elements where `mask` is True."""
+    """Return the vector norm of the elements where `mask` is True."""
     x = _filled(_cast(input, dtype), mask, _INF if ord == -_INF else 0)
     dims = _dims(x, dim)
     return apply(TABLE["linalg.vector_norm"], x, ord, dims, builtins.bool(keepdim), None)
@@ -184,7 +184,7 @@ def var(
     input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None,
     keepdim: bool | None = False, dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
-    """The variance of the elements where `mask` is True."""
+    """Return the variance of the elements where `mask` is True."""
     return _spread(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
@@ -192,7 +192,7 @@ def std(
     input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None,
     keepdim: bool | None = False, dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
-    """The standard deviation of the elements where `mask` is True."""
+    """Return the standard deviation of the elements where `mask` is True."""
     return _spread(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 

@@ -11,5 +11,5 @@ from ._ops.creation.generator import set_rng_state as set_rng_state
 
 
 def thread_safe_generator() -> Generator | None:
-    """The generator of a data loader's thread; None, for the default one, where there is none."""
+    """Return the generator of a data loader's thread; None, for the default one, elsewhere."""
     return None

@@ -10,7 +10,7 @@ from ._signatures.named_results import shown_as as _shown_as
 
 
 def _classes() -> dict[str, type]:
-    """The named tuples that ops return, by PyTorch's names for them."""
+    """Return the named tuples that ops return, by PyTorch's names for them."""
     found: dict[str, type] = {}
     for name, op in sorted(_TABLE.items(), key=lambda item: not item[1].namespace):
         cls = op.fn.__globals__.get(str(op.fn.__annotations__.get("return")))

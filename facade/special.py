@@ -38,7 +38,7 @@ globals().update(_made)
 
 
 def polygamma(n: int, input: _Any, *, out: _Any = None) -> _Any:
-    """The n-th derivative of `digamma`."""
+    """Return the n-th derivative of `digamma`."""
     if out is None:
         return input.polygamma(n)
     op = _TABLE["polygamma"]

@@ -27,7 +27,7 @@ Message = str | Callable[[str], str] | None
 
 
 class _Mismatch(Exception):
-    """What differs, at which place of the tree, and the error that it is."""
+    """Tell what differs, at which place of the tree, and the error that it is."""
 
     def __init__(
         self, text: str, place: tuple[Any, ...] = (), kind: type[Exception] = AssertionError
@@ -153,7 +153,7 @@ def _facts(t: Any) -> tuple[np.ndarray, dict[str, Any]]:
 
 
 def _wide(a: Any, b: Any) -> np.dtype:
-    """What numbers of two dtypes are compared in."""
+    """Return the dtype that numbers of two dtypes are compared in."""
     kind = _promote_types(a, b).np
     if kind.name in _HALVES:
         return np.dtype("float32")

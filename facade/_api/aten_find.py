@@ -1,4 +1,4 @@
-"""What an op of `leafax.ops.aten` calls: the function or method that PyTorch's name stands for."""
+"""Functions and methods that the names of `leafax.ops.aten` stand for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOP: list[dict[str, Any]] = []
 
 
 def find(name: str) -> Callable[..., Any] | None:
-    """The function of an ATen op by its name without overload, None if there is none here."""
+    """Find the function of an ATen op by its name without overload; None if there is none."""
     own = _OWN.get(name)
     if own is not None:
         return own

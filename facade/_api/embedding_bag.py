@@ -50,7 +50,7 @@ def embedding_bag(
 
 
 def _maximal(weight: Any, indices: Any, bags: Any, used: Any, count: int) -> Any:
-    """The rows that the maxima are from, 0 for empty bags."""
+    """Return the rows that the maxima are from, 0 for empty bags."""
     n = indices.shape[0]
     first = unpool.winners(weight[indices], bags.long(), count, used)
     rows = indices[first.clamp(max=max(n - 1, 0))] if n else first

@@ -46,7 +46,7 @@ def _bound(name: str, args: Any, kwargs: Any) -> dict[str, Any]:
 
 
 def _unpacked(scalars: Any, n: int) -> list[Any]:
-    """The numbers that a tensor holds, one for each of `n` tensors."""
+    """Return the numbers that a tensor holds, one for each of `n` tensors."""
     if scalars.dim() != 1:
         raise RuntimeError(
             f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.dim()} instead."
@@ -60,7 +60,7 @@ def _unpacked(scalars: Any, n: int) -> list[Any]:
 
 
 def _each(tensors: list[Any], given: dict[str, Any]) -> list[dict[str, Any]]:
-    """The arguments of each tensor: an element of a list, or the same for all."""
+    """Return the arguments of each tensor: an element of a list, or the same for all."""
     n = len(tensors)
     if not n or "src" in given and not given["src"]:
         raise RuntimeError("Tensor list must have at least one tensor.")

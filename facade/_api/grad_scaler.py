@@ -146,7 +146,7 @@ class GradScaler:
             state["stage"] = _Stage.STEPPED
 
     def update(self, new_scale: Any = None) -> None:
-        """Let the scale grow or back off; once a step, after all optimizers.
+        """Increase or reduce the scale; once a step, after all optimizers.
 
         Args:
           new_scale: a number or a tensor of one element to take as the scale instead.
@@ -173,7 +173,7 @@ class GradScaler:
         self._states = defaultdict(_fresh)
 
     def get_scale(self) -> float:
-        """The scale; observes it. 1.0 if disabled."""
+        """Return the scale; observes it. 1.0 if disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())
@@ -185,7 +185,7 @@ class GradScaler:
         return self._init_growth_tracker if tracker is None else int(tracker.item())
 
     def get_growth_factor(self) -> float:
-        """What the scale grows by."""
+        """Return the factor that the scale grows by."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -193,7 +193,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied by after a bad step."""
+        """Return the factor that the scale is multiplied by after a bad step."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
@@ -209,7 +209,7 @@ class GradScaler:
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Whether it does anything."""
+        """Tell whether it does anything."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Any, Any]:
 def grid_sampler(
     input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Any:
-    """The input's values at the points of `grid`; modes are numbers.
+    """Return the input's values at the points of `grid`; modes are numbers.
 
     Args:
       input: `(N, C, H, W)` or `(N, C, D, H, W)`.
@@ -142,7 +142,7 @@ def grid_sampler(
 
 
 def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Any:
-    """The grid `(N, *spatial, dims)` of the affine maps `theta`."""
+    """Return the grid `(N, *spatial, dims)` of the affine maps `theta`."""
     return apply(TABLE[_F + "affine_grid"], theta, plain(size), bool(align_corners))
 
 

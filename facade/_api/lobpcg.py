@@ -37,7 +37,7 @@ def lobpcg(
     ortho_fparams: dict[str, float] | None = None,
     ortho_bparams: dict[str, bool] | None = None,
 ) -> Any:
-    """The `k` largest (or smallest) eigenvalues of a Hermitian matrix, and their eigenvectors.
+    """Compute the `k` largest (or smallest) eigenvalues and -vectors of a Hermitian matrix.
 
     Args:
       A: `(*, m, m)`, Hermitian.
@@ -127,7 +127,7 @@ class LOBPCGAutogradFunction(Function):
 
 
 def _gradient(by_values: Any, by_vectors: Any, A: Any, values: Any, vectors: Any) -> Any:  # noqa: N803
-    """What reaches `A`.
+    """Return the gradient of `A`.
 
     Pair `j` moves its vector by `(d_j - A)^+` times what moves `A u_j`. The inverse is taken of
     `d_j - A + s u_j u_j^T`, which agrees with it off `u_j`, for a number `s` of the size of `A`:

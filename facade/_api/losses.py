@@ -15,7 +15,7 @@ from ..nn._functional import losses, margin_losses
 
 
 def _name(reduction: int) -> str:
-    """The reduction of a number; PyTorch takes what it does not know for none."""
+    """Return the reduction of a number; PyTorch takes what it does not know for none."""
     return {1: "mean", 2: "sum"}.get(reduction, "none")
 
 

@@ -21,7 +21,7 @@ def make_tensor(
     requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Any:  # fmt: skip
-    """A tensor of numbers drawn evenly from `[low, high)`.
+    """Return a tensor of numbers drawn evenly from `[low, high)`.
 
     Args:
       shape: sizes, or one sequence of them.

@@ -152,7 +152,7 @@ class _OldNames(MetaPathFinder, Loader):
 
 
 def find_old_names() -> None:
-    """Let `import` and pickle find the modules of 0.1.0."""
+    """Make `import` and pickle find the modules of 0.1.0."""
     sys.meta_path.append(_OldNames())
     for package, (module, names) in _PACKAGES.items():
         for name in names:

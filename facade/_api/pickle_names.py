@@ -1,4 +1,4 @@
-"""Where functions that were made by others are found by name, so that they can be pickled.
+"""Module names of public functions and methods, by which pickle finds them.
 
 Pickle writes a function down as its module and name. Most of PyTorch's functions are made here by
 a function that takes an op, so what they know of themselves is where that one stands.
@@ -19,7 +19,7 @@ _PYTHONS = frozenset(
 
 
 def name_places(modules: Iterable[str]) -> None:
-    """Let the public functions of these modules that cannot be found say where they are.
+    """Name a module for public functions that their own module does not hold.
 
     Args:
       modules: their names within the package, "" for itself.
@@ -35,7 +35,7 @@ def name_places(modules: Iterable[str]) -> None:
 
 
 def name_methods(cls: type) -> None:
-    """Let the public methods of a class be its own by name, whichever base they were written in.
+    """Name public methods as the class's own, whichever base they were written in.
 
     What Python says of a call that they cannot take begins with that name.
     """
@@ -48,7 +48,7 @@ def name_methods(cls: type) -> None:
 
 
 def is_found(fn: FunctionType) -> bool:
-    """Whether a function is where it says."""
+    """Tell whether a function is where it says."""
     found: object = sys.modules.get(fn.__module__)
     for part in fn.__qualname__.split("."):
         found = getattr(found, part, None)

@@ -24,7 +24,7 @@ _NARROW = {
 
 
 def array_of(t: Any) -> Any:
-    """The array of a tensor that a function of JAX is given.
+    """Return the array of a tensor that a function of JAX is given.
 
     Raises:
       RuntimeError: its gradient is recorded, and would end here.

@@ -25,7 +25,7 @@ class AutogradMixin(GradMixin):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are computed for this tensor."""
+        """Tell whether gradients are computed for this tensor."""
         return self._tracked and (local.vmap is None or not _hidden(self))
 
     @requires_grad.setter
@@ -140,7 +140,7 @@ class AutogradMixin(GradMixin):
 
     @property
     def grad_fn(self) -> Any:
-        """The node of the graph that made this tensor, None for leaves."""
+        """Return the node of the graph that made this tensor, None for leaves."""
         return None if _begins(self) else edges.grad_fn(self)
 
     # No `__delattr__` says what may not be deleted: a class that has one is asked for its stores
@@ -161,7 +161,7 @@ class AutogradMixin(GradMixin):
         raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
 
     def detach(self) -> Any:
-        """A tensor that shares this one's storage and is cut from the graph."""
+        """Return a tensor that shares this one's storage and is cut from the graph."""
         return _detach(self)
 
     def detach_(self) -> Any:
@@ -189,7 +189,7 @@ class AutogradMixin(GradMixin):
 
     @property
     def volatile(self) -> bool:
-        """False: what was once `volatile=True` is `no_grad` today."""
+        """Return False: what was once `volatile=True` is `no_grad` today."""
         warnings.warn(
             "volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2
         )
@@ -218,26 +218,26 @@ class AutogradMixin(GradMixin):
 
     @property
     def output_nr(self) -> int:
-        """Which output of its `grad_fn` this tensor is."""
+        """Return the number of the output of `grad_fn` that this tensor is."""
         if self._creation and self._stale is not None:  # it has no history to be asked for
             edge = self._stale.edge
             return int(self._out if edge is None or edge.role != NODE else edge.out)
         return 0 if was_leaf(self) or self.is_leaf else int(edges.gradient_edge(self)[1])
 
     def is_inference(self) -> bool:
-        """Whether this tensor was made in inference mode."""
+        """Tell whether this tensor was made in inference mode."""
         return bool(self._v.inference)
 
 
 def _begins(t: Any) -> bool:
-    """Whether to the function that is transformed `t` has no history, though the trace has one."""
+    """Tell whether `t` has no history to the function that is transformed, though it is traced."""
     if not active.depth:
         return False
     return any(t is a for a in active.arguments) or local.vmap is not None and _hidden(t)
 
 
 def _hidden(t: Any) -> bool:
-    """Whether `t` is of a `vmap` whose batches have the flags; a leaf was made one inside."""
+    """Tell whether `t` is of a `vmap` whose batches have the flags; a leaf was made one inside."""
     return t._v.role != LEAF and not active.pulling and hides_grad(t)
 
 

@@ -1,4 +1,4 @@
-"""How tensors are pickled and deep-copied."""
+"""Copies of tensors: `copy`, `deepcopy` and pickle."""
 
 from __future__ import annotations
 

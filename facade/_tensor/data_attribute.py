@@ -74,11 +74,11 @@ class DataMixin(Handle):
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def _known(self) -> Any:
-        """What this tensor is; of a view whose base was written to, what it was before."""
+        """Return this tensor's value; of a view whose base was written to, that from before."""
         return self._v if self._stale is None else self._stale
 
     def _interior(self) -> bool:
-        """Whether autograd knows this tensor as no leaf.
+        """Tell whether autograd knows this tensor as no leaf.
 
         A view whose base got a history is a leaf still until it is asked for its own, or written
         to itself.
@@ -119,7 +119,7 @@ class DataMixin(Handle):
                 trace.sources[value] = self if value.role == LEAF else Source(*history)
 
     def _entered(self, other: Any) -> Any:
-        """The value of `other` in the running trace, as memory whose writes this tensor counts."""
+        """Return the value of `other` in this trace, as memory whose writes this tensor counts."""
         trace = local.trace
         entered = enter(other, trace)
         value = alias(trace, entered, entered.resting, fresh=True)
@@ -138,7 +138,7 @@ class DataMixin(Handle):
 
 
 def _is_same_memory(t: Any, other: Any) -> bool:
-    """Whether `t.data = other` would change nothing."""
+    """Tell whether `t.data = other` would change nothing."""
     if other is t:
         return True
     store = t._store

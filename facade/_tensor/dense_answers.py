@@ -16,7 +16,7 @@ _ONLY = {
 
 
 def _of_sparse(name: str, kind: str) -> Callable[..., Any]:
-    """A method that sparse tensors alone have; PyTorch's words for a dense one."""
+    """Return a method that sparse tensors alone have; PyTorch's words for a dense one."""
     layout = f"sparse {kind} tensor layout" if kind else "sparse tensor layout"
 
     def method(self: Any) -> Any:
@@ -56,7 +56,7 @@ def sparse_dim(self: Any) -> int:
 
 
 def dense_dim(self: Any) -> int:
-    """The number of dims: all are dense."""
+    """Return the number of dims: all are dense."""
     return int(self.dim())
 
 
@@ -66,17 +66,17 @@ def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -
 
 
 def dequantize(self: Any) -> Any:
-    """This tensor in float32: none is quantized."""
+    """Return this tensor in float32: none is quantized."""
     return self.to(float32)
 
 
 def is_distributed(self: Any) -> bool:
-    """False: it is a tensor of one process, whose array may be on several devices."""
+    """Return False: it is a tensor of one process, whose array may be on several devices."""
     return False
 
 
 def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """The dims from the outermost to the innermost in memory, by their strides.
+    """Return the dims from the outermost to the innermost in memory, by their strides.
 
     Args:
       ambiguity_check: whether to raise where several orders would do; or a list of memory
@@ -107,7 +107,7 @@ def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 
 def _after(shape: tuple[int, ...], strides: tuple[int, ...], a: int, b: int) -> int:
-    """Whether dim `b` belongs further inside than dim `a` (1), further outside (-1), or either."""
+    """Tell whether dim `b` belongs further inside than `a` (1), further outside (-1), or either."""
     if strides[a] == 0 or strides[b] == 0:
         return 0
     if strides[a] == strides[b]:
@@ -116,7 +116,7 @@ def _after(shape: tuple[int, ...], strides: tuple[int, ...], a: int, b: int) -> 
 
 
 def _by_stride(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    """An insertion sort from the innermost dim, which leaves alone what is ambiguous."""
+    """Return an insertion sort from the innermost dim, which leaves alone what is ambiguous."""
     order = list(reversed(range(len(shape))))
     for i in range(1, len(order)):
         at = i

@@ -1,4 +1,4 @@
-"""Where tensors are, and the ways to bring them elsewhere."""
+"""Devices of tensors, and the ways to bring tensors to others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu"
 
 
 def device_of(array: Any) -> device:
-    """The device of a JAX array; for anything else where new arrays are made."""
+    """Return the device of a JAX array; for anything else where new arrays are made."""
     if hasattr(array, "devices"):
         where = next(iter(array.devices()))
     else:
@@ -32,7 +32,7 @@ class DeviceMixin(Handle):
 
     @property
     def device(self) -> device:
-        """Where the values are (or will be)."""
+        """Return the device of the values (present or to come)."""
         return device_of(self._array)
 
     @property
@@ -49,7 +49,7 @@ class DeviceMixin(Handle):
         return self.device.type == "cpu"
 
     def get_device(self) -> int:
-        """The number of the device; -1 on a CPU."""
+        """Return the number of the device; -1 on a CPU."""
         where = self.device
         return -1 if where.type == "cpu" else int(where.index)
 
@@ -58,13 +58,13 @@ class DeviceMixin(Handle):
     layout = strided
 
     def cpu(self, memory_format: Any = None) -> Any:
-        """This tensor in the memory of the CPU; itself if it is there."""
+        """Return this tensor in the memory of the CPU; itself if it is there."""
         return self.to("cpu", memory_format=memory_format)
 
     def cuda(
         self, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> Any:
-        """This tensor on a GPU; itself if it is there.
+        """Return this tensor on a GPU; itself if it is there.
 
         Raises:
           RuntimeError: JAX has no such GPU.

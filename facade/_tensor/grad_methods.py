@@ -22,7 +22,7 @@ class GradMixin(HooksMixin):
 
     @property
     def grad(self) -> Any:
-        """The accumulated gradient, None before the first `backward()`."""
+        """Return the accumulated gradient, None before the first `backward()`."""
         if self._grad is None and self._interior() and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
@@ -53,7 +53,7 @@ class GradMixin(HooksMixin):
 
     @property
     def grad_dtype(self) -> Any:
-        """The dtype that gradients of this leaf are cast to, by default its own; None for any."""
+        """Return the dtype that gradients of this leaf are cast to; None for any."""
         return _grad_dtype.get(self)
 
     @grad_dtype.setter
@@ -66,7 +66,7 @@ class GradMixin(HooksMixin):
         return self._retains
 
     def retain_grad(self) -> None:
-        """Let `backward()` fill this non-leaf's `.grad` too.
+        """Make `backward()` fill this non-leaf's `.grad` too.
 
         Raises:
           RuntimeError: for a tensor that does not require grad.

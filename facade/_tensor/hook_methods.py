@@ -49,7 +49,7 @@ class HooksMixin(DataMixin):
 
     @property
     def _backward_hooks(self) -> Any:
-        """The hooks by their number; None if there never was one."""
+        """Return the hooks by their number; None if there never was one."""
         if self._leaf:
             return None if self._hooks is None else OrderedDict(self._hooks)
         node, out = edges.gradient_edge(self)

@@ -1,4 +1,4 @@
-"""How a tensor prints: PyTorch 2.13's `torch/_tensor_str.py`, over numpy arrays.
+"""Texts of tensors, as PyTorch 2.13 prints them, from NumPy arrays.
 
 All elements of a tensor share one format, chosen from the finite non-zero ones among those shown:
 integers with a point (`1.`), fixed, or scientific notation. Complex tensors have two formats, for
@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class PrintOptions:
-    """What `set_printoptions` sets.
+    """Hold the options of `set_printoptions`.
 
     Attributes:
       precision: digits after the point.
@@ -99,7 +99,7 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 
 def dtype_name(dtype: Any) -> str:
-    """What PyTorch prints for a dtype: `"torch.float64"`."""
+    """Return what PyTorch prints for a dtype: `"torch.float64"`."""
     return f"torch.{np.dtype(dtype).name}"
 
 
@@ -180,7 +180,7 @@ def _complex_text(value: complex, real: _NumberFormat, imag: _NumberFormat) -> s
 
 
 def _edges(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The elements of a summarised array that are shown: they choose the format."""
+    """Return the elements of a summarised array that are shown: they choose the format."""
     edge = _options.edgeitems
     if not edge:
         return array if array.ndim < 2 else array[:0]
@@ -229,7 +229,7 @@ class _NumberFormat:
 
 
 def _is_wide(values: np.ndarray[Any, Any]) -> bool:
-    """Whether these positive numbers need scientific notation."""
+    """Tell whether these positive numbers need scientific notation."""
     if _options.sci_mode is not None:
         return _options.sci_mode
     low, high = float(values.min()), float(values.max())

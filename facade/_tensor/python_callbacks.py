@@ -20,7 +20,7 @@ from .tensor import Tensor
 
 
 def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> list[np.ndarray]:
-    """The arrays of a tensor that may be written to and of the others, in its shape."""
+    """Return the arrays of a tensor that may be written to and of the others, in its shape."""
     if any(x.requires_grad for x in (self, *(x for *_, x in others)) if isinstance(x, Handle)):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
@@ -44,7 +44,7 @@ def _values(self: Any, name: str, others: tuple[tuple[str, int, Any], ...]) -> l
 
 
 def _number(kind: str, made: Any) -> Any:
-    """What a function made of an element, as a number of a dtype of this kind."""
+    """Convert what a function made of an element to a number of a dtype of this kind."""
     if kind in "biu":
         plain = isinstance(made, float) or kind == "b" and isinstance(made, complex)
         return made if plain else operator.index(made)
@@ -56,7 +56,7 @@ def _number(kind: str, made: Any) -> Any:
 
 
 def numbers(fn: Callable[..., Any], arrays: list[np.ndarray]) -> np.ndarray:
-    """What a Python function makes of the elements of arrays of one shape."""
+    """Call a Python function on the elements of arrays of one shape."""
     dtype = arrays[0].dtype
     kind = "f" if dtype.kind == "V" else dtype.kind  # bfloat16
     rows = zip(*[a.reshape(-1).tolist() for a in arrays], strict=True)
@@ -98,12 +98,12 @@ def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -
 
 
 def __reversed__(self: Any) -> Any:  # noqa: N807
-    """The tensor from its last slice to its first."""
+    """Return the tensor from its last slice to its first."""
     return self.flip(0) if self.dim() else self
 
 
 def __array_wrap__(self: Any, array: np.ndarray) -> Any:  # noqa: N807
-    """What NumPy's functions of tensors return: a tensor (bools as uint8, as in PyTorch).
+    """Make what NumPy's functions return for a tensor: a tensor (bools as uint8, as in PyTorch).
 
     NumPy would pass more, and warns that PyTorch's method does not take it; so it does of this.
     """
@@ -111,7 +111,7 @@ def __array_wrap__(self: Any, array: np.ndarray) -> Any:  # noqa: N807
 
 
 def as_subclass(self: Any, cls: type) -> Any:
-    """This tensor as one of a class derived from `Tensor`, sharing its data and history."""
+    """Return this tensor as one of a class derived from `Tensor`, sharing its data and history."""
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if not issubclass(cls, Tensor):
@@ -123,7 +123,7 @@ def as_subclass(self: Any, cls: type) -> Any:
 
 
 def module_load(self: Any, other: Any, assign: bool = False) -> Any:
-    """What a module's `load_state_dict` makes of `other`: itself, or a copy into this tensor."""
+    """Return what `load_state_dict` makes of `other`: itself, or a copy into this tensor."""
     return other.detach() if assign else self.copy_(other).detach()
 
 

@@ -1,4 +1,4 @@
-"""What a tensor is, without its values: shape, dtype and how it lies in memory."""
+"""Facts of a tensor that need no values: shape, dtype and strides."""
 
 from __future__ import annotations
 
@@ -25,67 +25,67 @@ class FactsMixin(Handle):
 
     @property
     def shape(self) -> Size:
-        """The sizes of the dimensions."""
+        """Return the sizes of the dimensions."""
         return self._v.shape  # type: ignore[no-any-return]
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or the size of one dimension."""
+        """Return the shape, or the size of one dimension."""
         return self._v.shape if dim is None else self._v.shape[_dim(dim, self.dim())]
 
     @property
     def dtype(self) -> dtype_class:
-        """The element type."""
+        """Return the element type."""
         return of(self._v.dtype)
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self._v.shape)
 
     def dim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self._v.shape)
 
     ndimension = dim
 
     def numel(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self._v.numel  # type: ignore[no-any-return]
 
     nelement = numel
 
     @property
     def itemsize(self) -> int:
-        """Bytes an element takes."""
+        """Return the bytes an element takes."""
         return int(self._v.dtype.itemsize)
 
     element_size = lambda self: self.itemsize  # noqa: E731
 
     @property
     def nbytes(self) -> int:
-        """Bytes all elements take."""
+        """Return the bytes all elements take."""
         return self.numel() * self.itemsize
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is floating point."""
+        """Tell whether the dtype is floating point."""
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        """Whether the dtype is complex."""
+        """Tell whether the dtype is complex."""
         return self.dtype.is_complex
 
     def is_signed(self) -> bool:
         return self.dtype.is_signed
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the strides are those of a row-major array."""
+        """Tell whether the strides are those of a row-major array."""
         if memory_format in RANKS:
             refuse_in_vmap("is_contiguous", self)
             return is_laid_out(self.shape, self.stride(), memory_format)
         return self.numel() == 0 or is_contiguous(self)
 
     def is_set_to(self, tensor: Any) -> bool:
-        """Whether both are the same part of the same storage, with the same strides."""
+        """Tell whether both are the same part of the same storage, with the same strides."""
         if self is tensor:
             return True
         of_one = self._store is not None and self._store is tensor._store
@@ -120,12 +120,12 @@ class FactsMixin(Handle):
         return offset(self)
 
     def data_ptr(self) -> int:
-        """A number that stands for where the tensor's first element is; no address."""
+        """Return a number that stands for where the tensor's first element is; no address."""
         refuse_in_vmap("data_ptr", self)
         return pointer(self)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The type's name, or this tensor cast to a dtype."""
+        """Return the type's name, or this tensor cast to a dtype."""
         if dtype is None:
             return type_string(self._v.dtype)
         if isinstance(dtype, str):

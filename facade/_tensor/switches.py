@@ -106,12 +106,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """What `use_deterministic_algorithms` was told."""
+    """Return what `use_deterministic_algorithms` was told."""
     return deterministic[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """What `use_deterministic_algorithms` was told of `warn_only`."""
+    """Return what `use_deterministic_algorithms` was told of `warn_only`."""
     return deterministic[1]
 
 
@@ -142,12 +142,12 @@ def get_deterministic_debug_mode() -> int:
 
 
 def get_float32_matmul_precision() -> str:
-    """What `set_float32_matmul_precision` was told."""
+    """Return what `set_float32_matmul_precision` was told."""
     return _precision[0]
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """How exactly float32 matrices are multiplied: "highest", "high" or "medium".
+    """Set how exactly float32 matrices are multiplied: "highest", "high" or "medium".
 
     It sets JAX's `jax_default_matmul_precision`; CPUs always multiply in float32.
     """
@@ -164,7 +164,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Whether small numbers can be flushed to zero by request: XLA offers no such switch."""
+    """Tell whether small numbers can be flushed to zero by request: XLA offers no such switch."""
     return False
 
 
@@ -185,7 +185,7 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def get_default_device() -> device_class:
-    """Where new tensors are made."""
+    """Return the device that new tensors are made on."""
     return device_of(None)
 
 

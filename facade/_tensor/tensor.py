@@ -70,7 +70,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return on_host(observe(self, reason))
 
     def item(self) -> Any:
-        """The value of a tensor of one element, as a Python number; runs the program."""
+        """Return the value of a tensor of one element, as a Python number; runs the program."""
         if self._v.numel != 1:
             if local.vmap is not None:
                 observe(self, "item()")  # `vmap` refuses it whatever its size is
@@ -84,7 +84,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return self._value("tolist()").tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The values as a NumPy array; runs the program."""
+        """Return the values as a NumPy array; runs the program."""
         if force:
             return self.detach().resolve_conj().resolve_neg().numpy()  # type: ignore[no-any-return]
         if self.requires_grad and local.mode.enabled and not hides_grad(self):
@@ -102,7 +102,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def jax(self) -> Any:
-        """The values as the JAX array that holds them, without a copy; runs the program."""
+        """Return the values as the JAX array that holds them, without a copy; runs the program."""
         return observe(self, "jax()")  # type: ignore[no-any-return]
 
     def __jax_array__(self) -> Any:
@@ -192,11 +192,11 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
     # ------------------------------------------------------------ copies
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        """This tensor with another dtype or on another device; itself if nothing changes."""
+        """Return this tensor with another dtype or on another device; itself if nothing changes."""
         return to(self, *args, **kwargs)
 
     def __lower__(self, outs: Any, ins: Any) -> Any:
-        """The protocol of `leafax.functional.lower`."""
+        """Return the protocol of `leafax.functional.lower`."""
         return function_of(outs, ins)
 
     __deepcopy__, __copy__ = copying.__deepcopy__, copying.__copy__
@@ -231,7 +231,7 @@ class Tensor(FactsMixin, DeviceMixin, AutogradMixin):
 
 
 def _real(x: Any, kind: str) -> Any:
-    """A number as a real one; `kind` is C++'s type that it is to fit."""
+    """Return a number as a real one; `kind` is C++'s type that it is to fit."""
     if not isinstance(x, complex):
         return x
     if x.imag:

@@ -21,12 +21,12 @@ _sdp = Switches(flash=True, mem_efficient=True, math=True, cudnn=True, reduced=F
 
 
 def is_built() -> bool:
-    """False: JAX says whether there is a GPU (`leafax.cuda.is_available()`)."""
+    """Return False: JAX says whether there is a GPU (`leafax.cuda.is_available()`)."""
     return False
 
 
 def is_flash_attention_available() -> bool:
-    """False: XLA has no kernel of that name."""
+    """Return False: XLA has no kernel of that name."""
     return False
 
 

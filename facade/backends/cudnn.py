@@ -22,7 +22,7 @@ rnn = Switches(fp32_precision="tf32")
 
 
 def is_available() -> bool:
-    """False: what XLA uses of cuDNN is its own affair."""
+    """Return False: what XLA uses of cuDNN is its own affair."""
     return False
 
 

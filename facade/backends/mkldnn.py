@@ -18,7 +18,7 @@ rnn = Switches(fp32_precision="none")
 
 
 def is_available() -> bool:
-    """False: leafax computes without it."""
+    """Return False: leafax computes without it."""
     return False
 
 

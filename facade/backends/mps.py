@@ -2,7 +2,7 @@
 
 
 def is_available() -> bool:
-    """False: leafax does not compute there."""
+    """Return False: leafax does not compute there."""
     return False
 
 

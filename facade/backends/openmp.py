@@ -2,5 +2,5 @@
 
 
 def is_available() -> bool:
-    """False: XLA has kernels and threads of its own."""
+    """Return False: XLA has kernels and threads of its own."""
     return False

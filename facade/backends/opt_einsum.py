@@ -7,5 +7,5 @@ strategy: str | None = "auto"
 
 
 def is_available() -> bool:
-    """True: JAX needs opt_einsum, so it is there."""
+    """Return True: JAX needs opt_einsum, so it is there."""
     return True

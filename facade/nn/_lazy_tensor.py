@@ -16,7 +16,7 @@ _NO_SHAPE = (
 
 
 def _passed_on(name: str) -> Any:
-    """A method that is let through to the empty tensor that knows the dtype and the device."""
+    """Make a method that is passed on to the empty tensor that knows dtype and device."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         made = getattr(self._blank_data, name)(*args, **kwargs)
@@ -73,7 +73,7 @@ class UninitializedTensorMixin:
 
     @property
     def data(self) -> Any:
-        """An empty tensor with the dtype and device."""
+        """Return an empty tensor with the dtype and device."""
         return self.__dict__["_blank_data"]
 
     @data.setter

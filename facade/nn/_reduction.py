@@ -1,4 +1,4 @@
-"""What the losses share: reductions, their deprecated arguments, and the broadcasting warning."""
+"""Common parts of losses: reductions, deprecated arguments and the broadcasting warning."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_reduction(reduction: str) -> str:
 
 
 def reduced(loss: Any, reduction: str) -> Any:
-    """The mean or the sum of a loss, or the loss."""
+    """Return the mean or the sum of a loss, or the loss."""
     reduction = check_reduction(reduction)
     if reduction == "mean":
         return loss.mean()
@@ -44,7 +44,7 @@ def reduced(loss: Any, reduction: str) -> Any:
 
 
 def expanded(input: Any, target: Any) -> tuple[Any, Any]:
-    """Both in their common shape; warns where they differ, as broadcasting is rarely meant."""
+    """Broadcast both to their common shape; warns where they differ, which is rarely meant."""
     if target.size() == input.size():
         return input, target
     warnings.warn(
@@ -57,7 +57,7 @@ def expanded(input: Any, target: Any) -> tuple[Any, Any]:
 
 
 def weighted(loss: Any, weight: Any, input: Any, reduction: str, mean: Any) -> Any:
-    """A loss with one weight an element; `mean` computes the mean from the weighted losses."""
+    """Weigh a loss with one weight an element; `mean` computes the mean of weighted losses."""
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
     loss = loss * weight

@@ -34,7 +34,7 @@ def _gradient(
     place: int, dims: int, grad_output: Any, input: Any, weight: Any, settings: Sequence[Any],
     groups: int,
 ) -> Any:  # fmt: skip
-    """The gradient of the input (place 0) or of the weight (1), whose values do not matter."""
+    """Compute the gradient of the input (place 0) or the weight (1), whose values do not matter."""
     mask = (place == 0, place == 1, False)
     stride, padding, dilation = (_each(value, dims) for value in settings)
     return convolution_backward(

@@ -1,4 +1,4 @@
-"""How weights begin: `torch.nn.init`. Each function fills its tensor in place and returns it."""
+"""PyTorch's `torch.nn.init`: each function fills its tensor in place and returns it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ONE = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transp
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
-    """The factor by which a nonlinearity's weights are to be larger, so that variances stay.
+    """Return the factor by which a nonlinearity's weights are to be larger, so that variances stay.
 
     Args:
       nonlinearity: its name in `nn.functional`.
@@ -47,7 +47,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
-    """How many inputs and outputs each element of a layer has, by its weight."""
+    """Return how many inputs and outputs each element of a layer has, by its weight."""
     if tensor.dim() < 2:
         raise ValueError(
             "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
@@ -65,7 +65,7 @@ def _calculate_correct_fan(tensor: Any, mode: str) -> int:
 
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
-    """Draws from the uniform distribution over `[a, b)`."""
+    """Fill with draws from the uniform distribution over `[a, b)`."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -106,23 +106,23 @@ def trunc_normal_(
 
 
 def constant_(tensor: Any, val: float) -> Any:
-    """The same number everywhere."""
+    """Fill with one number."""
     with no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Any) -> Any:
-    """Ones."""
+    """Fill with ones."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Any) -> Any:
-    """Zeros."""
+    """Fill with zeros."""
     return constant_(tensor, 0.0)
 
 
 def eye_(tensor: Any) -> Any:
-    """The identity matrix, or its beginning: as much of the input as fits is kept."""
+    """Fill with the identity matrix, or its beginning: as much of the input as fits is kept."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
@@ -131,7 +131,7 @@ def eye_(tensor: Any) -> Any:
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Any:
-    """A convolution's weight that keeps its input, for as many channels as fit, in each group."""
+    """Fill a convolution's weight so that it keeps its input, as many channels as fit, by group."""
     if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     outputs = tensor.size(0)
@@ -165,7 +165,7 @@ def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any
 
 
 def _he(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None:
-    """The standard deviation of `kaiming_*`; None for a tensor without elements."""
+    """Return the standard deviation of `kaiming_*`; None for a tensor without elements."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
         return None
@@ -200,7 +200,7 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """A (semi-)orthogonal matrix, of the rows and all other dims together.
+    """Fill with a (semi-)orthogonal matrix, of the rows and all other dims together.
 
     Saxe et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural
     networks, 2013: the Q of a normal matrix's QR decomposition, with the signs of R's diagonal.

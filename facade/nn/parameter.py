@@ -165,7 +165,7 @@ def is_lazy(param: Any) -> bool:
 
 
 def _made(cls: Any, data: Any, requires_grad: bool) -> Any:
-    """A parameter of class `cls` on the memory of `data`."""
+    """Return a parameter of class `cls` on the memory of `data`."""
     made = _legacy_constructors.of_class(data.detach(), cls)
     if requires_grad:
         if not (data.is_floating_point() or data.is_complex()):

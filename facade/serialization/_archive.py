@@ -72,11 +72,11 @@ class Reader:
         return f"{self._root}{name}" in self.names
 
     def read(self, name: str) -> bytes:
-        """The bytes of a member that lies in no folder."""
+        """Return the bytes of a member that lies in no folder."""
         return self._zip.read(name)
 
     def record(self, name: str) -> bytes:
-        """The bytes of a record."""
+        """Return the bytes of a record."""
         if not self.has(name):
             raise RuntimeError(f"PytorchStreamReader failed locating file {name}: file not found")
         try:
@@ -96,7 +96,7 @@ class Reader:
         return "big" if default is LoadEndianness.BIG else "little"
 
     def memory(self, key: str, kind: np.dtype[Any], numel: int) -> np.ndarray:
-        """The elements of a memory.
+        """Return the elements of a memory.
 
         Raises:
           RuntimeError: it has not so many bytes.

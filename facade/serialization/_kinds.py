@@ -49,5 +49,5 @@ _BY_DTYPE = {TYPES[name].np: TYPES[name] for name in _STORAGES if name != "Untyp
 
 
 def type_of(kind: np.dtype[Any]) -> StorageType:
-    """The class of storages of a dtype; the untyped one for dtypes that have none."""
+    """Return the class of storages of a dtype; the untyped one for dtypes that have none."""
     return _BY_DTYPE.get(kind, TYPES["UntypedStorage"])

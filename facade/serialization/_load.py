@@ -163,7 +163,7 @@ class _Zipped:
         self._archive = archive
 
     def open(self, load: Any) -> Any:
-        """The pickle as a file."""
+        """Return the pickle as a file."""
         return io.BytesIO(self._archive.record("data.pkl"))
 
 
@@ -174,14 +174,14 @@ class _Streamed:
         self._file = file
 
     def open(self, load: Any) -> Any:
-        """The file at its pickle."""
+        """Return the file at its pickle."""
         stream = Stream(self._file, load)
         self.memory = stream.memory
         return self._file
 
 
 def _unpickled(source: Any, make: Any, module: Any, options: dict[str, Any]) -> Any:
-    """The object of a file, whose memories `make` takes."""
+    """Return the object of a file, whose memories `make` takes."""
     if module is not None:
         return _reader(_trusting(module.Unpickler), source, make, options)
     try:
@@ -191,7 +191,7 @@ def _unpickled(source: Any, make: Any, module: Any, options: dict[str, Any]) -> 
 
 
 def _trusting(base: Any) -> Any:
-    """An unpickler that finds PyTorch's names here and all others where they are."""
+    """Return an unpickler that finds PyTorch's names here and all others where they are."""
 
     class Trusting(base):  # type: ignore[misc]
         def find_class(self, module: str, name: str) -> Any:
@@ -207,7 +207,7 @@ def _reader(base: Any, source: Any, make: Any, options: dict[str, Any]) -> Any:
 
     class Unpickler(base):  # type: ignore[misc]
         def persistent_load(self, told: Any) -> Any:
-            """The memory, or class, that a file refers to."""
+            """Return the memory, or class, that a file refers to."""
             if not isinstance(told, tuple):
                 raise AssertionError(f"saved_id must be a tuple, got {type(told).__name__}")
             match told:
@@ -257,7 +257,7 @@ def read_arrays(f: Any) -> Any:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """The full names of what a file asks for that a weights-only load does not allow.
+    """Return the full names of what a file asks for that a weights-only load does not allow.
 
     Raises:
       ValueError: the file is no zip archive of `save`.

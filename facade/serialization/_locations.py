@@ -26,7 +26,7 @@ def register_package(priority: int, tagger: Any, deserializer: Any) -> None:
 
 
 def location_tag(storage: Any) -> str:
-    """The name of the place where memory is, as files have it."""
+    """Return the name of the place where memory is, as files have it."""
     for _, tagger, _ in _packages:
         found = tagger(storage)
         if found:

@@ -44,7 +44,7 @@ class ArrayMemory:
         self._bytes = array
 
     def make(self, kind: np.dtype[Any], offset: Any, size: Any, stride: Any) -> np.ndarray:
-        """An array that lies in the memory as its tensor did."""
+        """Return an array that lies in the memory as its tensor did."""
         flat = self._bytes
         check_window(offset, size, stride, kind, flat.nbytes)
         if 0 in size:
@@ -56,7 +56,7 @@ class ArrayMemory:
 
     @property
     def kind(self) -> np.dtype[Any]:
-        """The dtype of its elements."""
+        """Return the dtype of its elements."""
         return self._bytes.dtype
 
 
@@ -88,11 +88,11 @@ class FileMemory(TypedStorage):
 
     @property
     def dtype(self) -> Any:
-        """The dtype of an element."""
+        """Return the dtype of an element."""
         return self._kind
 
     def nbytes(self) -> int:
-        """The number of its bytes."""
+        """Return the number of its bytes."""
         return int(self._array.nbytes) if self._made is None else super().nbytes()
 
     def move(self, where: device) -> None:
@@ -105,7 +105,7 @@ class FileMemory(TypedStorage):
         self._made = storage._tensor
 
     def make(self, kind: np.dtype[Any], offset: Any, size: Any, stride: Any) -> Any:
-        """A tensor that lies in the memory as it did when it was saved."""
+        """Return a tensor that lies in the memory as it did when it was saved."""
         size, stride = tuple(size), tuple(stride)
         check_window(offset, size, stride, kind, self.nbytes())
         whole = self._made is None and offset == 0 and kind == self._array.dtype

@@ -17,7 +17,7 @@ _DOCS = (
 
 
 def refusal(message: str) -> str:
-    """The whole message of a load that failed, around the unpickler's own."""
+    """Return the whole message of a load that failed, around the unpickler's own."""
     if re.search(r"GLOBAL (\S+) was not an allowed global by default.", message):
         return (
             "Weights only load failed. This file can still be loaded, to do so you have two "

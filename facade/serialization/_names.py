@@ -104,7 +104,7 @@ def _written() -> dict[int, tuple[str, str]]:
 
 
 def torch_name(x: Any, name: str | None = None) -> tuple[str, str] | None:
-    """The module and name that PyTorch has for an object, None where it has none."""
+    """Return the module and name that PyTorch has for an object, None where it has none."""
     known = _written().get(id(x))
     if known is not None:
         return known
@@ -116,7 +116,7 @@ def torch_name(x: Any, name: str | None = None) -> tuple[str, str] | None:
 
 
 def _public(x: Any, module: str) -> str:
-    """The module that users find a class in which lies in a private one."""
+    """Return the module that users find a class in which lies in a private one."""
     package = module[: module.index("._")]
     for name in sorted(sys.modules):
         if name.startswith(f"{package}.") and "._" not in name:

@@ -26,7 +26,7 @@ _FORMATS = ("leafax 2", "leafax 1")  # 1: each tensor in memory of its own, row 
 
 
 def read(archive: Any, map_location: Any) -> Any:
-    """The object of a file.
+    """Return the object of a file.
 
     Raises:
       RuntimeError: the file is of a format that is not known.
@@ -52,14 +52,14 @@ class _Loaded:
         self._arrays: dict[int, np.ndarray] = {}
 
     def tensor(self, told: dict[str, Any]) -> Any:
-        """The tensor that the structure tells of."""
+        """Return the tensor that the structure tells of."""
         k = told["tensor"][0]
         if k not in self._made:
             self._made[k] = self._make(told)
         return self._made[k]
 
     def array(self, k: int, name: str, shape: list[int]) -> np.ndarray:
-        """The array of NumPy that the structure tells of."""
+        """Return the array of NumPy that the structure tells of."""
         if k not in self._arrays:
             data = self._archive.read(f"array/{int(k)}")
             self._arrays[k] = np.frombuffer(data, name).reshape(shape).copy()

@@ -21,7 +21,7 @@ class _Options:
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The byte order of files that do not tell it; None stands for little-endian."""
+    """Return the byte order of files that do not tell it; None stands for little-endian."""
     return _Options.endianness
 
 
@@ -33,7 +33,7 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_crc32_options() -> bool:
-    """True: `save` always writes the checksums that zip archives have."""
+    """Return True: `save` always writes the checksums that zip archives have."""
     return True
 
 
@@ -48,7 +48,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 def get_default_mmap_options() -> int:
-    """The flags that were set for mapped files; leafax reads what it loads."""
+    """Return the flags that were set for mapped files; leafax reads what it loads."""
     return _Options.mmap_flags
 
 

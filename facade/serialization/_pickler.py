@@ -46,7 +46,7 @@ class Memories:
         self._data: dict[str, Any] = {}
 
     def note(self, storage: Any, kind: Any) -> tuple[str, int]:
-        """The key and the number of elements of a memory."""
+        """Return the key and the number of elements of a memory."""
         if isinstance(storage, _Part):
             key, numel, data = id(storage.t), storage.t.numel(), storage.t
         else:
@@ -64,7 +64,7 @@ class Memories:
         return name, numel
 
     def bytes_of(self, name: str) -> Any:
-        """The bytes of a memory, as they lie."""
+        """Return the bytes of a memory, as they lie."""
         data, kind = self._data[name]
         if isinstance(data, UntypedStorage):
             data = data.whole(kind)
@@ -82,7 +82,7 @@ class _Data:
 
 
 def _plain(t: Any) -> Any:
-    """The values that the memory of a lazily conjugated or negated tensor holds."""
+    """Return the values that the memory of a lazily conjugated or negated tensor holds."""
     if t.is_conj():
         return t.detach().conj()
     return -t.detach() if t.is_neg() else t
@@ -96,7 +96,7 @@ def _bytes(t: Any) -> Any:
 
 
 def _reduced(t: Any, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]:
-    """The call that makes the tensor again, without what users set on it."""
+    """Return the call that makes the tensor again, without what users set on it."""
     storage: Any
     size, stride, offset = tuple(t.shape), tuple(t.stride()), t.storage_offset()
     if t._shares and t._store is not None and not (t.is_conj() or t.is_neg()):
@@ -196,7 +196,7 @@ class _Names:
 
 @functools.cache
 def pickler_class(pickle_module: Any) -> Any:
-    """The pickler of a module that is like `pickle`.
+    """Return the pickler of a module that is like `pickle`.
 
     Raises:
       ValueError: its pickler is not made of the one that is written in Python.

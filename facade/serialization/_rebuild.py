@@ -34,7 +34,7 @@ def _finished(made: Any, requires_grad: Any, metadata: Any) -> Any:
 
 
 def _with_bits(made: Any, metadata: Any) -> Any:
-    """A tensor that is conjugated or negated lazily, as the file says."""
+    """Return a tensor that is conjugated or negated lazily, as the file says."""
     if not isinstance(made, Handle):
         raise NotImplementedError(
             f"a tensor of the file carries metadata {metadata!r}; resolve it in torch "

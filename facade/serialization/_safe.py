@@ -17,7 +17,7 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """The globals that were added and are trusted now."""
+    """Return the globals that were added and are trusted now."""
     return list(_trusted)
 
 
@@ -40,7 +40,7 @@ class safe_globals:
 
 
 def trusted() -> dict[str, Any]:
-    """The globals that users trust, by the full names that files have for them.
+    """Return the globals that users trust, by the full names that files have for them.
 
     Raises:
       ValueError, TypeError: an entry that is a tuple is no pair of a global and a name.

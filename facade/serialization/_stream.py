@@ -109,7 +109,7 @@ class Stream:
         return arrays
 
     def memory(self, key: str, kind: np.dtype[Any], numel: int) -> np.ndarray:
-        """The elements of a memory."""
+        """Return the elements of a memory."""
         if self._arrays is None:
             here = self._file.tell()
             self._file.seek(self._begin)

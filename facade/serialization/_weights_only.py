@@ -19,7 +19,7 @@ _PYTHON: Any = pickle._Unpickler  # type: ignore[attr-defined]
 
 
 def _python_3(module: str, name: str) -> tuple[str, str]:
-    """The name that Python 3 has: files are written by protocol 2, which has Python 2's."""
+    """Return the name that Python 3 has: files are written by protocol 2, which has Python 2's."""
     if (module, name) in NAME_MAPPING:
         return NAME_MAPPING[module, name]
     return IMPORT_MAPPING.get(module, module), name
@@ -209,7 +209,7 @@ _Names.dispatch[pickle.BINPERSID[0]] = lambda self: None
 
 
 def names_in(file: Any) -> set[str]:
-    """The full names of all globals of a pickle, none of which is looked up."""
+    """Return the full names of all globals of a pickle, none of which is looked up."""
     reader = _Names(file)
     reader.load()
     return reader.names

@@ -53,13 +53,13 @@ class BackwardHook:
         self.input_tensors_index: list[int] | None = None
 
     def setup_input_hook(self, args: Any) -> Any:
-        """The arguments of the module, where tensors pass a node that calls the hooks."""
+        """Return the arguments of the module, where tensors pass a node that calls the hooks."""
         made, self.input_tensors_index = _through_node(args, self._hook_inputs)
         self.n_inputs = len(args)
         return made
 
     def setup_output_hook(self, args: Any) -> Any:
-        """The results of the module, where tensors pass a node that calls the pre-hooks."""
+        """Return the results of the module, where tensors pass a node that calls the pre-hooks."""
         alone = not isinstance(args, tuple)
         given = (args,) if alone else args
         made, self.output_tensors_index = _through_node(given, self._hook_outputs)
@@ -132,7 +132,7 @@ def _spread(index: Sequence[int], values: Any, size: int) -> tuple[Any, ...]:
 
 
 def _through_node(args: Any, hook: Callable[[Any], None]) -> tuple[Any, list[int] | None]:
-    """The arguments with their tensors passed through one node, and where these are.
+    """Return the arguments with their tensors passed through one node, and where these are.
 
     None instead of the places if nothing requires grad, and the arguments as they are.
     """

@@ -1,4 +1,4 @@
-"""What keeps XLA from taking a recomputation for what it has computed already."""
+"""A barrier that keeps XLA from merging a recomputation with what it has computed already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch's checkpoints use beside themselves: inputs cut from the graph, device states.
+"""Helpers of checkpoints that PyTorch has too: inputs cut from the graph, device states.
 
 Generators are part of what a checkpoint computes again, so there are no states to keep here.
 """
@@ -13,7 +13,7 @@ from .._core.handle import Handle
 
 
 def detach_variable(inputs: Any) -> tuple[Any, ...]:
-    """The tensors of a tuple as leaves that require grad as they did; other items as they are.
+    """Detach the tensors of a tuple as leaves that require grad as they did; keep other items.
 
     Raises:
       RuntimeError: for anything but a tuple.
@@ -52,7 +52,7 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type() -> str:
-        """The type that was set last, `"cpu"` at first."""
+        """Return the type that was set last, `"cpu"` at first."""
         return DefaultDeviceType._default_device_type or "cpu"
 
 

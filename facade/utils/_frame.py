@@ -43,7 +43,7 @@ class StopRecomputation(Exception):
 
 
 class _Counting(threading.local):
-    """What counts in this thread while a call is recorded again."""
+    """Hold what is counted in this thread while a call is recorded again."""
 
     counter: Callable[[State, bool], None] | None = None
 
@@ -99,7 +99,7 @@ class Frame:
         self.kept: list[Recomputed] = []  # what Functions saved
 
     def took_duals(self) -> bool:
-        """Whether an op of the forward pass had a tangent: those are not computed again."""
+        """Tell whether an op of the forward pass had a tangent: those are not computed again."""
         duals = local.trace.duals or {}
         return any(v in duals for s in op_steps(self.region) for v in s.operands)
 
@@ -121,7 +121,7 @@ class Frame:
     # ------------------------------------------------------------ in backward
 
     def again(self, node: Any, grads: list[Any], create_graph: bool) -> Again:
-        """A node of this call, from what is computed again in the running trace."""
+        """Return a node of this call, from what is computed again in the running trace."""
         state: State = node.state
         recorded = self._again(state, grads, spend=True)
         operands = list(recorded.operands)
@@ -132,7 +132,7 @@ class Frame:
         return Again(node, recorded, operands)
 
     def unpack(self, node: Any, index: int) -> Any:
-        """What a node of the call would have saved: `grad_fn._saved_self`."""
+        """Return what a node of the call would have saved: `grad_fn._saved_self`."""
         state = node.state
         again = self._again(state, [])
         if index < 0:
@@ -156,7 +156,7 @@ class Frame:
         return latest.states[second]
 
     def saved_by_function(self, number: int, grads: list[Any]) -> Any:
-        """The tensor that a Function saved as the frame's `number`-th, computed again."""
+        """Return the tensor that a Function saved as the frame's `number`-th, computed again."""
         latest = self._recomputed(grads)
         latest.spend(number)
         t = latest.found[number]
@@ -166,7 +166,7 @@ class Frame:
         return make(alias(local.trace, value, resting(value.aval, False, NOWHERE)), local.trace)
 
     def _recomputed(self, grads: list[Any], env: dict[int, Value] | None = None) -> Latest:
-        """What the second call recorded, one for each backward pass (or group of them)."""
+        """Return what the second call recorded, one for each backward pass (or group of them)."""
         before, now = self.here.latest, owner(local.tasks)
         mine = before is not None and now is not None and before.owner() is now
         if before is not None and mine and before.is_here():
@@ -256,7 +256,7 @@ class Frame:
     # ------------------------------------------------------------ what Functions save
 
     def keep(self, t: Any, own: int | None) -> Any:
-        """What stands for a tensor that a Function saves: `t` itself until the call is over."""
+        """Return what stands for a tensor that a Function saves: `t` itself until the call ends."""
         here = self.here
         if here.found is not None:
             own = own if t.requires_grad else None

@@ -49,5 +49,5 @@ GraphExecGroup.__module__ = "leafax.utils.checkpoint"
 
 
 def owner(tasks: list[Any]) -> Any:
-    """Who may share a recomputation now: the group, or the pass that walks; None outside."""
+    """Return who may share a recomputation now: the group, or the pass that walks; None outside."""
     return _current.group or (tasks[-1] if tasks else None)

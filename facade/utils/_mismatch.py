@@ -1,4 +1,4 @@
-"""How a checkpointed function may differ when it is called again, and the errors for it."""
+"""Errors for a checkpointed function that does something else when it is called again."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class CheckpointError(RuntimeError):
 
 
 def metadata_of(v: Value) -> dict[str, Any]:
-    """What the determinism check compares of a saved tensor."""
+    """Return what the determinism check compares of a saved tensor."""
     return {"shape": v.shape, "dtype": of(v.dtype), "device": device("cpu")}
 
 
@@ -154,7 +154,7 @@ def _traces(steps: Sequence[State], label: str) -> str:
 
 
 def spent(in_group: bool) -> CheckpointError:
-    """The error for a tensor that is asked for twice in one backward pass."""
+    """Return the error for a tensor that is asked for twice in one backward pass."""
     extra = (
         "Performing two backward calls that overlap (i.e. require the same saved activation in "
         "order to compute gradients) is not allowed while under the "

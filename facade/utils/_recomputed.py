@@ -1,4 +1,4 @@
-"""What calling a checkpointed function again gave, and what stands for its saved tensors."""
+"""Recomputed tensors of a checkpoint, and the tensors that they stand for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Latest:
-    """What calling the function again recorded.
+    """Hold what calling the function again recorded.
 
     Attributes:
       made: the new step of each step that bears a gradient.
@@ -41,7 +41,7 @@ class Latest:
         self.spent: set[Any] = set()
 
     def is_here(self) -> bool:
-        """Whether it is part of the running trace."""
+        """Tell whether it is part of the running trace."""
         return self._trace() is local.trace
 
     def spend(self, what: Any) -> None:
@@ -56,7 +56,7 @@ class Latest:
 
 
 class InThread(threading.local):
-    """What a thread has computed again, and does: several may go backward through one call.
+    """Hold what a thread has computed again: several may go backward through one call.
 
     Attributes:
       latest: the last recomputation.
@@ -83,7 +83,7 @@ class Recomputed:
         self._frame, self._number, self.tensor, self.edge = frame, number, tensor, edge
 
     def unpack(self, node: Any) -> Any:
-        """The saved tensor again, with its place in the graph."""
+        """Return the saved tensor again, with its place in the graph."""
         if self.tensor is not None:
             t = self.tensor
         else:

@@ -75,7 +75,7 @@ class CheckpointFunction(Function):
 
 
 def _behind(tensors: Any, grads: Any) -> list[Any]:
-    """The tensors without history, computed no earlier than the gradients are."""
+    """Return the tensors without history, computed no earlier than the gradients are."""
     given = [*tensors, *[g for g in grads if g is not None]]
     values = [enter(t, local.trace) for t in given]
     state, trace = record(BARRIER, tuple(values), {"n": len(tensors)}, budget=False)

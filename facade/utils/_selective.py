@@ -30,7 +30,7 @@ SAC_IGNORED_OPS = {
 
 
 class CheckpointPolicy(enum.Enum):
-    """What a policy may say of an op's result.
+    """Name what a policy may say of an op's result.
 
     `*_SAVE`: it is kept; `*_RECOMPUTE`: it is computed again; `*_CPU_OFFLOAD`: as in PyTorch
     outside of its compiler, it is computed again.
@@ -45,7 +45,7 @@ class CheckpointPolicy(enum.Enum):
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the op and its arguments.
+    """Tell a policy what it gets beside the op and its arguments.
 
     Attributes:
       is_recompute: False: policies are asked in the forward pass alone.
@@ -57,7 +57,7 @@ class SelectiveCheckpointContext:
 
 
 class _Storage:
-    """What the forward pass kept: by op and by how often it had been called."""
+    """Hold what the forward pass kept: by op and by how often it had been called."""
 
     def __init__(self, mutable: bool) -> None:
         self.kept: dict[OpOverload, dict[int, Any]] = {}  # None: to be computed again
@@ -150,7 +150,7 @@ class Cached:
         pass
 
     def kept(self, steps: list[State]) -> dict[State, list[Any]]:
-        """The tensors that stand for the results of these steps, where they were kept."""
+        """Return the tensors that stand for the results of these steps, where they were kept."""
         self.storage.check()
         found, counts = {}, dict.fromkeys(map(overload_of, steps), 0)
         for s in steps:
@@ -181,7 +181,7 @@ class Cached:
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
 ) -> tuple[Caching, Cached]:
-    """The two contexts for `checkpoint(..., context_fn=...)` that keep what a policy says.
+    """Return the two contexts for `checkpoint(..., context_fn=...)` that keep what a policy says.
 
     Args:
       policy_fn_or_list: `policy(ctx, op, *args, **kwargs) -> CheckpointPolicy` (or a bool: keep),

@@ -34,7 +34,7 @@ _METADATA: dict[str, Any] = {"default": metadata_of, "none": lambda _: None}
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """The default `context_fn`: no contexts."""
+    """Return the default `context_fn`: no contexts."""
     return nullcontext(), nullcontext()
 
 

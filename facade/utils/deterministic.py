@@ -9,7 +9,7 @@ from .._ops.creation import fill_deterministic as _fill_deterministic
 class _Deterministic(types.ModuleType):
     @property
     def fill_uninitialized_memory(self) -> bool:
-        """Whether `empty` and its like fill memory under `use_deterministic_algorithms(True)`."""
+        """Tell whether `empty` and its like fill memory in deterministic mode."""
         return _fill_deterministic.fill_uninitialized_memory[0]
 
     @fill_uninitialized_memory.setter

@@ -9,7 +9,7 @@ __all__ = ["DLDeviceType", "from_dlpack"]
 
 
 class DLDeviceType(enum.IntEnum):
-    """Where memory is, as DLPack numbers it."""
+    """Number the kinds of devices as DLPack does."""
 
     kDLCPU = 1
     kDLCUDA = 2

@@ -65,7 +65,7 @@ class SummaryWriter:
         self._writer(folder or self.log_dir).add_event(event)
 
     def get_logdir(self) -> str:
-        """The folder that is written to."""
+        """Return the folder that is written to."""
         return self.log_dir
 
     def add_scalar(
@@ -271,7 +271,7 @@ def _set_value(place: Any, name: str, given: Any) -> None:
 
 
 def _laid(image: np.ndarray, given: str, wanted: str) -> np.ndarray:
-    """An image with its dims in another order; grey ones get a dim of channels."""
+    """Return an image with its dims in another order; grey ones get a dim of channels."""
     if sorted(given) != sorted(wanted[: len(given)] if "C" in given else wanted.replace("C", "")):
         raise AssertionError(f"dataformats {given!r} does not name the dims of an image")
     if image.ndim != len(given):

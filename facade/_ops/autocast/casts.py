@@ -34,7 +34,7 @@ _PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu"
 
 
 class _State(threading.local):
-    """What a thread asked for.
+    """Hold what a thread asked of autocast.
 
     Attributes:
       enabled: device types.
@@ -56,7 +56,7 @@ state = _State()
 
 @functools.cache
 def here() -> str:
-    """The type of the device that tensors are on."""
+    """Return the type of the device that tensors are on."""
     platform = jax.default_backend()
     return _PLATFORMS.get(platform, platform)
 
@@ -89,7 +89,7 @@ def _record_casts(op: Op, args: Any, kwargs: Any, key: Any, may_cut: bool) -> An
 
 
 def operands(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The operands of a function that is composed of ops, cast as one op of its name would be."""
+    """Cast the operands of a composed function as those of one op of its name would be."""
     policy, lower = policy_of(here(), op), local.mode.autocast
     to = policy(lower, args, {}, [t for t in args if _eligible(t)]) if policy is not None else None
     return args if to is None else _cast(args, to, to is lower)  # type: ignore[no-any-return]
@@ -104,7 +104,7 @@ _HALVES_AND_FLOAT = frozenset({bfloat16.np, float16.np, _float32.np})
 
 
 def _flat(value: Any) -> list[Any]:
-    """The tensors, and bare values of the program, in nested arguments."""
+    """Return the tensors, and bare values of the program, in nested arguments."""
     if isinstance(value, (tuple, list)):
         return [t for v in value for t in _flat(v)]
     if isinstance(value, dict):
@@ -131,7 +131,7 @@ def _cast(value: Any, to: dtype, lower: bool) -> Any:
 
 
 def _is_weight(t: Any) -> bool:
-    """Whether casts are kept for the next use: then its gradients add up before they are cast."""
+    """Tell whether casts are kept for the next use, whose gradients add up before they are cast."""
     return t._v.role == LEAF and t._v.aval.dtype == _float32.np and t._base_ is None
 
 
@@ -169,7 +169,7 @@ def product(fn: F) -> F:
 
 
 def checked(device_type: Any) -> str:
-    """The device type, if it is one."""
+    """Return the device type, if it is one."""
     return str(device(device_type).type)
 
 

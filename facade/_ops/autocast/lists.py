@@ -1,4 +1,4 @@
-"""Which ops autocast runs in what: PyTorch's lists, by device type.
+"""PyTorch's lists of the dtypes that autocast runs ops in, by device type.
 
 A policy is a function `(lower, args, kwargs, tensors) -> dtype | None`: what the floating point
 operands are cast to, None for as they are. Names are those of leafax's op table; where PyTorch
@@ -39,7 +39,7 @@ def _widest(lower: dtype, args: Any, kwargs: Any, tensors: list[Any]) -> dtype |
 
 
 def _tensordot(lower: dtype, args: Any, kwargs: Any, tensors: list[Any]) -> dtype | None:
-    """A result of one number is a dot product, which is on no list."""
+    """Return no dtype for a contraction to one number: it is a dot product, on no list."""
     a, b = (list(t._v.shape) for t in args[:2])
     dims = args[2] if len(args) > 2 else kwargs.get("dims", 2)
     summed = (range(-dims, 0), range(dims)) if isinstance(dims, int) else dims
@@ -68,7 +68,7 @@ def _pad(lower: dtype, args: Any, kwargs: Any, tensors: list[Any]) -> dtype | No
 
 
 def _without_dtype(lower: dtype, args: Any, kwargs: Any, tensors: list[Any]) -> dtype | None:
-    """A reduction in float32, unless it was told a dtype."""
+    """Return float32 for a reduction, unless it was given a dtype."""
     told = kwargs.get("dtype") or any(isinstance(a, dtype) for a in args)
     return None if told else float32
 
@@ -156,5 +156,5 @@ _BY_DEVICE = {"cpu": _CPU, "cuda": _CUDA}
 
 @cache
 def policy_of(device_type: str, op: Op) -> Policy | None:
-    """What autocast does with the operands of `op` on devices of this type; None: nothing."""
+    """Tell what autocast does with the operands of `op` on such devices; None: nothing."""
     return _BY_DEVICE.get(device_type, _CPU).get(op.qualified)

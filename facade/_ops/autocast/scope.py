@@ -15,12 +15,12 @@ from .casts import DTYPES, checked, settle, state
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether devices of this type have autocast."""
+    """Tell whether devices of this type have autocast."""
     return checked(device_type) in DTYPES
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether ops on devices of this type are autocast now."""
+    """Tell whether ops on devices of this type are autocast now."""
     return checked(device_type) in state.enabled
 
 
@@ -31,7 +31,7 @@ def set_autocast_enabled(device_type: str, enabled: bool) -> None:
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """What autocast computes in on devices of this type: bfloat16 on CPUs, float16 on GPUs."""
+    """Return autocast's dtype on devices of this type: bfloat16 on CPUs, float16 on GPUs."""
     if checked(device_type) not in DTYPES:
         raise RuntimeError("unsupported scalarType")
     return state.dtypes[device_type]
@@ -49,12 +49,12 @@ def set_autocast_dtype(device_type: str, dtype_: dtype) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether a weight is cast once for all its uses inside of autocast."""
+    """Tell whether a weight is cast once for all its uses inside of autocast."""
     return state.cache_enabled
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Let weights be cast once for all their uses, or each time."""
+    """Set whether weights are cast once for all their uses, or each time."""
     state.cache_enabled = bool(enabled)
 
 
@@ -168,5 +168,5 @@ class autocast:
 
 
 def compute_dtype() -> dtype | None:
-    """What autocast computes in where tensors are, or None where it is off."""
+    """Return what autocast computes in where tensors are, or None where it is off."""
     return local.mode.autocast  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ from .casts import settle, state
 
 
 class Autocast:
-    """What a thread asked of autocast when this was made; as a context, the same again.
+    """Hold what a thread asked of autocast; as a context, ask it again.
 
     Weights that are cast inside are forgotten after it, unless an `autocast` block is around it:
     they may be written to before the next one.

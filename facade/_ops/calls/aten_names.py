@@ -43,7 +43,7 @@ class OpOverload:
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
-        """The op with all its overloads."""
+        """Return the op with all its overloads."""
         return self._packet
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -100,7 +100,7 @@ aten = _Namespace()
 
 
 def overload_of(state: Any) -> OpOverload:
-    """The overload that PyTorch would have called for a recorded op."""
+    """Return the overload that PyTorch would have called for a recorded op."""
     call = state.call
     op = getattr(call, "op", None)
     if op is None:

@@ -50,7 +50,7 @@ _ALWAYS_PACKED = ("block_diag",)  # in no other way
 
 
 def plain(x: Any) -> Any:
-    """An argument as op bodies take it."""
+    """Return an argument as op bodies take it."""
     kind = type(x)
     if kind is int or kind is float or kind is bool or kind is str or x is None:
         return x
@@ -74,7 +74,7 @@ def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A caller's arguments in the op's own names; errors as PyTorch's argument parser's."""
+    """Return a caller's arguments in the op's own names; errors as PyTorch's argument parser's."""
     plain_args = tuple([plain(a) for a in args])
     if kwargs:
         names = op.parameters
@@ -104,7 +104,7 @@ def uniform(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def two_tensors(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
-    """Both operands of an op of two tensors, however the caller gave them; None if they are not."""
+    """Return both operands of an op of two tensors, however given; None if they are not two."""
     if kwargs:
         args, named_ = uniform(op, args, kwargs)
         args += tuple(named_[p] for p in op.parameters[len(args) :] if p in named_)
@@ -137,7 +137,7 @@ def meant_call(
 
 
 def function(op: Op, name: str = "") -> Callable[..., Any]:
-    """The module-level function of an op.
+    """Return the module-level function of an op.
 
     Args:
       name: where the op has another name itself: `special.expit` is `sigmoid`.
@@ -196,7 +196,7 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
 
 
 def _gathering(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A function of a sequence of tensors, which may come from anywhere."""
+    """Return a function of a sequence of tensors, which may come from anywhere."""
 
     def gather(*args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) in (list, tuple):

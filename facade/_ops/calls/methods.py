@@ -32,7 +32,7 @@ _INTS = frozenset({int})
 
 
 def method(op: Op) -> Callable[..., Any]:
-    """The Tensor method of an op."""
+    """Return the Tensor method of an op."""
     if op.name == "flatten":
         return flattening(op, method=True)
     variadic, several, plain = op.name in VARIADIC, op.name in _SEVERAL, not op.random
@@ -81,7 +81,7 @@ def _one(size: Any) -> int:
 
 
 def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of a view op; its steps are known by what the caller wrote, too.
+    """Return the method of a view op; its steps are known by what the caller wrote, too.
 
     That saves spelling the arguments out, which takes longer than all the rest.
     """
@@ -107,7 +107,7 @@ def _viewing(op: Op, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inplace_method(op: Op) -> Callable[..., Any]:
-    """The in-place method of an op, `name_`."""
+    """Return the in-place method of an op, `name_`."""
     logical = op.name.startswith("logical_")
     quick = not op.random and op.name not in SLOPED
     name = op.name + "_"

@@ -24,7 +24,7 @@ Method = Callable[..., Any]
 
 
 def unary(op: Op, cls: type) -> Method:
-    """A method `(self) -> Tensor`."""
+    """Return a method `(self) -> Tensor`."""
     new = object.__new__
 
     def method(self: Any) -> Any:
@@ -45,7 +45,7 @@ def unary(op: Op, cls: type) -> Method:
 
 
 def binary(op: Op, cls: type) -> Method:
-    """A method `(self, other) -> Tensor` for a tensor or a Python number."""
+    """Return a method `(self, other) -> Tensor` for a tensor or a Python number."""
     new = object.__new__
     equal = op.name == "eq"  # the one operator that takes arrays
 
@@ -82,7 +82,7 @@ def binary(op: Op, cls: type) -> Method:
 
 
 def operand(x: Any, cls: type) -> Any:
-    """The right-hand side of an operator: a tensor or a number, or NotImplemented."""
+    """Return the right-hand side of an operator: a tensor or a number, or NotImplemented."""
     if isinstance(x, np.generic):  # among them `float64`, which is a `float`
         return python_number(x) if isinstance(x, (np.number, np.bool_)) else NotImplemented
     if isinstance(x, (bool, int, float, complex)) or isinstance(x, cls):
@@ -91,7 +91,7 @@ def operand(x: Any, cls: type) -> Any:
 
 
 def _array(x: np.ndarray) -> Any:
-    """An array as a tensor, or NotImplemented where there is no such dtype."""
+    """Return an array as a tensor, or NotImplemented where there is no such dtype."""
     try:
         return as_tensor(x)
     except TypeError:

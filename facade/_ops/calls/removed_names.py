@@ -1,4 +1,4 @@
-"""What PyTorch took out, or is about to, and has words about."""
+"""Names that PyTorch removed or deprecated, with its errors and warnings."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ def reinforce(self: Any, reward: Any) -> None:
 
 
 def resize(self: Any, *sizes: int) -> Any:
-    """A copy in another shape of as many elements; deprecated for `reshape`."""
+    """Return a copy in another shape of as many elements; deprecated for `reshape`."""
     return _resized(self, sizes, "resize")
 
 
 def resize_as(self: Any, tensor: Any) -> Any:
-    """A copy in the shape of `tensor`; deprecated for `reshape_as`."""
+    """Return a copy in the shape of `tensor`; deprecated for `reshape_as`."""
     return _resized(self, tuple(tensor.shape), "resize_as")
 
 

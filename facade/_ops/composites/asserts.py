@@ -90,12 +90,12 @@ def sym_float(a: Any) -> float:
 
 
 def sym_max(a: Any, b: Any) -> Any:
-    """The larger number; a float if one of both is."""
+    """Return the larger number; a float if one of both is."""
     return _joined(max(a, b), a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """The smaller number; a float if one of both is."""
+    """Return the smaller number; a float if one of both is."""
     return _joined(min(a, b), a, b)
 
 
@@ -111,10 +111,10 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
 
 
 def sym_sum(args: Any) -> Any:
-    """The sum of numbers."""
+    """Return the sum of numbers."""
     return sum(args)
 
 
 def sym_sqrt(a: Any) -> float:
-    """The square root of a number."""
+    """Return the square root of a number."""
     return math.sqrt(a)

@@ -38,7 +38,7 @@ def _index_select(input: Any, dim: int, index: Any) -> Any:
 
 
 def _itself(name: str) -> Op:
-    """An op of the table as one that is not composed of others."""
+    """Return an op of the table as one that is not composed of others."""
     op = TABLE[name]
     return Op(
         op.fn, name=op.name, namespace=op.namespace, backward=op.backward, saves=op.saves,

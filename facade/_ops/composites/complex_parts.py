@@ -26,12 +26,12 @@ from ..writes.write_out import check_out, write_out
 
 
 def real(input: Any) -> Any:
-    """The real part: a view, or the tensor itself if it is real."""
+    """Return the real part: a view, or the tensor itself if it is real."""
     return _part(input, 0) if input.is_complex() else input
 
 
 def imag(input: Any) -> Any:
-    """The imaginary part of a complex tensor, a view."""
+    """Return the imaginary part of a complex tensor, a view."""
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return _part(input, 1)
@@ -62,19 +62,19 @@ def clone_of(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def conj(input: Any) -> Any:
-    """The complex conjugate, a view; a real tensor itself."""
+    """Return the complex conjugate, a view; a real tensor itself."""
     return apply(TABLE["conj"], input) if input.is_complex() else input
 
 
 def conj_physical(input: Any, *, out: Any = None) -> Any:
-    """The complex conjugate, computed; a real tensor itself."""
+    """Return the complex conjugate, computed; a real tensor itself."""
     if out is not None:
         return function(TABLE["conj_physical"])(input, out=out)
     return apply(TABLE["conj_physical"], input) if input.is_complex() else input
 
 
 def positive(input: Any) -> Any:
-    """The tensor itself.
+    """Return the tensor itself.
 
     Raises:
       RuntimeError: for bools.
@@ -83,7 +83,7 @@ def positive(input: Any) -> Any:
 
 
 def T(self: Any) -> Any:  # noqa: N802
-    """All dims in reverse order, a view; PyTorch deprecates it for other than two."""
+    """Return all dims in reverse order, a view; PyTorch deprecates it for other than two."""
     if not self.dim():
         warn_once(_IDENTITY.format("Tensor.T"))
     elif self.dim() != 2:
@@ -97,7 +97,7 @@ def T(self: Any) -> Any:  # noqa: N802
 
 
 def mT(self: Any) -> Any:  # noqa: N802
-    """The last two dims swapped, a view."""
+    """Return the last two dims swapped, a view."""
     if not self.dim():
         warn_once(_IDENTITY.format("Tensor.mT"))
         return self
@@ -110,17 +110,17 @@ _IDENTITY = "{} is deprecated on 0-D tensors. This function is the identity in t
 
 
 def adjoint(input: Any) -> Any:
-    """The last two dims swapped, and conjugated."""
+    """Return the last two dims swapped, and conjugated."""
     return _conjugated("adjoint", input)
 
 
 def mH(self: Any) -> Any:  # noqa: N802
-    """The last two dims swapped, and conjugated."""
+    """Return the last two dims swapped, and conjugated."""
     return _conjugated("mH", self)
 
 
 def H(self: Any) -> Any:  # noqa: N802
-    """A matrix transposed and conjugated."""
+    """Return a matrix transposed and conjugated."""
     return _conjugated("H", self)
 
 
@@ -140,7 +140,7 @@ def _refused(name: str, input: Any) -> Any:
 
 
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
-    """All products of the elements of two vectors."""
+    """Return all products of the elements of two vectors."""
     for name, x in (("self", input), ("vec2", vec2)):
         if not isinstance(x, Handle):
             raise TypeError(
@@ -164,7 +164,7 @@ def rtruediv(self: Any, other: Any) -> Any:
 
 
 def tensor_split(input: Any, where: int | tuple[int, ...], dim: int) -> tuple[Any, ...]:
-    """The slices that `tensor_split` gives; errors are the table's op's."""
+    """Return the slices that `tensor_split` gives; errors are the table's op's."""
     shapes = [tuple(v.shape) for v in _pieces(input, where, dim)]
     dim %= input.dim()
     starts, at = [], 0
@@ -187,7 +187,7 @@ def _pieces(input: Any, where: Any, dim: int) -> Any:
 
 
 def _shapes(fn: Any, aval: Any) -> Any:
-    """What `fn` gives for an array; its errors without JAX's notes."""
+    """Return the shapes that `fn` gives for an array; its errors come without JAX's notes."""
     try:
         return jax.eval_shape(fn, aval)
     except Exception as error:

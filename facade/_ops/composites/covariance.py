@@ -40,7 +40,7 @@ def _weights(name: str, x: Any, count: int, what: str, kinds: str) -> Any:
 
 @parsed
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """The covariance matrix of variables (rows) from observations (columns)."""
+    """Return the covariance matrix of variables (rows) from observations (columns)."""
     if input.dim() > 2:
         raise RuntimeError(
             "cov(): expected input to have two or fewer dimensions but got an input with "
@@ -83,7 +83,7 @@ def _larger(a: Any, b: Any) -> Any:
 
 @parsed
 def corrcoef(input: Any) -> Any:
-    """The matrix of correlation coefficients of variables (rows)."""
+    """Return the matrix of correlation coefficients of variables (rows)."""
     if input.dim() > 2:
         raise RuntimeError(
             "corrcoef(): expected input to have two or fewer dimensions but got an input with "

@@ -32,7 +32,7 @@ _BROADCAST = TABLE["broadcast_tensors"]
 
 
 def _selected(input: jax.Array, mask: jax.Array, indices: Any) -> jax.Array:
-    """What a mask takes, as `indices` say where it is True."""
+    """Return what a mask selects, as `indices` say where it is True."""
     whole = _BROADCAST.fn((input, mask))[0]
     return whole.reshape(whole.shape or 1)[tuple(indices)]
 
@@ -44,7 +44,7 @@ _MASKED_SELECT = Op(
 
 
 def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
-    """The elements where `mask` is True, as a vector."""
+    """Return the elements where `mask` is True, as a vector."""
     if str(mask.dtype) != "torch.bool":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     refuse_in_vmap("masked_select", mask)
@@ -56,7 +56,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
 
 
 def argwhere(input: Any) -> Any:
-    """Where `input` is not zero, one row an element."""
+    """Return the indices at which `input` is not zero, one row an element."""
     return nonzero(input)
 
 
@@ -64,7 +64,7 @@ _NONZERO_STATIC = Op(lambda x: x, name="nonzero_static", differentiable=False)
 
 
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = None) -> Any:
-    """The first `size` positions that are not zero, filled up with `fill_value`."""
+    """Return the first `size` positions that are not zero, filled up with `fill_value`."""
     refuse_any("nonzero_static", input)
     if differs_in_vmap(input):
         return loop_over_examples(nonzero_static, input, size=size, fill_value=fill_value)
@@ -78,7 +78,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = No
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each number from 0 up to the largest occurs, or the sums of their weights."""
+    """Count how often each number from 0 up to the largest occurs, or sum their weights."""
     if differs_in_vmap(input, weights):
         counts = loop_over_examples(bincount, input, weights, minlength)
         return formulaless.of("bincount", counts, weights)
@@ -107,7 +107,7 @@ _HISTC = Op(lambda x: x, name="histc", differentiable=False)
 
 
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Any:
-    """How many elements fall into each of `bins` equal parts of [min, max]."""
+    """Count the elements that fall into each of `bins` equal parts of [min, max]."""
     if differs_in_vmap(input):
         return loop_over_examples(histc, input, bins, min, max)
     x = held(input)

@@ -17,7 +17,7 @@ def diff(
     input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None, *,
     out: Any = None,
 ) -> Any:  # fmt: skip
-    """The n-th differences along a dim."""
+    """Return the n-th differences along a dim."""
     if input.dim() == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
@@ -52,7 +52,7 @@ def diff(
 
 
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """The integral along a dim by the trapezoidal rule."""
+    """Return the integral along a dim by the trapezoidal rule."""
     if not y.dim():
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if y.size(dim) == 0:
@@ -76,14 +76,14 @@ def _need_numbers(name: str, y: Any, x: Any, dx: Any) -> None:
 
 
 def _pairs(y: Any, dim: int) -> Any:
-    """The sums of neighbours."""
+    """Return the sums of neighbours."""
     pairs = y.shape[dim] - (y.shape[dim] > 0)
     after = y.narrow(dim, y.shape[dim] - pairs, pairs)
     return y.narrow(dim, 0, pairs) + after
 
 
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
-    """The integrals up to each position by the trapezoidal rule."""
+    """Return the integrals up to each position by the trapezoidal rule."""
     y.size(dim)  # or it is out of range
     _need_numbers("cumulative_trapezoid", y, x, dx)
     if x is None:

@@ -59,7 +59,7 @@ class _Steps:
         return self.do(_PERMUTE, (x,), (tuple(dims),), [shape[d] for d in dims])
 
     def summed(self, x: int, dims: Sequence[int], keepdim: bool = True) -> int:
-        """The sum over some dims; the tensor itself over none."""
+        """Return the sum over some dims; the tensor itself over none."""
         if not dims:
             return x
         shape = [1 if d in dims else n for d, n in enumerate(self.shapes[x])]
@@ -103,7 +103,7 @@ class _Steps:
 def _plan(
     equation: str, shapes: tuple[Shape, ...], strategy: str | None
 ) -> tuple[Callable[..., Any] | None, Lens]:
-    """What an equation comes to: the steps to the last that is no view, and the views then.
+    """Plan an equation: the steps to the last that is no view, and the views after it.
 
     Raises what PyTorch says of equations, and of shapes that do not suit them.
     """
@@ -153,7 +153,7 @@ def _plan(
 def _aligned(
     made: _Steps, x: int, labels: list[str], places: dict[str, int], under: int, long: list[int]
 ) -> int:
-    """An operand with the dims that all have, in one order."""
+    """Return an operand with the dims that all have, in one order."""
     operand, shape, where = x, list(made.shapes[x]), [-1] * len(long)
     dim = 0
     for label in labels:
@@ -183,7 +183,7 @@ def _aligned(
 
 
 def _path(equation: str, shapes: tuple[Shape, ...], strategy: str | None) -> list[tuple[int, int]]:
-    """Which operands are contracted one after another, the lower number first."""
+    """Choose which operands are contracted one after another, the lower number first."""
     if strategy is None:
         return [(0, 1)] * (len(shapes) - 1)
     from opt_einsum import contract_path  # type: ignore[import-untyped]  # JAX brings it

@@ -117,7 +117,7 @@ def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -
 
 
 def index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    """A copy with `values` put at `indices`."""
+    """Return a copy with `values` put at `indices`."""
     indices, where = _indices(self, indices, values, accumulate)
     op, more = at(TABLE["index_put"], where)
     return apply(op, self, indices, values, bool(accumulate), *more)
@@ -148,7 +148,7 @@ def _warn_of_reduce(op: Any, given: Any, named: Any) -> None:
 
 
 def scatter(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-    """A copy with elements of `src` (or a number) put at `index` along `dim`.
+    """Return a copy with elements of `src` (or a number) put at `index` along `dim`.
 
     Args: `(dim, index, src)` or `(dim, index, value)`, and `reduce`: None, "add" or "multiply".
     """

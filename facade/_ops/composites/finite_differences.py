@@ -43,7 +43,7 @@ def _index_reduce(
 
 
 def _unwritten_kernel(kind: str, reduce: str, include_self: bool) -> str | None:
-    """The first of PyTorch's kernels for an `index_reduce` that does not take this kind."""
+    """Return the first of PyTorch's kernels for an `index_reduce` that does not take this kind."""
     if kind not in "bc":
         return None
     if not include_self:
@@ -68,7 +68,7 @@ def index_reduce(
     input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True,
     out: Any = None,
 ) -> Any:  # fmt: skip
-    """A copy whose slices at `index` are reduced with those of `source`."""
+    """Return a copy whose slices at `index` are reduced with those of `source`."""
     at = _places(input, dim, index, source, reduce)
     with _in_beta():
         made = apply(_INDEX_REDUCE, input, dim, at, source, reduce, include_self)
@@ -101,7 +101,7 @@ def _in_beta() -> Iterator[None]:
 
 
 def _places(input: Any, dim: int, index: Any, source: Any, reduce: str) -> Any:
-    """The index of each element of `source`, as `scatter` wants it."""
+    """Return the index of each element of `source`, as `scatter` wants it."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(
             "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
@@ -136,7 +136,7 @@ _AS_STRIDED_SCATTER = Op(
 def as_strided_scatter(
     input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Any:
-    """A copy whose elements at these strides are those of `src`."""
+    """Return a copy whose elements at these strides are those of `src`."""
     if local.vmap is not None:
         refuse_in_vmap("as_strided_scatter", input, src)
     size, stride = tuple(size), tuple(stride)

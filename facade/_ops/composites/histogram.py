@@ -74,7 +74,7 @@ def _counted(points: np.ndarray, edges: list[np.ndarray], weight: Any, density: 
 
 
 def _upper(edges: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """The first edge above each value, by C++'s `upper_bound`: edges may be in any order."""
+    """Return the first edge above each value, by C++'s `upper_bound`: edges may be in any order."""
     first = np.zeros(len(column), np.int64)
     length = np.full(len(column), len(edges))
     while (length > 0).any():
@@ -163,7 +163,7 @@ def histogram(
     input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None,
     density: bool = False, out: Any = None,
 ) -> Any:  # fmt: skip
-    """How many elements (or what weight) fall into each bin; runs the program."""
+    """Count the elements (or sum the weights) that fall into each bin; runs the program."""
     if differs_in_vmap(input, bins, weight):
         found = loop_over_examples(
             histogram, input, bins, range=range, weight=weight, density=density

@@ -69,7 +69,7 @@ def _grid(tensors: Sequence[Any], swapped: bool = False) -> tuple[Any, ...]:
 
 
 def cartesian_prod(*tensors: Any) -> Any:
-    """All combinations of the elements of vectors, one a row."""
+    """Return all combinations of the elements of vectors, one a row."""
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     need_tensors(tensors)
@@ -83,7 +83,7 @@ def cartesian_prod(*tensors: Any) -> Any:
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
-    """All choices of `r` elements of a vector, one a row.
+    """Return all choices of `r` elements of a vector, one a row.
 
     >>> import leafax
     >>> leafax.combinations(leafax.tensor([1, 2, 3]))
@@ -118,7 +118,7 @@ def _packed(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _abstract(name: str, tensors: Any, *rest: Any) -> Any:
-    """The results' shapes; raises what the table's op refuses."""
+    """Return the results' shapes; raises what the table's op refuses."""
     return _evaluated(name, tuple((tuple(x.shape), x._v.dtype) for x in tensors), rest)
 
 

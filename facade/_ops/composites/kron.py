@@ -22,7 +22,7 @@ _VIEW, _UNSAFE_VIEW = TABLE["view"], TABLE["_unsafe_view"]
 
 
 def _composed(input: Any, other: Any) -> Any:
-    """The product.
+    """Return the product.
 
     Raises:
       RuntimeError: if its dims cannot be merged without a copy, for how the operands lie.
@@ -40,7 +40,7 @@ def _composed(input: Any, other: Any) -> Any:
 
 
 def _called(otherwise: Callable[..., Any], is_method: bool) -> Callable[..., Any]:
-    """The function or the method; `otherwise` has the words for arguments that are none."""
+    """Return the function or the method; `otherwise` has the words for arguments that are none."""
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         out = None if is_method else kwargs.pop("out", None)

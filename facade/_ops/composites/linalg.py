@@ -57,7 +57,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any: 
 
 
 def _by_values(x: Any, ord: Any, rows: int, columns: int, keepdim: bool) -> Any:
-    """A norm that is a function of the singular values."""
+    """Return a norm that is a function of the singular values."""
     order = (*[d for d in range(x.dim()) if d not in (rows, columns)], rows, columns)
     values = apply(_SVD, x.permute(order))
     pick = {"nuc": "sum", 2: "amax", -2: "amin"}[ord]
@@ -206,7 +206,7 @@ def _multi_dot(tensors: Sequence[Any]) -> Any:
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where the cheapest order of products splits each run of matrices."""
+    """Find where the cheapest order of products splits each run of matrices."""
     n = len(sizes) - 1
     if n == 3:  # of two orders at one price the other one
         a, b, c, d = sizes

@@ -82,7 +82,7 @@ def _ranks(input: Any, other: Any) -> tuple[int, int]:
 
 
 def _folds(input: Any, other: Any, into: bool) -> bool:
-    """Whether the batch of the larger operand becomes rows of one matrix.
+    """Tell whether the batch of the larger operand becomes rows of one matrix.
 
     Args:
       into: the result is written into a tensor that is given.
@@ -106,7 +106,7 @@ def _folds(input: Any, other: Any, into: bool) -> bool:
 
 
 def _rows(input: Any, other: Any) -> tuple[Any, Any, tuple[int, ...]]:
-    """The folded matrix, what it is multiplied by, and the result's shape."""
+    """Return the folded matrix, what it is multiplied by, and the result's shape."""
     turned = other.dim() > input.dim()
     x = apply(_MT, other) if turned else input
     y = (apply(_T, input) if input.dim() == 2 else input) if turned else other
@@ -135,7 +135,7 @@ def _without_batch(input: Any, other: Any) -> tuple[Any, Any] | None:
 
 
 def _expanded(input: Any, other: Any) -> tuple[Any, Any, tuple[int, ...], tuple[int, ...]]:
-    """Both as one batch of matrices each, the shape of the batch, and that of the result."""
+    """Return both as one batch of matrices each, the shape of the batch, and that of the result."""
     a, b = tuple(input.shape), tuple(other.shape)
     batch = tuple(broadcast_shapes(a[:-2], b[:-2]))
     count = prod(batch)
@@ -192,7 +192,7 @@ def _into(out: Any, input: Any, other: Any) -> Any:
 
 
 def _called(op: Op, otherwise: Callable[..., Any], is_method: bool) -> Callable[..., Any]:
-    """The function or method of `op`, which is `matmul` by one of its names.
+    """Return the function or method of `op`, which is `matmul` by one of its names.
 
     Args:
       otherwise: has the words for arguments that are none.

@@ -18,7 +18,7 @@ _multi_dot = function(TABLE["linalg.multi_dot"])
 
 
 def orgqr(input: Any, input2: Any, *, out: Any = None) -> Any:
-    """The first columns of a product of Householder reflections, as `geqrf` gives them.
+    """Return the first columns of a product of Householder reflections, as `geqrf` gives them.
 
     Args:
       input: `(..., m, n)`, the reflections' vectors below the diagonal.
@@ -28,7 +28,7 @@ def orgqr(input: Any, input2: Any, *, out: Any = None) -> Any:
 
 
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
-    """The product of matrices, in the cheapest order; deprecated for `linalg.multi_dot`."""
+    """Return the product of matrices, in the cheapest order; deprecated for `linalg.multi_dot`."""
     warn_once(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
         "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than "
@@ -73,7 +73,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
 
 
 def frobenius_norm(input: Any, dim: Any, keepdim: bool = False, *, out: Any = None) -> Any:
-    """The 2-norm along one or two dims; deprecated for `linalg.vector_norm`."""
+    """Return the 2-norm along one or two dims; deprecated for `linalg.vector_norm`."""
     warn_once(
         "at::frobenius_norm is deprecated and it is just left for JIT compatibility. It will be "
         "removed in a future PyTorch release. Please use `linalg.vector_norm(A, 2., dim, keepdim)` "
@@ -88,7 +88,7 @@ def frobenius_norm(input: Any, dim: Any, keepdim: bool = False, *, out: Any = No
 
 
 def nuclear_norm(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any = None) -> Any:
-    """The sum of the singular values; deprecated for `linalg.matrix_norm`."""
+    """Return the sum of the singular values; deprecated for `linalg.matrix_norm`."""
     warn_once(
         "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be "
         "removed in a future PyTorch release. Please use `linalg.matrix_norm(A, 'nuc', dim, "
@@ -105,7 +105,7 @@ def nuclear_norm(input: Any, dim: Any = None, keepdim: Any = False, *, out: Any 
 
 
 def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
-    """The norms of the slices along `dim`, in a shape that broadcasts against `v`."""
+    """Return the norms of the slices along `dim`, in a shape that broadcasts against `v`."""
     if dim == -1:
         return norm(v, float(pow))
     last = v.dim() - 1

@@ -20,7 +20,7 @@ from .registry import composes
 
 
 def _inner(name: str, backward: str) -> Op:
-    """What PyTorch does in place to a tensor that nobody else has seen."""
+    """Make the op that PyTorch runs in place on a tensor that nobody else has seen."""
     return Op(TABLE[name].fn, name=f"{name}_", backward=backward)
 
 

@@ -78,7 +78,7 @@ _MSORT = Op(lambda x: x, name="msort")
 
 
 def msort(input: Any, *, out: Any = None) -> Any:
-    """The elements sorted along the first dim."""
+    """Return the elements sorted along the first dim."""
     made = input.sort(0)[0]
     if out is None:
         return made
@@ -90,7 +90,7 @@ def norm(
     input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """The p-norm of all elements or along dims; "fro" is 2, "nuc" the sum of singular values."""
+    """Compute the p-norm along dims or of all; "fro" is 2, "nuc" the sum of singular values."""
     dim = tuple(dim) if isinstance(dim, (list, tuple)) else dim
     if p != "nuc":
         _need_dims(dim)
@@ -141,7 +141,7 @@ def where(
 
 
 def method_where(self: Any, condition: Any, other: Any) -> Any:
-    """This tensor where the condition holds, else `other`."""
+    """Return this tensor where the condition holds, else `other`."""
     return where(condition, self, other)
 
 
@@ -155,7 +155,7 @@ def isin(
     elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False,
     out: Any = None,
 ) -> Any:  # fmt: skip
-    """Whether each element is among `test_elements`."""
+    """Tell whether each element is among `test_elements`."""
     for x in (elements, test_elements):
         kind = np.dtype(type(x)) if not isinstance(x, Handle) else x._v.dtype  # type: ignore[attr-defined]
         if kind.kind in "bc":

@@ -50,7 +50,7 @@ def composes(*names: str) -> Callable[[F], F]:
 
 
 def _made(op: Op, compose: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What `compose` makes of the arguments, in one step where that is known."""
+    """Return what `compose` makes of the arguments, in one step where that is known."""
     mode = local.mode
     if mode.autocast is not None:
         args, kwargs = _cast(op, args, kwargs)
@@ -63,7 +63,7 @@ def _made(op: Op, compose: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def _cast(op: Op, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """The arguments as autocast has them for one op of this name."""
+    """Return the arguments as autocast has them for one op of this name."""
     bound = op.signature.bind(*args, **kwargs)
     return operands(op, bound.args), bound.kwargs
 
@@ -114,7 +114,7 @@ def _template(a: Any, avals: list[Aval]) -> Any:
 
 
 def _facts(a: Any) -> Any:
-    """What a check of arguments depends on."""
+    """Return what a check of arguments depends on."""
     if isinstance(a, Handle):
         return (Handle, tuple(a.shape), a._v.dtype)
     if isinstance(a, (tuple, list)):
@@ -125,5 +125,5 @@ def _facts(a: Any) -> Any:
 
 
 def under_grad(mode: Mode, *tensors: Any) -> bool:
-    """Whether autograd records what is done with any of these."""
+    """Tell whether autograd records what is done with any of these."""
     return bool(mode.dual or mode.grad and any(t is not None and t._tracked for t in tensors))

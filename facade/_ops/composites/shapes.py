@@ -24,7 +24,7 @@ from .complex_parts import tensor_split as slices
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes have in common after broadcasting; skips None."""
+    """Return the common shape that tensors of these shapes broadcast to; skips None."""
     sizes = [(s,) if isinstance(s, int) else s for s in shapes if s is not None]
     for s in sizes:
         if not isinstance(s, (tuple, list)):
@@ -66,12 +66,12 @@ def expand_as(self: Any, other: Any) -> Any:
 
 
 def type_as(self: Any, other: Any) -> Any:
-    """This tensor in the dtype of `other`."""
+    """Return this tensor in the dtype of `other`."""
     return self.to(other.dtype)
 
 
 def is_same_size(input: Any, other: Any) -> bool:
-    """Whether two tensors have the same shape."""
+    """Tell whether two tensors have the same shape."""
     return tuple(input.shape) == tuple(other.shape)
 
 
@@ -95,7 +95,7 @@ def sum_to_size(self: Any, *size: Any) -> Any:
 
 
 def is_nonzero(input: Any) -> bool:
-    """Whether a tensor of one element is not zero; runs the program."""
+    """Tell whether a tensor of one element is not zero; runs the program."""
     if input.numel() != 1:
         count = "more than one value" if input.numel() else "no values"
         raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous")
@@ -196,7 +196,7 @@ def tensor_split(
 def new_tensor(
     self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
-    """A new leaf with a copy of `data`, in this tensor's dtype."""
+    """Return a new leaf with a copy of `data`, in this tensor's dtype."""
     dtype = dtype or self.dtype
     if isinstance(data, Handle):
         return copied(data, dtype, device, requires_grad, "tensor.new_tensor")
@@ -204,7 +204,7 @@ def new_tensor(
 
 
 def new(self: Any, *args: Any, size: Any = None, device: Any = None) -> Any:
-    """An empty tensor of the sizes given, or a copy of a sequence or tensor, in this dtype."""
+    """Make an empty tensor of these sizes, or a copy of a sequence or tensor, in this dtype."""
     named = {} if size is None else {"size": size}
     return make(args, named, self.dtype, device, "new")
 
@@ -240,7 +240,7 @@ def new_empty_strided(self: Any, size: Any, stride: Any, *, dtype: Any = None, *
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """The places in a tensor of `shape` of positions in its flat form, one tensor a dim."""
+    """Return the places in a tensor of `shape` of positions in its flat form, one tensor a dim."""
     if indices._v.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if not isinstance(shape, (int, tuple, list, str)):

@@ -12,7 +12,7 @@ from .registry import composes
 
 
 def by_number(name: str) -> Op:
-    """An arithmetic op whose other operand is a number, which C++ does not make a tensor."""
+    """Return an arithmetic op whose other operand is a number, which C++ does not make a tensor."""
     op = TABLE[name]
     return Op(op.fn, name=name, backward=f"{camel(name)}Backward1")
 

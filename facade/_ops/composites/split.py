@@ -14,7 +14,7 @@ def split(
 
 
 def method_of(pieces: Callable[..., Any]) -> Callable[..., Any]:
-    """The method.
+    """Return the method.
 
     Args:
       pieces: what the op table gives for it.

@@ -111,7 +111,7 @@ def _check(a: Any, b: Any, left: Dims, right: Dims) -> None:
 
 @cache
 def _contraction(left: Dims, right: Dims) -> Any:
-    """The product over these dims, before it is given its shape."""
+    """Return the product over these dims, before it is given its shape."""
 
     def composed(a: Any, b: Any) -> Any:
         x, y = a, b

@@ -37,7 +37,7 @@ def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:  # fmt: skip
-    """The distinct elements (or slices along `dim`) in order, with inverse and counts if asked.
+    """Return the distinct elements (or slices) in order, with inverse and counts if asked.
 
     A result of what requires grad requires grad, as in PyTorch, where backward raises.
     """
@@ -56,7 +56,7 @@ def unique(
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements (or slices along `dim`) without immediate repetitions."""
+    """Return the elements (or slices along `dim`) without immediate repetitions."""
     _refuse_complex(input, dim)
     refuse_in_vmap("unique_consecutive", input)
     x = held(input)
@@ -99,7 +99,7 @@ def _need_slices(x: Any, dim: int) -> None:
 
 
 def _unique(input: Any, sorted: bool = True, return_inverse: bool = False) -> Any:
-    """The distinct elements, and where each element is among them (empty if not asked)."""
+    """Return the distinct elements, and where each element is among them (empty if not asked)."""
     found = _unique2(input, sorted, name="_unique")
     return found[0], _integers(found[1] if return_inverse else [])
 
@@ -136,7 +136,7 @@ def _without_derivative(name: str) -> Op:
 
 
 def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> Any:
-    """The values, as data; with a history that backward refuses if `input` has one.
+    """Return the values, as data; with a history that backward refuses if `input` has one.
 
     Raises:
       NotImplementedError: if `input` has a tangent.

@@ -26,7 +26,7 @@ _INVALID = (
 def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Any:
-    """A vector with a copy of the bytes of `buffer`, taken for elements of `dtype`.
+    """Return a vector with a copy of the bytes of `buffer`, taken for elements of `dtype`.
 
     Args:
       buffer: an object with Python's buffer protocol.
@@ -94,7 +94,7 @@ class _Capsule:
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
-    """A tensor of another library's tensor.
+    """Return a tensor of another library's tensor.
 
     A JAX array is held as it is, a leafax tensor shared; of anything else, and of capsules, the
     memory is copied.
@@ -142,7 +142,7 @@ def _taken(x: Any, copy: bool | None) -> Any:
 
 
 def to_dlpack(data: Any) -> Any:
-    """A DLPack capsule of the tensor's memory; runs the program."""
+    """Return a DLPack capsule of the tensor's memory; runs the program."""
     if not isinstance(data, Handle):
         raise TypeError(
             f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {name_of_type(data)}"

@@ -53,7 +53,7 @@ ones = _filled("ones")
 
 @takes_out("resized")
 def empty(*size: Any, memory_format: Any = None, **kwargs: Any) -> Any:
-    """A tensor whose values mean nothing: zeros, or NaN (see `utils.deterministic`)."""
+    """Return a tensor whose values mean nothing: zeros, or NaN (see `utils.deterministic`)."""
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
     size = size_of((kwargs.pop("size"),) if "size" in kwargs else size, "empty")
@@ -72,7 +72,7 @@ def full(
     size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False,
     device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """A tensor of `size` filled with a number; its dtype follows the number's kind."""
+    """Return a tensor of `size` filled with a number; its dtype follows the number's kind."""
     if isinstance(fill_value, Handle):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
     need_shape("full", size)
@@ -242,7 +242,7 @@ def randperm(
     n: int, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """The numbers 0 to n - 1 in random order, int64 by default."""
+    """Return the numbers 0 to n - 1 in random order, int64 by default."""
     np_dtype = int64.np if dtype is None else numpy_dtype(dtype, "randperm")
     n = operator.index(n) if isinstance(n, Handle) else n
     return finish(
@@ -289,5 +289,5 @@ full_like, rand_like, randn_like, randint_like = (
 
 
 def scalar_tensor(value: Any, *, dtype: Any = None, **kwargs: Any) -> Any:
-    """A 0-dim tensor, float by default."""
+    """Return a 0-dim tensor, float by default."""
     return full((), value, dtype=dtype or of(default_float()), **kwargs)

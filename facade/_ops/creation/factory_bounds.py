@@ -11,7 +11,7 @@ from ..._core.handle import Handle
 
 
 def _scalars(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
-    """The ends and the number of steps of `linspace` and `logspace`."""
+    """Return the ends and the number of steps of `linspace` and `logspace`."""
     dims = [x.dim() if isinstance(x, Handle) else None for x in (start, end)]
     if any(dims):
         told = [
@@ -32,7 +32,7 @@ def _scalar(x: Any) -> Any:
 
 
 def _index(x: Any) -> int:
-    """An int of 64 bits, for which a tensor may stand."""
+    """Return an int of 64 bits, for which a tensor may stand."""
     found = operator.index(x)
     need_int64(found)
     return found

@@ -1,4 +1,4 @@
-"""What functions that make tensors have in common: `out=`, and where a table's op knows no tensors.
+"""Common parts of factories: `out=`, and ops of the table that take no tensors.
 
 With `out=` a factory makes numbers of that tensor's dtype and writes them into it, so the dtype
 that it would have chosen by itself does not matter.
@@ -33,7 +33,7 @@ _RANDOM = frozenset({"rand", "randn", "randint", "randperm"})
 
 
 def takes_out(fits: str = "shape") -> Callable[[Factory], Factory]:
-    """Let a factory write into `out=`.
+    """Make a factory take `out=`.
 
     Args:
       fits: "shape" if `out` gets the result's shape, "count" if it keeps its own where that has
@@ -104,7 +104,7 @@ _FILLED = {"zeros": 0, "ones": 1, "full": None}
 
 
 def _number(name: str, args: Any, kwargs: Any) -> Any:
-    """What one of `_FILLED` fills with."""
+    """Return what one of `_FILLED` fills with."""
     if name != "full":
         return _FILLED[name]
     value = kwargs["fill_value"] if "fill_value" in kwargs else args[1]
@@ -142,7 +142,7 @@ def _make_room(name: str, fits: str, out: Any, result: Any) -> None:
 
 
 def placed(function: Factory, out: bool = False) -> Factory:
-    """A function of the table that makes a tensor, with `device=`, `requires_grad=` and kin.
+    """Return a function of the table that makes a tensor, with `device=`, `requires_grad=` and kin.
 
     Args:
       out: whether it takes `out=`, whose dtype is then that of the result.

@@ -1,4 +1,4 @@
-"""What memory holds that nothing was written to: zeros, or under deterministic algorithms NaN."""
+"""Values of memory that nothing was written to: zeros, or NaN under deterministic algorithms."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ fill_uninitialized_memory = [True]  # `torch.utils.deterministic`'s switch
 
 
 def fills() -> bool:
-    """Whether new memory is filled with what shows that it was read too early."""
+    """Tell whether new memory is filled with what shows that it was read too early."""
     return deterministic[0] and fill_uninitialized_memory[0]
 
 
 def filler(dtype: np.dtype) -> Any:
-    """What new memory of a dtype is filled with: NaN, or the largest integer."""
+    """Return what new memory of a dtype is filled with: NaN, or the largest integer."""
     if dtype.kind == "b":
         return True
     return int(np.iinfo(dtype).max) if dtype.kind in "iu" else float("nan")

@@ -24,7 +24,7 @@ def numpy_dtype(dtype: Any, function: str = "empty") -> np.dtype:
 
 
 def finish(out: Any, requires_grad: bool, device: Any) -> Any:
-    """A new tensor where it was asked for, and as a leaf if it requires grad."""
+    """Return a new tensor where it was asked for, and as a leaf if it requires grad."""
     if transformation() is not None and out._trace is not None and out._trace.inside is None:
         array = out.jax()  # it was recorded outside, since nothing had been in there before
         out = from_array(array)
@@ -34,7 +34,7 @@ def finish(out: Any, requires_grad: bool, device: Any) -> Any:
 
 
 def wrap(array: Any, requires_grad: bool = False) -> Any:
-    """A tensor on a JAX array, which it holds without a copy."""
+    """Return a tensor on a JAX array, which it holds without a copy."""
     return from_array(array, requires_grad=requires_grad, inference=local.mode.inference)
 
 
@@ -45,7 +45,7 @@ def as_leaf(out: Any) -> Any:
 
 
 def from_numpy(array: np.ndarray) -> Any:
-    """A tensor with the data of a NumPy array, copied to the device.
+    """Return a tensor with the data of a NumPy array, copied to the device.
 
     PyTorch shares the memory; arrays of JAX are immutable, so here later writes to `array` are
     not seen.
@@ -103,7 +103,7 @@ def warn_of_readonly(array: np.ndarray) -> None:
 
 
 def lay_out_as_array(array: np.ndarray, made: Any) -> Any:
-    """Let a copy of an array lie in memory as the array does, if it does so without gaps."""
+    """Lay a copy of an array out in memory as the array is, if that has no gaps."""
     if array.flags.c_contiguous or not array.size:
         return made
     order = sorted(range(array.ndim), key=lambda d: (-array.strides[d], d))

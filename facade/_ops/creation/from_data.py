@@ -52,7 +52,7 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Any:
-    """A new leaf with a copy of `data`.
+    """Return a new leaf with a copy of `data`.
 
     Args:
       data: number, nested sequence, NumPy array, JAX array or tensor.
@@ -76,7 +76,7 @@ def tensor(
 
 
 def copied(data: Any, dtype: Any, device: Any, requires_grad: bool, said: str) -> Any:
-    """A new leaf with the values of a tensor, with a word on what the caller meant.
+    """Return a new leaf with the values of a tensor, with a word on what the caller meant.
 
     Args:
       said: what the warning calls the function.

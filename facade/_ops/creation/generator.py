@@ -36,7 +36,7 @@ _STATE_BYTES = 16
 
 
 class _Given(threading.local):
-    """Where a generator takes its keys from in this thread, while that is somewhere else."""
+    """Hold where a generator takes its keys from in this thread, if not from its state."""
 
     source: tuple[Any, Callable[[], Any]] | None = None
 
@@ -45,7 +45,7 @@ _given = _Given()
 
 
 def _lost(state: Any) -> bool:
-    """Whether the program that would have computed the state was given up."""
+    """Tell whether the program that would have computed the state was given up."""
     if state is None or state._array is not None or state._trace is None:
         return False
     return bool(state._trace.done)
@@ -76,7 +76,7 @@ class Generator:
 
     @property
     def _state(self) -> Any:
-        """The state's tensor; made at the first use, so that importing starts no backend."""
+        """Return the state's tensor; made at the first use, so that importing starts no backend."""
         if self._held is None:
             signed = np.array([self._seed], np.uint64).astype(np.int64)[0]
             if is_confined():
@@ -106,11 +106,11 @@ class Generator:
         return seed
 
     def initial_seed(self) -> int:
-        """The seed that the sequence began with."""
+        """Return the seed that the sequence began with."""
         return self._seed
 
     def get_state(self) -> Any:
-        """The state, to be given to `set_state`: a tensor of bytes, as in PyTorch."""
+        """Return the state, to be given to `set_state`: a tensor of bytes, as in PyTorch."""
         return self._state.clone().view(uint8)
 
     def set_state(self, state: Any) -> Generator:
@@ -135,7 +135,7 @@ class Generator:
         return self
 
     def place(self) -> tuple[Any, int, int]:
-        """Where the sequence is, for `go_back`; no value is read."""
+        """Return the place in the sequence, for `go_back`; no value is read."""
         return self._state, self._seed, self._drawn
 
     def go_back(self, place: tuple[Any, int, int]) -> None:
@@ -244,17 +244,17 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The default generator's seed."""
+    """Return the default generator's seed."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Any:
-    """The default generator's state."""
+    """Return the default generator's state."""
     return default_generator.get_state()
 
 
 def set_rng_state(state: Any) -> None:
-    """Let the default generator go on from `state`."""
+    """Make the default generator go on from `state`."""
     default_generator.set_state(state)
 
 

@@ -33,7 +33,7 @@ def legacy_tensor(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 
 def of_class(made: Any, cls: type) -> Any:
-    """A tensor that nobody else holds, as one of a class derived from `Tensor`."""
+    """Return a tensor that nobody else holds, as one of a class derived from `Tensor`."""
     try:
         made.__class__ = cls
     except TypeError:  # `__slots__` of the class's own lie in memory behind those of `Tensor`
@@ -48,7 +48,7 @@ def of_class(made: Any, cls: type) -> Any:
 
 
 def make(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any, device: Any, said: str) -> Any:
-    """What the old constructors make of their arguments, in one dtype.
+    """Make what the old constructors make of their arguments, in one dtype.
 
     Args:
       said: `"Tensor"` for the constructor of tensors, `"new"` for the method.
@@ -84,7 +84,7 @@ def make(args: tuple[Any, ...], kwargs: dict[str, Any], dtype: Any, device: Any,
 
 
 def _of_storage(store: Any, dtype: Any) -> Any:
-    """A tensor on the memory of a storage."""
+    """Return a tensor on the memory of a storage."""
     made = zeros(0, dtype=dtype)
     if isinstance(store, TypedStorage) and store.dtype != made.dtype:
         want, have = (scalar_name(d.np) for d in (made.dtype, store.dtype))

@@ -17,7 +17,7 @@ def empty_strided(
     size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """A tensor with these strides, whose values mean nothing (zeros here)."""
+    """Return a tensor with these strides, whose values mean nothing (zeros here)."""
     size, stride = size_of((tuple(size),), "empty_strided"), tuple(stride)
     if len(size) != len(stride):
         raise RuntimeError(
@@ -45,7 +45,7 @@ def empty_strided(
 
 
 def empty_permuted(size: Any, physical_layout: Any, **kwargs: Any) -> Any:
-    """A tensor whose dims lie in memory in this order, outermost first; zeros here."""
+    """Return a tensor whose dims lie in memory in this order, outermost first; zeros here."""
     size, order = tuple(size), tuple(physical_layout)
     if len(size) != len(order):
         raise RuntimeError(

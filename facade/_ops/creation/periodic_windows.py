@@ -29,7 +29,7 @@ def _options(np_dtype: Any, layout: Any) -> str:
 
 
 def _c_name(np_dtype: Any) -> str:
-    """A dtype as C++ prints it."""
+    """Return a dtype as C++ prints it."""
     return {
         "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int",
         "int32": "int", "int64": "long int",
@@ -40,7 +40,7 @@ def _window(
     name: str, length: int, periodic: bool, dtype: Any, layout: Any, values: Callable[..., Any],
     requires_grad: bool, device: Any,
 ) -> Any:  # fmt: skip
-    """A window of `length` points; a periodic one is the symmetric one of one more, cut."""
+    """Return a window of `length` points; a periodic one is the symmetric one of one more, cut."""
     np_dtype = None if dtype is None else numpy_dtype(dtype, name)
     length = length if isinstance(length, (int, float)) else operator.index(length)
     if layout is not None and "sparse" in str(layout):
@@ -106,7 +106,7 @@ def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
-    """A triangle."""
+    """Return a triangle."""
     rest = (dtype, layout, lambda t, last: 1 - np.abs(2 * t / last - 1), requires_grad, device)
     return _window("bartlett_window", window_length, periodic, *rest)
 
@@ -115,7 +115,7 @@ def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None,
     layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
-    """The Kaiser window, steeper for larger `beta`."""
+    """Return the Kaiser window, steeper for larger `beta`."""
 
     def values(t: np.ndarray, last: int) -> Any:
         inside = np.maximum(1 - (2 * t / last - 1) ** 2, 0)

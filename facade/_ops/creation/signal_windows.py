@@ -20,7 +20,7 @@ def _window(
     name: str, M: int, sym: bool, dtype: Any, options: dict[str, Any],  # noqa: N803
     values: Callable[[np.ndarray, int], np.ndarray], weighs_one: bool = False,
 ) -> Any:  # fmt: skip
-    """A window of `M` points of a function of positions and the last position.
+    """Return a window of `M` points of a function of positions and the last position.
 
     Args:
       weighs_one: also a single point has the function's value, not 1.
@@ -67,7 +67,7 @@ def general_cosine(
     dtype: Any = None,
     **options: Any,  # noqa: N803
 ) -> Any:
-    """A sum of cosines with weights `a`, of alternating sign."""
+    """Return a sum of cosines with weights `a`, of alternating sign."""
     _check("general_cosine", M, numpy_dtype(dtype), options.get("layout"))
     if not isinstance(a, Iterable):
         raise TypeError("Coefficients must be a list/tuple")
@@ -92,29 +92,29 @@ def general_hamming(
 
 
 def hamming(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
-    """The Hamming window."""
+    """Return the Hamming window."""
     return general_hamming(M, sym=sym, dtype=dtype, **options)
 
 
 def hann(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
-    """The Hann window."""
+    """Return the Hann window."""
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, **options)
 
 
 def blackman(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
-    """The Blackman window."""
+    """Return the Blackman window."""
     _check("blackman", M, numpy_dtype(dtype), options.get("layout"))
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, **options)
 
 
 def nuttall(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
-    """The Nuttall window."""
+    """Return the Nuttall window."""
     weights = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
     return general_cosine(M, a=weights, sym=sym, dtype=dtype, **options)
 
 
 def bartlett(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Any:  # noqa: N803
-    """A triangle with zeros at its ends."""
+    """Return a triangle with zeros at its ends."""
     return _window("bartlett", M, sym, dtype, options, lambda t, n: 1 - np.abs(2 * t / n - 1))
 
 
@@ -147,7 +147,7 @@ def gaussian(
     dtype: Any = None,
     **options: Any,  # noqa: N803
 ) -> Any:
-    """A normal density, 1 in the middle."""
+    """Return a normal density, 1 in the middle."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     return _window(
@@ -163,7 +163,7 @@ def kaiser(
     dtype: Any = None,
     **options: Any,  # noqa: N803
 ) -> Any:
-    """The Kaiser window."""
+    """Return the Kaiser window."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     return _window("kaiser", M, sym, dtype, options, lambda t, n: np.i0(

@@ -59,13 +59,13 @@ class UntypedStorage:
         self._tensor = tensor if isinstance(tensor, Handle) else _bytes(tensor, device)
 
     def data_ptr(self) -> int:
-        """A number that stands for the memory; 0 if it has no bytes."""
+        """Return a number that stands for the memory; 0 if it has no bytes."""
         return start_of(self._tensor) if self.nbytes() else 0
 
     _cdata = property(data_ptr)
 
     def nbytes(self) -> int:
-        """How many bytes it has."""
+        """Return the number of bytes."""
         return storage_bytes(self._tensor)
 
     __len__ = size = nbytes
@@ -76,7 +76,7 @@ class UntypedStorage:
 
     @property
     def device(self) -> device:
-        """Where it is."""
+        """Return the device of the memory."""
         return self._tensor.device  # type: ignore[no-any-return]
 
     def __eq__(self, other: object) -> bool:
@@ -86,7 +86,7 @@ class UntypedStorage:
         return hash(self.data_ptr())
 
     def whole(self, kind: dtype) -> Any:
-        """All of it that makes elements of a dtype, as a vector that shares the memory."""
+        """Return all of it that makes elements of a dtype, as a vector that shares the memory."""
         store, trace = storage_of(self._tensor), local.trace
         value = enter(store.cell, trace)
         out = make(tag(trace, value, resting(value.aval, strides=value.strides)), trace)
@@ -100,7 +100,7 @@ class UntypedStorage:
         return flat[: whole // flat.itemsize].view(kind)
 
     def _elements(self) -> Any:
-        """What it is counted in, as a vector; writes to it do not count as those of a tensor."""
+        """Return its elements as a vector; writes to it do not count as those of a tensor."""
         return self.whole(uint8).data
 
     def fill_(self, value: Any) -> Any:
@@ -114,15 +114,15 @@ class UntypedStorage:
         return self
 
     def clone(self) -> Any:
-        """A copy of it."""
+        """Return a copy of it."""
         return type(self)(self._elements().clone())
 
     def cpu(self) -> Any:
-        """The same where it is on the processor already, else a copy there."""
+        """Return the same where it is on the processor already, else a copy there."""
         return self if self.device.type == "cpu" else type(self)(self._elements().cpu())
 
     def resizable(self) -> bool:
-        """Whether it may grow: JAX's arrays are replaced by larger ones."""
+        """Tell whether it may grow: JAX's arrays are replaced by larger ones."""
         return True
 
     def is_pinned(self, device: Any = None) -> bool:
@@ -134,7 +134,7 @@ class UntypedStorage:
         return False
 
     def __getitem__(self, index: Any) -> Any:
-        """A byte as a number; runs the program."""
+        """Return a byte as a number; runs the program."""
         if not isinstance(index, int):
             raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
         index += len(self) if index < 0 else 0
@@ -169,21 +169,21 @@ class TypedStorage(UntypedStorage):
 
     @property
     def dtype(self) -> Any:
-        """What an element is."""
+        """Return the dtype of an element."""
         return self._tensor.dtype
 
     def element_size(self) -> int:
-        """Bytes of one element."""
+        """Return the bytes of one element."""
         return self._tensor.itemsize  # type: ignore[no-any-return]
 
     def size(self) -> int:
-        """How many elements it has."""
+        """Return the number of elements."""
         return self.nbytes() // self.element_size()
 
     __len__ = size
 
     def untyped(self) -> UntypedStorage:
-        """The same memory, counted in bytes."""
+        """Return the same memory, counted in bytes."""
         return UntypedStorage(self._tensor)
 
     def tolist(self) -> list[Any]:
@@ -194,7 +194,7 @@ class TypedStorage(UntypedStorage):
         return self.whole(self.dtype).data
 
     def __getitem__(self, index: Any) -> Any:
-        """An element as a Python number; runs the program."""
+        """Return an element as a Python number; runs the program."""
         return self._elements()[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -214,7 +214,7 @@ class TypedStorage(UntypedStorage):
 
 
 def untyped_storage(self: Any) -> UntypedStorage:
-    """The tensor's memory, which its views share."""
+    """Return the tensor's memory, which its views share."""
     refuse_in_vmap("storage", self)
     return UntypedStorage(self)
 
@@ -224,7 +224,7 @@ def _typed_storage(self: Any) -> TypedStorage:
 
 
 def storage(self: Any) -> TypedStorage:
-    """The tensor's memory as elements, which its views share; PyTorch deprecates it."""
+    """Return the tensor's memory as elements, which its views share; PyTorch deprecates it."""
     global _warned
     refuse_in_vmap("storage", self)
     if not _warned:
@@ -240,7 +240,7 @@ def storage(self: Any) -> TypedStorage:
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether `obj` is the memory of a tensor."""
+    """Tell whether `obj` is the memory of a tensor."""
     return isinstance(obj, UntypedStorage)
 
 

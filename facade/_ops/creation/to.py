@@ -26,7 +26,7 @@ from ..._tracing.record import apply
 
 
 def copied_as(t: Any, dtype: Any, memory_format: Any = None) -> Any:
-    """A copy of another dtype or in a memory format."""
+    """Return a copy of another dtype or in a memory format."""
     if memory_format is None:
         out = apply(TABLE["_to_copy"], t, dtype)
     else:
@@ -57,7 +57,7 @@ _KINDS: dict[str, Any] = {
 
 
 def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `to` by name.
+    """Return the arguments of `to` by name.
 
     Raises:
       TypeError: PyTorch's, if they suit none of its signatures.
@@ -80,7 +80,7 @@ def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def to(t: Any, *args: Any, **kwargs: Any) -> Any:
-    """A tensor of another dtype or on another device; itself if it is so already.
+    """Return a tensor of another dtype or on another device; itself if it is so already.
 
     Called as `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`, each with
     `non_blocking` (nothing here ever blocks), `copy` and `memory_format`.

@@ -28,7 +28,7 @@ def let_rest(tensors: Iterable[Any], reason: str) -> None:
 
 
 def array_of(t: Any) -> Any:
-    """The JAX array that holds all of a tensor at rest, lying row by row; None for others."""
+    """Return the JAX array that is all of a tensor at rest, row by row; None for others."""
     v = t._v
     if t._array is None or t._shares or t._stale is not None or t._duals:
         return None
@@ -38,7 +38,7 @@ def array_of(t: Any) -> Any:
 
 
 def values_of(t: Any) -> Any:
-    """A tensor with the array of `t`, which shares nothing else with it; None unless at rest."""
+    """Make a tensor on the array of `t` that shares nothing else; None unless `t` is at rest."""
     if not isinstance(t, Handle) or "_v" not in t.__dict__:  # an uninitialized one has none
         return None
     array = array_of(t)
@@ -46,7 +46,7 @@ def values_of(t: Any) -> Any:
 
 
 def copy_of(t: Any) -> Any:
-    """A tensor with these values in memory of its own, without history."""
+    """Return a tensor with these values in memory of its own, without history."""
     array = array_of(t)
     if array is None:
         return t.data.clone()
@@ -78,6 +78,6 @@ def write_at_once(t: Any, source: Any) -> bool:
 
 
 def _apart(array: Any) -> Any:
-    """The values in other memory: arrays held twice could not be donated."""
+    """Return the values in other memory: arrays held twice could not be donated."""
     with jax.enable_x64(True):
         return jax.device_put(array, array.sharding if array.committed else None, may_alias=False)

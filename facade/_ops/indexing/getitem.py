@@ -166,13 +166,13 @@ def _as_tensor(value: Any, like: Any) -> Any:
 
 
 def _without_ones(value: Any) -> tuple[int, ...]:
-    """The shape without the ones that it begins with."""
+    """Return the shape without the ones that it begins with."""
     shape = tuple(value.shape)
     return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
 
 
 def _whole(x: Any) -> int:
-    """A bound or the step of a slice as an int."""
+    """Return a bound or the step of a slice as an int."""
     if type(x) is int:
         return x
     if not hasattr(x, "__index__"):
@@ -181,7 +181,7 @@ def _whole(x: Any) -> int:
 
 
 def _bound(x: int, size: int) -> int:
-    """A bound of a slice, counted from the front."""
+    """Return a bound of a slice, counted from the front."""
     return min(max(x + size if x < 0 else x, 0), size)
 
 
@@ -230,7 +230,7 @@ def _select(out: Any, dim: int, k: int, place: int) -> Any:
 
 
 def _slice(out: Any, dim: int, k: slice, may_skip: bool = True) -> Any:
-    """A slice along one dim; `out` itself where it `may_skip` a slice that leaves nothing out."""
+    """Take a slice along one dim; `out` itself if it `may_skip` a slice that leaves nothing out."""
     size = out.shape[dim]
     step = 1 if k.step is None else _whole(k.step)
     if step == 0:

@@ -18,14 +18,14 @@ ALL = slice(None)  # for a dim that an ellipsis stands for
 
 
 def _dims_of(k: Any) -> int:
-    """How many dims PyTorch counts for a key: it looks only at tensors whether they are masks."""
+    """Count the dims of a key as PyTorch does, which takes only tensors for masks."""
     if isinstance(k, Handle):
         return k.dim() if marks(k) else 1
     return 0 if k is None or k is Ellipsis or k is True or k is False else 1
 
 
 def normalise(self: Any, index: Any) -> tuple[list[Any], list[int]]:
-    """The index as a list without Ellipsis; sequences and arrays as tensors.
+    """Return the index as a list without Ellipsis; sequences and arrays as tensors.
 
     Returns:
       the keys, and the place in the index that each comes from.
@@ -54,7 +54,7 @@ def normalise(self: Any, index: Any) -> tuple[list[Any], list[int]]:
 
 
 def _expanded(keys: list[Any], missing: int) -> tuple[list[Any], list[int]]:
-    """The keys with slices for the dims that an ellipsis stands for, and where they come from.
+    """Replace an ellipsis by the slices that it stands for, and tell where keys come from.
 
     PyTorch counts the missing dims for each ellipsis, so that behind a second one none is left.
     """
@@ -83,7 +83,7 @@ _NOT_A_TUPLE = (
 
 
 def _nested(k: Any) -> bool:
-    """Whether a list with this in it is read as a tuple of indices."""
+    """Tell whether a list with this in it is read as a tuple of indices."""
     return (
         k is None
         or k is Ellipsis
@@ -120,7 +120,7 @@ def _key(k: Any) -> Any:
 
 
 def without_masks(keys: Sequence[Any], places: Sequence[int]) -> tuple[list[Any], list[int]]:
-    """The keys with whole slices in place of tensors: what is left are views."""
+    """Return the keys with whole slices in place of tensors: what is left are views."""
     found: list[Any] = []
     at: list[int] = []
     for k, place in zip(keys, places, strict=True):

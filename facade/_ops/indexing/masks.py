@@ -45,7 +45,7 @@ def _refuse_examples(mask: Any, target: Any = None) -> None:
 
 
 def places_of(out: Any, keys: Sequence[Any]) -> tuple[Any, ...]:
-    """The keys, one a dim, with the positions where they are True in place of masks.
+    """Return the keys, one a dim, with the positions where they are True in place of masks.
 
     What these are only the data can tell. Nothing is returned where no key is a mask.
     """
@@ -100,7 +100,7 @@ _FEW = 4
 
 
 def _held_at_line(x: Any) -> np.ndarray:
-    """What a tensor holds that is not zero in a few places or in many.
+    """Return the value of a tensor that is not zero in a few places or in many.
 
     Each count makes another program of what follows. Where there are many, what was recorded so
     far runs by itself: it is the same program at each.
@@ -115,7 +115,7 @@ def _held_at_line(x: Any) -> np.ndarray:
 
 
 def nonzero(input: Any, *, as_tuple: bool = False, out: Any = None) -> Any:
-    """Where `input` is not zero, `(n, input.dim())` int64, or one index tensor a dimension.
+    """Return the indices of elements that are not zero, `(n, input.dim())`, or one tensor a dim.
 
     The number of results depends on the data, so this runs the program.
     """

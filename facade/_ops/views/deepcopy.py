@@ -30,7 +30,7 @@ def copied(t: Any, memo: dict[Any, Any]) -> Any:
 
 
 def placed(flat: Any, dtype: Any, offset: int, shape: Any, strides: Any) -> Any:
-    """A tensor that is no view of `flat`, in its memory."""
+    """Return a tensor that is no view of `flat`, in its memory."""
     if flat.dtype is not dtype:
         flat = UntypedStorage(flat).whole(dtype)
     with no_grad():

@@ -36,7 +36,7 @@ _NODES = {
 
 
 def methods() -> dict[str, Callable[..., Any]]:
-    """The methods by name."""
+    """Return the methods by name."""
     names = ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze", "as_strided")
     return {f"{name}_": _method(name) for name in names}
 

@@ -44,7 +44,7 @@ def _copying(name: str) -> Callable[..., Any]:
 
 
 def _takes_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether `view` is asked for the same memory as another dtype."""
+    """Tell whether `view` is asked for the same memory as another dtype."""
     asked = args[1] if len(args) == 2 else kwargs.get("dtype")
     return isinstance(asked, (dtype, type))
 

@@ -51,7 +51,7 @@ def view_of(shaped: Any) -> Any:
 
 
 def view_dtype(t: Any, dtype: dtype_class) -> Any:
-    """The bytes of `t` as another dtype; not differentiable, as PyTorch has it.
+    """Return the bytes of `t` as another dtype; not differentiable, as PyTorch has it.
 
     It is an inference tensor in inference mode, and only there, whatever `t` is.
 
@@ -84,7 +84,7 @@ def view_dtype(t: Any, dtype: dtype_class) -> Any:
 
 
 def _bytes_lens(lens: Lens) -> Lens | None:
-    """The lens of a bool tensor that sees its bytes, where other numbers are seen as bools."""
+    """Make the lens of a bool tensor that sees its bytes, where other numbers are seen as bools."""
     for k in reversed(range(len(lens))):
         op, args, kwargs = lens[k]
         if op is _VIEW:

@@ -23,7 +23,7 @@ _SYMBOLIC = frozenset({
 def view_func(
     self: Any, new_base: Any, symint_visitor_fn: Any = None, tensor_visitor_fn: Any = None
 ) -> Any:
-    """The view of `new_base` that this tensor is of its base.
+    """Return the view of `new_base` that this tensor is of its base.
 
     Args:
       new_base: laid out as the base is: same shape, strides and size of the storage.
@@ -74,7 +74,7 @@ def view_func_unsafe(
 
 
 def rev_view_func_unsafe(self: Any, new_view: Any) -> Any:
-    """A tensor laid out as the base of this view is, on the memory of `new_view`.
+    """Return a tensor laid out as the base of this view is, on the memory of `new_view`.
 
     Raises:
       RuntimeError: for a view that is made anew by `as_strided` alone.

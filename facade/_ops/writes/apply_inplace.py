@@ -70,13 +70,13 @@ def check_inplace(t: Any, tracked: bool | None = None) -> None:
 
 
 def frozen(t: Any) -> bool:
-    """Whether `t` is an inference tensor, which may not be written to in this mode."""
+    """Tell whether `t` is an inference tensor, which may not be written to in this mode."""
     return bool(t._v.inference and not local.mode.inference and not t._counts)
 
 
 @contextmanager
 def written_anyway() -> Iterator[None]:
-    """A write to an inference tensor outside of its mode: PyTorch writes, and raises then."""
+    """Write to an inference tensor outside of its mode: PyTorch writes, and raises then."""
     with within(Mode.of(False, True, local.mode.autocast)):
         yield
     raise RuntimeError(
@@ -215,7 +215,7 @@ def _saved_first(op: Op, t: Any, before: Any, args: Any, kwargs: Any) -> None:
 
 @cache
 def _asking(op: Op) -> Op:
-    """An op that says what the in-place variant says of its arguments, and writes nothing."""
+    """Make an op that checks arguments as the in-place variant does, and writes nothing."""
     fn = inplace_of(op).fn
     return Op(fn, name=op.name, namespace=op.namespace, random=op.random, numbers=op.numbers)
 
@@ -236,21 +236,21 @@ def _check_dtypes(op: Op, before: Any, args: Any, kwargs: Any) -> None:
 
 
 def _plainly(op: Op, t: Any, before: Any, args: Any, kwargs: Any) -> Value:
-    """What the write makes of `t`, without autograd."""
+    """Return what the write makes of `t`, without autograd."""
     call = inplace_of(op), (*before, t, *args), kwargs
     value = without_grad(lambda: record(*call)[0].value)
     return alias(local.trace, value, plain_kind(value))
 
 
 def _unasked(op: Op, t: Any, args: Any) -> bool:
-    """Whether all operands are inference tensors, so that autograd is not asked."""
+    """Tell whether all operands are inference tensors, so that autograd is not asked."""
     if not frozen(t) or op.name in WRAPS and any(not isinstance(a, Handle) for a in args):
         return False
     return all(a._v.inference for a in args if isinstance(a, Handle))  # type: ignore[attr-defined]
 
 
 def _wants(t: Any, args: Any, kwargs: Any) -> bool:
-    """Whether an operand requires grad."""
+    """Tell whether an operand requires grad."""
     if t._tracked:
         return True
     for a in (*args, *kwargs.values()):

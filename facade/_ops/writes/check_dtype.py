@@ -1,4 +1,4 @@
-"""Which dtypes `out=` may have, and what PyTorch says of the others."""
+"""Dtypes that `out=` may have, and PyTorch's errors for the others."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _check_fft(op: Op, have: Any, want: Any) -> None:
 
 
 def check_joined(out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """What `cat` asks of `out=` before it asks whether the tensors fit together."""
+    """Check what `cat` asks of `out=` before it asks whether the tensors fit together."""
     tensors = list(tensors_in((args, kwargs)))
     dim = next((x for x in (*args, *kwargs.values()) if isinstance(x, int)), 0)
     if tensors and all(t.dim() for t in tensors) and -tensors[0].dim() <= dim < tensors[0].dim():
@@ -243,7 +243,7 @@ def check_type(op: Op, result: Any, out: Any, operands: Any, part: int = 0) -> N
 
 
 def other_type(want: Any, have: Any) -> RuntimeError:
-    """What kernels say that write into tensors of one dtype alone."""
+    """Return what kernels say that write into tensors of one dtype alone."""
     return RuntimeError(
         f"Expected out tensor to have dtype {cpp_name(want)}, but got {cpp_name(have)} instead"
     )
@@ -254,7 +254,7 @@ IN_ITS_DTYPE = frozenset({"sum", "prod", "cumsum", "cumprod", "mean", "nansum"})
 
 
 def in_its_dtype(op: Op, args: Any, kwargs: dict[str, Any], out: Any) -> dict[str, Any]:
-    """The keywords of a reduction into `out`, with the dtype that it computes in.
+    """Return the keywords of a reduction into `out`, with the dtype that it computes in.
 
     Raises:
       RuntimeError: if another dtype was asked for.

@@ -1,4 +1,4 @@
-"""What `out=` must be for a function, and what PyTorch calls the function where it is not."""
+"""Kinds of `out=` that functions take, and PyTorch's errors for others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLACES = {"sort": 3, "linalg.svd": 3}
 
 @cache
 def said(op: Op) -> str:
-    """What PyTorch's parser calls a function: `linalg_inv`, `special_erfcx`, `max`."""
+    """Return what PyTorch's parser calls a function: `linalg_inv`, `special_erfcx`, `max`."""
     if op.name == "logsigmoid":
         return "log_sigmoid"
     name = op.qualified.removesuffix(".dim").removeprefix("nn.functional.")
@@ -28,14 +28,14 @@ def said(op: Op) -> str:
 
 @cache
 def results(op: Op) -> int:
-    """How many tensors a function with a named result returns; 0 for all others."""
+    """Return how many tensors a function with a named result returns; 0 for all others."""
     cls = op.fn.__globals__.get(str(op.fn.__annotations__.get("return")))
     return len(getattr(cls, "_fields", ())) if isinstance(cls, type) else 0
 
 
 @cache
 def place(op: Op) -> int:
-    """Where `out` stands among PyTorch's parameters of a function."""
+    """Return the position of `out` among PyTorch's parameters of a function."""
     return _PLACES.get(op.qualified, len(op.parameters))
 
 
@@ -85,7 +85,7 @@ def check_tensor(op: Op, out: Any) -> None:
 
 @cache
 def written(cls: type) -> type:
-    """The class of named results that were written into `out=`: `max_out` for `max`."""
+    """Return the class of named results that were written into `out=`: `max_out` for `max`."""
     name = getattr(cls, "_torch_name", cls.__name__) + "_out"
     made: type = shown_as(name)(namedtuple(name, cls._fields))  # type: ignore[attr-defined]
     return made

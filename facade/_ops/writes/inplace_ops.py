@@ -44,7 +44,7 @@ _BITS = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})
 
 @cache
 def inplace_of(op: Op) -> Op:
-    """The in-place variant of an op: the result takes the first input's shape and dtype."""
+    """Return the in-place variant of an op: the result takes the first input's shape and dtype."""
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         if op.inplace_check is not None:

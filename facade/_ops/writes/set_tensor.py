@@ -41,7 +41,7 @@ _EMPTY = Op(_nothing, name="set_", backward="NotImplemented", overwrites=True)
 def set_(
     self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
 ) -> Any:
-    """Let this tensor share the memory of `source`, with its shape; views of it stay behind.
+    """Make this tensor share the memory of `source`, with its shape; views of it stay behind.
 
     Args:
       source: a tensor of this one's dtype, or its storage; without one, this tensor has no

@@ -62,7 +62,7 @@ def _missing(op: Op, operands: Any) -> str:
 
 @cache
 def underived(name: str) -> Op:
-    """The write of a result whose gradient is an error.
+    """Return the write of a result whose gradient is an error.
 
     Its edges lead to what the result was made of.
     """
@@ -74,14 +74,14 @@ def underived(name: str) -> Op:
 
 
 def _copied(op: Op, operands: Any) -> bool:
-    """Whether PyTorch copies a result into `out=` in sight of autograd."""
+    """Tell whether PyTorch copies a result into `out=` in sight of autograd."""
     if op.name == "inner":  # a product with a number is written by `mul`
         return all(t.dim() for t in tensors_in(operands))
     return op.qualified in _COPYING
 
 
 def _writer(op: Op, operands: Any) -> str:
-    """The function that PyTorch writes into `out=` with."""
+    """Return the function that PyTorch writes into `out=` with."""
     if op.qualified in _UNDERIVED:
         return "aten::" + _missing(op, operands)
     if op.namespace == "fft":
@@ -195,14 +195,14 @@ def _any_complex(operands: Any) -> bool:
 
 
 def _computed(result: Any, operands: Any) -> Any:
-    """The dtype that an elementwise op computes in: that of its result, or what it compares."""
+    """Return the dtype that an elementwise op computes in: of its result, or its operands."""
     if result._v.dtype != bool:
         return result._v.dtype
     return result_type(*[t._v.aval.struct() for t in tensors_in(operands)])
 
 
 def _by_columns(op: Op) -> bool:
-    """Whether `out=` comes to lie as the result does where it is resized."""
+    """Tell whether `out=` comes to lie as the result does where it is resized."""
     return op.namespace == "linalg" or op.name in _COLUMNS or op.name in JOINS - {"stack"}
 
 

@@ -35,7 +35,7 @@ def need_tensor(name: str, input: Any, place: str = " (position 1)", said: str =
 
 
 def with_inplace(op: Op, name: str) -> Callable[..., Any]:
-    """The function of an elementwise op with `inplace` as its last argument."""
+    """Return the function of an elementwise op with `inplace` as its last argument."""
     count = len(op.parameters)
 
     def fn(input: Any, *args: Any, inplace: bool = False, **kwargs: Any) -> Any:
@@ -57,7 +57,7 @@ def with_inplace(op: Op, name: str) -> Callable[..., Any]:
 
 
 def inplace(op: Op, name: str) -> Callable[..., Any]:
-    """The in-place function of an op, `relu_`."""
+    """Return the in-place function of an op, `relu_`."""
 
     def fn(*args: Any, **kwargs: Any) -> Any:
         if not args and "input" in kwargs:
@@ -88,7 +88,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 
 
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-    """The logarithm of `softmax`, without its loss of precision."""
+    """Return the logarithm of `softmax`, without its loss of precision."""
     if dim is None:
         dim = _softmax_dim("log_softmax", input.dim(), _stacklevel)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
@@ -104,7 +104,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
 def gumbel_softmax(
     logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:
-    """A sample of the Gumbel-softmax distribution; one-hot if `hard`, with soft gradients."""
+    """Draw from the Gumbel-softmax distribution; one-hot if `hard`, with soft gradients."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     noise = -empty_like(logits).exponential_().log()
@@ -137,7 +137,7 @@ def rrelu_(
 
 
 def tanh(input: Any) -> Any:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return input.tanh()
 
 

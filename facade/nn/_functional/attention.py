@@ -156,7 +156,7 @@ def multi_head_attention_forward(
 
 
 def _merged(mask: Any, padding: Any, batch: int, num_heads: int, source: int) -> Any:
-    """Both masks as one, `(1 or batch * num_heads, length or 1, source)`."""
+    """Return both masks as one, `(1 or batch * num_heads, length or 1, source)`."""
     if mask is not None and mask.dim() == 2:
         mask = mask.unsqueeze(0)
     check_padding(padding, batch, source)
@@ -168,7 +168,7 @@ def _merged(mask: Any, padding: Any, batch: int, num_heads: int, source: int) ->
 
 
 def _by_heads(mask: Any, batch: int, num_heads: int, source: int) -> Any:
-    """A merged mask with a dim for heads."""
+    """Return a merged mask with a dim for heads."""
     if mask is None:
         return None
     each = mask.shape[0] != 1 or batch * num_heads == 1
@@ -176,7 +176,7 @@ def _by_heads(mask: Any, batch: int, num_heads: int, source: int) -> Any:
 
 
 def _one_more(mask: Any) -> Any:
-    """A mask with a column more, where attending is allowed."""
+    """Return a mask with a column more, where attending is allowed."""
     if mask is None:
         return None
     column = mask.new_zeros((*mask.shape[:-1], 1))

@@ -1,4 +1,4 @@
-"""What PyTorch asks of the shapes that `multi_head_attention_forward` takes, in its words."""
+"""Checks of the shapes that `multi_head_attention_forward` takes, in PyTorch's words."""
 
 from __future__ import annotations
 

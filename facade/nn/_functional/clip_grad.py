@@ -82,7 +82,7 @@ def clip_grad_norm(
     parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:  # fmt: skip
-    """The old name of `clip_grad_norm_`."""
+    """Return the old name of `clip_grad_norm_`."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
         "`torch.nn.utils.clip_grad_norm_`.",
@@ -123,7 +123,7 @@ def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:  # fmt: skip
-    """The norm of all tensors taken together, a tensor of no dimension.
+    """Return the norm of all tensors taken together, a tensor of no dimension.
 
     Raises:
       RuntimeError: with `error_if_nonfinite`, if it is NaN or infinite; the program is cut.
@@ -166,7 +166,7 @@ def _scaled(grads: Any, total: Any, most: Any) -> list[Any]:
 
 
 def _within(g: Any, factor: Any) -> Any:
-    """A number's dtype beside a tensor's: the tensor's own, in PyTorch's promotion."""
+    """Return a number's dtype beside a tensor's: the tensor's own, in PyTorch's promotion."""
     return g.dtype if jnp.issubdtype(g.dtype, jnp.inexact) else factor.dtype
 
 

@@ -35,7 +35,7 @@ def _one(size: Any) -> Any:
 
 
 def _rows(name: str, input: Any, *args: Any) -> Any:
-    """The pool of two dims with `input` as a row; one result, or each of several."""
+    """Return the pool of two dims with `input` as a row; one result, or each of several."""
     made = apply(TABLE[_F + name], apply(_UNSQUEEZE, input, -2), *args)
     if not isinstance(made, tuple):
         return apply(_SQUEEZE, made, -2)

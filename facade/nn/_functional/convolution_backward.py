@@ -59,7 +59,7 @@ def convolution_backward(
 
 
 def _pulled(linear: Callable[[Any], Any], x: Any, grad_output: Any, other: Any) -> Any:
-    """The gradient by `x` of what is linear in it, so that its value does not matter."""
+    """Return the gradient by `x` of what is linear in it, so that its value does not matter."""
     records = is_grad_enabled() and (grad_output.requires_grad or other.requires_grad)
     with enable_grad():
         at = x.detach().requires_grad_()

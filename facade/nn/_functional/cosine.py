@@ -64,7 +64,7 @@ def _composed(x1: Any, x2: Any, dim: int, eps: float) -> Any:
 
 
 class _Fact(NamedTuple):
-    """What decides on a common dtype."""
+    """Hold what decides on a common dtype."""
 
     dtype: Any
     ndim: int

@@ -1,4 +1,4 @@
-"""What PyTorch asks of the arguments of `ctc_loss`, in its words."""
+"""Checks of the arguments of `ctc_loss`, in PyTorch's words."""
 
 from __future__ import annotations
 

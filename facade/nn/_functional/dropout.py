@@ -35,7 +35,7 @@ def or_input(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _none(input: Any, inplace: bool) -> Any:
-    """All elements dropped; nothing is drawn."""
+    """Return all elements dropped; nothing is drawn."""
     zero = input.new_zeros(())
     return input.mul_(zero) if inplace else input * zero
 

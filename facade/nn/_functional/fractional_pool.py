@@ -36,7 +36,7 @@ def _indexed(dims: int) -> Callable[..., Any]:
 
 
 def _sizes(name: str, dims: int, input: Any, ratio: Any) -> list[int]:
-    """The output's sizes; of three dims PyTorch takes one ratio for all, or leaves those above."""
+    """Return the sizes of the output; of three dims PyTorch takes one ratio for all."""
     if dims == 2 and isinstance(ratio, (tuple, list)) and len(ratio) > 2:
         raise ValueError(
             f"{name} requires output_ratio to either be a single Int or tuple of Ints."

@@ -138,7 +138,7 @@ def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """How far other classes come within `margin` of the target's score."""
+    """Measure how far other classes come within `margin` of the target's score."""
     reduction = check_reduction(reduction_of(size_average, reduce, reduction))
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")

@@ -31,7 +31,7 @@ def _verify_batch_size(size: Any) -> None:
 
 
 def _overwrite(buffer: Any, new: Any, counts: bool = False) -> None:
-    """Let `buffer` hold the value of `new`, without history.
+    """Write the value of `new` into `buffer`, without history.
 
     Args:
       counts: in the version counter. PyTorch's kernel for batches leaves it alone: a graph that
@@ -155,7 +155,7 @@ def group_normalized(input: Any, num_groups: int, weight: Any, bias: Any, eps: f
 
 
 def in_order(input: Any) -> Any:
-    """What group norms compute of: a copy unless it lies row by row, or with channels last."""
+    """Return what group norms compute of: a copy, unless it is row-major or channels last."""
     last = {4: channels_last, 5: channels_last_3d}.get(input.dim())
     if last is not None and is_laid_out(input.shape, input.stride(), last):
         return input

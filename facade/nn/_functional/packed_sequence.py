@@ -10,7 +10,7 @@ from ..._ops.creation.from_data import as_tensor
 
 
 class Places:
-    """Where the steps of packed sequences are, in padded and in packed data.
+    """Hold where the steps of packed sequences are, in padded and in packed data.
 
     Attributes:
       sizes: how many sequences have each step.

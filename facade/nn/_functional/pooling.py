@@ -49,7 +49,7 @@ def _adaptive_max_pool(dims: int) -> Callable[..., Any]:
 
 
 def _numbers(size: Any, dims: int) -> Any:
-    """A size as numbers, some of which may be given by tensors of one integer."""
+    """Return a size as numbers, some of which may be given by tensors of one integer."""
     if isinstance(size, (list, tuple)):
         return plain(type(size)(_numbers(n, 1) for n in size))
     if not isinstance(size, Handle):

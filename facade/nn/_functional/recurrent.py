@@ -185,7 +185,7 @@ def padded_layers(
 def _packed_layers(
     kind: str, data: Any, batch_sizes: Any, states: list[Any], params: Any, *rest: Any
 ) -> tuple[Any, ...]:
-    """The outputs of a packed sequence, packed as well, and the states after each one's end."""
+    """Return the outputs of a packed sequence, packed as well, and each one's last states."""
     places = Places.of(batch_sizes)
     out, *ends = _layers(kind, places.padded(data), places.live(), states, params, *rest)
     return (places.packed(out), *ends)

@@ -101,7 +101,7 @@ def scaled_dot_product_attention(
 
 
 def _fused(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float) -> bool:
-    """Whether PyTorch has a kernel for these on CPU, which takes a mask beside causality."""
+    """Tell whether PyTorch has a kernel for these on CPU, which takes a mask beside causality."""
     sizes = {t.shape[-1] for t in (query, key, value)}
     return (
         all(t.dim() == 4 and t.shape[2] for t in (query, key, value))
@@ -125,7 +125,7 @@ def interpolate(
 
 
 def _sizes(size: Any) -> Any:
-    """A size as numbers, which may be given by tensors."""
+    """Return a size as numbers, which may be given by tensors."""
     if isinstance(size, Handle):
         return int(size)  # type: ignore[call-overload]
     if not isinstance(size, (list, tuple)):

@@ -31,7 +31,7 @@ def _size(
     input: Any, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
     output_size: Any,
 ) -> tuple[int, ...]:  # fmt: skip
-    """The spatial size before pooling: the smallest possible, or the one asked for."""
+    """Return the spatial size before pooling: the smallest possible, or the one asked for."""
     dims = len(kernel)
     spatial = tuple(input.shape)[-dims:]
     default = [
@@ -153,7 +153,7 @@ def embedding_bag(
 
 
 def _rest(input: Any, weight: Any, offsets: Any, padding_idx: int | None) -> Any:
-    """Which indices lie behind the last offset, if those are left out.
+    """Tell which indices lie behind the last offset, if those are left out.
 
     PyTorch's faster kernels for sums leave them out, but not their gradients, nor the numbers that
     they are of from means; its others count them to the last bag.
@@ -165,7 +165,7 @@ def _rest(input: Any, weight: Any, offsets: Any, padding_idx: int | None) -> Any
 
 
 def bags_of(length: int, offsets: Any, include_last_offset: bool) -> tuple[Any, int]:
-    """The bag of each of `length` indices, and how many bags there are; runs the program."""
+    """Return the bag of each of `length` indices, and how many bags there are; runs the program."""
     starts = np.asarray(offsets.numpy())
     _check_offsets(starts, length)
     if include_last_offset and not starts.size:
@@ -234,7 +234,7 @@ def _bag(
 
 
 def winners(rows: Any, bags: Any, count: int, used: Any = None) -> Any:
-    """Which of `rows` is the maximum of each bag and column: the first, or their number if none.
+    """Find the row that is the maximum of each bag and column, or the number of rows if none.
 
     A NaN is it where it comes first, and never behind another number: PyTorch asks of each
     further row whether it is greater.

@@ -15,12 +15,12 @@ cat = function(TABLE["cat"])
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
-    """The elements of all parameters, one after the other, `(n,)`."""
+    """Return the elements of all parameters, one after the other, `(n,)`."""
     return cat([p.view(-1) for p in parameters])
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
-    """Let each parameter be its part of the vector.
+    """Write each part of a vector into its parameter.
 
     Raises:
       TypeError: `vec` is no tensor.

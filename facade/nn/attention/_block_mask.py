@@ -122,7 +122,7 @@ class BlockMask:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the mask that it stands for."""
+        """Return the shape of the mask that it stands for."""
         return (*tuple(self.kv_indices.shape)[:-2], *self.seq_lengths)
 
     def numel(self) -> int:

@@ -1,4 +1,4 @@
-"""Which blocks of a mask are there: as a matrix, or as counts and indices by row."""
+"""Blocks of a mask: as a matrix, or as counts and indices by row."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def _scores(
     query: Any, key: Any, score_mod: ScoreMod | None, block_mask: BlockMask | None,
     scale: float | None,
 ) -> Any:  # fmt: skip
-    """The scores `(B, Hq, L, S)` after both functions, in single precision at least."""
+    """Return the scores `(B, Hq, L, S)` after both functions, in single precision at least."""
     precise = _dtypes.float64 if query.dtype == _dtypes.float64 else _dtypes.float32
     groups = query.size(1) // key.size(1)
     key = key.repeat_interleave(groups, 1) if groups > 1 else key

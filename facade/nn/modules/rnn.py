@@ -222,7 +222,7 @@ class LSTM(RNNBase):
 
 
 def _batched_states(hx: Any, batched: bool) -> tuple[Any, Any]:
-    """Both states with a dim for the batch."""
+    """Return both states with a dim for the batch."""
     wanted, said = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
     if hx[0].dim() != wanted or hx[1].dim() != wanted:
         raise RuntimeError(

@@ -23,7 +23,7 @@ _ONE = (
 
 
 def _numbers(device_ids: Sequence[Any] | None) -> list[int]:
-    """The numbers of the GPUs that are asked for, all for None."""
+    """Return the numbers of the GPUs that are asked for, all for None."""
     if device_ids is None:
         return list(range(len(_list_gpus())))
     return [x if isinstance(x, int) else device(x).index or 0 for x in device_ids]

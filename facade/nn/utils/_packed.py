@@ -172,7 +172,7 @@ def pack_padded_sequence(
 
 
 def _checked(lengths: Any, batch: int, enforce_sorted: bool) -> np.ndarray:
-    """The lengths as NumPy's, if they are those of packed sequences."""
+    """Return the lengths as NumPy's, if they are those of packed sequences."""
     if isinstance(lengths, Handle):
         lengths = lengths.tolist()  # type: ignore[attr-defined]
     found = np.asarray(lengths).astype(np.int64)

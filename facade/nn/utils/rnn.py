@@ -67,7 +67,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
-    """The sequences of these lengths that `pad_sequence` put together; runs the program.
+    """Return the sequences of these lengths that `pad_sequence` put together; runs the program.
 
     As PyTorch's, it turns a tensor that is not `batch_first` in place.
     """

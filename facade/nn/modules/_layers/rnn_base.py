@@ -229,7 +229,7 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Handle]]:
-        """The weights and biases, a list for each layer and direction."""
+        """Return the weights and biases, a list for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
 

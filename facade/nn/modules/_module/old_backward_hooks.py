@@ -91,7 +91,7 @@ def warn_of_missing(inputs: Any, result: Any, grad_fn: Any) -> None:
 
 
 def _tensors(x: Any) -> tuple[Any, ...]:
-    """A tensor, or the tensors of a tuple of nothing else; else nothing."""
+    """Return a tensor, or the tensors of a tuple of nothing else; else nothing."""
     found = (x,) if isinstance(x, Handle) else x
     if isinstance(found, tuple) and all(isinstance(t, Handle) for t in found):
         return found

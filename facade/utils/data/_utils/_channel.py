@@ -69,7 +69,7 @@ class Channel:
             del self._left[:sent]
 
     def read(self) -> tuple[Any] | None:
-        """The next object, alone in a tuple; None if it is not there yet.
+        """Return the next object, alone in a tuple; None if it is not there yet.
 
         Raises:
           EOFError: if the other end is closed.

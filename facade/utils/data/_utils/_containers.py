@@ -8,7 +8,7 @@ from typing import Any
 
 
 def rebuilt_mapping(like: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
-    """A mapping of the type of `like`, with what else that holds, and this content."""
+    """Return a mapping of the type of `like`, with what else that holds, and this content."""
     if type(like) is dict:
         return content
     try:
@@ -22,7 +22,7 @@ def rebuilt_mapping(like: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
 
 
 def rebuilt_sequence(like: Sequence[Any], content: Iterable[Any]) -> Any:
-    """A sequence of the type of `like`, with what else that holds, and this content."""
+    """Return a sequence of the type of `like`, with what else that holds, and this content."""
     found = list(content)
     if type(like) is list:
         return found

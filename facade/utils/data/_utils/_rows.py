@@ -18,7 +18,7 @@ from .collate import collate_tensor_fn, default_collate, default_collate_fn_map
 
 
 def rows_of(dataset: Any, keys: Any, collate_fn: Any) -> list[Any] | None:
-    """The batch of a `TensorDataset` at these keys, or of a subset of one; None for others."""
+    """Return the batch of a `TensorDataset`, or a subset of one, at these keys; None for others."""
     if collate_fn is not default_collate or type(keys) is not list:
         return None
     if default_collate_fn_map.get(Tensor) is not collate_tensor_fn:

@@ -60,7 +60,7 @@ def _arrived(array: np.ndarray, requires_grad: bool) -> Any:
 
 
 def _pickled(x: Any, apart: bool) -> list[memoryview]:
-    """An object as a pickle, followed by the memory of its large arrays if that goes apart."""
+    """Pickle an object, followed by the memory of its large arrays if that goes apart."""
     file, parts = io.BytesIO(), list[memoryview]()
 
     def in_pickle(buffer: pickle.PickleBuffer) -> bool:
@@ -146,7 +146,7 @@ class Incoming:
         self._fds += fds
 
     def next(self) -> tuple[Any] | None:
-        """The next object, alone in a tuple; None if it is not there yet."""
+        """Return the next object, alone in a tuple; None if it is not there yet."""
         data = self._data
         if len(data) < _HEAD.size:
             return None

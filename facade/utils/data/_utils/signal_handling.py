@@ -7,7 +7,7 @@ from typing import Any
 
 
 def complaint(worker: Any) -> str:
-    """The error of a worker process that ended before its time."""
+    """Return the error of a worker process that ended before its time."""
     code = worker.exitcode
     if code is None or code == 0:
         return f"DataLoader worker (pid(s) {worker.pid}) exited unexpectedly"

@@ -28,7 +28,7 @@ CONFINED = (
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """Which worker this process is.
+    """Tell which worker this process is.
 
     Attributes:
       id: from 0 on.
@@ -108,7 +108,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
-    """The seed of NumPy's numbers in a worker: with that of `random` they would be the same."""
+    """Return the seed of NumPy's numbers in a worker, which differs from that of `random`."""
     entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return [int(word) for word in np.random.SeedSequence(entropy).generate_state(4)]
 
