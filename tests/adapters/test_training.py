@@ -269,7 +269,7 @@ def test_groups_of_optax_have_rates_and_transformations() -> None:
 # ---------------------------------------------------------------- accumulation
 
 
-@pytest.mark.quick(1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("observe", [False, True])
 def test_accumulation_equals_the_whole_batch_and_holds_one_gradient(observe: bool) -> None:
     shape = (6, 6)

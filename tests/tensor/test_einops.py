@@ -100,7 +100,7 @@ _ORDERS = {
 }
 
 
-@pytest.mark.quick(1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("order", _ORDERS)
 def test_either_may_be_imported_first(order: str) -> None:
     lines = [_ORDERS[order], "print(einops.rearrange(leafax.ones(2, 3), 'a b -> b a').shape)"]
