@@ -32,6 +32,9 @@ def freeze(
         them, whatever `train()` says. Dropout does nothing in modules all of whose parameters are
         selected.
 
+    Returns:
+      The model itself.
+
     Raises:
       ValueError: a pattern that matches nothing; the message has the nearest paths.
       TypeError: `model` is neither.
@@ -53,6 +56,9 @@ def unfreeze(model: Any, *what: Any, last: int | None = None, blocks: str | None
       model, what, blocks: as in `freeze`.
       last: also unfreeze the last n blocks and what follows them: one more from time to time is
         gradual unfreezing.
+
+    Returns:
+      The model itself.
 
     Raises:
       ValueError: a pattern that matches nothing; the message has the nearest paths.
@@ -107,6 +113,9 @@ def layerwise_groups(
       lr: the head's rate; the last block has `lr * decay`, the one before it `lr * decay**2`.
       decay: between 0 and 1.
       options: other hyperparameters of all groups.
+
+    Returns:
+      A list of dicts, the head's first; `params` are `(path, tensor)` pairs.
 
     >>> from leafax import nn
     >>> from leafax.adapters.freezing import layerwise_groups

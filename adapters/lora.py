@@ -110,7 +110,11 @@ class Lora:
             t.data = leafax.as_tensor(state_dict[name]).to(t.dtype)
 
     def merge(self) -> None:
-        """Put the adapters into the kernels; calls cost what the model's do, nothing trains."""
+        """Put the adapters into the kernels; calls cost what the model's do, nothing trains.
+
+        Raises:
+          RuntimeError: they are merged already.
+        """
         if self._base:
             raise RuntimeError("the adapters are merged already: `unmerge()` takes them out")
         for path, f in self.factors.items():
@@ -119,7 +123,11 @@ class Lora:
             self._owner.pop(f.kernel, None)
 
     def unmerge(self) -> None:
-        """Take the adapters out again: the kernels are what they were, bit for bit."""
+        """Take the adapters out again: the kernels are what they were, bit for bit.
+
+        Raises:
+          RuntimeError: they are not merged.
+        """
         if not self._base:
             raise RuntimeError("the adapters are not merged")
         for path, f in self.factors.items():

@@ -164,10 +164,18 @@ def check(tx: optax.GradientTransformation, params: PyTree, mask: PyTree) -> Non
 
 
 def diagnose(tx: optax.GradientTransformation, params: PyTree, mask: PyTree) -> list[Finding]:
-    """List how an optimizer treats frozen leaves; the arguments are those of `check`.
+    """List how an optimizer treats frozen leaves.
+
+    Args:
+      tx, params, mask: as in `check`.
 
     Returns:
       Findings, worst first; an empty list when frozen leaves neither move nor count nor cost.
+
+    >>> import jax.numpy as jnp, optax
+    >>> params = {"backbone": jnp.ones(2), "head": jnp.ones(2)}
+    >>> [finding.kind for finding in diagnose(freeze(optax.sgd(0.1), "head"), params, "head")]
+    []
     """
     chosen = select(params, mask)
     if all(jax.tree.leaves(chosen)):

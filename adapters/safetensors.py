@@ -68,6 +68,13 @@ def save(
 
     Raises:
       ValueError: a pattern that matches nothing, or nothing trains.
+
+    >>> import tempfile
+    >>> from leafax import nn
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/layer.safetensors", nn.Linear(3, 2), only="bias")
+    ...     {name: array.shape for name, array in read(f"{folder}/layer.safetensors").items()}
+    {'bias': (2,)}
     """
     tensors = model.state_dict()
     chosen = set(tensors) if only is None else _chosen(model, tensors, only)
@@ -90,7 +97,21 @@ def _chosen(model: Any, tensors: dict[str, Any], only: Any) -> set[str]:
 
 
 def read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Read all arrays of a file by name."""
+    """Read all arrays of a file by name.
+
+    Args:
+      path: a file that `save` or another library wrote.
+
+    Returns:
+      NumPy arrays, of the shapes and dtypes that the file has.
+
+    >>> import tempfile
+    >>> from leafax import nn
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/layer.safetensors", nn.Linear(3, 2))
+    ...     sorted(read(f"{folder}/layer.safetensors"))
+    ['bias', 'weight']
+    """
     return safetensors.numpy.load_file(path)
 
 
@@ -115,6 +136,13 @@ def load(
     Raises:
       RuntimeError: with `strict`, all that does not fit; then nothing was loaded. Shapes that
         differ raise in any case.
+
+    >>> import tempfile
+    >>> from leafax import nn
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/layer.safetensors", nn.Linear(3, 2))
+    ...     load(f"{folder}/layer.safetensors", nn.Linear(3, 2)).loaded
+    ['bias', 'weight']
     """
     with safe_open(os.fspath(path), framework="numpy") as file:
         partial = _PARTIAL in (file.metadata() or {})

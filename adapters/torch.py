@@ -46,6 +46,12 @@ def convert(
     Raises:
       ValueError: shapes that do not fit, names that are not there; with `strict`, what is missing
         or unused.
+
+    >>> import numpy as np
+    >>> like = {"params": {"head": {"kernel": np.zeros((3, 2))}}}
+    >>> variables, report = convert({"head.weight": np.ones((2, 3))}, like)
+    >>> variables["params"]["head"]["kernel"].shape, report.missing
+    ((3, 2), [])
     """
     leaves, treedef = jax.tree.flatten(like)
     short = short_names(like)
@@ -64,8 +70,26 @@ def load_into(
 ) -> Report:
     """Put a PyTorch state dict into a model of `adapters.linen` or `adapters.nnx`.
 
-    The arguments and errors are those of `convert`. A model that was called before knows in what
-    order it uses its modules, which is the order that modules of equal shapes are matched in.
+    A model that was called before knows in what order it uses its modules, which is the order that
+    modules of equal shapes are matched in.
+
+    Args:
+      model: of which the tensors take over the values.
+      state_dict, names, strict: as in `convert`.
+
+    Returns:
+      What went where; `missing` are names of the model's, `unused` those of PyTorch's.
+
+    Raises:
+      ValueError: as in `convert`; then nothing was loaded.
+
+    >>> import numpy as np
+    >>> from flax import nnx
+    >>> from leafax.adapters.nnx import Model
+    >>> model = Model(nnx.Linear(3, 2, use_bias=False, rngs=nnx.Rngs(0)))
+    >>> _ = load_into(model, {"weight": np.ones((2, 3), np.float32)})
+    >>> model.kernel.sum().item()
+    6.0
     """
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     shapes = {

@@ -90,6 +90,12 @@ def from_flax(
     Raises:
       ValueError: shapes that do not fit, names that are not there; with `strict`, what is missing
         or unused.
+
+    >>> import numpy as np
+    >>> layer = nn.Linear(3, 2, bias=False)
+    >>> _ = from_flax(layer, {"params": {"kernel": np.ones((3, 2), np.float32)}})
+    >>> layer.weight.sum().item()
+    6.0
     """
     sources, order = _targets(variables)
     shapes = {name: tuple(x.shape) for name, x in sources.items()}

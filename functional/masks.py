@@ -43,6 +43,12 @@ def partition(tree: PyTree, mask: PyTree) -> tuple[PyTree, PyTree]:
 def merge(a: PyTree, b: PyTree) -> PyTree:
     """Join two trees of which each has None where the other has a leaf. Inverse of `partition`.
 
+    Args:
+      a, b: trees of one structure, as `partition` returns them.
+
+    Returns:
+      A tree of that structure with the leaves of both.
+
     Raises:
       ValueError: the structures differ, or both trees have a leaf at one place.
 
@@ -148,8 +154,16 @@ def grad(
 ) -> Callable[..., Any]:
     """Make a function that returns the gradients of what the mask selects.
 
-    The arguments are those of `value_and_grad`; the result is its gradients, with `has_aux`
-    `(gradients, aux)`.
+    Args:
+      fn, mask, argnum, has_aux, wrt: as in `value_and_grad`.
+
+    Returns:
+      A function of `fn`'s arguments that returns the gradients of `value_and_grad`, with `has_aux`
+      `(gradients, aux)`.
+
+    Raises:
+      ValueError: nothing to differentiate, or a name in `wrt` that is not tagged.
+      TypeError: a selected leaf is not floating point or complex.
 
     >>> import jax.numpy as jnp
     >>> loss = lambda params: params["backbone"] * params["head"]

@@ -44,6 +44,9 @@ def tag(name: str, x: jax.Array) -> jax.Array:
       name: unique within the differentiated function.
       x: array of any shape and dtype.
 
+    Returns:
+      `x`.
+
     Raises:
       TypeError: `x` is not an array.
 

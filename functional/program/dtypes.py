@@ -115,7 +115,17 @@ _BAREBONES = {"uint16", "uint32", "uint64"}  # they promote to floats, and to no
 
 
 def promote_types(a: Any, b: Any) -> np.dtype:
-    """PyTorch's `torch.promote_types` of two dtypes."""
+    """Return PyTorch's `torch.promote_types` of two dtypes.
+
+    Args:
+      a, b: NumPy's dtypes, or what `numpy.dtype` takes.
+
+    Returns:
+      The smallest dtype that both convert to.
+
+    >>> promote_types("int64", "float16")
+    dtype('float16')
+    """
     a, b = np.dtype(a), np.dtype(b)
     if a == b:
         return a
@@ -168,11 +178,17 @@ def _number_dtype(x: Any, default_float: np.dtype) -> np.dtype:
 
 
 def result_type(*operands: Any, default_float: Any = _FLOAT32) -> np.dtype:
-    """PyTorch's `torch.result_type` of arrays and Python numbers.
+    """Return PyTorch's `torch.result_type` of arrays and Python numbers.
 
     Args:
       operands: JAX arrays (or anything with `dtype` and `ndim`) and Python numbers.
       default_float: the dtype of Python floats that meet no floating point tensor.
+
+    Returns:
+      The dtype that arithmetic on these operands has.
+
+    >>> result_type(np.ones(2, np.int32), 0.5)
+    dtype('float32')
     """
     classes: list[np.dtype | None] = [None, None, None]
     for x in operands:

@@ -180,6 +180,15 @@ def op(**columns: Any) -> Callable[[Body], Body]:
             '''Multiply, with PyTorch's type promotion.'''
             a, b = promote(input, other)
             return a * b
+
+    Args:
+      columns: the fields of `Op` that differ from their defaults.
+
+    Returns:
+      The decorator.
+
+    Raises:
+      ValueError: the table has an op of this name.
     """
 
     def enter(fn: Callable[..., Any]) -> Callable[..., Any]:

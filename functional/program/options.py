@@ -24,14 +24,17 @@ def lowerings(**choices: str) -> dict[str, str]:
       op_by_op: "auto" runs programs of the facade op by op at first, where their values are there
         sooner and may differ from those of later runs by rounding; "exact" only where they do not.
 
+    Returns:
+      The way of each, those not named here as they were.
+
+    Raises:
+      ValueError: for a name or a way that does not exist.
+
     >>> from leafax.functional import lowerings
     >>> lowerings(convolution="xla")
     {'convolution': 'xla', 'products': 'auto', 'op_by_op': 'auto'}
     >>> lowerings(convolution="auto")
     {'convolution': 'auto', 'products': 'auto', 'op_by_op': 'auto'}
-
-    Raises:
-      ValueError: for a name or a way that does not exist.
     """
     for name, way in choices.items():
         if way not in _WAYS.get(name, ()):

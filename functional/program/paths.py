@@ -96,6 +96,12 @@ def select(tree: PyTree, what: Pattern | Iterable[Pattern] | Predicate | PyTree)
 def invert(mask: PyTree) -> PyTree:
     """Swap what a mask selects and what it leaves out.
 
+    Args:
+      mask: a pytree of bools.
+
+    Returns:
+      A pytree like it, True where it is False.
+
     >>> params = {"backbone": 1.0, "head": 2.0}
     >>> invert(select(params, "backbone"))
     {'backbone': False, 'head': True}

@@ -19,8 +19,9 @@ from ...program.program import Aval
 from ...program.symbolic_lengths import general
 from ...program.symbolic_traces import Lengths, collect_errors
 from ..confined import confined
+from .array_rules import Unsupported
 from .random import DRAWING, OF_KEYS, RANDOM_RULES, is_threefry
-from .rules import ROUNDED, RULES, Unsupported
+from .rules import ROUNDED, RULES
 from .windows import Product
 
 _Step = tuple[Callable[..., Any], list[int], list[int], list[np.dtype[Any]]]

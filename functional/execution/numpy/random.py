@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from ..confined import confined
-from .rules import Unsupported
+from .array_rules import Unsupported
 
 Words = np.ndarray[Any, np.dtype[np.uint32]]
 
