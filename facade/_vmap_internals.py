@@ -13,8 +13,8 @@ from typing import Any
 
 from ._core.handle import Handle
 from .func._trees import flatten
-from .func._vmap import mapped
-from .func._vmap_dims import broadcast, function_name
+from .func._vmap import map_examples
+from .func._vmap_dims import function_name, spread_dims
 
 
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:
@@ -63,7 +63,7 @@ def _vmap(
             missing = [out is None for out in outs]
             return tuple(out for out in outs if out is not None)
 
-        given = iter(mapped(plain, in_dims, older=True)(*args))
+        given = iter(map_examples(plain, in_dims, older=True)(*args))
         places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(missing)
         if len(places) != len(missing):
             raise ValueError(
@@ -83,7 +83,7 @@ def _check_in_dims(head: str, in_dims: Any, args: tuple[Any, ...]) -> None:
     """Refuse dims that count from the end, which `func.vmap` takes; it refuses the rest."""
     if not isinstance(in_dims, (int, tuple)):
         return
-    for x, d in zip(flatten(args)[0], broadcast(in_dims, args) or (), strict=False):
+    for x, d in zip(flatten(args)[0], spread_dims(in_dims, args) or (), strict=False):
         if isinstance(d, int) and isinstance(x, Handle) and not 0 <= d < len(x._v.shape):
             raise ValueError(
                 f"{head}Got in_dim={d} for some input, but that input is a Tensor of "

@@ -32,7 +32,7 @@ active = _Active()
 
 
 @contextmanager
-def transform(*arguments: Any, differentiates: bool = True) -> Iterator[None]:
+def running_transform(*arguments: Any, differentiates: bool = True) -> Iterator[None]:
     """Run the block, which calls a transformed function: some things are forbidden in it.
 
     Args:
@@ -57,7 +57,7 @@ def transform(*arguments: Any, differentiates: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def pulling() -> Iterator[None]:
+def taking_gradients() -> Iterator[None]:
     """Run the block, which takes gradients for a transform."""
     before, active.pulling = active.pulling, True
     try:
@@ -67,7 +67,7 @@ def pulling() -> Iterator[None]:
 
 
 @contextmanager
-def allowed() -> Iterator[None]:
+def allowing_all() -> Iterator[None]:
     """Allow all again within the block: `autograd.functional` may use transforms."""
     before, active.depth = active.depth, 0
     try:
@@ -81,11 +81,11 @@ def refuse_argument_write(t: Any) -> None:
     for own in reversed(active.arguments):
         if own is t:
             raise RuntimeError(LEAF_WRITE)
-        if views(t, own):
+        if is_view_of(t, own):
             raise RuntimeError("a view of " + LEAF_WRITE)
 
 
-def views(t: Any, own: Any) -> bool:
+def is_view_of(t: Any, own: Any) -> bool:
     """Tell if autograd takes `t` for a view of `own`."""
     shares = t._shares and own._shares and t._tracked
     return bool(shares and t._base_ is not None and t._store is own._store)

@@ -19,7 +19,7 @@ from .._core.handle import Handle
 from .._core.transforms_running import active
 from .._core.trie import local
 from ._context import FunctionCtx
-from ._function_jvp import carry
+from ._function_jvp import carry_tangents
 from ._function_vmap import any_differs, apply_in_vmap, check_mappable
 
 
@@ -192,7 +192,7 @@ class Function(metaclass=FunctionMeta):
         with recording_levels(()):
             made = ctx._finish(outs, tensors, records)
         if local.mode.dual:
-            carry(cls, ctx, args, made)
+            carry_tangents(cls, ctx, args, made)
             ctx.keep_tangents(made)
         ctx._forget()
         return tuple(made) if isinstance(output, tuple) else made[0]

@@ -12,7 +12,7 @@ from .._core.trie import local
 from .._storage.tangents import dual_base, get_tangent
 
 
-def carry(cls: Any, ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:
+def carry_tangents(cls: Any, ctx: Any, args: tuple[Any, ...], outs: list[Any]) -> None:
     """Give the outputs the tangents that the Function's rule makes, level by level."""
     for level in local.mode.dual:
         given = [get_tangent(a, level) if isinstance(a, Handle) else None for a in args]

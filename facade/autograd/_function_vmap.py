@@ -10,10 +10,10 @@ from .._core.handle import Handle
 from .._core.trie import local
 from ..func._level import Level
 from ..func._running import running
-from ..func._towers import tower
+from ..func._towers import flatten_tangents
 from ..func._trees import flatten, spell, unflatten
 from ..func._vmap import vmap
-from ..func._vmap_dims import broadcast
+from ..func._vmap_dims import spread_dims
 
 _NOTES = "https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -53,7 +53,7 @@ def apply_in_vmap(cls: Any, args: tuple[Any, ...], base: Any) -> Any:
             result = cls.vmap(VmapInfo(level.size, level.randomness), in_dims, *batches)
         output, out_dims = _two(result)
     outs, structure = flatten(output)
-    places = broadcast(out_dims, output)
+    places = spread_dims(out_dims, output)
     if places is None:
         raise RuntimeError(
             "The autograd.Function's vmap staticmethod returned an incompatible (output, "
@@ -62,7 +62,7 @@ def apply_in_vmap(cls: Any, args: tuple[Any, ...], base: Any) -> Any:
             f"structure {spell(structure)}. For more details, please see {_NOTES}"
         )
     made = [
-        o if d is None or not isinstance(o, Handle) else level.example(o, _place(o, d))
+        o if d is None or not isinstance(o, Handle) else level.take_example(o, _place(o, d))
         for o, d in zip(outs, places, strict=True)
     ]
     return _history(cls, args, unflatten(structure, made))
@@ -79,9 +79,9 @@ def _place(out: Any, dim: int) -> int:
 
 def _batch(level: Level, a: Any) -> tuple[Any, int | None]:
     """Return the batch of `a`, also where only a tangent differs from example to example."""
-    if level.batched(a) or not any(level.batched(t) for t in tower(a)):
-        return level.batch_of(a)
-    return level.whole(a), 0
+    if level.is_batched(a) or not any(level.is_batched(t) for t in flatten_tangents(a)):
+        return level.find_batch(a)
+    return level.record_batch(a), 0
 
 
 def check_mappable(cls: Any, overridden: bool) -> None:

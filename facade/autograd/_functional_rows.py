@@ -13,7 +13,7 @@ from .._ops.creation.factories import arange
 from .._tracing.record import apply
 
 
-def reached(
+def take_reached_gradients(
     outputs: Any, inputs: Any, grads: Any = None, create_graph: bool = False, keep: Any = None
 ) -> Any:
     """Take gradients of those outputs that have one; None for inputs that are not reached."""
@@ -29,7 +29,7 @@ def reached(
     )  # fmt: skip
 
 
-def one_by_one(
+def compute_row_by_row(
     outputs: Any, inputs: Any, create_graph: bool, strict: bool
 ) -> tuple[tuple[Any, ...], ...]:
     """Compute each output's Jacobians by the inputs, row by row."""
@@ -37,9 +37,9 @@ def one_by_one(
     for i, out in enumerate(outputs):
         rows: list[list[Any]] = [[] for _ in inputs]
         if out.is_complex() and out.numel():  # an implicit 1 is for real numbers only, it says
-            reached(out.reshape(-1).unbind(0)[:1], inputs, None, create_graph, True)
+            take_reached_gradients(out.reshape(-1).unbind(0)[:1], inputs, None, create_graph, True)
         for flat, one in _elements(out):
-            grads = reached((flat,), inputs, (one,), create_graph, True)
+            grads = take_reached_gradients((flat,), inputs, (one,), create_graph, True)
             for k, (g, t) in enumerate(zip(grads, inputs, strict=True)):
                 if g is None:
                     if strict:
@@ -60,7 +60,7 @@ def one_by_one(
     return tuple(found)
 
 
-def at_once(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Any, ...], ...]:
+def compute_at_once(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Any, ...], ...]:
     """Compute Jacobians as pieces of one tensor an input, as PyTorch's `vectorize` does."""
     if not outputs:
         raise AssertionError("Expected at least one tensor")
@@ -70,7 +70,7 @@ def at_once(outputs: Any, inputs: Any, create_graph: bool) -> tuple[tuple[Any, .
     rows: list[list[Any]] = [[] for _ in inputs]
     for out in outputs:
         for flat, one in _elements(out):
-            grads = reached((flat,), inputs, (one,), create_graph, True)
+            grads = take_reached_gradients((flat,), inputs, (one,), create_graph, True)
             for row, g, t in zip(rows, grads, inputs, strict=True):
                 row.append(zeros(t._v) if g is None else g)
     found = []

@@ -12,12 +12,17 @@ from .._autograd.graph.fit_gradient import zeros
 from .._core.dual_levels import opened
 from .._core.grad_modes import enable_grad, set_grad_enabled
 from .._core.handle import Handle
-from .._core.transforms_running import allowed
+from .._core.transforms_running import allowing_all
 from .._core.trie import local
 from .._core.vmap_checks import refuse_in_vmap
 from ..func import jvp as _jvp
 from ..func import vmap as _vmap
-from ._functional_rows import _construct_standard_basis_for, at_once, one_by_one, reached
+from ._functional_rows import (
+    _construct_standard_basis_for,
+    compute_at_once,
+    compute_row_by_row,
+    take_reached_gradients,
+)
 from ._strict import check_requires_grad, fill_in_zeros
 
 _Tensors = Any
@@ -100,7 +105,7 @@ def vjp(
         check_requires_grad(outputs, "outputs", strict)
         v = _vector(v, "vjp", outputs, many_out, create_graph, _ONE_OUTPUT)
     with set_grad_enabled(create_graph or local.mode.enabled):
-        found = reached(outputs, inputs, v, create_graph)
+        found = take_reached_gradients(outputs, inputs, v, create_graph)
         found = fill_in_zeros(found, inputs, strict, create_graph, "back")
     return _result(outputs, many_out, create_graph), _result(found, many_in, create_graph)
 
@@ -122,9 +127,9 @@ def jvp(
         many_out, outputs = _as_tuple(func(*inputs), _OUTPUTS, "jvp")
         check_requires_grad(outputs, "outputs", strict)
         dummies = tuple(_dummy(o) for o in outputs)
-        pulled = reached(outputs, inputs, dummies, True)
+        pulled = take_reached_gradients(outputs, inputs, dummies, True)
         check_requires_grad(pulled, "grad_inputs", strict)
-        found = reached(pulled, dummies, v, create_graph)
+        found = take_reached_gradients(pulled, dummies, v, create_graph)
         found = fill_in_zeros(found, outputs, strict, create_graph, "back_trick")
     return _result(outputs, many_out, create_graph), _result(found, many_out, create_graph)
 
@@ -171,9 +176,9 @@ def jacobian(
                 "supported together. Please either set `strict=False` or `vectorize=False`."
             )
         if vectorize:
-            found = at_once(outputs, inputs, create_graph)
+            found = compute_at_once(outputs, inputs, create_graph)
         else:
-            found = one_by_one(outputs, inputs, create_graph, strict)
+            found = compute_row_by_row(outputs, inputs, create_graph, strict)
     done = _done(found, create_graph)
     done = done if many_in else tuple(r[0] for r in done)
     return done if many_out else done[0]
@@ -202,7 +207,7 @@ def _forward_jacobian(func: Any, inputs: Any, strict: bool, vectorize: bool) -> 
     shapes: list[Any] = []
 
     def outputs(*xs: Any) -> Any:
-        with allowed():
+        with allowing_all():
             many, outs = _as_tuple(func(*xs), "outputs", None)
         many_out[:] = [many]
         shapes[:] = [o.shape for o in outs]
@@ -268,7 +273,7 @@ def vhp(
     with enable_grad():
         many, inputs, v, out, jac = _first(func, inputs, v, create_graph, strict, "vhp")
     with set_grad_enabled(create_graph or local.mode.enabled):
-        found = reached(jac, inputs, v, create_graph)
+        found = take_reached_gradients(jac, inputs, v, create_graph)
         found = fill_in_zeros(found, inputs, strict, create_graph, "double_back")
     return _done(out, create_graph), _result(found, many, create_graph)
 
@@ -281,9 +286,9 @@ def hvp(
     with enable_grad():
         many, inputs, v, out, jac = _first(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(zeros(t._v).requires_grad_() for t in inputs)
-        double = reached(jac, inputs, dummies, True)
+        double = take_reached_gradients(jac, inputs, dummies, True)
         check_requires_grad(jac, "hessian", strict)
-        found = reached(double, dummies, v, create_graph)
+        found = take_reached_gradients(double, dummies, v, create_graph)
         found = fill_in_zeros(found, inputs, strict, create_graph, "double_back_trick")
     return _done(out, create_graph), _result(found, many, create_graph)
 
@@ -293,6 +298,6 @@ def _first(func: Any, inputs: Any, v: Any, create_graph: bool, strict: bool, nam
     inputs = _fresh(inputs, create_graph, True)
     v = _vector(v, name, inputs, many, create_graph, _ONE_INPUT)
     out = _single(func(*inputs), strict, name)
-    jac = reached((out,), inputs, None, True)
+    jac = take_reached_gradients((out,), inputs, None, True)
     check_requires_grad(jac, "jacobian", strict)
     return many, inputs, v, out, jac

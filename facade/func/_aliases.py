@@ -44,7 +44,7 @@ class Alias(NamedTuple):
     of_detached: bool = False
 
 
-def alias(out: Any, examples: list[Example]) -> Alias | None:
+def find_alias(out: Any, examples: list[Example]) -> Alias | None:
     """Tell how `out` is one of these examples, or a view of one.
 
     None if it is not, or if that view cannot be told of the batch.
@@ -74,7 +74,7 @@ def alias(out: Any, examples: list[Example]) -> Alias | None:
     return None
 
 
-def tied(outs: list[Any], own: list[int]) -> dict[int, tuple[int, Alias]]:
+def find_tied_results(outs: list[Any], own: list[int]) -> dict[int, tuple[int, Alias]]:
     """Find the results that are another one or a view of it, with its place and the way to it.
 
     Args:
@@ -89,7 +89,7 @@ def tied(outs: list[Any], own: list[int]) -> dict[int, tuple[int, Alias]]:
         if places[id(out)] < k:
             found[k] = places[id(out)], Alias(None, 0, out, (), False)
         elif id(out._base_) in places:
-            how = alias(out, [Example(None, 0, out._base_, None, None)])
+            how = find_alias(out, [Example(None, 0, out._base_, None, None)])
             if how is not None:
                 found[k] = places[id(out._base_)], how
     return found

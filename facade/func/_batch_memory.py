@@ -11,7 +11,7 @@ from leafax.functional.ops.shape.strides import Layout
 
 from .._storage.as_strided_outside import places, reach
 from .._storage.strides import layout, unlooked
-from ._aliases import Views, alias
+from ._aliases import Views, find_alias
 from ._level_stack import LevelStack
 
 _REWRITE = (
@@ -36,9 +36,9 @@ class BatchMemory(LevelStack):
             with self.suspended():
                 return self.as_strided(t, size, stride, storage_offset)
         written = any(e.writes and e.first._store is t._store for e in level.examples)
-        found = alias(t, level.examples)
+        found = find_alias(t, level.examples)
         if found is None:
-            batch = level.whole(t)
+            batch = level.record_batch(t)
             if batch.stride()[1:] != t.stride():
                 return None
         with self.suspended():
@@ -62,12 +62,12 @@ class BatchMemory(LevelStack):
             if written:
                 return None
             out = batch.as_strided((level.size, *size), (have.strides[0], *stride), offset)
-        return level.example(out, 0)
+        return level.take_example(out, 0)
 
     def storage_offset(self, t: Any) -> int | None:
         """Return where an example begins in its batch; None if `t` is no view of one."""
         level = self.innermost(t)
-        found = None if level is None else alias(t, level.examples)
+        found = None if level is None else find_alias(t, level.examples)
         if level is None or found is None:
             return None
         if level is not self.levels[-1]:
@@ -84,12 +84,12 @@ class BatchMemory(LevelStack):
         if level is not self.levels[-1]:
             with self.suspended():
                 return self.new_empty_strided(t, size, stride, named)
-        whole, _ = level.batch_of(t)
+        whole, _ = level.find_batch(t)
         with self.suspended():
             batch = whole.new_empty_strided(
                 (level.size, *size), (reach(size, stride), *stride), **named
             )
-        return level.example(batch, 0)
+        return level.take_example(batch, 0)
 
 
 def _own(memory: Layout, wanted: Layout) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._core.grad_modes import no_grad
-from .._core.transforms_running import LEAF_WRITE, views
+from .._core.transforms_running import LEAF_WRITE, is_view_of
 from .._core.trie import local
 from .._ops.writes.apply_inplace import check_inplace
 from .._tracing.inputs import enter
@@ -98,7 +98,7 @@ class ExampleWrites(LevelStack):
         """Raise for a recorded write to an example of a leaf, or to a view of one."""
         for level in reversed(self.levels):
             for e in level.examples:
-                if e.first is t or views(t, e.first):
+                if e.first is t or is_view_of(t, e.first):
                     _check_batch(e.batch, e.first is t)
 
 

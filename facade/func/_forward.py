@@ -15,11 +15,11 @@ from .._autograd.forward_mode.dual import make_dual, view_with_levels
 from .._autograd.graph.edges import grad_fn
 from .._core.dual_levels import BY_USERS, enter_level, exit_level, tangents_enabled
 from .._core.handle import Handle
-from .._core.transforms_running import allowed, transform
+from .._core.transforms_running import allowing_all, running_transform
 from .._core.trie import local
 from .._storage.tangents import get_tangent
-from ._grad import gradients, zeros_of
-from ._lifting import leaf, lift, lower, lower_tree, normal, tracked
+from ._grad import make_zeros, take_gradients
+from ._lifting import as_normal_tensor, lift, lower, lower_tree, make_leaf, recording_gradients
 from ._trees import flatten, spell, split_aux, unflatten
 
 _JVP = "jvp(f, primals, tangents): "
@@ -48,19 +48,19 @@ def _check(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
     return flat, given, treedef
 
 
-def tangents_of(outs: list[Any], ins: list[Any], given: list[Any]) -> list[Any]:
+def differentiate_along(outs: list[Any], ins: list[Any], given: list[Any]) -> list[Any]:
     """Differentiate `outs` along `given`, a tangent for each of `ins`."""
     dummies = [_stand_in(o) if o._tracked else None for o in outs]
     live = [(o, u) for o, u in zip(outs, dummies, strict=True) if u is not None]
     if not live:
-        return [zeros_of(o) for o in outs]
-    pulled = gradients([o for o, _ in live], ins, [u for _, u in live])
-    found = iter(gradients(pulled, [u for _, u in live], given))
-    return [zeros_of(o) if u is None else next(found) for o, u in zip(outs, dummies, strict=True)]
+        return [make_zeros(o) for o in outs]
+    pulled = take_gradients([o for o, _ in live], ins, [u for _, u in live])
+    found = iter(take_gradients(pulled, [u for _, u in live], given))
+    return [make_zeros(o) if u is None else next(found) for o, u in zip(outs, dummies, strict=True)]
 
 
 def _stand_in(o: Any) -> Any:
-    u = leaf(zeros_of(o))
+    u = make_leaf(make_zeros(o))
     u._stand_in = True
     return u
 
@@ -88,7 +88,7 @@ def jvp(
     if BY_USERS:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     mode = local.mode
-    with transform(), tracked(mode.grad), tangents_enabled(True):
+    with running_transform(), recording_gradients(mode.grad), tangents_enabled(True):
         level = enter_level()
         try:
             for p, t in zip(flat, given, strict=True):
@@ -98,7 +98,8 @@ def jvp(
                             f"Expected {name} to be floating point or complex, but got: {x.dtype}"
                         )
             duals = [
-                make_dual(normal(p), t, level, _ALIAS) for p, t in zip(flat, given, strict=True)
+                make_dual(as_normal_tensor(p), t, level, _ALIAS)
+                for p, t in zip(flat, given, strict=True)
             ]
             output = func(*unflatten(treedef, duals))
             output, aux = split_aux(_JVP, output) if has_aux else (output, None)
@@ -136,7 +137,7 @@ def _tangent(o: Any, level: int, strict: bool) -> Any:
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the "
             "inputs. This is not allowed with strict=True."
         )
-    return zeros_of(o) if along is None else along
+    return make_zeros(o) if along is None else along
 
 
 def _settle(x: Any, private: list[Any]) -> Any:
@@ -144,7 +145,7 @@ def _settle(x: Any, private: list[Any]) -> Any:
 
 
 def _zero_leaves(x: Any) -> list[Any]:
-    """Find the leaves that `tangents_of` made: nobody but the graph holds them."""
+    """Find the leaves that `differentiate_along` made: nobody but the graph holds them."""
     return [t for t in _leaves(x) if getattr(t, "_stand_in", False)]
 
 
@@ -182,18 +183,18 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """
     flat, treedef = flatten(primals)
     _check_point(func, primals, flat)
-    with tracked():
+    with recording_gradients():
         lifted = [lift(x) for x in flat]
         # PyTorch's is no transform: what these forbid is allowed in it.
-        with transform(*[t for t in lifted if not t._leaf]), allowed():
+        with running_transform(*[t for t in lifted if not t._leaf]), allowing_all():
             output = func(*unflatten(treedef, lifted))
     outs, structure = flatten(output)
     private = [t for t in lifted if t._leaf]
     # The linear function treats the point as a constant, as PyTorch's does.
     fixed, fixed_outs = lifted, outs
     if len(private) < len(lifted):
-        with tracked():
-            fixed = [leaf(x.detach()) for x in flat]
+        with recording_gradients():
+            fixed = [make_leaf(x.detach()) for x in flat]
             fixed_outs = flatten(func(*unflatten(treedef, fixed)))[0]
 
     def jvp_fn(*tangents: Any) -> Any:
@@ -210,8 +211,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                         f"tangent:{k} with {what} {getattr(t, what)} in flattened pytree doesn't "
                         f"match the {what} {getattr(p, what)} of the corresponding primal."
                     )
-        with tracked():
-            found = tangents_of(fixed_outs, fixed, given)
+        with recording_gradients():
+            found = differentiate_along(fixed_outs, fixed, given)
         return unflatten(structure, [_settle(x, fixed) for x in found])
 
     return unflatten(structure, [lower(o, private) for o in outs]), jvp_fn

@@ -10,7 +10,7 @@ from .._autograd.saved_hooks.context_saved import snapshot
 from .._core.dual_levels import copy_tangents
 from .._core.handle import Handle
 from .._core.memory_format import contiguous_format
-from .._core.transforms_running import transform
+from .._core.transforms_running import running_transform
 from .._storage.conj_neg_bits import storage_numel
 from .._tracing.record import apply
 from ._trees import flatten, unflatten
@@ -52,7 +52,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
         before = [
             (w._version, w.shape, w.stride()) if isinstance(w, Handle) else None for w in work
         ]
-        with transform(differentiates=False):
+        with running_transform(differentiates=False):
             own_args, own_kwargs = unflatten(treedef, work)
             output = func(*own_args, **own_kwargs)
         back: list[tuple[Any, Any]] = []

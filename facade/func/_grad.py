@@ -17,8 +17,8 @@ from .._autograd.graph.fit_gradient import zeros
 from .._autograd.pass_arguments import check_real
 from .._autograd.saved_hooks.saved_tensors_hooks import disabled_in_transform
 from .._core.handle import Handle
-from .._core.transforms_running import pulling, transform
-from ._lifting import end_leaves, lift_tree, lower, lower_tree, tracked
+from .._core.transforms_running import running_transform, taking_gradients
+from ._lifting import end_leaves, lift_tree, lower, lower_tree, recording_gradients
 from ._trees import flatten, split_aux, starred, unflatten
 
 NO_HOOKS = (
@@ -27,22 +27,22 @@ NO_HOOKS = (
 )
 
 
-def gradients(
+def take_gradients(
     outs: Any, ins: Any, cotangents: Any, retain_graph: bool = True, create_graph: bool = True
 ) -> list[Any]:
     """Take gradients, zeros where there is no way from `ins` to `outs`."""
     pairs = [(o, c) for o, c in zip(outs, cotangents, strict=True) if o._tracked]
     if not pairs:
-        return [zeros_of(t) for t in ins]
-    with pulling():
+        return [make_zeros(t) for t in ins]
+    with taking_gradients():
         found = _autograd_grad(
             [o for o, _ in pairs], ins, [c for _, c in pairs], retain_graph=retain_graph,
             create_graph=create_graph, allow_unused=True,
         )  # fmt: skip
-    return [zeros_of(t) if g is None else g for g, t in zip(found, ins, strict=True)]
+    return [make_zeros(t) if g is None else g for g, t in zip(found, ins, strict=True)]
 
 
-def zeros_of(t: Any) -> Any:
+def make_zeros(t: Any) -> Any:
     return zeros(t._v)
 
 
@@ -82,12 +82,12 @@ def grad_and_value(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = _choose(args, argnums)
         full, private, trees = list(args), [], []
-        with tracked(), disabled_in_transform(NO_HOOKS):
+        with recording_gradients(), disabled_in_transform(NO_HOOKS):
             for n in places:
                 full[n], lifted = lift_tree(args[n])
                 trees.append(flatten(full[n])[1])
                 private.append(lifted)
-            with transform(*[t for lifted in private for t in lifted if not t._leaf]):
+            with running_transform(*[t for lifted in private for t in lifted if not t._leaf]):
                 output = func(*full, **kwargs)
             output, aux = split_aux(prefix, output) if has_aux else (output, None)
             if not isinstance(output, Handle):
@@ -103,7 +103,7 @@ def grad_and_value(
             if out._tracked:
                 check_real(out._v.dtype)
             flat = [t for lifted in private for t in lifted]
-            found = iter(gradients([out], flat, [out.detach().new_ones(())]))
+            found = iter(take_gradients([out], flat, [out.detach().new_ones(())]))
         leaves = end_leaves([t for t in flat if t._leaf])
         grads = [
             unflatten(tree, [lower(next(found), leaves) for _ in lifted])
@@ -154,7 +154,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
       what `func` returns in shape and structure and returns one gradient an argument.
     """
     prefix = "vjp(f, *primals): "
-    with tracked(), disabled_in_transform(NO_HOOKS):
+    with recording_gradients(), disabled_in_transform(NO_HOOKS):
         lifted, trees = [], []
         flat: list[Any] = []
         for p in primals:
@@ -162,7 +162,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             lifted.append(tree)
             trees.append((flatten(tree)[1], len(leaves)))
             flat += leaves
-        with transform(*[t for t in flat if not t._leaf]):
+        with running_transform(*[t for t in flat if not t._leaf]):
             output = func(*lifted)
         output, aux = split_aux(prefix, output) if has_aux else (output, None)
     outs, structure = flatten(output)
@@ -193,12 +193,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
             )
         if retain_graph is not None:  # a second cotangent is none
             retain_graph = bool(operator.index(retain_graph))
-        with tracked():
+        with recording_gradients():
             given = [_cotangent(g, o) for g, o in zip(given, outs, strict=True)]
             # Where the outer graph is this one, too, it stays.
             retain_graph = retain_graph is not False or len(private) < len(flat)
             create_graph = True if create_graph is None else bool(create_graph)
-            found = iter(gradients(outs, flat, given, retain_graph, create_graph))
+            found = iter(take_gradients(outs, flat, given, retain_graph, create_graph))
         grads = tuple(
             unflatten(tree, [lower(next(found), private) for _ in range(n)]) for tree, n in trees
         )

@@ -27,9 +27,9 @@ from .._storage.strides import stride
 from .._tracing.inputs import enter, make
 from .._tracing.record import apply, record
 from .._tracing.subgraph import Region
-from ._lifting import bare
-from ._mapped_op import AXIS, check_of, mapped_op
-from ._towers import rebuild, tower
+from ._lifting import detach_keeping_tangents
+from ._mapped_op import AXIS, make_check, make_mapped_op
+from ._towers import flatten_tangents, unflatten_tangents
 
 RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' "
@@ -103,11 +103,11 @@ class Level:
         self.region = Region()
         self._seen = local.trace.state
 
-    def example(self, batch: Any, dim: int) -> Any:
+    def take_example(self, batch: Any, dim: int) -> Any:
         """Take the first example of a batch: it stands for all while the function is recorded."""
         with enable_grad():  # the function may record gradients where its caller does not
             first = apply(_first(dim), batch)
-        for whole, part in zip(tower(batch), tower(first), strict=True):
+        for whole, part in zip(flatten_tangents(batch), flatten_tangents(first), strict=True):
             _lie_as(part, whole, dim)
             value = enter(part, local.trace)
             self.mapped.append((whole, dim))
@@ -122,11 +122,11 @@ class Level:
         """Count a value of the trace as one that differs from example to example."""
         self._batched.add(value.index)
 
-    def batched(self, t: Any) -> bool:
+    def is_batched(self, t: Any) -> bool:
         """Tell if a tensor differs from example to example."""
-        return self.differs(enter(t, local.trace))
+        return self.is_value_batched(enter(t, local.trace))
 
-    def differs(self, value: Value) -> bool:
+    def is_value_batched(self, value: Value) -> bool:
         """Tell if a value of the trace differs from example to example."""
         states: list[State] = []
         state: State | None = local.trace.state
@@ -138,7 +138,7 @@ class Level:
             if not isinstance(s.entry, Node):
                 continue
             varies = {k for k, v in enumerate(s.operands) if v.index in self._batched}
-            if self.randomness == "different" and draws(s):
+            if self.randomness == "different" and draws_random(s):
                 self._batched.update(v.index for v in s.values)
             elif varies:
                 reads = _reads(s, varies)
@@ -147,20 +147,20 @@ class Level:
                 )
         return value.index in self._batched
 
-    def batch_of(self, t: Any) -> tuple[Any, int | None]:
+    def find_batch(self, t: Any) -> tuple[Any, int | None]:
         """Return the batch that `t` stands for and its mapped dimension; else `t` and None."""
-        if not self.batched(t):
+        if not self.is_batched(t):
             return t, None
         value = enter(t, local.trace)
         for (batch, dim), hole in zip(self.mapped, self.holes, strict=True):
             if hole.index == value.index:
                 return batch, dim
-        return self.whole(t), 0
+        return self.record_batch(t), 0
 
-    def whole(self, t: Any, dim: int = 0) -> Any:
+    def record_batch(self, t: Any, dim: int = 0) -> Any:
         """Record the batch that `t` stands for, with the examples along `dim`."""
-        parts = list(tower(t))
-        return rebuild(t, iter(self.map(parts, [dim] * len(parts))))
+        parts = list(flatten_tangents(t))
+        return unflatten_tangents(t, iter(self.map(parts, [dim] * len(parts))))
 
     def map(self, outs: list[Any], out_dims: list[Any], sparing: bool = False) -> list[Any]:
         """Record the steps so far as one mapped op on the batches.
@@ -171,7 +171,7 @@ class Level:
         region = self.region
         if any(_op_name(s) == "rrelu" for s in region.steps()):
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
-        if self.randomness == "error" and any(draws(s) for s in region.steps()):
+        if self.randomness == "error" and any(draws_random(s) for s in region.steps()):
             raise RuntimeError(self.refusal_of_random)
         if self.randomness == "same":
             self._check_same(region)
@@ -179,7 +179,7 @@ class Level:
             return []
         values = [enter(o, region.trace) for o in outs]
         for o in outs:
-            self.batched(o)
+            self.is_batched(o)
         batches, given = self.mapped, self.holes
         if sparing:
             used = region.used(outs, self.holes, self._batched)
@@ -197,11 +197,13 @@ class Level:
         )  # fmt: skip
         known = local.trace.state.next.get(key)
         if known is None:
-            call = self._splitting() if self.randomness == "different" else None
+            call = self._make_splitting() if self.randomness == "different" else None
             fn = region.function(outs, given, self._batched, call)
-            check = check_of(region, outs, self, given, dims)
-            random = any(draws(s) for s in region.steps())
-            op = mapped_op(fn, dims, tuple(out_dims), len(region.free), self.size, check, random)
+            check = make_check(region, outs, self, given, dims)
+            random = any(draws_random(s) for s in region.steps())
+            op = make_mapped_op(
+                fn, dims, tuple(out_dims), len(region.free), self.size, check, random
+            )
             op.fn.edges = region.edges(values, given)  # type: ignore[attr-defined]
             if self.number > 1:
                 op.fn.reads = region.reads(values, given, self._batched)  # type: ignore[attr-defined]
@@ -213,15 +215,18 @@ class Level:
         with within(Mode.of(tracked, mode.inference, mode.autocast, False, ())):
             state, trace = record(op, (*wholes, *free), {}, budget=False)
         results = [make(v, trace) for v in state.values]
-        return [r if v.requires_grad else bare(r) for r, v in zip(results, values, strict=True)]
+        return [
+            r if v.requires_grad else detach_keeping_tangents(r)
+            for r, v in zip(results, values, strict=True)
+        ]
 
-    def _splitting(self) -> Any:
+    def _make_splitting(self) -> Any:
         """Make the function that evaluates a step; it draws by a key of each example's own."""
         steps = self.region.steps()
         keys = {s.values[0].index for s in steps if _op_name(s) == "next_key"}
 
         def call(state: State, arrays: list[Any]) -> Any:
-            if draws(state):
+            if draws_random(state):
                 arrays = [
                     _own_key(x) if v.index in keys else x
                     for v, x in zip(state.operands, arrays, strict=True)
@@ -237,7 +242,7 @@ class Level:
                 continue
             if s.values[0].storage == s.operands[1].storage:  # in place, and asked before
                 continue
-            if any(self.differs(v) for v in s.operands[1:]):
+            if any(self.is_value_batched(v) for v in s.operands[1:]):
                 raise RuntimeError(SAME)
 
 
@@ -272,7 +277,7 @@ def _reads(state: Any, varies: set[int]) -> Any:
     return getattr(getattr(getattr(call, "op", None), "fn", None), "reads", None)
 
 
-def draws(state: Any) -> bool:
+def draws_random(state: Any) -> bool:
     """Tell if a step draws random numbers."""
     op = getattr(state.call, "op", None)
     return op is not None and (op.random or getattr(op.fn, "draws", False))

@@ -53,12 +53,12 @@ class LevelStack(threading.local, VmapStack):
     def innermost(self, t: Any) -> Level | None:
         """Return the innermost level that `t` differs in from example to example."""
         for level in reversed(self.levels):
-            if level.region.intact() and level.batched(t):
+            if level.region.intact() and level.is_batched(t):
                 return level
         return None
 
     def adopt(self, like: Any, made: Any) -> None:
         """Count a new tensor as one that differs between examples where `like` does."""
         for level in self.levels:
-            if level.region.intact() and level.batched(like):
+            if level.region.intact() and level.is_batched(like):
                 level.add(enter(made, local.trace))

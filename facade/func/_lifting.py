@@ -20,7 +20,7 @@ from ._trees import flatten, unflatten
 
 
 @contextmanager
-def tracked(grad: bool = True) -> Iterator[None]:
+def recording_gradients(grad: bool = True) -> Iterator[None]:
     """Record the block outside of inference mode, with gradients if `grad` says so."""
     with within(Mode.of(grad, False, local.mode.autocast)):
         yield
@@ -28,21 +28,21 @@ def tracked(grad: bool = True) -> Iterator[None]:
 
 def lift(x: Any) -> Any:
     """Return the same value as a tensor whose gradient can be asked for."""
-    x = normal(x)
+    x = as_normal_tensor(x)
     if not x._tracked:
-        return leaf(bare(x))
+        return make_leaf(detach_keeping_tangents(x))
     out = x.view_as(x)
     storage_of(out)
     out._base_, out._blens = None, ()  # it shares memory; its history is not read anew from `x`
     return out
 
 
-def normal(x: Any) -> Any:
+def as_normal_tensor(x: Any) -> Any:
     """Return `x`, or a copy of an inference tensor, of which autograd is never asked."""
-    return bare(x.clone()) if x._v.inference else x
+    return detach_keeping_tangents(x.clone()) if x._v.inference else x
 
 
-def leaf(x: Any) -> Any:
+def make_leaf(x: Any) -> Any:
     """Make `x` a leaf that requires grad, inside transforms too, and return it."""
     if x.is_floating_point() or x.is_complex():
         x._set_role(True)
@@ -50,7 +50,7 @@ def leaf(x: Any) -> Any:
     return x._set_requires_grad(True)
 
 
-def bare(x: Any) -> Any:
+def detach_keeping_tangents(x: Any) -> Any:
     """Return `x` without its graph; tangents of forward mode stay."""
     return copy_tangents(x, x.detach())
 
@@ -79,11 +79,11 @@ def _lower(x: Any, private: list[Any]) -> Any:
     if not x._tracked:
         return x
     if not local.mode.grad:  # the transform itself was called without gradients
-        return bare(x)
+        return detach_keeping_tangents(x)
     own = {id(t) for t in private}
     stack, seen = [grad_fn(x)], set()
     if stack[0] is None:
-        return bare(x) if id(x) in own else x  # type: ignore[attr-defined]
+        return detach_keeping_tangents(x) if id(x) in own else x  # type: ignore[attr-defined]
     while stack:
         node = stack.pop()
         if node is None or node in seen:
@@ -94,7 +94,7 @@ def _lower(x: Any, private: list[Any]) -> Any:
                 return x
         else:
             stack += [e[0] for e in node.next_edges() if e is not None]
-    return bare(x)
+    return detach_keeping_tangents(x)
 
 
 def end_leaves(leaves: list[Any]) -> list[Any]:

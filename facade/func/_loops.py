@@ -29,7 +29,7 @@ class Loops(LevelStack):
         if level is not self.levels[-1]:
             with self.suspended():
                 return self.loop(fn, args, kwargs)
-        batches = [level.batch_of(x) if isinstance(x, Handle) else (x, None) for x in leaves]
+        batches = [level.find_batch(x) if isinstance(x, Handle) else (x, None) for x in leaves]
         with self.suspended():
             local.vmap = self  # a look does not cut, also outside of the outermost level
             made = []
@@ -39,7 +39,7 @@ class Loops(LevelStack):
                 made.append(flatten(fn(*more, **named)))
             found = zip(*[parts for parts, _ in made], strict=True)
             wholes = [apply(TABLE["stack"], parts) for parts in found]
-        return unflatten(made[0][1], [level.example(x, 0) for x in wholes])
+        return unflatten(made[0][1], [level.take_example(x, 0) for x in wholes])
 
     def _levels_of(self, leaves: list[Any]) -> Iterator[Level]:
         for x in leaves:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 AXIS = "leafax_vmap"
 
 
-def check_of(
+def make_check(
     region: Region, outs: list[Any], level: Level, given: list[Value], dims: tuple[int, ...]
 ) -> Any:
     """Make one check on the batches of the mapped steps' data-dependent checks; or None."""
@@ -28,7 +28,7 @@ def check_of(
     found: list[Any] = []
     evaluate, size = None, level.size
     if level.randomness == "different":
-        evaluate = level._splitting()
+        evaluate = level._make_splitting()
 
     def call(state: Any, given: list[Any]) -> Any:
         for fault in state.call.faults(*given):
@@ -55,7 +55,7 @@ def check_of(
     return check
 
 
-def mapped_op(
+def make_mapped_op(
     fn: Any,
     dims: tuple[int, ...],
     out_dims: tuple[Any, ...],

@@ -72,7 +72,9 @@ class Refusals(LevelStack):
         try:
             given = next((e for e in level.examples if e.first is t), None)
             dim = 0 if given is None else given.dim
-            text = plain(level.whole(t, dim) if given is None or given.writes else given.batch)
+            text = plain(
+                level.record_batch(t, dim) if given is None or given.writes else given.batch
+            )
         finally:
             self.levels += after
             local.vmap = before
@@ -105,8 +107,8 @@ class Refusals(LevelStack):
     def refuse_statistics(self, input: Any, buffers: Sequence[Any]) -> None:
         """Raise if running statistics are the same for all examples and `input` is not."""
         for level in self.levels:
-            if level.region.intact() and level.batched(input):
-                if not all(level.batched(b) for b in buffers):
+            if level.region.intact() and level.is_batched(input):
+                if not all(level.is_batched(b) for b in buffers):
                     raise RuntimeError(STATISTICS)
 
     def refuse_random(self) -> None:
@@ -157,7 +159,7 @@ class Refusals(LevelStack):
         level = self.levels[-1] if self.levels else None
         if level is None or not level.region.intact():
             return error
-        if not any(level.differs(v) for v in operands):
+        if not any(level.is_value_batched(v) for v in operands):
             return error
         return _reworded(op, operands, call, error)
 
@@ -165,10 +167,10 @@ class Refusals(LevelStack):
 def _refuse_write(level: Level, op: Op, t: Any, others: list[Any]) -> None:
     if op.random and level.randomness == "error":
         raise RuntimeError(level.refusal_of_random)
-    given = [x for x in others if level.batched(x)]
+    given = [x for x in others if level.is_batched(x)]
     if op.name == "bernoulli" and given and level.randomness == "same":
         raise RuntimeError(SAME)
-    if level.batched(t):
+    if level.is_batched(t):
         return
     if op.name == "bernoulli" and given:
         raise RuntimeError(BATCHED.format("inplace bernoulli", "in a vmap"))

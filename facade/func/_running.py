@@ -25,7 +25,7 @@ def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
     """
     if not running.levels:
         return tensor
-    whole, _ = running.levels[-1].batch_of(tensor)
+    whole, _ = running.levels[-1].find_batch(tensor)
     if not recurse and whole is not tensor:
         return whole
     with running.suspended():

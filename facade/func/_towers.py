@@ -10,20 +10,20 @@ from .._core.trie import local
 from .._storage.tangents import get_tangent
 
 
-def tower(x: Any) -> Iterator[Any]:
+def flatten_tangents(x: Any) -> Iterator[Any]:
     """Yield a tensor, its tangents of the open levels, and their tangents."""
     yield x
     for level in local.mode.dual:
         along = get_tangent(x, level)
         if along is not None:
-            yield from tower(along)
+            yield from flatten_tangents(along)
 
 
-def rebuild(like: Any, parts: Iterator[Any]) -> Any:
-    """Return the tensor whose `tower`, structured as that of `like`, is `parts`."""
+def unflatten_tangents(like: Any, parts: Iterator[Any]) -> Any:
+    """Return the tensor whose `flatten_tangents`, structured as that of `like`, is `parts`."""
     out = next(parts)
     for level in local.mode.dual:
         along = get_tangent(like, level)
         if along is not None:
-            set_tangent(out, level, rebuild(along, parts))
+            set_tangent(out, level, unflatten_tangents(along, parts))
     return out

@@ -16,26 +16,26 @@ from leafax.functional.program.op import TABLE
 from .._autograd.extensions import extensions
 from .._core.grad_modes import within
 from .._core.handle import Handle
-from .._core.transforms_running import transform
+from .._core.transforms_running import running_transform
 from .._core.trie import Mode, local
 from .._ops.creation.generator import default_generator
 from .._storage.shared_storage import of_mode
 from .._tracing.inputs import enter
 from .._tracing.loop_cuts import uncut
 from .._tracing.record import apply
-from ._aliases import Alias, Views, alias, tied
+from ._aliases import Alias, Views, find_alias, find_tied_results
 from ._example_writes import Write
 from ._level import Level
 from ._running import running
-from ._towers import rebuild, tower
+from ._towers import flatten_tangents, unflatten_tangents
 from ._trees import flatten, unflatten
 from ._vmap_dims import (
-    batch_size,
     check_out_dims,
     check_place,
+    find_batch_size,
+    find_mapped_dims,
+    find_result_dims,
     function_name,
-    mapped_dims,
-    result_dims,
 )
 
 
@@ -62,10 +62,10 @@ def vmap(
     >>> leafax.func.vmap(leafax.dot)(leafax.ones(3, 2), leafax.ones(3, 2))
     tensor([2., 2., 2.])
     """
-    return mapped(func, in_dims, out_dims, randomness, chunk_size)
+    return map_examples(func, in_dims, out_dims, randomness, chunk_size)
 
 
-def mapped(
+def map_examples(
     func: Callable[..., Any], in_dims: Any, out_dims: Any = 0, randomness: str = "error",
     chunk_size: int | None = None, older: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
@@ -81,8 +81,8 @@ def mapped(
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         check_out_dims(func, out_dims)
-        leaves, dims, treedef = mapped_dims(func, in_dims, args)
-        size = batch_size(leaves, dims)
+        leaves, dims, treedef = find_mapped_dims(func, in_dims, args)
+        size = find_batch_size(leaves, dims)
         call = functools.partial(_map, func, treedef, dims, out_dims, (randomness, older), kwargs)
         sizes = [size] if chunk_size is None else _chunk_sizes(size, chunk_size)
         if len(sizes) < 2:
@@ -100,10 +100,11 @@ def _map(
         if d is not None:
             enter(x, local.trace)
     mode = local.mode  # saved-tensor hooks see no single examples: they stay outside
-    with uncut(), transform(differentiates=False):
+    with uncut(), running_transform(differentiates=False):
         level = Level(size, *kind, number=len(running.levels) + 1)
         firsts = [
-            level.example(x, d) if d is not None else x for x, d in zip(leaves, dims, strict=True)
+            level.take_example(x, d) if d is not None else x
+            for x, d in zip(leaves, dims, strict=True)
         ]
         level.begin()
         with running.entered(level):
@@ -112,24 +113,26 @@ def _map(
             if not level.region.intact():
                 raise RuntimeError("vmap: the program was run by something in the mapped function")
             outs, structure = flatten(output)
-            places = result_dims(func, out_dims, output, structure)
+            places = find_result_dims(func, out_dims, output, structure)
             _check_outputs(func, outs, places, level)
             aliases = [
                 None if d is None else _alias(o, d, level)
                 for o, d in zip(outs, places, strict=True)
             ]
             own = [k for k, d in enumerate(places) if d is not None and aliases[k] is None]
-            of_others = tied(outs, own) if len(own) > 1 else {}
+            of_others = find_tied_results(outs, own) if len(own) > 1 else {}
         parts: list[Any] = []
         for k in own:
             check_place(outs[k], places[k])
             if k not in of_others:
-                parts += tower(outs[k])
+                parts += flatten_tangents(outs[k])
         made = iter(level.map(parts, [0] * len(parts)))
         # Each by itself: it may be that it, and its batch, do not differ in outer maps.
         written = [Write(e, level) for e in level.examples if e.writes]
     batches = {
-        k: of_mode(rebuild(outs[k], made), outs[k]._v.inference) for k in own if k not in of_others
+        k: of_mode(unflatten_tangents(outs[k], made), outs[k]._v.inference)
+        for k in own
+        if k not in of_others
     }
     for k, (of, how) in of_others.items():
         aliases[k] = how._replace(batch=batches[of])
@@ -152,9 +155,9 @@ def _alias(out: Any, dim: int, level: Level) -> Alias | None:
     """Tell how a result can be had from the batches without computing it."""
     if not -out.dim() - 1 <= dim <= out.dim():
         return None  # `Level.map` raises
-    found = alias(out, level.examples)
+    found = find_alias(out, level.examples)
     if found is None and dim % (out.dim() + 1) == 0 and not local.mode.dual:
-        return None if level.batched(out) else Alias(out, None, out, (), False)
+        return None if level.is_batched(out) else Alias(out, None, out, (), False)
     return found
 
 
@@ -195,7 +198,7 @@ def _chunks(
         found.append(call(part, n))
     flat = [flatten(f)[0] for f in found]
     structure = flatten(found[0])[1]
-    places = result_dims(func, out_dims, found[0], structure)
+    places = find_result_dims(func, out_dims, found[0], structure)
     joined = [
         pieces[0] if d is None else apply(TABLE["cat"], tuple(pieces), d)
         for pieces, d in zip(zip(*flat, strict=True), places, strict=True)
@@ -205,7 +208,7 @@ def _chunks(
 
 def _map_rows(fn: Callable[..., list[Any]], tensors: list[Any]) -> list[Any]:
     """Map `fn` over the rows of tensors, as `autograd.grad(is_grads_batched=True)` does."""
-    return list(mapped(fn, 0, older=True)(*tensors))
+    return list(map_examples(fn, 0, older=True)(*tensors))
 
 
 extensions.map_rows = _map_rows

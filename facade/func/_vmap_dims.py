@@ -17,7 +17,9 @@ def function_name(fn: Any) -> str:
     return repr(fn)
 
 
-def mapped_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], Any]:
+def find_mapped_dims(
+    fn: Any, in_dims: Any, args: tuple[Any, ...]
+) -> tuple[list[Any], list[Any], Any]:
     """Return the arguments' leaves, the mapped dimension (or None) of each, and their structure."""
     name = function_name(fn)
     head = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
@@ -32,7 +34,7 @@ def mapped_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
             "trying to vmap over a function with no inputs. The latter is unsupported."
         )
     leaves, treedef = flatten(args)
-    dims = broadcast(in_dims, args)
+    dims = spread_dims(in_dims, args)
     if dims is None:
         raise ValueError(
             head + "in_dims is not compatible with the structure of `inputs`. in_dims has "
@@ -63,7 +65,7 @@ def mapped_dims(fn: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any]
     return leaves, fixed, treedef
 
 
-def broadcast(dims: Any, tree: Any) -> list[Any] | None:
+def spread_dims(dims: Any, tree: Any) -> list[Any] | None:
     """Spread `dims`, a prefix of `tree`, over its leaves; None if it does not fit."""
     given, prefix = flatten(dims)
     try:
@@ -73,7 +75,7 @@ def broadcast(dims: Any, tree: Any) -> list[Any] | None:
     return [d for d, part in zip(given, parts, strict=True) for _ in flatten(part)[0]]
 
 
-def batch_size(leaves: list[Any], dims: list[Any]) -> int:
+def find_batch_size(leaves: list[Any], dims: list[Any]) -> int:
     sizes = [x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
@@ -103,12 +105,12 @@ def check_out_dims(func: Any, out_dims: Any) -> None:
             )
 
 
-def result_dims(func: Any, out_dims: Any, output: Any, structure: Any) -> list[Any]:
+def find_result_dims(func: Any, out_dims: Any, output: Any, structure: Any) -> list[Any]:
     if isinstance(output, Handle):
         one = isinstance(out_dims, tuple) and len(out_dims) == 1
-        places = broadcast(out_dims[0] if one else out_dims, output)
+        places = spread_dims(out_dims[0] if one else out_dims, output)
     else:
-        places = broadcast(out_dims, output)
+        places = spread_dims(out_dims, output)
     if places is None:
         raise ValueError(
             f"vmap({function_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not "

@@ -8,7 +8,7 @@ import pytest
 from helpers.sameness import Log, assert_equal, run
 
 import leafax
-from leafax.autograd._gradcheck.jacobians import analytical
+from leafax.autograd._gradcheck.jacobians import compute_analytical
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 
@@ -171,7 +171,7 @@ def test_the_same_backward_is_the_same_program() -> None:
     x = leafax.rand(3, 3, dtype=leafax.float64, requires_grad=True)
     out = x.exp().sum(0).sin()
     leafax.explain(clear=True)
-    analytical((x,), out, 0.0, False)
+    compute_analytical((x,), out, 0.0, False)
     forward, *backwards = leafax.explain()
     assert len(backwards) in (2, 3)  # three if they rounded differently: one went op by op
     assert len({run.nodes for run in backwards}) == 1 and backwards[-1].how != "op by op"

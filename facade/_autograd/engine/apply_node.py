@@ -20,7 +20,7 @@ from ..._tracing.jax_call import reached
 from ..._tracing.loop_cuts import cut_for_budget
 from ..._tracing.record import over_budget
 from ..extensions import extensions
-from ..forward_mode.propagate import attach
+from ..forward_mode.propagate import attach_tangents
 from ..graph.fit_gradient import fit
 from ..graph.node import Node
 from .complex_phase_checks import WATCHED, watch
@@ -92,7 +92,7 @@ def _apply(task: Any, node: Node, grads: list[Any], needed: set[Any]) -> list[An
         differentiable = task.create_graph and depends(call, values, cts)
         outs = record_gradient(trace, call, values, state, differentiable)
         if local.mode.dual:
-            attach(call, [*state.operands, *cts], outs)
+            attach_tangents(call, [*state.operands, *cts], outs)
     else:
         task.plain = False
         if over_budget(trace):  # a graph longer than a program may be

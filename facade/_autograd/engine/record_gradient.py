@@ -21,7 +21,7 @@ from ..._rules.node_edges import by_name
 from ..._rules.reads_of_gradients import needed
 from ..._tracing.infer import step
 from ..._tracing.inputs import enter, from_array, make
-from ..forward_mode.propagate import attach
+from ..forward_mode.propagate import attach_tangents
 
 
 def record_saved(
@@ -44,7 +44,7 @@ def record_saved(
     differentiable = create_graph and depends(call, values, cts)
     outs = record_gradient(trace, call, values, None, differentiable, strides)
     if local.mode.dual:
-        attach(call, [*own, *cts], outs)
+        attach_tangents(call, [*own, *cts], outs)
     return outs
 
 
@@ -104,7 +104,7 @@ def _record_one(
     values = [*present, *[enter(c, trace) for c in cts]]
     outs = record_gradient(trace, call, values, None, differentiable)
     if local.mode.dual:
-        attach(call, [*own, *cts], outs)
+        attach_tangents(call, [*own, *cts], outs)
     return outs[0]
 
 

@@ -34,7 +34,7 @@ _NAMES: dict[str, str] = {
 _UNDERIVED = re.compile(r"derivative for (aten::\w+) is not implemented")
 
 
-def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
+def refuse_tangents(op: Op, tensors: list[Any], suffix: str = "") -> None:
     """Raise PyTorch's error if `op` has no forward derivative.
 
     Args:
@@ -47,10 +47,10 @@ def refuse(op: Op, tensors: list[Any], suffix: str = "") -> None:
     if op.qualified in ("nn.functional.grid_sample", "nn.functional._grid_sample3d"):
         name = f"grid_sampler_{tensors[0].dim() - 2}d"
     if name is not None:
-        raise missing(name + suffix, in_place=bool(suffix))
+        raise missing_derivative_error(name + suffix, in_place=bool(suffix))
 
 
-def refuse_any(name: str, *given: Any) -> None:
+def refuse_any_tangent(name: str, *given: Any) -> None:
     """Raise PyTorch's error for ATen's function of this name if a tensor has a tangent."""
     if any(isinstance(x, Handle) and has_tangent(x) for x in given):
         raise _unsupported(f"aten::{name}")
@@ -60,7 +60,7 @@ def _unsupported(name: str) -> NotImplementedError:
     return NotImplementedError(f"Trying to use forward AD with {name} that does not support it.")
 
 
-def missing(name: str, in_place: bool = False) -> NotImplementedError:
+def missing_derivative_error(name: str, in_place: bool = False) -> NotImplementedError:
     """Make PyTorch's error for an op that has no forward derivative yet."""
     more = " or submit a PR adding the implementation to derivatives.yaml"
     return NotImplementedError(

@@ -23,7 +23,7 @@ from ..._tracing.infer import step
 from ..._tracing.inputs import enter, make
 from ..._tracing.record import apply, record, results
 from ..graph.fit_gradient import zeros
-from .no_forward_derivative import refuse
+from .no_forward_derivative import refuse_tangents
 
 
 class _Call(NamedTuple):
@@ -44,11 +44,11 @@ class Finished(NamedTuple):
 def _record_tangents(op: Op, args: Any, kwargs: Any, key: Any, may_cut: bool) -> Any:
     """Record one op and its derivative while a level is open."""
     mode = local.mode
-    tensors = tensors_among((*args, *kwargs.values()))
+    tensors = find_tensors((*args, *kwargs.values()))
     carried = any(get_tangent(t, level) is not None for t in tensors for level in mode.dual)
     carried = carried and not _skips_autograd(op, tensors, args)
     if carried:
-        refuse(op, tensors)
+        refuse_tangents(op, tensors)
     with recording_levels(()):
         state, trace = record(op, args, kwargs, budget=False)
         if not carried:
@@ -62,7 +62,7 @@ def _record_tangents(op: Op, args: Any, kwargs: Any, key: Any, may_cut: bool) ->
     elif op.name == "nextafter":
         _nextafter(args, outs)
     elif op.differentiable:
-        attach(state.call, operands_of(state, tensors), outs)
+        attach_tangents(state.call, operands_as_tensors(state, tensors), outs)
     return Finished(_Call(lambda: result)), local.trace
 
 
@@ -77,20 +77,20 @@ def _skips_autograd(op: Op, tensors: list[Any], args: Any) -> bool:
     )
 
 
-def tensors_among(args: Any) -> list[Any]:
+def find_tensors(args: Any) -> list[Any]:
     """Find the tensors among arguments, in the order in which a call takes them."""
     found: list[Any] = []
     for a in args:
         if isinstance(a, Handle):
             found.append(a)
         elif type(a) in (tuple, list):
-            found += tensors_among(a)
+            found += find_tensors(a)
         elif isinstance(a, dict):
-            found += tensors_among(a.values())
+            found += find_tensors(a.values())
     return found
 
 
-def operands_of(state: Any, tensors: list[Any]) -> list[Any]:
+def operands_as_tensors(state: Any, tensors: list[Any]) -> list[Any]:
     """Return a state's operands as tensors; numbers that became inputs stay values."""
     supply = iter(tensors)
     return [v if v.weak else next(supply) for v in state.operands]
@@ -121,7 +121,7 @@ def _nextafter(args: Any, outs: list[Any]) -> None:
 _ALL_MOVE = frozenset({"_native_batch_norm", "native_batch_norm"})
 
 
-def attach(call: Any, operands: Sequence[Any], outs: Sequence[Any]) -> None:
+def attach_tangents(call: Any, operands: Sequence[Any], outs: Sequence[Any]) -> None:
     """Give the results of a recorded call the tangents that follow from its operands'.
 
     Args:
@@ -134,15 +134,15 @@ def attach(call: Any, operands: Sequence[Any], outs: Sequence[Any]) -> None:
     )
     if wanted:
         for level in local.mode.dual:
-            for k, t in derivative(call, operands, wanted, level).items():
+            for k, t in record_derivative(call, operands, wanted, level).items():
                 set_tangent(outs[k], level, t)
     if any(o._tracked for o in outs):
         for x in operands:
             if isinstance(x, Handle) and x._duals:
-                remember(local.trace, enter(x, local.trace), x._duals)
+                keep_for_backward(local.trace, enter(x, local.trace), x._duals)
 
 
-def remember(trace: Trace, value: Value, duals: Duals) -> None:
+def keep_for_backward(trace: Trace, value: Value, duals: Duals) -> None:
     """Keep the tangents of what an op took for a backward pass through it."""
     if trace.duals is None:
         trace.duals = {}
@@ -159,7 +159,7 @@ def _tangent_of(x: Any, level: int) -> Any:
     return None if found is None else found.get(level)
 
 
-def derivative(
+def record_derivative(
     call: Any, operands: Sequence[Any], wanted: tuple[int, ...], level: int
 ) -> dict[int, Any]:
     """Record tangents of a call's wanted results, those that depend on an operand with one."""
@@ -221,7 +221,7 @@ def _run(call: Any, operands: list[Any], levels: tuple[int, ...]) -> list[Any]:
         outs = [make(v, trace) for v in state.values]
     if levels:
         with recording_levels(levels):
-            attach(call, operands, outs)
+            attach_tangents(call, operands, outs)
     return outs
 
 

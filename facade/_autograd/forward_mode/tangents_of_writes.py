@@ -15,8 +15,8 @@ from ..._storage.tangents import dual_base, get_tangent, has_tangent, view_tange
 from ..._tracing.inputs import enter
 from ..._tracing.record import apply, record
 from ..graph.fit_gradient import zeros
-from .no_forward_derivative import refuse
-from .propagate import derivative, operands_of, remember, tensors_among
+from .no_forward_derivative import refuse_tangents
+from .propagate import find_tensors, keep_for_backward, operands_as_tensors, record_derivative
 
 
 @cache
@@ -34,17 +34,19 @@ def tangents_after_write(
       variant: the op's in-place variant.
       key: of a random op, or None.
     """
-    tensors = tensors_among((t, *args, *kwargs.values()))
+    tensors = find_tensors((t, *args, *kwargs.values()))
     if not op.differentiable:
         return None
     if not any(map(has_tangent, tensors)):
         return None
-    refuse(op, tensors, "_")
+    refuse_tangents(op, tensors, "_")
     before = () if key is None else (key,)
     with recording_levels(()):
         state, _ = record(_as_function(variant), (*before, t, *args), kwargs, budget=False)
-    operands = operands_of(state, [*before, *tensors])
-    found = {level: derivative(state.call, operands, (0,), level) for level in local.mode.dual}
+    operands = operands_as_tensors(state, [*before, *tensors])
+    found = {
+        level: record_derivative(state.call, operands, (0,), level) for level in local.mode.dual
+    }
     return {level: made[0] for level, made in found.items() if made}
 
 
@@ -60,9 +62,9 @@ def keep_tangents(t: Any, args: Any) -> None:
     """
     trace = local.trace
     over = t if t._base_ is None else t._base_
-    for x in tensors_among(args):
+    for x in find_tensors(args):
         if x is not over and has_tangent(x):
-            remember(trace, enter(x, trace), x._duals)
+            keep_for_backward(trace, enter(x, trace), x._duals)
     kept = Duals()
     for level in local.mode.dual:
         along = get_tangent(over, level)
@@ -70,7 +72,7 @@ def keep_tangents(t: Any, args: Any) -> None:
             with recording_levels(levels_below(level)):
                 kept[level] = apply(TABLE["clone"], along)
     if kept:
-        remember(trace, enter(over, trace), kept)
+        keep_for_backward(trace, enter(over, trace), kept)
 
 
 def write_tangents(t: Any, tangents: dict[int, Any]) -> None:

@@ -16,7 +16,7 @@ from leafax.functional.ops.shape.dimensions import broadcast_shapes
 from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE, Op
 
-from ..._autograd.forward_mode.no_forward_derivative import refuse_any
+from ..._autograd.forward_mode.no_forward_derivative import refuse_any_tangent
 from ..._core.dtypes import float32, float64
 from ..._core.memory_format import contiguous_format
 from ..._core.vmap_checks import differs_in_vmap, loop_over_examples, refuse_in_vmap
@@ -65,7 +65,7 @@ _NONZERO_STATIC = Op(lambda x: x, name="nonzero_static", differentiable=False)
 
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = None) -> Any:
     """Return the first `size` positions that are not zero, filled up with `fill_value`."""
-    refuse_any("nonzero_static", input)
+    refuse_any_tangent("nonzero_static", input)
     if differs_in_vmap(input):
         return loop_over_examples(nonzero_static, input, size=size, fill_value=fill_value)
     if size < 0:

@@ -13,7 +13,7 @@ from leafax.functional.ops.shape.strides import contiguous_strides
 from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import Op, camel
 
-from ..._autograd.forward_mode.no_forward_derivative import missing
+from ..._autograd.forward_mode.no_forward_derivative import missing_derivative_error
 from ..._core.handle import Handle
 from ..._core.python_data import name_of_type
 from ..._core.trie import local
@@ -142,7 +142,7 @@ def _found(name: str, input: Any, values: Any, first: Any, dim: int | None) -> A
       NotImplementedError: if `input` has a tangent.
     """
     if has_tangent(input):
-        raise missing(name)
+        raise missing_derivative_error(name)
     if local.mode.grad and input._tracked:
         found = apply(_without_derivative(name), input, _integers(first), dim)
     else:

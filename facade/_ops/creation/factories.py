@@ -12,7 +12,7 @@ from leafax.functional.program.dtypes import default_float
 from leafax.functional.program.op import TABLE
 
 from ..._autograd.extensions import extensions
-from ..._autograd.forward_mode.no_forward_derivative import refuse_any
+from ..._autograd.forward_mode.no_forward_derivative import refuse_any_tangent
 from ..._core.dtypes import bool as bool_dtype
 from ..._core.dtypes import complex64, float64, int64, of, python_number
 from ..._core.grad_modes import no_grad
@@ -147,7 +147,7 @@ def linspace(
     device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `start` to `end`, both included."""
-    refuse_any("linspace", start, end)
+    refuse_any_tangent("linspace", start, end)
     if differs_in_vmap(start, end):
         return _between(start, end, steps, dtype)
     ends = _scalars("linspace", start, end, steps)
@@ -161,7 +161,7 @@ def logspace(
     requires_grad: bool = False, device: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """`steps` numbers from `base ** start` to `base ** end`."""
-    refuse_any("logspace", start, end)
+    refuse_any_tangent("logspace", start, end)
     if differs_in_vmap(start, end):
         return _between(start, end, steps, dtype, float(base))
     ends = _scalars("logspace", start, end, steps)

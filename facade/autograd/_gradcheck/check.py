@@ -12,16 +12,16 @@ import numpy as np
 
 from ..._autograd.backward import grad
 from ..._ops.creation.from_data import tensor
-from .fast import backward_fast, differ, forward_fast
+from .fast import backward_fast, describe_mismatch, forward_fast
 from .jacobians import (
     Mismatch,
-    analytical,
-    forward,
-    needs,
-    numerical,
-    outputs_of,
-    parts_of_inputs,
-    parts_of_outputs,
+    as_outputs,
+    compute_analytical,
+    compute_forward,
+    compute_numerical,
+    needs_gradient,
+    split_inputs,
+    split_outputs,
 )
 from .others import (
     check_batched,
@@ -117,9 +117,9 @@ def gradcheck(
 
 
 def _check_inputs(args: tuple[Any, ...]) -> None:
-    checked: list[Any] = [t for t in args if needs(t)]
+    checked: list[Any] = [t for t in args if needs_gradient(t)]
     for i, x in enumerate(args):
-        if not needs(x):
+        if not needs_gradient(x):
             continue
         t: Any = x
         if t._v.dtype.name not in ("float64", "complex128"):
@@ -144,62 +144,62 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
 
 
 def _differentiable(out: Any) -> list[Any]:
-    return [o for o in outputs_of(out) if needs(o)]
+    return [o for o in as_outputs(out) if needs_gradient(o)]
 
 
 def _backward(
     func: Any, args: Any, outputs: Any, fast: bool, eps: float, atol: float, rtol: float,
     nondet_tol: float, dtypes: bool,
 ) -> None:  # fmt: skip
-    for o in outputs_of(outputs):
+    for o in as_outputs(outputs):
         o.requires_grad  # noqa: B018 # or raise, of what is no tensor
-    complex_outs = any(o._v.dtype.kind == "c" for o in outputs_of(outputs))
+    complex_outs = any(o._v.dtype.kind == "c" for o in as_outputs(outputs))
     which = [o._v.dtype.kind == "c" for o in _differentiable(outputs)]
     for part in ("imaginary", "real") if complex_outs else (None,):
-        fn = func if part is None else parts_of_outputs(func, part)
+        fn = func if part is None else split_outputs(func, part)
         got = outputs if part is None else fn(*args)
         prefix = _Prefix(part, "outputs", which)
         if fast:
             backward_fast(fn, args, got, prefix, eps, atol, rtol, nondet_tol, dtypes)
             continue
-        found = numerical(partial(fn, *args), args, eps)
-        flags = [needs(o) for o in outputs_of(got)]
+        found = compute_numerical(partial(fn, *args), args, eps)
+        flags = [needs_gradient(o) for o in as_outputs(got)]
         if not any(flags):
-            floats = [o._v.dtype.kind not in "biu" for o in outputs_of(got)]
+            floats = [o._v.dtype.kind not in "biu" for o in as_outputs(got)]
             real = [list(compress(per_input, floats)) for per_input in found]
             if any((n != 0).any() for per_input in real for n in per_input):
                 raise Mismatch("Numerical gradient for function expected to be zero")
             continue
         kept = [k for k, flag in enumerate(flags) if flag]
         for o, (out, k) in enumerate(zip(_differentiable(got), kept, strict=True)):
-            rows = analytical(args, out, nondet_tol, dtypes)
+            rows = compute_analytical(args, out, nondet_tol, dtypes)
             for i, a in enumerate(rows):
                 if not np.allclose(a, found[i][k], rtol, atol):
-                    raise Mismatch(differ(prefix(o), "", o, i, found[i][k], a))
+                    raise Mismatch(describe_mismatch(prefix(o), "", o, i, found[i][k], a))
 
 
 def _forward(
     func: Any, args: Any, fast: bool, eps: float, atol: float, rtol: float, dtypes: bool
 ) -> None:
-    which = [t._v.dtype.kind == "c" for t in args if needs(t)]
+    which = [t._v.dtype.kind == "c" for t in args if needs_gradient(t)]
     for part in ("imaginary", "real") if any(which) else (None,):
-        fn, given = (func, args) if part is None else parts_of_inputs(func, args, part)
+        fn, given = (func, args) if part is None else split_inputs(func, args, part)
         got = fn(*given)
         prefix = _Prefix(part, "inputs", which)
         if fast:
             forward_fast(fn, given, got, prefix, eps, atol, rtol, dtypes)
             continue
-        outs = outputs_of(got)
-        if not any(needs(o) for o in outs):
+        outs = as_outputs(got)
+        if not any(needs_gradient(o) for o in outs):
             continue
-        found = numerical(partial(fn, *given), given, eps)
-        made = forward(fn, given, dtypes)
-        kept = [k for k, o in enumerate(outs) if needs(o)]
+        found = compute_numerical(partial(fn, *given), given, eps)
+        made = compute_forward(fn, given, dtypes)
+        kept = [k for k, o in enumerate(outs) if needs_gradient(o)]
         for o, k in enumerate(kept):
             for i, rows in enumerate(made):
                 if not np.allclose(rows[k], found[i][k], rtol, atol):
                     mode = "computed with forward mode "
-                    raise Mismatch(differ(prefix(i), mode, o, i, found[i][k], rows[k]))
+                    raise Mismatch(describe_mismatch(prefix(i), mode, o, i, found[i][k], rows[k]))
 
 
 class _Prefix(NamedTuple):
@@ -253,8 +253,8 @@ def gradgradcheck(
     else:
         cts = list(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else [grad_outputs]
     n = len(args)
-    which = [needs(x) for x in args]
-    which_cts = [needs(c) for c in cts]
+    which = [needs_gradient(x) for x in args]
+    which_cts = [needs_gradient(c) for c in cts]
 
     def gradients(*both: Any) -> tuple[Any, ...]:
         xs = [_again(x, w) for x, w in zip(both[:n], which, strict=True)]

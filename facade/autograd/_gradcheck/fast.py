@@ -15,14 +15,14 @@ from ..._autograd.backward import grad
 from ..._ops.creation.from_data import tensor
 from .jacobians import (
     Mismatch,
-    analytical,
-    checked,
-    difference,
-    forward,
-    needs,
-    numerical,
-    outputs_of,
-    tangents,
+    as_outputs,
+    check_jacobians,
+    compute_analytical,
+    compute_forward,
+    compute_numerical,
+    compute_tangents,
+    difference_along,
+    needs_gradient,
 )
 from .messages import SLOW_IS_FINE
 
@@ -40,10 +40,12 @@ def backward_fast(
     Raises:
       Mismatch: where they differ.
     """
-    outs = outputs_of(got)
-    kept = [k for k, o in enumerate(outs) if needs(o)]
+    outs = as_outputs(got)
+    kept = [k for k, o in enumerate(outs) if needs_gradient(o)]
     wanted, us, vs = _directions(args, [outs[k] for k in kept])
-    found = [difference(partial(fn, *args), x, u, eps) for x, u in zip(wanted, us, strict=True)]
+    found = [
+        difference_along(partial(fn, *args), x, u, eps) for x, u in zip(wanted, us, strict=True)
+    ]
     if not kept:
         if any(n.size and abs(n).max() > nondet_tol for row in found for n in row):
             raise Mismatch("Numerical gradient for function expected to be zero")
@@ -52,7 +54,7 @@ def backward_fast(
     for k, v in zip(kept, vs, strict=True):
         given = tensor(v.reshape(tuple(outs[k].shape)), dtype=outs[k].dtype)
         rows = partial(_rows, wanted, outs[k], given)
-        made.append([g[:, 0] for g in checked(args, rows, nondet_tol, dtypes)])
+        made.append([g[:, 0] for g in check_jacobians(args, rows, nondet_tol, dtypes)])
     for i, u in enumerate(us):
         for o, k in enumerate(kept):
             n, a = (vs[o] * found[i][k]).sum(), made[o][i]
@@ -60,30 +62,30 @@ def backward_fast(
             a = a @ real if imag is None else a.real @ real + 1j * (a.imag @ imag)
             within = atol * _total(wanted[i], u) * vs[o].sum()
             if not np.allclose(a, n, rtol, within):
-                slow_n = numerical(partial(fn, *args), wanted, eps)[i][k]
-                slow_a = analytical(args, outs[k], float("inf"), False)[i]
+                slow_n = compute_numerical(partial(fn, *args), wanted, eps)[i][k]
+                slow_a = compute_analytical(args, outs[k], float("inf"), False)[i]
                 advice = _slowly(slow_n, slow_a, atol, rtol)
-                raise Mismatch(differ(prefix(o), "", o, i, n, a) + advice)
+                raise Mismatch(describe_mismatch(prefix(o), "", o, i, n, a) + advice)
 
 
 def forward_fast(
     fn: Any, args: Any, got: Any, prefix: Any, eps: float, atol: float, rtol: float, dtypes: bool
 ) -> None:
     """Compare what forward mode says for real inputs with differences; see `backward_fast`."""
-    kept = [k for k, o in enumerate(outputs_of(got)) if o.is_floating_point() or o.is_complex()]
+    kept = [k for k, o in enumerate(as_outputs(got)) if o.is_floating_point() or o.is_complex()]
     wanted, us, _ = _directions(args, [])
-    places = [i for i, x in enumerate(args) if needs(x)]
+    places = [i for i, x in enumerate(args) if needs_gradient(x)]
     for i, (x, u) in enumerate(zip(wanted, us, strict=True)):
-        found = difference(partial(fn, *args), x, u, eps)
+        found = difference_along(partial(fn, *args), x, u, eps)
         along = u[0].reshape(tuple(x.shape))
-        made = tangents(fn, args, places[i], along, dtypes)
+        made = compute_tangents(fn, args, places[i], along, dtypes)
         for o, k in enumerate(kept):
             n, a = found[k], made[k]
             if not np.allclose(a, n, rtol, atol * _total(x, u)):
-                slow_n = numerical(partial(fn, *args), wanted, eps)[i][k]
-                advice = _slowly(slow_n, forward(fn, args, False)[i][k], atol, rtol)
+                slow_n = compute_numerical(partial(fn, *args), wanted, eps)[i][k]
+                advice = _slowly(slow_n, compute_forward(fn, args, False)[i][k], atol, rtol)
                 mode = "computed with forward mode "
-                raise Mismatch(differ(prefix(i), mode, o, i, n, a) + advice)
+                raise Mismatch(describe_mismatch(prefix(i), mode, o, i, n, a) + advice)
 
 
 def _rows(wanted: list[Any], out: Any, given: Any) -> list[list[Any]]:
@@ -91,7 +93,7 @@ def _rows(wanted: list[Any], out: Any, given: Any) -> list[list[Any]]:
     return [[g] for g in gs]
 
 
-def differ(prefix: str, mode: str, o: int, i: int, n: Any, a: Any) -> str:
+def describe_mismatch(prefix: str, mode: str, o: int, i: int, n: Any, a: Any) -> str:
     """Write the message for output `o` and input `i`: `n` is by differences, `a` is ours."""
     return (
         f"{prefix}Jacobian {mode}mismatch for output {o} with respect to input {i},\n"
@@ -107,7 +109,7 @@ def _directions(args: Any, outs: list[Any]) -> tuple[list[Any], list[Any], list[
         vector = rng.uniform(size=tuple(t.shape))
         return vector / np.linalg.norm(vector) if vector.size else vector
 
-    wanted = [x for x in args if needs(x)]
+    wanted = [x for x in args if needs_gradient(x)]
     us = [(drawn(x), drawn(x) if x.is_complex() else None) for x in wanted]
     return wanted, us, [drawn(o).reshape(-1) for o in outs]
 

@@ -28,35 +28,35 @@ class Mismatch(Exception):
     """Report a check that failed."""
 
 
-def needs(x: Any) -> bool:
+def needs_gradient(x: Any) -> bool:
     """Tell if `x` is a tensor that requires grad."""
     return isinstance(x, Handle) and bool(x.requires_grad)  # type: ignore[attr-defined]
 
 
-def outputs_of(out: Any) -> list[Any]:
+def as_outputs(out: Any) -> list[Any]:
     """Return a function's outputs as a list."""
     return list(out) if isinstance(out, (tuple, list)) else [out]
 
 
-def array_of(t: Any) -> Any:
+def to_numpy(t: Any) -> Any:
     """Return the NumPy array of a tensor."""
     with no_grad():
         return t.detach().numpy()
 
 
-def parts_of_outputs(func: Any, part: str) -> Callable[..., Any]:
+def split_outputs(func: Any, part: str) -> Callable[..., Any]:
     """Make a `func` whose complex outputs are replaced by their real or imaginary parts."""
 
     def fn(*args: Any) -> tuple[Any, ...]:
         return tuple(
             (o.real if part == "real" else o.imag) if o.is_complex() else o
-            for o in outputs_of(func(*args))
+            for o in as_outputs(func(*args))
         )
 
     return fn
 
 
-def parts_of_inputs(func: Any, args: Any, part: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def split_inputs(func: Any, args: Any, part: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Make a `func` of the real or imaginary parts of its complex inputs, and those."""
     complexes = [isinstance(a, Handle) and a.is_complex() for a in args]
     given = tuple(
@@ -78,7 +78,7 @@ def parts_of_inputs(func: Any, args: Any, part: str) -> tuple[Callable[..., Any]
     return fn, given
 
 
-def numerical(call: Callable[[], Any], targets: Any, eps: float) -> list[list[Any]]:
+def compute_numerical(call: Callable[[], Any], targets: Any, eps: float) -> list[list[Any]]:
     """Compute Jacobians by differences, for each target that requires grad and each output.
 
     The targets' memory is written to while `call` runs, so it need not be given them. For a
@@ -86,23 +86,23 @@ def numerical(call: Callable[[], Any], targets: Any, eps: float) -> list[list[An
     """
     found = []
     for x in targets:
-        if not needs(x):
+        if not needs_gradient(x):
             continue
         shape = tuple(x.shape)
         rows: list[list[Any]] = []
         for place in np.ndindex(shape):
             along = np.zeros(shape)
             along[place] = 1
-            rows.append(difference(call, x, (along, along), eps, f"on index {place} "))
+            rows.append(difference_along(call, x, (along, along), eps, f"on index {place} "))
         if not rows:
-            outs = [array_of(o).reshape(-1) for o in outputs_of(call())]
+            outs = [to_numpy(o).reshape(-1) for o in as_outputs(call())]
             found.append([np.zeros((0, o.size)) for o in outs])
         else:
             found.append([np.stack(column) for column in zip(*rows, strict=True)])
     return found
 
 
-def difference(
+def difference_along(
     call: Callable[[], Any], x: Any, u: tuple[Any, Any], eps: float, where: str = ""
 ) -> list[Any]:
     """Differentiate each output, flat, along `u`, the real and imaginary part of a step of `x`."""
@@ -114,13 +114,13 @@ def difference(
 
 def _ends(call: Callable[[], Any], x: Any, along: Any, eps: float, where: str) -> list[Any]:
     ends: list[Any] = []
-    base = array_of(x).copy()
+    base = to_numpy(x).copy()
     step = (eps * along).astype(base.dtype)
     try:
         for moved in (base - step, base + step):
             _put(x, moved)
-            outs = [o for o in outputs_of(call())]
-            ends.append([(o.shape, o.dtype, array_of(o).reshape(-1)) for o in outs])
+            outs = [o for o in as_outputs(call())]
+            ends.append([(o.shape, o.dtype, to_numpy(o).reshape(-1)) for o in outs])
     finally:
         _put(x, base)
     for (s1, d1, _), (s2, d2, _) in zip(*ends, strict=True):
@@ -147,16 +147,16 @@ def _put(x: Any, array: Any) -> None:
         x._array = tensor(array, dtype=x.dtype)._array
 
 
-def analytical(args: Any, out: Any, nondet_tol: float, dtypes: bool) -> list[Any]:
+def compute_analytical(args: Any, out: Any, nondet_tol: float, dtypes: bool) -> list[Any]:
     """Compute the Jacobian of one output by backward mode, for each input that requires grad."""
-    return checked(args, partial(vjp_rows, args, out), nondet_tol, dtypes)
+    return check_jacobians(args, partial(compute_vjp_rows, args, out), nondet_tol, dtypes)
 
 
-def checked(
+def check_jacobians(
     args: Any, rows: Callable[[], list[list[Any]]], nondet_tol: float, dtypes: bool
 ) -> list[Any]:
     """Stack the columns that backward gives to Jacobians, and check that they are sound."""
-    found, reentrant, sizes, types = stacked(args, rows, nondet_tol)
+    found, reentrant, sizes, types = stack_jacobians(args, rows, nondet_tol)
     if not types and dtypes:
         raise Mismatch("Gradient has dtype mismatch")
     if not sizes:
@@ -171,11 +171,11 @@ def checked(
     return found
 
 
-def stacked(
+def stack_jacobians(
     args: Any, rows: Callable[[], list[list[Any]]], nondet_tol: float
 ) -> tuple[list[Any], bool, bool, bool]:
     """Return Jacobians, if a second backward agrees, and if sizes and dtypes are right."""
-    wanted = [t for t in args if needs(t)]
+    wanted = [t for t in args if needs_gradient(t)]
     # Each pass is a program of its own, after the one that makes what they read: of one program
     # XLA rounds the parts as it fuses them, and the two would differ in the last digit.
     synchronize()
@@ -198,9 +198,9 @@ def stacked(
     return found, reentrant, sizes, types
 
 
-def vjp_rows(args: Any, out: Any) -> list[list[Any]]:
+def compute_vjp_rows(args: Any, out: Any) -> list[list[Any]]:
     """Compute gradients of each element of `out` alone, for each input that requires grad."""
-    wanted = [t for t in args if needs(t)]
+    wanted = [t for t in args if needs_gradient(t)]
     found: list[list[Any]] = [[] for _ in wanted]
     for place in np.ndindex(tuple(out.shape)):
         one = np.zeros(tuple(out.shape))
@@ -216,40 +216,40 @@ def vjp_rows(args: Any, out: Any) -> list[list[Any]]:
 def _stack(t: Any, rows: list[Any]) -> Any:
     if not rows:
         return np.zeros((t.numel(), 0))
-    arrays = [array_of(zeros(t._v) if g is None else g).reshape(-1) for g in rows]
+    arrays = [to_numpy(zeros(t._v) if g is None else g).reshape(-1) for g in rows]
     return np.stack(arrays, axis=1)
 
 
-def forward(fn: Any, args: Any, dtypes: bool) -> list[list[Any]]:
+def compute_forward(fn: Any, args: Any, dtypes: bool) -> list[list[Any]]:
     """Compute Jacobians by forward mode, for each input that requires grad and each output."""
     found = []
-    for i in [i for i, t in enumerate(args) if needs(t)]:
+    for i in [i for i, t in enumerate(args) if needs_gradient(t)]:
         rows: list[list[Any]] = []
         shape = tuple(args[i].shape)
         for place in np.ndindex(shape):
             along = np.zeros(shape)
             along[place] = 1
-            rows.append(tangents(fn, args, i, along, dtypes))
+            rows.append(compute_tangents(fn, args, i, along, dtypes))
         if not rows:  # an input without elements
-            outs = [zeros(o._v) for o in outputs_of(fn(*args))]
-            found.append([array_of(o).reshape(1, -1)[:0] for o in outs])
+            outs = [zeros(o._v) for o in as_outputs(fn(*args))]
+            found.append([to_numpy(o).reshape(1, -1)[:0] for o in outs])
             continue
         found.append([np.stack(column) for column in zip(*rows, strict=True)])
     return found
 
 
-def tangents(fn: Any, args: Any, i: int, along: Any, dtypes: bool) -> list[Any]:
+def compute_tangents(fn: Any, args: Any, i: int, along: Any, dtypes: bool) -> list[Any]:
     """Compute the tangent of each output, flat, as the input `i` moves along `along`."""
     row = []
     with forward_ad.dual_level():
         duals = list(args)
         for j, t in enumerate(args):
-            if needs(t):
+            if needs_gradient(t):
                 one = along if j == i else np.zeros(tuple(t.shape))
                 duals[j] = forward_ad.make_dual(t.detach(), tensor(one, dtype=t.dtype))
-        for o in outputs_of(fn(*duals)):
+        for o in as_outputs(fn(*duals)):
             value, tangent = forward_ad.unpack_dual(o)
             if dtypes and tangent is not None and tangent.is_complex() != value.is_complex():
                 raise Mismatch("Forward AD gradient has dtype mismatch.")
-            row.append(array_of(zeros(value._v) if tangent is None else tangent).reshape(-1))
+            row.append(to_numpy(zeros(value._v) if tangent is None else tangent).reshape(-1))
     return row

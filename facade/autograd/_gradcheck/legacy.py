@@ -9,7 +9,13 @@ from typing import Any
 
 from ..._core.handle import Handle
 from ..._ops.creation.from_data import tensor
-from .jacobians import needs, numerical, outputs_of, stacked, vjp_rows
+from .jacobians import (
+    as_outputs,
+    compute_numerical,
+    compute_vjp_rows,
+    needs_gradient,
+    stack_jacobians,
+)
 
 
 def _deprecated(name: str, grad_out: float) -> None:
@@ -65,14 +71,14 @@ def get_numerical_jacobian(
             [0., 3.]], dtype=torch.float64)
     """
     _deprecated("get_numerical_jacobian", grad_out)
-    args = tuple(outputs_of(inputs))
-    if any(o.is_complex() for o in outputs_of(fn(args))):
+    args = tuple(as_outputs(inputs))
+    if any(o.is_complex() for o in as_outputs(fn(args))):
         raise ValueError(
             "Expected output to be non-complex. get_numerical_jacobian no longer supports "
             "functions that return complex outputs."
         )
     targets = list(_tensors(args if target is None else target))
-    return tuple(tensor(found[0]) for found in numerical(lambda: fn(args), targets, eps))
+    return tuple(tensor(found[0]) for found in compute_numerical(lambda: fn(args), targets, eps))
 
 
 def get_numerical_jacobian_wrt_specific_input(
@@ -81,9 +87,9 @@ def get_numerical_jacobian_wrt_specific_input(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Compute the Jacobians of all outputs of `fn` by differences for one input. Deprecated."""
     moved = inputs[input_idx] if input is None else input
-    if not needs(moved):
+    if not needs_gradient(moved):
         raise AssertionError("Expected input to have requires_grad=True")
-    (found,) = numerical(lambda: fn(*outputs_of(inputs)), [moved], eps)
+    (found,) = compute_numerical(lambda: fn(*as_outputs(inputs)), [moved], eps)
     return tuple(tensor(n) for n in found)
 
 
@@ -106,6 +112,6 @@ def get_analytical_jacobian(
             "functions that return complex outputs."
         )
     args = list(_tensors(inputs))
-    found, *flags = stacked(args, partial(vjp_rows, args, output), nondet_tol)
+    found, *flags = stack_jacobians(args, partial(compute_vjp_rows, args, output), nondet_tol)
     reentrant, sizes, types = flags
     return tuple(tensor(a) for a in found), reentrant, sizes, types

@@ -78,7 +78,7 @@ If the test
 """.strip()
 
 
-def differs(output: int, index: int, advice: str, got: Any, expected: Any) -> str:
+def describe_batch_mismatch(output: int, index: int, advice: str, got: Any, expected: Any) -> str:
     """Write the message for gradients of several directions at once that differ one by one."""
     return (
         f"For output {output} and input {index}:\n\n{advice}\n\nGot:\n{got}\n\n"

@@ -14,14 +14,14 @@ from leafax.functional.program.op import TABLE
 from ..._autograd.backward import grad
 from ..._autograd.graph.fit_gradient import zeros
 from ..._core.handle import Handle
-from ..._core.transforms_running import allowed
+from ..._core.transforms_running import allowing_all
 from ..._ops.creation.from_data import tensor
 from ..._tracing.record import apply
-from ...func._vmap import mapped
+from ...func._vmap import map_examples
 from .. import forward_ad
 from .._function import Function
-from .jacobians import Mismatch, array_of, needs, outputs_of
-from .messages import BATCHED, BATCHED_FORWARD, differs
+from .jacobians import Mismatch, as_outputs, needs_gradient, to_numpy
+from .messages import BATCHED, BATCHED_FORWARD, describe_batch_mismatch
 
 UNDEFINED = (
     'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
@@ -30,7 +30,7 @@ UNDEFINED = (
 
 def check_batched(args: Any, out: Any, output: int) -> None:
     """Check that gradients of several output gradients at once are those of one at a time."""
-    wanted = [t for t in args if needs(t)]
+    wanted = [t for t in args if needs_gradient(t)]
     rng = np.random.default_rng(0)
     cts = [tensor(rng.normal(size=tuple(out.shape)), dtype=out.dtype) for _ in range(2)]
     each = [grad(out, wanted, ct, retain_graph=True, allow_unused=True) for ct in cts]
@@ -48,29 +48,29 @@ def check_batched(args: Any, out: Any, output: int) -> None:
 
 def _same_batch(output: int, i: int, advice: str, got: Any, each: list[Any]) -> None:
     expected = apply(TABLE["stack"], tuple(each), 0)
-    if not np.allclose(array_of(got), array_of(expected)):
-        raise Mismatch(differs(output, i, advice, got, expected))
+    if not np.allclose(to_numpy(got), to_numpy(expected)):
+        raise Mismatch(describe_batch_mismatch(output, i, advice, got, expected))
 
 
 def check_batched_forward(func: Any, args: Any) -> None:
     """Check that tangents of several directions at once are those of one at a time."""
     rng = np.random.default_rng(0)
     for i, x in enumerate(args):
-        if not needs(x):
+        if not needs_gradient(x):
             continue
 
         def push(along: Any, i: int = i, x: Any = x) -> tuple[Any, ...]:
             with forward_ad.dual_level():
                 full = [t.detach() if isinstance(t, Handle) else t for t in args]
                 full[i] = forward_ad.make_dual(x.detach(), along)
-                with allowed():  # Functions need no rule for this
-                    pairs = [forward_ad.unpack_dual(o) for o in outputs_of(func(*full))]
+                with allowing_all():  # Functions need no rule for this
+                    pairs = [forward_ad.unpack_dual(o) for o in as_outputs(func(*full))]
                 return tuple(zeros(p._v) if t is None else t for p, t in pairs)
 
         tangents = [tensor(rng.normal(size=tuple(x.shape)), dtype=x.dtype) for _ in range(2)]
         each = [push(t) for t in tangents]
         try:
-            both = mapped(push, 0, older=True)(apply(TABLE["stack"], tuple(tangents), 0))
+            both = map_examples(push, 0, older=True)(apply(TABLE["stack"], tuple(tangents), 0))
         except RuntimeError as e:
             advice = f"While computing batched gradients, got: {e}\n\n{BATCHED_FORWARD}"
             raise Mismatch(advice) from e
@@ -81,7 +81,7 @@ def check_batched_forward(func: Any, args: Any) -> None:
 def check_undefined_forward(func: Any, args: Any) -> None:
     """Check that an input without a tangent counts as one whose tangent is zero."""
     rng = np.random.default_rng(0)
-    wanted = [i for i, x in enumerate(args) if needs(x)]
+    wanted = [i for i, x in enumerate(args) if needs_gradient(x)]
     with forward_ad.dual_level():
         duals = list(args)
         for i in wanted:
@@ -91,13 +91,13 @@ def check_undefined_forward(func: Any, args: Any) -> None:
             x = args[i].detach()
             found = []
             for given in (forward_ad.make_dual(x, zeros(x._v)), x):
-                outs = outputs_of(func(*duals[:i], given, *duals[i + 1 :]))
+                outs = as_outputs(func(*duals[:i], given, *duals[i + 1 :]))
                 floats = [
                     o for o in outs if isinstance(o, Handle) and is_differentiable(o._v.dtype)
                 ]
                 found.append([forward_ad.unpack_dual(o).tangent for o in floats])
             for k, (zero, none) in enumerate(zip(*found, strict=True)):
-                if zero is None or none is None or np.allclose(array_of(zero), array_of(none)):
+                if zero is None or none is None or np.allclose(to_numpy(zero), to_numpy(none)):
                     continue
                 raise Mismatch(
                     f"Mismatch in tangent values for output with index: {k} when input: {args[i]} "
@@ -107,14 +107,14 @@ def check_undefined_forward(func: Any, args: Any) -> None:
 
 def check_multiplied(outs: list[Any], args: Any) -> None:
     """Check that zero gradients of the outputs give zeros."""
-    wanted = [t for t in args if needs(t)]
+    wanted = [t for t in args if needs_gradient(t)]
     if not outs:
         return
     grads = grad(outs, wanted, [zeros(o._v) for o in outs], retain_graph=True, allow_unused=True)
     for g, t in zip(grads, wanted, strict=True):
         if g is None:
             continue
-        if not (array_of(g) == 0).all():
+        if not (to_numpy(g) == 0).all():
             raise Mismatch("backward not multiplied by grad_output")
         if g.dtype != t.dtype:
             raise Mismatch("grad is incorrect type")
@@ -145,7 +145,7 @@ def _warn_undefined() -> None:
 
 def check_undefined(outputs: Callable[[], list[Any]], args: Any) -> None:
     """Check that missing gradients of the outputs are taken for zeros."""
-    wanted = [t for t in args if needs(t)]
+    wanted = [t for t in args if needs_gradient(t)]
     first = outputs()
     if not first:
         return
@@ -165,7 +165,7 @@ def check_undefined(outputs: Callable[[], list[Any]], args: Any) -> None:
                 f"Expected backward function to handle undefined output grads. {UNDEFINED}"
             ) from e
         for g in grads:
-            if g is not None and not (array_of(g) == 0).all():
+            if g is not None and not (to_numpy(g) == 0).all():
                 _warn_undefined()
                 raise Mismatch(
                     "Expected all input grads to be undefined or zero when all output grads are "

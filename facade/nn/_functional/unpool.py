@@ -11,7 +11,7 @@ import numpy as np
 from leafax.functional.program.dtypes import scalar_name
 from leafax.functional.program.op import TABLE
 
-from ..._autograd.forward_mode.no_forward_derivative import missing
+from ..._autograd.forward_mode.no_forward_derivative import missing_derivative_error
 from ..._core.dtypes import int64, tensor_string
 from ..._ops.calls.functions import function
 from ..._ops.creation.factories import arange, full, zeros
@@ -140,7 +140,8 @@ def embedding_bag(
     _check_bags(input, weight, padding_idx)
     if has_tangent(weight) or per_sample_weights is not None and has_tangent(per_sample_weights):
         inference = not (has_tangent(weight) or weight.requires_grad)
-        raise missing("_embedding_bag_forward_only" if inference else "_embedding_bag")
+        name = "_embedding_bag_forward_only" if inference else "_embedding_bag"
+        raise missing_derivative_error(name)
     rows = embedding(
         input.reshape(-1), weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse
     )
