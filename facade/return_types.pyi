@@ -34,6 +34,12 @@ class linalg_eig(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
 
+class linalg_lstsq(NamedTuple):
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
 class linalg_inv_ex(NamedTuple):
     inverse: Tensor
     info: Tensor
@@ -45,12 +51,6 @@ class linalg_cholesky_ex(NamedTuple):
 class linalg_solve_ex(NamedTuple):
     result: Tensor
     info: Tensor
-
-class linalg_lstsq(NamedTuple):
-    solution: Tensor
-    residuals: Tensor
-    rank: Tensor
-    singular_values: Tensor
 
 class linalg_lu_factor(NamedTuple):
     LU: Tensor
@@ -65,10 +65,6 @@ class linalg_lu(NamedTuple):
     P: Tensor
     L: Tensor
     U: Tensor
-
-class frexp(NamedTuple):
-    mantissa: Tensor
-    exponent: Tensor
 
 class slogdet(NamedTuple):
     sign: Tensor
@@ -139,6 +135,10 @@ class nanmedian(NamedTuple):
 class mode(NamedTuple):
     values: Tensor
     indices: Tensor
+
+class frexp(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
 
 class histogram(NamedTuple):
     hist: Tensor
