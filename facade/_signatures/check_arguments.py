@@ -80,7 +80,8 @@ def find_error(
 ) -> TypeError | None:
     """Return PyTorch's error for the types of a call's arguments, None if it would take them.
 
-    Args: as of `precheck`.
+    Args:
+      name, shown, method: as of `precheck`.
     """
     lines = method_signatures(name) if method else known_signatures(name)
     args = args[method:]

@@ -1,6 +1,6 @@
 """Calls in PyTorch's older forms, `x.add_(2, y)` for `x.add_(y, alpha=2)`: they work, and warn.
 
-Asked only once a call was refused, so that others do not pay for it.
+A call is looked at only once it was refused, so that others do not pay for it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ OLDER = frozenset({*_FACTORS, *_PRODUCTS})  # the functions that have such forms
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-def newer(
+def translate_older_form(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any], method: str = ""
 ) -> Call | None:
-    """The arguments of an older form in the order of the newer one, None if it is no such call.
+    """Return the arguments of an older form as the newer one has them; None if it is none.
 
     Args:
       name: of the function; `method`: of the method that was called, if one was.
@@ -40,7 +40,7 @@ def newer(
         if len(args) != 2 + len(names) or not _is_number(args[1]):
             return None
         _warn(method or name, not method, (key,), names, key)
-        return (args[0], *args[2:]), {key: _number(args[1])}
+        return (args[0], *args[2:]), {key: _to_number(args[1])}
     if name not in _PRODUCTS or len(args) not in (4, 5):
         return None
     first, second = (args[1], args[0]) if method else (args[0], args[1])
@@ -49,22 +49,22 @@ def newer(
         return None
     keys = ("beta", "alpha")[: len(numbers)]
     _warn(method or name, not method, keys, _PRODUCTS[name], "beta", "alpha")
-    return (second, *args[-2:]), dict(zip(keys, map(_number, numbers), strict=True))
+    return (second, *args[-2:]), dict(zip(keys, map(_to_number, numbers), strict=True))
 
 
 def _is_number(x: Any) -> bool:
-    """What PyTorch takes for a `Number`: a tensor of one number is one, too."""
+    """Return whether PyTorch takes `x` for a `Number`, as it does a tensor of one number."""
     if isinstance(x, Handle):
         return not x.dim() and not x.requires_grad  # type: ignore[attr-defined]
     return isinstance(x, (int, float, complex, np.number))
 
 
-def _number(x: Any) -> Any:
+def _to_number(x: Any) -> Any:
     return x.item() if isinstance(x, Handle) else x  # type: ignore[attr-defined]
 
 
 def _warn(
-    said: str, function: bool, given: tuple[str, ...], names: tuple[str, ...], *keys: str
+    shown: str, function: bool, given: tuple[str, ...], names: tuple[str, ...], *keys: str
 ) -> None:
     """Warn of the signature that was used, and name those that are to be used."""
     tensors = ", ".join(f"Tensor {n}" for n in names)
@@ -78,10 +78,10 @@ def _warn(
         mixed = [*numbers[:place], "Tensor input", *numbers[place:]]
         old = f"{', '.join(mixed)}, {tensors}, *, {out}"
         new = [f"Tensor input, {tensors}, {options}, {out}"]
-        if said in _WITH_DTYPE:
+        if shown in _WITH_DTYPE:
             new.append(f"Tensor input, {tensors}, torch.dtype out_dtype, {options}, {out}")
     warn_once(
-        f"This overload of {said} is deprecated:\n\t{said}({old})\nConsider using one of the "
-        "following signatures instead:" + "".join(f"\n\t{said}({line})" for line in new),
+        f"This overload of {shown} is deprecated:\n\t{shown}({old})\nConsider using one of the "
+        "following signatures instead:" + "".join(f"\n\t{shown}({line})" for line in new),
         "older",  # PyTorch's parser warns once, of whatever is the first
     )

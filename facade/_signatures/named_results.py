@@ -1,4 +1,4 @@
-"""How the named results of functions show themselves: by PyTorch's names, as PyTorch's."""
+"""Named results of functions: they have PyTorch's names and print as PyTorch's do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _show(self: Any) -> str:
 
 
 def _of_sequence(new: Any, fields: int) -> Callable[..., Any]:
-    """`__new__` that takes the fields as one sequence as well, as PyTorch's classes do."""
+    """Return a `__new__` that takes the fields as one sequence as well, as PyTorch's classes do."""
 
     def made(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) != 1 or kwargs:
@@ -32,7 +32,7 @@ def _of_sequence(new: Any, fields: int) -> Callable[..., Any]:
 
 
 def shown_as(name: str) -> Callable[[Any], Any]:
-    """A decorator of a named tuple: it is `return_types.<name>`, and prints as PyTorch's."""
+    """Return a decorator that makes a named tuple `return_types.<name>`, printed as PyTorch's."""
 
     def named(cls: Any) -> Any:
         if not hasattr(cls, "_torch_name"):  # else it was decorated before

@@ -1,4 +1,4 @@
-"""Warnings about numbers: what a cast drops, variances of too few elements."""
+"""Warnings about numbers: imaginary parts that a cast drops, variances of too few elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = ("input", *ALIASES["input"])  # of the first argument
 _COMPLEX = np.dtype("complex128")
 
 
-# What is true is worked out in the operands' common dtype, and cast from that to the target's.
+# Truth is worked out in the operands' common dtype, and cast from that to the target's.
 ANSWERS = frozenset({"eq", "ne", "logical_and", "logical_or", "logical_xor"})
 
 
@@ -36,7 +36,7 @@ REDUCED = ("sum", "prod", "mean", "cumsum", "cumprod")
 
 
 def casts_first(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """One of `REDUCED`: the cast may drop imaginary parts, which PyTorch warns of."""
+    """Return one of `REDUCED` that warns where its cast drops imaginary parts."""
 
     @functools.wraps(fn)
     def reduced(*args: Any, **kwargs: Any) -> Any:
@@ -50,7 +50,7 @@ def casts_first(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def enough_elements(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`var` and its like: PyTorch warns where no degree of freedom is left."""
+    """Return `var` or its like, which warns where no degree of freedom is left."""
 
     @functools.wraps(fn)
     def spread(*given: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ def enough_elements(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def names_its_dim(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`cross`: PyTorch warns where it has to look for the dim."""
+    """Return `cross`, which warns where it has to look for the dim."""
 
     @functools.wraps(fn)
     def cross(*args: Any, **kwargs: Any) -> Any:
@@ -89,7 +89,7 @@ def names_its_dim(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _correction(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-    """What is taken off the count: 1 unless the caller says something else."""
+    """Return the number that is taken off the count: 1 unless the caller says something else."""
     if kwargs.get("correction") is not None:
         return float(kwargs["correction"])
     unbiased = kwargs.get("unbiased")

@@ -13,17 +13,17 @@ def describe_mismatch(
     lines: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], name: str
 ) -> str:
     """Return what PyTorch says of arguments that suit none of the signatures of `name`."""
-    kwargs = {k: kwargs[k] for k in _hashed(tuple(kwargs))}
+    kwargs = {k: kwargs[k] for k in _in_hash_order(tuple(kwargs))}
     text = f"{name}() received an invalid combination of arguments - "
     count = len(args) + len(kwargs)
-    shown = [_shown(x) for x in lines]
+    shown = [_without_marks(x) for x in lines]
     if len(shown) == 1:
         wrong = _incorrect(shown[0], kwargs)
         if wrong:
             return text + "got unrecognized keyword arguments: " + ", ".join(wrong)
         marked = _marked(shown[0], args, kwargs) if len(shown[0].split(", ")) == count else None
-        return f"{text}got {marked or _described(args, kwargs)}, but expected ({shown[0]})"
-    text += f"got {_described(args, kwargs)}, but expected one of:\n"
+        return f"{text}got {marked or _describe(args, kwargs)}, but expected ({shown[0]})"
+    text += f"got {_describe(args, kwargs)}, but expected one of:\n"
     for line in shown:
         text += f" * ({line})\n"
         if len(line.split(", ")) == count:
@@ -36,14 +36,14 @@ def describe_mismatch(
     return text
 
 
-def _shown(line: str) -> str:
+def _without_marks(line: str) -> str:
     """Return a signature as PyTorch prints it."""
     for mark in "!?+":
         line = line.replace(f"{mark} ", " ")
     return line
 
 
-def _described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def _describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     named = [f"{k}={name_of_type(a)}" for k, a in kwargs.items()]
     got = ", ".join([*map(name_of_type, args), *named])
     return f"({got}, )" if kwargs and not args else f"({got})"  # as PyTorch has it
@@ -84,7 +84,7 @@ def _marked(line: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return f"({', '.join(found)}{'' if args else ', '})"
 
 
-def _hashed(names: tuple[str, ...]) -> list[str]:
+def _in_hash_order(names: tuple[str, ...]) -> list[str]:
     """Return names in the order in which a hash map of C++ goes through them."""
     found: list[str] = []
     for name in names:

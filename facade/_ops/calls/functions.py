@@ -23,7 +23,7 @@ from ..._rules.strides.layouts import elementwise
 from ..._runtime.host.duplicate_inputs import apart
 from ..._runtime.host.host_gather import joined
 from ..._signatures.check_arguments import find_op_error, precheck, with_numbers
-from ..._signatures.deprecated_forms import OLDER, newer
+from ..._signatures.deprecated_forms import OLDER, translate_older_form
 from ..._signatures.wrap_composites import parsed
 from ..._storage.overlap import JOINS, by_kernel, check_overlap
 from ..._tracing.no_grad_views import AmbiguousView
@@ -113,7 +113,7 @@ def two_tensors(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     return args[0], args[1]
 
 
-def meant_call(
+def find_meant_call(
     op: Op, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any],
     method: str = "", name: str = "", written: tuple[Any, ...] | None = None,
 ) -> Any:  # fmt: skip
@@ -127,7 +127,11 @@ def meant_call(
     Raises:
       TypeError: if PyTorch's parser would not have let the call in.
     """
-    older = newer(op.name, args, kwargs, method) if isinstance(error, TypeError) else None
+    older = (
+        translate_older_form(op.name, args, kwargs, method)
+        if isinstance(error, TypeError)
+        else None
+    )
     if older is not None:
         return older
     wrong = find_op_error(op, args if written is None else written, kwargs, method, name)
@@ -166,11 +170,11 @@ def function(op: Op, name: str = "") -> Callable[..., Any]:
                 precheck(asked, args, kwargs, op.name)
                 return call(op, args, kwargs)
             except Exception as error:
-                meant = meant_call(op, error, args, kwargs, name=name)
+                meant = find_meant_call(op, error, args, kwargs, name=name)
                 if meant is None:
                     raise
                 return fn(*meant[0], **meant[1])
-        older = newer(op.name, args, kwargs) if op.name in OLDER else None
+        older = translate_older_form(op.name, args, kwargs) if op.name in OLDER else None
         if older is not None:
             return fn(*older[0], out=out, **older[1])
         check_kind(op, out, (args, kwargs))
@@ -217,7 +221,7 @@ def _is_flat(shape: tuple[int, ...], start_dim: int, end_dim: int) -> bool:
 
 
 def flattening(op: Op, method: bool = False) -> Callable[..., Any]:
-    """`flatten`, which returns the tensor itself where there is nothing to do."""
+    """Return `flatten`, which gives the tensor itself where there is nothing to do."""
 
     def fn(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
         if type(start_dim) is type(end_dim) is int and isinstance(input, Handle):
@@ -231,7 +235,7 @@ def flattening(op: Op, method: bool = False) -> Callable[..., Any]:
         try:
             return fn(*args, **kwargs)
         except Exception as error:
-            meant = meant_call(op, error, args, kwargs, op.name if method else "")
+            meant = find_meant_call(op, error, args, kwargs, op.name if method else "")
             if meant is None:
                 raise
             return fn(*meant[0], **meant[1])
@@ -240,6 +244,7 @@ def flattening(op: Op, method: bool = False) -> Callable[..., Any]:
 
 
 def named(fn: Callable[..., Any], op: Op, name: str) -> Callable[..., Any]:
+    """Give a function the name, the docstring and the signature of its op; return it."""
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = op.fn.__doc__
     fn.__signature__ = op.signature  # type: ignore[attr-defined]
@@ -260,7 +265,7 @@ def by_name(
 
 
 def top_level() -> dict[str, Callable[..., Any]]:
-    """Every function that belongs into the `leafax` namespace, by name.
+    """Return every function that belongs into the `leafax` namespace, by name.
 
     The factories take more than their op's arguments; they are written in `_creation.py`.
     """
@@ -272,7 +277,7 @@ def top_level() -> dict[str, Callable[..., Any]]:
 
 
 def in_namespace(namespace: str) -> dict[str, Callable[..., Any]]:
-    """Every function of one namespace, such as `"nn.functional"`."""
+    """Return every function of one namespace, such as `"nn.functional"`."""
     prefix = namespace + "."
     return {
         name[len(prefix) :]: by_name(function(op), op, name[len(prefix) :])

@@ -19,7 +19,7 @@ from ..._storage.pending_views import view
 from ..._tracing.no_grad_views import AmbiguousView
 from ..._tracing.record import known
 from ..writes.apply_inplace import apply_inplace, check_inplace, frozen, known_write
-from .functions import call, flattening, meant_call, named, uniform
+from .functions import call, find_meant_call, flattening, named, uniform
 
 # Ops whose sizes or dims may come as separate arguments: x.view(2, 3).
 VARIADIC = {
@@ -55,7 +55,7 @@ def method(op: Op) -> Callable[..., Any]:
             return call(op, (self, *args), kwargs)
         except Exception as error:
             written = (self, *given)
-            meant = meant_call(op, error, (self, *args), kwargs, op.name, written=written)
+            meant = find_meant_call(op, error, (self, *args), kwargs, op.name, written=written)
             if meant is None:
                 raise
             return fn(*meant[0], **meant[1])
@@ -115,7 +115,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         if quick and not kwargs and known_write(op, self, args):
             return self
-        said = args, kwargs
+        given = args, kwargs
         try:
             if not (logical or frozen(self)):  # PyTorch lets leaves be written to by these
                 check_inplace(self)
@@ -127,8 +127,7 @@ def inplace_method(op: Op) -> Callable[..., Any]:
                 return apply_inplace(of, self, *args[2:], _key=args[0], **kwargs)
             return apply_inplace(sloped(op, *args, **kwargs), *args, **kwargs)
         except Exception as error:
-            written = (self, *said[0])
-            meant = meant_call(op, error, written, said[1], name)
+            meant = find_meant_call(op, error, (self, *given[0]), given[1], name)
             if meant is None:
                 raise
             return fn(*meant[0], **meant[1])
@@ -137,6 +136,8 @@ def inplace_method(op: Op) -> Callable[..., Any]:
 
 
 def _answering(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the in-place method of a comparison, which warns of what its cast drops."""
+
     def fn(self: Any, *args: Any, **kwargs: Any) -> Any:
         method(self, *args, **kwargs)
         answers(self, (*args, *kwargs.values()))

@@ -1,7 +1,7 @@
 """The hit path of the recorder, written out for elementwise ops.
 
-Each function here does what `_record.apply` does when the step is known, without the loop over
-arguments. Keys must be spelt exactly as `apply` spells them.
+Each function here does as `apply` does when the step is known, without the loop over arguments.
+Keys must be spelt exactly as `apply` spells them.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ _SINCE = "This function was deprecated since version 1.9 and is now removed."
 
 
 def solve(input: Any, A: Any, *, out: Any = None) -> Any:  # noqa: N803
-    """Removed from PyTorch: `linalg.solve`."""
+    """Raise, since PyTorch removed it: use `linalg.solve`."""
     raise RuntimeError(
         f"{_SINCE} `torch.solve` is deprecated in favor of `torch.linalg.solve`. "
         "`torch.linalg.solve` has its arguments reversed and does not return the LU "
@@ -26,7 +26,7 @@ def solve(input: Any, A: Any, *, out: Any = None) -> Any:  # noqa: N803
 
 
 def lstsq(input: Any, A: Any, *, out: Any = None) -> Any:  # noqa: N803
-    """Removed from PyTorch: `linalg.lstsq`."""
+    """Raise, since PyTorch removed it: use `linalg.lstsq`."""
     raise RuntimeError(
         f"{_SINCE} `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.\n"
         "`torch.linalg.lstsq` has reversed arguments and does not return the QR decomposition in "
@@ -43,7 +43,7 @@ def lstsq(input: Any, A: Any, *, out: Any = None) -> Any:  # noqa: N803
 
 
 def symeig(input: Any, eigenvectors: bool = False, upper: bool = True, *, out: Any = None) -> Any:
-    """Removed from PyTorch: `linalg.eigh`."""
+    """Raise, since PyTorch removed it: use `linalg.eigh`."""
     raise RuntimeError(
         f"{_SINCE} The default behavior has changed from using the upper triangular portion of "
         "the matrix by default to using the lower triangular portion.\n\n"
@@ -56,7 +56,7 @@ def symeig(input: Any, eigenvectors: bool = False, upper: bool = True, *, out: A
 
 
 def eig(self: Any, eigenvectors: bool = False, *, e: Any = None, v: Any = None) -> Any:
-    """Removed from PyTorch: `linalg.eig`."""
+    """Raise, since PyTorch removed it: use `linalg.eig`."""
     raise RuntimeError(
         f"{_SINCE} `torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble` "
         "rather than real tensors mimicking complex tensors.\n\n"
@@ -69,7 +69,7 @@ def eig(self: Any, eigenvectors: bool = False, *, e: Any = None, v: Any = None) 
 
 
 def matrix_rank(input: Any, tol: Any = None, symmetric: bool = False, *, out: Any = None) -> Any:
-    """Removed from PyTorch: `linalg.matrix_rank`."""
+    """Raise, since PyTorch removed it: use `linalg.matrix_rank`."""
     raise RuntimeError(
         f"{_SINCE}\nPlease use the `torch.linalg.matrix_rank` function instead. The parameter "
         "'symmetric' was renamed in `torch.linalg.matrix_rank()` to 'hermitian'."
@@ -101,7 +101,7 @@ loss.backward()
 
 
 def reinforce(self: Any, reward: Any) -> None:
-    """Removed from PyTorch."""
+    """Raise, since PyTorch removed it."""
     raise RuntimeError(_REINFORCE)
 
 
@@ -179,7 +179,7 @@ _CHECKED_FIRST = ("triangular_solve",)  # what is refused does not warn
 
 
 def warned(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn`, which warns once of what is to be used instead."""
+    """Return `fn`, which warns once and names its successor."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
