@@ -12,11 +12,11 @@ from . import data_writes as data_writes  # this and the others add to the engin
 from . import formulas as formulas
 from . import saved as saved
 from . import saved_hooks as saved_hooks
+from .backward_arguments import GradientEdge, as_tuple, check_input, edge_to, inputs_of, make_grads
 from .engine.task import GraphTask
 from .extensions import extensions
 from .graph.edges import gradient_edge
 from .memo import replay_after_cut, replay_backward, replay_grad
-from .pass_arguments import GradientEdge, as_tuple, check_input, edge_to, inputs_of, make_grads
 
 _CYCLE = (
     "Using backward() with create_graph=True will create a reference cycle between the parameter "

@@ -4,7 +4,7 @@ import sys as _sys
 
 from .._autograd.backward import backward as backward
 from .._autograd.backward import grad as grad
-from .._autograd.pass_arguments import _calculate_shape as _calculate_shape
+from .._autograd.backward_arguments import _calculate_shape as _calculate_shape
 from .._autograd.saved_hooks.saved_tensor import SavedTensor as SavedTensor
 from .._core import missing_names as _missing_names
 from .._core.grad_modes import _force_original_view_tracking as _force_original_view_tracking

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._autograd.backward_arguments import GradientEdge
 from .._autograd.graph.edges import true_edge
-from .._autograd.pass_arguments import GradientEdge
 from .._core.grad_modes import within
 from .._core.handle import Handle
 from .._core.trie import Mode, local

@@ -1,8 +1,8 @@
 """PyTorch's `torch.autograd.graph`: the graph's nodes and edges."""
 
+from .._autograd.backward_arguments import GradientEdge as GradientEdge
 from .._autograd.graph.hook_handle import RemovableHandle as RemovableHandle
 from .._autograd.graph.node_type import Node as Node
-from .._autograd.pass_arguments import GradientEdge as GradientEdge
 from .._autograd.saved_hooks.allow_mutation import (
     allow_mutation_on_saved_tensors as allow_mutation_on_saved_tensors,
 )

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.backward import grad as _autograd_grad
+from .._autograd.backward_arguments import check_real
 from .._autograd.graph.fit_gradient import zeros
-from .._autograd.pass_arguments import check_real
 from .._autograd.saved_hooks.saved_tensors_hooks import disabled_in_transform
 from .._core.handle import Handle
 from .._core.transforms_running import running_transform, taking_gradients

@@ -31,11 +31,11 @@ from ..graph.node import Node
 from ..graph.python_node import CustomNode
 from ..saved.saved_arguments import saved_argument
 from ..saved.saved_attributes import copied, wrapped
-from ..saved.unpacked_checks import check_unpacked
 from .node_view import NodeFacts, NodeView
 from .packing import overwritten
 from .saved_tensor import AtHooked, SavedTensor
 from .saved_tensors_hooks import Packed
+from .unpacked_checks import check_unpacked
 
 
 class HookedNode(CustomNode):

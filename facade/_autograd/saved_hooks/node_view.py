@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..saved.unpacked_checks import check_unpacked
+from .unpacked_checks import check_unpacked
 
 if TYPE_CHECKING:
     from .hooked_node import HookedNode
