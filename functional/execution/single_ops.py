@@ -20,12 +20,7 @@ from ..program.symbolic_lengths import AnyLengths, Size
 from .confined import confined, name_of, refuse_xla
 from .drawn_in_blocks import in_blocks, overwrites
 from .numpy.evaluator import MOST, Evaluator, evaluator
-from .thresholds import (
-    NUMPY_DRAWS,
-    NUMPY_ELEMENTS,
-    NUMPY_LOOP_STEPS,
-    NUMPY_RUNS,
-)
+from .thresholds import NUMPY_DRAWS, NUMPY_ELEMENTS, NUMPY_LOOP_STEPS, NUMPY_RUNS
 
 _runners: dict[Any, Any] = {}  # ops with the shapes that they ran alone with, and what ran them
 _jitted: dict[Any, Any] = {}

@@ -8,14 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...program.dtypes import (
-    cast,
-    category,
-    is_complex,
-    is_integral,
-    is_number,
-    result_type,
-)
+from ...program.dtypes import cast, category, is_complex, is_integral, is_number, result_type
 from ...program.op import Decorator, Fault, ops_with
 from ..nn.checks import wide, wide_dtype
 from ..shape.dimensions import broadcast_shapes

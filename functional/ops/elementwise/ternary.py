@@ -7,13 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...program.dtypes import (
-    cast,
-    cpp_name,
-    is_integral,
-    is_number,
-    result_type,
-)
+from ...program.dtypes import cast, cpp_name, is_integral, is_number, result_type
 from ...program.op import Decorator, ops_with
 from ..nn.checks import wide, wide_dtype
 from ..shape.dimensions import broadcast_shapes

@@ -13,12 +13,7 @@ from jax import lax
 from ...program.dtypes import finfo, real_of, scalar_name
 from ...program.op import Decorator, ops_with
 from ..shape import dimensions
-from .checks import (
-    is_vector_rhs,
-    need_dims,
-    need_epsilon,
-    need_kernel,
-)
+from .checks import is_vector_rhs, need_dims, need_epsilon, need_kernel
 from .linalg import LINALG
 from .pinv import linalg_pinv
 from .spectra import matrix_rank

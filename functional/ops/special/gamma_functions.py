@@ -7,10 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy import special
 
-from ...program.dtypes import (
-    is_complex,
-    promote,
-)
+from ...program.dtypes import is_complex, promote
 from ...program.op import op
 from ..elementwise.operands import refuse, two_floats, unsupported
 from ..elementwise.unary import digamma

@@ -10,12 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy import special
 
-from ...program.dtypes import (
-    cast,
-    is_complex,
-    promote,
-    scalar_name,
-)
+from ...program.dtypes import cast, is_complex, promote, scalar_name
 from ...program.op import op
 from ..elementwise.operands import aligned, unsupported, with_jvp
 from ..nn.checks import wide
